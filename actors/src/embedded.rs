@@ -1,7 +1,7 @@
 //! Whole studies in one process: manager and one worker, joined by the in-memory transport.
 //!
-//! An [`EmbeddedEngine`] executes plans one after another: the worker, what storage holds and what tasks have computed stay between
-//! them. What the plans are, and whether there is another one, is decided elsewhere.
+//! An [`EmbeddedEngine`] executes plans one after another. The worker, the regions in storage and the task results persist
+//! between plans. The caller chooses the plans and their number.
 
 use crate::manager::{
     BeginError, Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome,
@@ -26,29 +26,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
-/// What an embedded run needs.
+/// Inputs and resources of an embedded run.
 pub struct EmbeddedStudy {
-    /// What to execute.
+    /// Plan to execute.
     pub plan: ExecutionPlan,
-    /// Instances that have reported their results before: neither they nor what only they read from run again.
+    /// Instances with results from before. Neither they nor instances that only they read run again.
     pub finished: BTreeSet<InstanceId>,
-    /// The operations it may name.
+    /// Operations that the plan may name.
     pub registry: Registry,
     /// The study's inputs, by key.
     pub sources: HashMap<RegionKey, Arc<dyn Source>>,
-    /// What the worker may use.
+    /// Resources of the worker.
     pub resources: Resources,
-    /// What operations are believed to cost; it learns from every task.
+    /// Cost model of operations, updated after every task.
     pub costs: Arc<Mutex<CostModel>>,
-    /// What is known from before the study.
+    /// Results and identities from before the study.
     pub past: PriorResults,
     /// Counts the regions held.
     pub ledger: Arc<MemoryCounter>,
-    /// Tiers below memory, if there are any.
+    /// Spill tiers, if any.
     pub below: Option<Arc<SpillStore>>,
     /// Follows the study.
     pub observer: Observer,
-    /// Ends the study early when something is sent.
+    /// Stops the study early when a message arrives.
     pub stop: oneshot::Receiver<()>,
 }
 
@@ -58,19 +58,19 @@ impl fmt::Debug for EmbeddedStudy {
     }
 }
 
-/// What all plans of an engine have in common.
+/// Configuration shared by all plans of an engine.
 pub struct EngineConfig {
-    /// The operations they may name.
+    /// Operations that the plans may name.
     pub registry: Registry,
-    /// Their inputs, by key.
+    /// Input sources of the plans, by key.
     pub sources: HashMap<RegionKey, Arc<dyn Source>>,
-    /// What the worker may use.
+    /// Resources of the worker.
     pub resources: Resources,
-    /// What is known from before the study.
+    /// Results and identities from before the study.
     pub past: PriorResults,
-    /// Tiers below memory, if there are any.
+    /// Spill tiers, if any.
     pub below: Option<Arc<SpillStore>>,
-    /// Ends the plan under way early when something is sent, and all that follow.
+    /// Stops the running plan and all later plans when a message arrives.
     pub stop: oneshot::Receiver<()>,
 }
 
@@ -80,17 +80,17 @@ impl fmt::Debug for EngineConfig {
     }
 }
 
-/// One plan of several.
+/// One plan of an engine's sequence.
 pub struct PlanRun {
-    /// What to execute.
+    /// Plan to execute.
     pub plan: ExecutionPlan,
-    /// Instances that have reported their results before: neither they nor what only they read from run again.
+    /// Instances with results from before. Neither they nor instances that only they read run again.
     pub finished: BTreeSet<InstanceId>,
-    /// What operations are believed to cost; it learns from every task.
+    /// Cost model of operations, updated after every task.
     pub costs: Arc<Mutex<CostModel>>,
-    /// Follows it.
+    /// Follows the plan.
     pub observer: Observer,
-    /// What its tasks compute stays, as far as there is room: another plan may follow.
+    /// Retains task results for the next plan, within the memory limit.
     pub keeps: bool,
 }
 
@@ -100,25 +100,25 @@ impl fmt::Debug for PlanRun {
     }
 }
 
-/// What came of an embedded run.
+/// Outcome of an embedded run.
 #[derive(Debug)]
 pub struct PlanOutcome {
     /// Results and failures.
     pub outcome: StudyOutcome,
-    /// The most bytes ever held and reserved: inputs, task outputs, stage outputs, and what running tasks were
-    /// believed to take. Of several plans, in all so far.
+    /// Peak of held and reserved bytes: inputs, task outputs, stage outputs and the predicted memory of running tasks. With
+    /// several plans, the peak over all plans so far.
     pub peak_bytes: u64,
-    /// Bytes of regions still held at the end: 0 when the study is complete, or regions were lost track of.
+    /// Bytes of regions held at the end. 0 when the study is complete; otherwise regions leaked.
     pub left_bytes: u64,
 }
 
-/// Why a study could not be run at all; none of these is the user's.
+/// Error that prevents a study from running. Users cause none of these.
 #[derive(Debug, Error)]
 pub enum EmbeddedError {
-    /// The plan breaks its own rules.
+    /// The plan violates an invariant.
     #[error("the plan cannot be executed: {0}")]
     Plan(#[from] PlanError),
-    /// The operating system gave no threads.
+    /// The operating system did not create the threads.
     #[error("failed to start worker threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// The manager actor ended without an outcome.
@@ -126,10 +126,10 @@ pub enum EmbeddedError {
     ManagerGone,
 }
 
-/// Runs a plan to its end, or until it is stopped.
+/// Runs a plan until it ends or is stopped.
 ///
 /// # Errors
-/// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
+/// Returns [`EmbeddedError`]. Failed tasks are part of the outcome, not errors.
 pub fn run(study: EmbeddedStudy) -> Result<PlanOutcome, EmbeddedError> {
     let EmbeddedStudy {
         plan,
@@ -153,19 +153,19 @@ pub fn run(study: EmbeddedStudy) -> Result<PlanOutcome, EmbeddedError> {
     Ok(finished)
 }
 
-/// See the module.
+/// Manager, worker and storage of an embedded run, which execute plans one after another.
 pub struct EmbeddedEngine {
     manager: Addr<ManagerActor>,
     worker: Addr<WorkerActor>,
     storage: Addr<StorageActor>,
     below: Option<Arc<SpillStore>>,
     ledger: Arc<MemoryCounter>,
-    /// What its worker learns; a plan's own are copied in and out.
+    /// Cost model of the worker, copied from and to the model of each plan.
     costs: Arc<Mutex<CostModel>>,
     peak_bytes: Arc<AtomicU64>,
     stopped: Arc<AtomicBool>,
     plans: u32,
-    // Last: the actors above live in it.
+    // Last field, dropped after the actors that live in it.
     system: SystemRunner,
 }
 
@@ -176,10 +176,10 @@ impl fmt::Debug for EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// Starts a manager and its worker, who wait for a plan.
+    /// Starts a manager and its worker, which wait for a plan.
     ///
     /// # Errors
-    /// [`EmbeddedError::Threads`].
+    /// Returns [`EmbeddedError::Threads`] if the threads cannot be started.
     pub fn start(setup: EngineConfig) -> Result<Self, EmbeddedError> {
         Self::with_ledger(setup, Arc::default())
     }
@@ -237,10 +237,10 @@ impl EmbeddedEngine {
         Arc::clone(&self.ledger)
     }
 
-    /// Runs a plan to its end, or until it is stopped; after that nothing is run any more.
+    /// Runs a plan until it ends or is stopped. After a stop, no further plan runs.
     ///
     /// # Errors
-    /// [`EmbeddedError`]; failed tasks are no error, they are part of the outcome.
+    /// Returns [`EmbeddedError`]. Failed tasks are part of the outcome, not errors.
     pub fn run(&mut self, part: PlanRun) -> Result<PlanOutcome, EmbeddedError> {
         let PlanRun { plan, finished, costs, observer, keeps } = part;
         let id = part_of(self.plans);
@@ -252,7 +252,7 @@ impl EmbeddedEngine {
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {
-            // Whoever asked to stop meanwhile is heard first.
+            // Handles a stop request that arrived since the last plan first.
             tokio::task::yield_now().await;
             let is_there = !is_stopped() && self.worker.send(HasWork).await.is_ok();
             if !is_there {
@@ -267,7 +267,7 @@ impl EmbeddedEngine {
                 self.manager.do_send(StopAll);
             }
             let outcome = outcome.await.map_err(|_| EmbeddedError::ManagerGone);
-            // The last releases are on their way through link and mailboxes; the end of the study comes after them.
+            // The last releases are still in link and mailboxes. The end of the study follows them.
             while self.worker.send(HasWork).await.unwrap_or(false) {
                 tokio::task::yield_now().await;
             }
@@ -283,10 +283,10 @@ impl EmbeddedEngine {
         Ok(PlanOutcome { outcome, peak_bytes, left_bytes: self.ledger.held_bytes() })
     }
 
-    /// Lets manager and worker go, and all that is kept.
+    /// Ends manager and worker, and drops all retained results.
     pub fn end(self) {
         self.system.block_on(async {
-            // Where they have been stopped they are gone already.
+            // Stopped actors are already gone.
             let _ = self.worker.send(DropRetained(STUDY)).await;
             self.manager.do_send(Shutdown);
             while self.worker.connected() {
@@ -299,10 +299,10 @@ impl EmbeddedEngine {
     }
 }
 
-/// The study that all plans are parts of.
+/// Study number of all plans.
 const STUDY: u32 = 0;
 
-/// Each plan is a part of its own.
+/// Gives each plan its own phase and round.
 fn part_of(number: u32) -> PlanId {
     let [a, b, c, d] = number.to_be_bytes();
     PlanId { study: STUDY, phase: u16::from_be_bytes([a, b]), round: u16::from_be_bytes([c, d]) }

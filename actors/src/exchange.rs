@@ -1,13 +1,12 @@
-//! Data regions between workers: each offers what it holds, and fetches from others what it lacks.
+//! Data regions between workers: each worker offers the regions it holds and fetches those it lacks.
 //!
-//! An [`Exchange`] listens for other workers and connects to them when it needs something. Which worker holds what is
-//! said by the manager; a [`fetch`](Exchange::fetch) is given the addresses of holders and tries one after the other.
-//! Between processes of one machine the bytes pass through shared memory, and through QUIC everywhere else and whenever
-//! that fails. Fetched regions are handed to whoever asked: nothing is inserted into the tier, and nothing is decided
-//! here about what is kept.
+//! An [`Exchange`] listens for other workers and connects to them on demand. The manager tracks the holders of each region; a
+//! [`fetch`](Exchange::fetch) gets their addresses and tries one after the other. Between processes of one machine the bytes pass
+//! through shared memory. They pass through QUIC between machines, and whenever shared memory fails. A fetched region goes to the
+//! caller: the exchange neither inserts it into the tier nor decides about its retention.
 //!
-//! All work is done on the network's threads, or beside them where it takes long. Everything is bounded: connections,
-//! requests, bytes under way, and the time for which a holder may be silent.
+//! All work runs on the network's threads, or on blocking threads where it takes long. Limits bound connections, requests, bytes
+//! in transfer, and the silence of a holder.
 
 mod error;
 mod fetch;
@@ -39,26 +38,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
-/// What a worker needs to exchange regions.
+/// Configuration of a worker's exchange.
 pub struct ExchangeSetup {
-    /// Who this worker is.
+    /// Credentials of this worker.
     pub credentials: Arc<Credentials>,
-    /// What it says of itself.
+    /// Hello message of this worker.
     pub hello: Hello,
-    /// What it speaks.
+    /// Protocol version of this worker.
     pub version: Version,
-    /// What peers may take.
+    /// Limits for peers.
     pub settings: Settings,
-    /// For certificates.
+    /// Clock for certificates.
     pub clock: Arc<dyn Clock>,
-    /// Tells the operator.
+    /// Reports refusals to the operator.
     pub board: RefusalReporter,
-    /// What it offers: whatever is in here.
+    /// Memory tier with the offered regions.
     pub ram: Arc<RamTier>,
-    /// And whatever is below it.
+    /// Spill tiers with further offered regions.
     pub below: Option<Arc<SpillStore>>,
-    /// A folder in memory that processes of this machine share, such as `/dev/shm`. Without one, or where it is full,
-    /// regions cross the network's loopback.
+    /// A folder in memory shared by the processes of this machine, such as `/dev/shm`. Without one, or if it is full, regions
+    /// cross the network's loopback.
     pub shared: Option<PathBuf>,
 }
 
@@ -68,24 +67,24 @@ impl fmt::Debug for ExchangeSetup {
     }
 }
 
-/// What has been exchanged since the start.
+/// Transfer statistics since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeStats {
-    /// Regions fetched from others.
+    /// Regions fetched from peers.
     pub fetched: u64,
-    /// Of these, those that came through shared memory.
+    /// Fetched regions that came through shared memory.
     pub fetched_shared: u64,
-    /// Bytes of the regions fetched, as they are held.
+    /// Bytes of fetched regions in memory.
     pub fetched_bytes: u64,
-    /// Regions sent to others.
+    /// Regions sent to peers.
     pub sent: u64,
-    /// Of these, those that went through shared memory.
+    /// Sent regions that went through shared memory.
     pub sent_shared: u64,
-    /// Bytes of the regions sent, as they are held.
+    /// Bytes of sent regions in memory.
     pub sent_bytes: u64,
 }
 
-/// See the module. Clones are the same exchange; when the last one is dropped, it ends.
+/// Handle of a worker's exchange. Clones refer to the same exchange, which ends with the last one.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     end: Arc<End>,
@@ -102,10 +101,10 @@ impl Drop for End {
 }
 
 impl Exchange {
-    /// Listens at `listen`, for workers and the manager.
+    /// Starts an exchange at `listen`, for workers and the manager.
     ///
     /// # Errors
-    /// [`NetworkError`]. A shared folder that cannot be used is no error: regions go over the network.
+    /// Returns [`NetworkError`]. An unusable shared folder is no error: regions cross the network.
     pub fn start(
         network: &QuicRuntime,
         listen: SocketAddr,
@@ -114,7 +113,7 @@ impl Exchange {
         let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, below, shared } =
             setup;
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
-        // Few messages, and somebody waits for each.
+        // Messages are few, and a task waits for each.
         settings.between_frames = std::time::Duration::ZERO;
         let connector = Connector::new(
             network,
@@ -158,27 +157,26 @@ impl Exchange {
         Ok(Self { end: Arc::new(End(hub)) })
     }
 
-    /// Where it listens; the port is the one that it got. The manager tells other workers.
+    /// Returns the listening address with its actual port. The manager sends it to other workers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.hub().address
     }
 
-    /// Whether regions can pass through shared memory.
+    /// Returns whether regions can pass through shared memory.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.hub().folder.is_some()
     }
 
-    /// Fetches a region from the first of these holders that gives it, in an order that differs by region and by
-    /// worker, so that holders share the work. It may be called, and awaited, on any runtime.
+    /// Fetches a region from the first of these holders that sends it. The order of holders differs by region and by worker, so
+    /// that holders share the load. The caller may use any runtime.
     ///
-    /// Whoever fetches a key that is being fetched waits for the same transfer, which also tries the holders that they
-    /// know of. A transfer that nobody waits for any more is given up. The region is not inserted into the tier; one that
-    /// is there already is not fetched again.
+    /// Concurrent fetches of a key share one transfer, which tries the holders of all of them. A transfer without waiting callers
+    /// is canceled. The region is not inserted into the tier. A region in the tier is not fetched again.
     ///
     /// # Errors
-    /// [`FetchError`], which says for each holder why it did not give it.
+    /// Returns [`FetchError`] with the failure of each holder.
     pub fn fetch(
         &self,
         key: RegionKey,
@@ -197,25 +195,25 @@ impl Exchange {
         }
     }
 
-    /// Workers that are connected, whoever has opened the connection.
+    /// Returns the number of connected workers, in either direction.
     #[must_use]
     pub fn peers(&self) -> usize {
         self.hub().neighbors()
     }
 
-    /// What the connections to other workers have carried, those included that have ended.
+    /// Returns the totals of all connections to other workers, including ended ones.
     #[must_use]
     pub fn link_figures(&self) -> LinkStats {
         self.hub().link_figures()
     }
 
-    /// What has been exchanged until now.
+    /// Returns the transfer statistics so far.
     #[must_use]
     pub fn counts(&self) -> ExchangeStats {
         self.hub().counts()
     }
 
-    /// Ends it: transfers fail, the others are told, and nothing is left in the shared folder when this returns.
+    /// Ends the exchange: transfers fail and peers are notified. Afterwards the shared folder contains no file of this process.
     pub async fn close(self) {
         let hub = Arc::clone(self.hub());
         hub.end();

@@ -1,10 +1,10 @@
-//! Input files on a worker: where they lie if they lie here, and otherwise fetched from the manager by what they hold.
+//! Input files of a worker: opened locally if present, otherwise fetched from the manager by content digest.
 //!
-//! The files of a slide in several files are looked for one by one, and then lie together, by links (`input_files/gather.rs`).
+//! The files of a multi-file slide are located one by one and then linked into one folder (`input_files/slide_links.rs`).
 //!
-//! A file counts as here when its content has the digest that it is known by, wherever it is. Fetched files are kept in a
-//! folder by digest: written under another name, synced, and renamed. Each is verified before its first use in a process; a
-//! damaged one is removed and fetched again. All of them are private: they are other users' images.
+//! A file is present if a local file has its content digest, at any path. Fetched files are stored by digest in a folder, with an
+//! atomic publish (write, fsync, rename). Each is verified before its first use in a process. A corrupt file is removed and
+//! fetched again. All files are private, because they are images of other users.
 
 mod slide_links;
 
@@ -25,30 +25,31 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tracing::warn;
 
-/// What came of a fetch: a file, or why there is none.
+/// Result of a fetch: a file or an error.
 type Come = Option<Result<PathBuf, String>>;
 
-/// Content that has been asked for, and those who wait for it.
+/// Requested content, with the channel of its waiting callers.
 type Awaited = ([u8; 32], watch::Sender<Come>);
 
-/// See the module.
+/// Store of a worker's input files.
 #[derive(Debug)]
 pub struct InputFileStore {
     folder: PathBuf,
-    /// Asks the manager for content.
+    /// Requests content from the manager.
     ask: UnboundedSender<[u8; 32]>,
     digested: Mutex<HashMap<PathBuf, (Looks, [u8; 32])>>,
-    /// Held while the files of a slide are put together.
+    /// Locked while the files of a slide are linked.
     gathering: Mutex<()>,
-    /// Content that has been asked for, by the key under which it comes.
+    /// Requested content, by the key of its transfer.
     awaited: Mutex<HashMap<RegionKey, Awaited>>,
 }
 
 impl InputFileStore {
-    /// Keeps fetched files in `folder`; what is lacking is asked for through `ask`.
+    /// Opens a store of fetched files in `folder`, which requests missing content through `ask`. Removes incomplete files of
+    /// earlier processes.
     ///
     /// # Errors
-    /// When there cannot be such a folder. What an earlier process did not finish is removed.
+    /// Returns an error if the folder cannot be created.
     pub fn open(folder: PathBuf, ask: UnboundedSender<[u8; 32]>) -> io::Result<Self> {
         match private::claim(&folder)? {
             Claim::Private => {}
@@ -64,11 +65,11 @@ impl InputFileStore {
         Ok(Self { folder, ask, digested, gathering, awaited })
     }
 
-    /// The file, if it is here, as a slide in several files if all of them are. It reads the files that are at their paths,
-    /// unless it did before.
+    /// Returns the path of a file if it and all its companions are present. Reads the files at their paths, unless it did so
+    /// before.
     ///
     /// # Errors
-    /// The path of a file that is not here.
+    /// Returns the path of a missing file.
     pub fn here(&self, file: &FileContent) -> Result<PathBuf, String> {
         let place = |part: FileContent| self.part_here(&part).ok_or(part.path);
         let places = file.parts().map(place).collect::<Result<Vec<PathBuf>, String>>()?;
@@ -87,10 +88,10 @@ impl InputFileStore {
         (self.digest(path)? == file.digest).then(|| path.to_owned())
     }
 
-    /// Has the file here, with its companions, fetched from the manager if need be.
+    /// Fetches a missing file and its companions from the manager.
     ///
     /// # Errors
-    /// Which file cannot be had, and why.
+    /// Names the unavailable file and the cause.
     pub async fn fetch(&self, file: &FileContent) -> Result<(), String> {
         for part in file.parts() {
             self.get_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?;
@@ -119,15 +120,14 @@ impl InputFileStore {
         }
     }
 
-    /// Content that has been asked for and has not come: to be asked for again when there is a new connection.
+    /// Returns requested content that has not arrived, to request it again over a new connection.
     #[must_use]
     pub fn awaited(&self) -> Vec<[u8; 32]> {
         let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         awaited.values().map(|(digest, _)| *digest).collect()
     }
 
-    /// Something has come that may be a file: kept, and given to whoever waits for it. To be called where it may take
-    /// time.
+    /// Stores an arrival that may be a requested file, and passes it to its waiting callers. May block.
     pub fn arrived(&self, arrival: RegionArrival) {
         let (key, content) = match arrival {
             Ok(region) => (region.key, Ok(region.bytes)),
@@ -152,7 +152,7 @@ impl InputFileStore {
         self.come(key, kept);
     }
 
-    /// The manager does not have it.
+    /// Handles the manager's answer that it does not have the content.
     pub fn refused(&self, digest: &[u8; 32]) {
         let why = "the manager does not have it; it has to be submitted with its files".to_owned();
         self.come(file_key(&Digest(*digest)), Err(why));
@@ -165,8 +165,8 @@ impl InputFileStore {
         }
     }
 
-    /// The content of a file that is read has another digest than it was known by: if it was fetched, it is removed, so that
-    /// the next task fetches it again.
+    /// Handles a file whose content differs from its known digest. A fetched file is removed, so that the next task fetches it
+    /// again.
     pub fn is_damaged(&self, digest: &[u8; 32]) {
         let kept = self.kept(digest);
         self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept);
@@ -175,14 +175,14 @@ impl InputFileStore {
         }
     }
 
-    /// Removes a damaged file.
+    /// Removes a corrupt file.
     fn discard(&self, kept: &Path) {
         warn!(
             "removed the damaged input file {}: its content has another digest than its name; it is fetched again",
             kept.display()
         );
         self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(kept);
-        // What cannot be removed is replaced by the file that is fetched.
+        // The next fetch replaces a file that cannot be removed.
         let _ = fs::remove_file(kept);
     }
 
@@ -190,7 +190,7 @@ impl InputFileStore {
         self.folder.join(blake3::Hash::from_bytes(*digest).to_hex().as_str())
     }
 
-    /// Keeps the content of a file, which has the digest that the name tells.
+    /// Stores content under the digest in its name.
     fn keep(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let part = path.with_extension("part");
         let mut options = private::options();
@@ -201,7 +201,7 @@ impl InputFileStore {
         });
         let renamed = written.and_then(|()| fs::rename(&part, path));
         if renamed.is_err() {
-            // Whatever there is of it takes room.
+            // An incomplete file would take up space.
             let _ = fs::remove_file(&part);
         }
         renamed.and_then(|()| File::open(&self.folder)?.sync_all())

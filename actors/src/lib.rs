@@ -1,16 +1,16 @@
 //! The runtime (hop 6 of a study): thin actix shells around the state machines of `pleach-dispatch`.
 //!
-//! - [`manager`]: one study; speaks to workers over a [`transport`] link;
-//! - [`worker`]: one node; asks for buckets, hands out its slots;
-//! - [`stage`]: one bucket; walks its reuse tree;
-//! - [`task`]: one slot; runs one operation at a time, off the actors' thread;
-//! - [`storage`]: the data regions of one node, loaded when first asked for;
-//! - [`spill`]: tiers spill memory, where regions go that nothing under way reads when memory is short;
-//! - [`exchange`]: the same between nodes, over the network or through shared memory;
-//! - [`input_files`]: input input_files on a worker, fetched by what they hold where they do not lie there.
+//! - [`manager`]: all studies of a manager, connected to the workers over [`transport`] links.
+//! - [`worker`]: one node. Requests buckets and grants its slots.
+//! - [`stage`]: one bucket. Walks its reuse tree.
+//! - [`task`]: one slot. Runs one operation at a time, off the actors' thread.
+//! - [`storage`]: the data regions of one node, loaded on first use.
+//! - [`spill`]: the tiers under RAM, for regions that no running bucket reads when memory is short.
+//! - [`exchange`]: region transfer between nodes, over the network or through shared memory.
+//! - [`input_files`]: input files of a worker, found by content digest and fetched if missing.
 //!
-//! No actor decides anything that a state machine could decide, and none computes: images are worked on by a
-//! thread pool with as many threads as the worker has slots.
+//! Actors leave every decision to a state machine where one can make it. Actors do not compute: a thread pool with one thread per
+//! slot processes the images.
 
 pub mod embedded;
 pub mod exchange;

@@ -1,7 +1,15 @@
 //! The manager actor: accepts workers, carries messages to and from its state machine, keeps the results.
 //!
-//! One actor serves all studies of a manager, or the one of an embedded run. `connection` is one worker's end, `running` one
-//! study, `names` a name that two processes claim, `receive` what workers say, `perform` what follows, `control` what operators ask, `view` what they are shown, `figures` what is measured.
+//! One actor serves all studies of a manager, or the single study of an embedded run.
+//!
+//! - `connection`: the manager's end of one worker's link.
+//! - `study_run`: one running study.
+//! - `names`: a name claimed by two processes.
+//! - `messages`: messages from workers.
+//! - `effects`: effects of the state machine.
+//! - `control`: operator requests.
+//! - `view`: the state shown to operators.
+//! - `metrics`: measurements.
 
 mod connection;
 mod control;
@@ -40,35 +48,35 @@ use study_run::RunningStudy;
 use tokio::sync::oneshot;
 use tracing::info;
 
-/// How often the manager looks whether idle workers can be helped.
+/// Interval between checks for idle workers that can take work from others.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Changes of the workers are collected for so long before buckets are cut anew: nodes come and go several at a time.
+/// Delay before a replan, which collects worker changes: nodes join and leave several at a time.
 const REPLAN_AFTER: Duration = Duration::from_millis(100);
 
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
-/// Whether the file at a path may be sent as the content of this digest; `true`: verified anew, since it was found changed as it
-/// was read. It may take as long as reading the file, and is not called on the actor's thread. Before it answers `false`, it
-/// sends the actor what follows from that.
+/// Returns whether the file at a path may be sent as the content of this digest. `true` verifies the file again, because it was
+/// found changed during the read. The call may take as long as reading the file and runs off the actor's thread. Before it
+/// returns `false`, it sends the actor the consequences.
 pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;
 
-/// What a manager of many studies has that one of an embedded run has not.
+/// Parts of a manager of many studies that an embedded run does not have.
 pub struct ServiceHooks {
-    /// The number of its state: workers that come back say whose they were.
+    /// Number of the manager's state. Reattaching workers send the number of their manager.
     pub number: u64,
-    /// How often it has been started.
+    /// Number of manager starts.
     pub epoch: u32,
-    /// Where a file of this content lies, if it lies anywhere.
+    /// Finds the file with a given content, if any.
     pub find_file: FindFile,
     /// Verifies a file before it is sent.
     pub check_file: CheckFile,
-    /// Tells how far off the ends of leases are.
+    /// Clock that gives the time remaining until workers' time limits.
     pub clock: Arc<dyn Clock>,
-    /// Where files are sent.
+    /// Runtime that sends files.
     pub network: tokio::runtime::Handle,
-    /// Of buckets of equal turn, a worker gets the one for which least has to be brought to it.
+    /// Among buckets of equal priority, a worker gets the one with the fewest bytes to fetch.
     pub by_data: bool,
 }
 
@@ -78,28 +86,28 @@ impl fmt::Debug for ServiceHooks {
     }
 }
 
-/// See the module.
+/// Actor that serves the workers and studies of one manager.
 pub struct ManagerActor {
     core: Manager,
-    /// `None`: that of an embedded run.
+    /// `None` in an embedded run.
     service: Option<ServiceHooks>,
-    /// It ends with its study.
+    /// The actor ends with its study.
     ends: bool,
     connections: BTreeMap<ConnectionId, Connection>,
     connection_of: HashMap<WorkerId, ConnectionId>,
     next_connection: u32,
-    /// Connections whose name another process has, until it is known whether that one is alive.
+    /// Connections whose name belongs to another process, until the liveness of that process is known.
     claims: BTreeMap<ConnectionId, Claim>,
     duplicates: Duplicates,
     studies: BTreeMap<PlanId, RunningStudy>,
-    /// Studies that were canceled: a part of one may still be on its way to be begun.
+    /// Canceled studies. A request to start one of their plans may still be queued.
     canceled: BTreeSet<u32>,
-    /// Studies of which workers keep what tasks have computed: another part may follow.
+    /// Studies whose task results workers retain for a possible next round.
     kept: BTreeSet<u32>,
-    /// Studies that are to be planned anew soon.
+    /// Studies with a scheduled replan.
     to_replan: BTreeSet<PlanId>,
     replan_is_due: bool,
-    /// What has been replanned: times, and instances that changed their bucket.
+    /// Replans so far, and instances that changed their bucket.
     replanned: (u64, u64),
     meters: ManagerCounters,
     start: Instant,
@@ -112,7 +120,7 @@ impl fmt::Debug for ManagerActor {
 }
 
 impl ManagerActor {
-    /// A manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
+    /// Creates a manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<StudyOutcome>, observer: Observer) -> Self {
         let mut actor = Self { ends: true, ..Self::of(core, None) };
         actor
@@ -121,13 +129,13 @@ impl ManagerActor {
         actor
     }
 
-    /// A manager of an embedded run's plans, one after another, until it is told to [`Shutdown`].
+    /// Creates a manager that runs an embedded run's plans one after another until [`Shutdown`].
     #[must_use]
     pub fn sequential() -> Self {
         Self::of(Manager::new(0), None)
     }
 
-    /// A manager of studies that are yet to be begun.
+    /// Creates a manager without studies.
     #[must_use]
     pub fn service(service: ServiceHooks) -> Self {
         let core = Manager::new(service.epoch);
@@ -178,7 +186,7 @@ impl ManagerActor {
         connection.map_or_else(|| worker.to_string(), |connection| connection.newcomer.name.clone())
     }
 
-    /// Cuts buckets anew that nobody has begun, for the processors there are now.
+    /// Rebuilds buckets from unstarted instances for the present number of slots.
     fn replan(&mut self) {
         self.replan_is_due = false;
         let slots = self.core.slots_by_speed();
@@ -189,7 +197,7 @@ impl ManagerActor {
             let Some(study) = self.core.study(id).filter(|_| slots > 0) else { continue };
             let Some(buckets) = replanner.replan(study, slots) else { continue };
             let moved: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
-            // What is refused is about a state that is over, and is planned again with the next change.
+            // A rejected plan refers to an outdated state. The next change triggers another replan.
             if self.core.handle_replanned(id, buckets).is_ok() {
                 self.replanned.0 += 1;
                 self.replanned.1 += moved as u64;
@@ -229,11 +237,11 @@ impl StreamHandler<Event> for ManagerActor {
         }
     }
 
-    // One worker's stream ends when it leaves; the manager goes on without it.
+    // A stream ends when its worker leaves. The manager continues without that worker.
     fn finished(&mut self, _: &mut Self::Context) {}
 }
 
-/// Results that are there already and others that came now, of an instance that both say they have finished.
+/// Compares the recorded results of an instance with those of a second report that it finished.
 fn agree(before: Option<&Vec<pleach_regions::Table>>, now: &[pleach_regions::Table]) -> bool {
     let bits = |tables: &[pleach_regions::Table]| -> Vec<(String, u64)> {
         let columns = tables.iter().flat_map(|table| table.columns());
@@ -242,7 +250,7 @@ fn agree(before: Option<&Vec<pleach_regions::Table>>, now: &[pleach_regions::Tab
     before.is_none_or(|before| bits(before) == bits(now))
 }
 
-/// An instance in words for the operator.
+/// Names an instance for the operator.
 fn named(study: PlanId, instance: InstanceId) -> String {
     format!("{study}, {instance}")
 }

@@ -1,10 +1,10 @@
-//! What lies below the memory of a node: a stack of slower tiers, and threads that wait for their disks.
+//! Tier stack under RAM with a pool of I/O threads.
 //!
-//! A key stands for one content within a study; what outlives it, and what others store in the same folder, has keys of its
-//! own: they are stored under names that this process, or all workers of one manager, have for themselves.
+//! A key identifies one content within a study. Stored names outlive a study, and several processes may share a folder. Keys are
+//! therefore hashed into names in the namespace of this process or of all workers of one manager.
 //!
-//! Regions that come here leave memory, and come back when they are asked for; the copy below stays until nobody will read
-//! the region any more, so that it need not be written twice. What is moved, and when, the storage actor decides.
+//! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has readers,
+//! so that it is written only once. The storage actor decides what moves, and when.
 
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
@@ -17,37 +17,37 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Regions written or read at once. A disk does not become faster by more than two, and each holds a buffer of its region's
-/// size; another two may be waiting for a shared tier that is slow to answer.
+/// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's size.
+/// Another 2 may wait for a slow shared tier.
 const THREADS: usize = 4;
 
-/// Bytes that may wait to be written while nobody counts them as held: a third of what the process may take beyond what it
-/// has admitted.
+/// Bytes that may wait to be written without being counted as held. 64 MiB: one third of the memory a process may use beyond its
+/// admitted bytes.
 const MAX_WRITING_BYTES: u64 = 64 << 20;
 
-/// What may be brought up before it is asked for is this part of the fastest tier: what is there was put there for a reason.
+/// Divisor of the fastest tier's capacity for prefetched regions. Regions that were placed there keep the rest.
 const AHEAD_PART: u64 = 4;
 
-/// What has passed between memory and the tiers below.
+/// Regions moved between memory and the spill tiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpillStats {
-    /// Regions that were let go of, since they can be read again from where they came from.
+    /// Regions dropped because they can be read again from their source.
     pub dropped: u64,
-    /// Their bytes.
+    /// Bytes of dropped regions.
     pub dropped_bytes: u64,
-    /// Regions that went below.
+    /// Regions demoted to a spill tier.
     pub demoted: u64,
-    /// Their bytes in memory.
+    /// Bytes of demoted regions in memory.
     pub demoted_bytes: u64,
-    /// Regions that came back.
+    /// Regions promoted to memory.
     pub promoted: u64,
-    /// Their bytes in memory.
+    /// Bytes of promoted regions in memory.
     pub promoted_bytes: u64,
-    /// Regions that were shared with other nodes.
+    /// Regions shared with other nodes.
     pub shared: u64,
-    /// Their bytes in memory.
+    /// Bytes of shared regions in memory.
     pub shared_bytes: u64,
-    /// Regions that were not what they had been when they were to come back.
+    /// Regions missing or corrupt at promotion.
     pub lost: u64,
     /// Regions that could not be written.
     pub refused: u64,
@@ -70,27 +70,27 @@ fn add(counters: &[AtomicU64; 2], bytes: u64) {
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    /// The key that it is stored under.
+    /// Key under which the region is stored.
     stored: RegionKey,
-    /// Its bytes in memory.
+    /// Bytes of the region in memory.
     bytes: u64,
 }
 
-/// See the module.
+/// Tier stack under RAM with a pool of I/O threads.
 pub struct SpillStore {
     stack: Arc<TierStack>,
-    /// Where there is more than one tier.
+    /// `None` with a single tier.
     prefetcher: Option<Prefetcher>,
-    /// What was to be brought up from what other nodes have stored: it is in no book of this node.
+    /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `kept`.
     ahead: Mutex<HashSet<RegionKey>>,
     pool: rayon::ThreadPool,
-    /// What makes keys into those that are stored.
+    /// Namespace that is hashed with a key into the stored key.
     space: Mutex<[u8; 16]>,
-    /// What this node has put there and will still read.
+    /// Regions that this node has spilled and will read again.
     kept: Mutex<HashMap<RegionKey, Kept>>,
     counters: Counters,
     writing: AtomicU64,
-    /// What is yet to be done, and done.
+    /// Number of unfinished jobs, with a signal for each finished job.
     waits: Arc<(Mutex<usize>, Condvar)>,
 }
 
@@ -101,10 +101,10 @@ impl fmt::Debug for SpillStore {
 }
 
 impl SpillStore {
-    /// These tiers.
+    /// Creates a store on these tiers.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// Returns an error if the system does not create the threads.
     pub fn new(stack: TierStack) -> io::Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(THREADS)
@@ -125,8 +125,8 @@ impl SpillStore {
         Ok(Self { stack, prefetcher, ahead, pool, space, kept, counters, writing, waits })
     }
 
-    /// From now on, what this node stores is found by all that say the same; nothing of it is found by others, nor what was
-    /// stored before.
+    /// Sets the namespace of later writes. Only nodes with the same `manager` find them. Regions stored before are no longer
+    /// found.
     pub fn set_namespace(&self, manager: u64) {
         let mut space = [0; 16];
         space[..8].copy_from_slice(&manager.to_le_bytes());
@@ -146,7 +146,7 @@ impl SpillStore {
         self.kept().insert(key, Kept { stored, bytes });
     }
 
-    /// What has passed until now.
+    /// Returns the regions moved so far.
     #[must_use]
     pub fn passed(&self) -> SpillStats {
         let Counters { dropped, demoted, promoted, shared, lost, refused } = &self.counters;
@@ -165,36 +165,36 @@ impl SpillStore {
         }
     }
 
-    /// What each tier holds and has done.
+    /// Returns contents and operations of each tier.
     #[must_use]
     pub fn counts(&self) -> Vec<LevelStats> {
         self.stack.counts()
     }
 
-    /// Regions that are here and will still be read.
+    /// Returns the number of spilled regions that will be read again.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kept().len()
     }
 
-    /// Whether nothing is here that will still be read.
+    /// Returns whether no spilled region will be read again.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept().is_empty()
     }
 
-    /// What can still be put here.
+    /// Returns the free bytes of the tiers.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.stack.free_bytes()
     }
 
-    /// The bytes that a region would take in memory; none if it is not here.
+    /// Returns the bytes of a spilled region in memory. `None` if it is not stored.
     pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
         self.kept().get(&key).map(|kept| kept.bytes)
     }
 
-    /// Has something done on the threads that may wait for disks.
+    /// Runs a job on the I/O threads, which may block on disks.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         let waits = Arc::clone(&self.waits);
         *waits.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
@@ -205,7 +205,7 @@ impl SpillStore {
         });
     }
 
-    /// Waits until everything is done that was to be done.
+    /// Waits until all jobs have finished.
     pub fn settle(&self) {
         let mut waiting = self.waits.0.lock().unwrap_or_else(PoisonError::into_inner);
         while *waiting > 0 {
@@ -217,17 +217,17 @@ impl SpillStore {
         }
     }
 
-    /// Writes a region that will be read again, to a kind of tier or a slower one if that is wished; waits for the disk. Says
-    /// whether it is there.
+    /// Writes a region that will be read again, to the preferred kind of tier or a slower one. Blocks on the disk. Returns
+    /// whether the region is stored.
     pub(crate) fn write(&self, key: RegionKey, region: &Arc<DataRegion>, wished: Option<TierKind>) -> bool {
-        // To compute it again others would have to be told that it is gone.
+        // Never evicted: recomputing it would require a notice to its readers.
         let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
         let wishes = PlacementHints { first: self.first(wished), keep: false };
         let store = |stored| self.stack.store_with(stored, region, worth, wishes);
         self.write_with(key, region, &self.counters.demoted, store)
     }
 
-    /// The fastest level that is not faster than what is wished.
+    /// Returns the fastest level that is not faster than the preferred kind.
     fn first(&self, wished: Option<TierKind>) -> LevelId {
         let Some(wished) = wished else { return LevelId::default() };
         let kinds = TierKind::ALL.iter().skip_while(|kind| **kind != wished);
@@ -235,19 +235,19 @@ impl SpillStore {
         LevelId(kinds.filter_map(place).next().unwrap_or_default())
     }
 
-    /// Whether other nodes see any of the tiers.
+    /// Returns whether other nodes see any of the tiers.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.stack.levels().iter().any(|level| level.shared)
     }
 
-    /// Writes a region to a tier that all nodes share; waits for it.
+    /// Writes a region to a tier that all nodes share. Blocks on the tier.
     pub(crate) fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> bool {
         let write = |stored| self.stack.share(stored, region);
         self.write_with(key, region, &self.counters.shared, write)
     }
 
-    /// Reads a region that another node has shared; waits for it.
+    /// Reads a region shared by another node. Blocks on the tier.
     pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let stored = self.stored(key);
         let (region, _) = self.stack.get(stored).ok().flatten()?;
@@ -256,7 +256,7 @@ impl SpillStore {
         Some(region)
     }
 
-    /// Writes a region that can be computed again in so many seconds, and may make room for others; waits for the disk.
+    /// Writes an evictable region that can be recomputed in `seconds`. Blocks on the disk.
     pub(crate) fn write_evictable(&self, key: RegionKey, region: &Arc<DataRegion>, seconds: f64) -> bool {
         let worth = RetentionValue { seconds, durable: false };
         self.write_with(key, region, &self.counters.demoted, |stored| self.stack.store(stored, region, worth))
@@ -270,7 +270,7 @@ impl SpillStore {
         write: impl FnOnce(RegionKey) -> Result<PlacedAt, TierError>,
     ) -> bool {
         let stored = self.stored(key);
-        // What a tier says of a region that it could not take, its own figures tell.
+        // The tier counts its own write errors.
         let is_written = write(stored).is_ok();
         if is_written {
             self.keep_book(key, stored, region.bytes());
@@ -281,7 +281,7 @@ impl SpillStore {
         is_written
     }
 
-    /// Whether so many bytes more may wait to be written, which nobody counts until they are.
+    /// Reserves uncounted bytes for a write. Returns `false` if the limit would be exceeded.
     pub(crate) fn begin_writing(&self, bytes: u64) -> bool {
         let add = |writing: u64| Some(writing + bytes).filter(|all| *all <= MAX_WRITING_BYTES);
         self.writing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
@@ -291,10 +291,10 @@ impl SpillStore {
         self.writing.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Reads a region; waits for the disk. None if it is not here, or not any more what it was: then it is forgotten.
+    /// Reads a region. Blocks on the disk. Returns `None` if the region is missing or corrupt, and removes its entry.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let stored = self.kept().get(&key)?.stored;
-        // What a tier says of a region that it could not give, its own figures tell.
+        // The tier counts its own read errors.
         match self.stack.get(stored) {
             Ok(Some((region, _))) => {
                 add(&self.counters.promoted, region.bytes());
@@ -308,22 +308,22 @@ impl SpillStore {
         }
     }
 
-    /// Has regions brought to the fastest tier that lie in slower ones: they will be asked for soon.
+    /// Promotes regions from slower tiers to the fastest one for upcoming reads.
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = RegionKey>) {
         let Some(prefetcher) = &self.prefetcher else { return };
         let keys: Vec<RegionKey> = keys.collect();
         self.ahead().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
-        // As `put` says: nobody can be told that it is gone.
+        // Never evicted, as in `write`: its readers would not learn of the loss.
         let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
         prefetcher.prefetch(keys.into_iter().map(|key| (self.stored(key), worth)));
     }
 
-    /// Whether something of a region may be here: it was put here, or is being brought up.
+    /// Returns whether a region may be stored: written by this node, or being prefetched.
     pub(crate) fn may_have(&self, key: RegionKey) -> bool {
         self.bytes(key).is_some() || self.ahead().contains(&key)
     }
 
-    /// Nobody will read a region again; waits for the disk. One that cannot be removed makes room for others first.
+    /// Removes an unreferenced region. Blocks on the disk. A region whose removal fails becomes the first to be evicted.
     pub(crate) fn remove(&self, key: RegionKey) {
         let kept = self.kept().remove(&key).map(|kept| kept.stored);
         let ahead = self.ahead().remove(&key).then(|| self.stored(key));
@@ -332,7 +332,7 @@ impl SpillStore {
         }
     }
 
-    /// A region has been let go of.
+    /// Counts a dropped region.
     pub(crate) fn dropped(&self, bytes: u64) {
         add(&self.counters.dropped, bytes);
     }

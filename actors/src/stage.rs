@@ -1,7 +1,7 @@
 //! The stage actor: executes one bucket, task by task, as its worker grants slots.
 //!
-//! Where buckets share, a task that is granted is first looked for among what others have computed; if somebody is running
-//! the same right now, it waits, and the slot goes back.
+//! With reuse between buckets, the actor looks up a granted task in the worker's task results first. If another bucket is running
+//! the same task, the task waits and the slot returns to the worker.
 
 mod context;
 mod cost_learning;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use tracing::{Span, trace_span};
 pub use withdrawal::{InstanceSelection, TakeInstances};
 
-/// One task may run in this slot.
+/// Grants a slot to one task.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct SlotGranted {
@@ -44,43 +44,43 @@ pub struct SlotGranted {
     pub node: NodeId,
 }
 
-/// Whoever ran the same as a task of this bucket has finished.
+/// The same task as one of this bucket has finished in another bucket.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct ResumeTask(pub(crate) NodeId);
 
-/// What a stage actor tells its worker.
+/// Event that a stage actor sends to its worker.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub enum StageEvent {
-    /// What the stage could use now: said when it has begun, and after each grant.
+    /// Present demand of the stage, sent at its start and after each grant.
     Demand {
         /// The stage.
         lease: LeaseId,
-        /// What it could use.
+        /// Present demand.
         demand: BucketDemand,
     },
     /// A slot is free again.
     SlotFree {
         /// The slot.
         slot: SlotId,
-        /// The stage it was granted to.
+        /// The stage that had the slot.
         lease: LeaseId,
-        /// What the stage could use now.
+        /// Present demand of the stage.
         demand: BucketDemand,
     },
-    /// For the manager.
+    /// Message for the manager.
     Report(ToManager),
-    /// For the manager, once these regions are in a tier that all workers share.
+    /// Message for the manager, sent once these regions are in a tier that all workers share.
     Stored(ToManager, Vec<RegionKey>),
     /// Every instance of the bucket has been reported.
     Over(LeaseId),
 }
 
-/// A region for storage, and what is known of what it holds.
+/// A region to store, with its identity if known.
 type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
 
-/// See the module.
+/// Actor that executes one bucket.
 pub struct StageActor {
     study: PlanId,
     lease: LeaseId,
@@ -92,10 +92,10 @@ pub struct StageActor {
     run: BucketExecution,
     /// Declared bytes of each task on images of this bucket's size.
     declared_bytes: Vec<u64>,
-    /// What the bucket reads, each once, and its bytes.
+    /// Regions that the bucket reads, each once, with their bytes.
     inputs: Vec<(RegionKey, u64)>,
     held: LiveOutputs,
-    /// What is worth a key; `None`: nothing is shared with other buckets.
+    /// Tasks that get keys. `None` without reuse between buckets.
     worth: Option<KeyPolicy>,
     /// Tasks done since the last report.
     ran: Vec<TaskReport>,
@@ -112,10 +112,10 @@ impl fmt::Debug for StageActor {
 }
 
 impl StageActor {
-    /// An actor for one bucket.
+    /// Creates an actor for one bucket.
     ///
     /// # Errors
-    /// When the bucket does not fit the stage.
+    /// Returns an error if the bucket does not fit the stage.
     pub fn new(
         (study, lease): (PlanId, LeaseId),
         runnable: ResolvedStage,
@@ -150,7 +150,7 @@ impl StageActor {
         })
     }
 
-    /// The regions that the bucket reads, each once, and their bytes.
+    /// Returns the regions that the bucket reads, each once, with their bytes.
     pub fn inputs(&self) -> &[(RegionKey, u64)] {
         &self.inputs
     }
@@ -161,7 +161,8 @@ impl StageActor {
         BucketDemand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
     }
 
-    /// Begins a task that has a slot: finds its outputs, waits for somebody who is computing them, or runs it.
+    /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them, or
+    /// runs it.
     fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
@@ -179,12 +180,12 @@ impl StageActor {
             };
             let how = Execution::Found { outputs, origin, reused };
             if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
-                // Admitted with what the bucket reads: others of its tasks will need it.
+                // The grant admitted the inputs of the whole bucket, and its other tasks need them.
                 return self.start(slot, call, how, ctx);
             }
             return self.end(slot, &call, how, None);
         }
-        // The first task of a bucket brings what others of the bucket need.
+        // The first task of a bucket loads the inputs for the other tasks.
         let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
         if results.is_running(&key) && !brings {
             results.wait(key, ctx.address(), call.node);
@@ -198,8 +199,8 @@ impl StageActor {
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
     }
 
-    /// Starts the call: its inputs first, those from storage when they are there, then the task itself. The first call
-    /// of a bucket waits for all that the bucket reads: it was admitted with that.
+    /// Loads the inputs of a task, then runs it. The first task of a bucket waits for all inputs of the bucket, because its grant
+    /// admitted them.
     fn start(&mut self, slot: SlotId, call: TaskRequest, how: Execution, ctx: &mut Context<Self>) {
         let storage = self.around.storage.clone();
         let brought: Vec<_> = match call.brings_inputs {
@@ -216,7 +217,7 @@ impl StageActor {
         };
         let run = async move {
             for region in brought {
-                // Whoever reads it finds out whether it is there.
+                // The task that reads the region detects a failed load.
                 let _ = region.await;
             }
             match to_run {
@@ -224,8 +225,8 @@ impl StageActor {
                 None => None,
             }
         };
-        // An actor that is over is not stopped: slots may have been granted to it that it has not heard of, and
-        // each must go back. It ends when the worker lets go of its address and its mailbox is empty.
+        // A finished actor is not stopped: granted slots may still be in its mailbox, and each must return to the worker. The
+        // actor ends when the worker drops its address and the mailbox is empty.
         ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
     }
 
@@ -244,7 +245,7 @@ impl StageActor {
             }
         };
         let recall = self.cache_lookup(call, keys);
-        // A trace says what all outputs are.
+        // A trace in the task cache names the digests of all outputs.
         let digests = match (&recall, &self.worth) {
             (Some(_), _) => vec![true; call.wanted.len()],
             (None, Some(worth)) => {
@@ -268,7 +269,7 @@ impl StageActor {
         }
     }
 
-    /// What is said of a task: as much as is wanted.
+    /// Span of a task, at trace level.
     fn span(&self, call: &TaskRequest, task: &Task) -> Span {
         trace_span!(
             parent: &self.around.span,
@@ -284,7 +285,7 @@ impl StageActor {
         self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand });
     }
 
-    /// A task is done, by whichever way, or has failed.
+    /// Handles the end of a task: reused, run or failed.
     fn end(&mut self, slot: SlotId, call: &TaskRequest, how: Execution, result: Option<TaskResult>) {
         match (how, result) {
             (Execution::Found { outputs, origin, reused }, _) => {
@@ -333,7 +334,7 @@ impl StageActor {
         self.tell_slot_free(slot);
     }
 
-    /// Whether an earlier part of the study has run a task.
+    /// Returns whether an earlier plan of the study has run a task.
     fn is_from_before(&self, key: &TaskKey) -> bool {
         self.held.results().is_from_before(self.study.study, key)
     }
@@ -342,7 +343,7 @@ impl StageActor {
         self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
     }
 
-    /// Holds the wanted outputs of a task that is done, on the shelf if they are to be shared.
+    /// Keeps the wanted outputs of a finished task, in the result cache if other buckets may reuse them.
     fn keep(
         &mut self,
         call: &TaskRequest,
@@ -370,7 +371,7 @@ impl StageActor {
             });
             let outputs = shelved.collect();
             let mut results = self.held.results();
-            // Instances of a bucket read the same.
+            // All instances of a bucket read the same regions.
             let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
@@ -381,14 +382,14 @@ impl StageActor {
         }
     }
 
-    /// Carries out what follows from a task's end.
+    /// Applies the effects of a task's end.
     fn follow(&mut self) {
-        // Put into storage when the bucket has let go of its own: one region is not counted twice.
+        // Stored after the bucket has dropped its own outputs, so that no region is counted twice.
         let mut puts = Vec::new();
         while let Some(effect) = self.run.poll_effect() {
             self.perform(effect, &mut puts);
         }
-        // Not without a reason: the bucket may be over, and what it read released.
+        // Skipped without outputs: the bucket may be finished and its inputs released.
         if self.worth.is_some()
             && !puts.is_empty()
             && let Some((input, _)) = self.inputs.first()
@@ -398,12 +399,12 @@ impl StageActor {
             puts.iter().for_each(|(key, _, _)| results.made(*key, source));
         }
         for (key, region, identity) in puts {
-            // A second copy of a key holds the same bytes: the instance was run again after its worker was lost.
+            // A repeated insert holds the same bytes: the instance ran again after its worker was lost.
             let _ = self.around.ram.insert_known(key, region, identity);
         }
     }
 
-    /// What an instance stores that is to outlive this worker, if anything can.
+    /// Returns the outputs of an instance that must outlive this worker, or none if no other place can store them.
     fn durable(&self, instance: InstanceId) -> Vec<RegionKey> {
         let Some(by_default) = self.around.durable else { return Vec::new() };
         let outputs = self.work[&instance].outputs.iter().zip(&self.stage.outputs);
@@ -472,7 +473,7 @@ impl Handler<SlotGranted> for StageActor {
                 self.begin(slot, call, ctx);
                 worker.do_send(StageEvent::Demand { lease, demand: self.demand() });
             }
-            // Given up meanwhile: the slot goes back.
+            // The task was canceled meanwhile, so the slot returns to the worker.
             None => worker.do_send(StageEvent::SlotFree { slot, lease, demand: self.demand() }),
         }
     }

@@ -1,11 +1,11 @@
 //! The storage actor: the data regions of one node.
 //!
-//! What a bucket reads is loaded when first asked for, each region once, off this thread: from a file, from another worker, or
-//! from a tier that all workers share (`storage/remote.rs`). Stage actors put stage outputs into the same memory. Regions go when the manager says that nobody will read
-//! them again.
+//! Storage loads each input of a bucket once, on first use and off this thread: from a file, from another worker, or from a tier
+//! that all workers share (`storage/remote.rs`). Stage actors insert stage outputs into the same memory. The manager releases
+//! regions without remaining readers.
 //!
-//! Where memory is short, the worker has room made (`storage/eviction.rs`): what came from files is let go of, and read again
-//! when it is asked for; the rest goes to the tiers below, if there are any.
+//! Under memory pressure the worker evicts regions (`storage/eviction.rs`). Regions from files are dropped and read again on
+//! demand. Other regions go to the spill tiers, if any.
 
 mod eviction;
 mod file;
@@ -31,33 +31,33 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What has to be done before a source can be read.
+/// Work required before a source can be read.
 pub type Preparation = Pin<Box<dyn Future<Output = Result<(), TaskFailure>> + Send>>;
 
-/// A region that comes from outside the study, such as the image file of a tile.
+/// A region from outside the study, such as the image file of a tile.
 pub trait Source: Send + Sync {
-    /// Has what is to be read brought here, if it has to be.
+    /// Fetches the input to this node. Returns `None` if no fetch is needed.
     fn prepare(&self) -> Option<Preparation> {
         None
     }
 
-    /// Reads and decodes it.
+    /// Reads and decodes the region.
     ///
     /// # Errors
-    /// What it is and what is wrong with it.
+    /// Names the input and the cause.
     fn load(&self) -> Result<DataRegion, TaskFailure>;
 }
 
-/// Where a region is to be had that is not here.
+/// Origin of a region that is not in memory.
 #[derive(Clone)]
 pub enum RegionOrigin {
-    /// From outside the study.
+    /// A source outside the study.
     Source(Arc<dyn Source>),
-    /// From one of these workers, or, if it is `shared`, from a tier that all workers share.
+    /// One of these workers, or, if `shared`, a tier that all workers share.
     Elsewhere {
         /// The workers.
         workers: Vec<SocketAddr>,
-        /// Whether it is in a shared tier.
+        /// Whether a shared tier has the region.
         shared: bool,
     },
 }
@@ -73,59 +73,59 @@ impl fmt::Debug for RegionOrigin {
     }
 }
 
-/// Why a region, or what is made of it, is not there.
+/// Reason for a missing region, or for a missing result computed from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegionUnavailable {
-    /// It never will be.
+    /// A permanent failure.
     Failed(TaskFailure),
-    /// This region is not to be had here; elsewhere it may be.
+    /// This worker cannot get the region. Other workers may.
     Lacks(RegionKey),
 }
 
-/// A region, or why there is none.
+/// A region, or the reason for its absence.
 pub type Fetched = Result<Arc<DataRegion>, RegionUnavailable>;
 
-/// Asks for a region; answered as soon as it is there.
+/// Requests a region. The answer follows once the region is in memory.
 #[derive(Debug, Message)]
 #[rtype(result = "Fetched")]
 pub struct GetRegion(pub RegionKey);
 
-/// Says where regions are to be had, before they are asked for. What is prepared is prepared now: while others compute.
+/// Registers the origins of regions before their first use. Preparations start at once, in parallel with computation.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct ExpectRegions(pub Vec<(RegionKey, RegionOrigin)>);
 
-/// Says where regions are to go when they leave memory.
+/// Sets the preferred spill tiers of regions.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct SetPlacement(pub Vec<(RegionKey, TierKind)>);
 
-/// From now on, what comes from files is shared with other nodes, and looked for there first.
+/// Shares regions from files with other nodes from now on, and searches shared tiers before reading files.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub struct ShareInputs;
 
-/// Nobody will read these regions again.
+/// Releases regions without remaining readers.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct ReleaseRegions(pub Vec<RegionKey>);
 
-/// Asks how many regions are held, once all that was said before is done.
+/// Requests the number of held regions. The answer follows all earlier messages.
 #[derive(Debug, Message)]
 #[rtype(result = "usize")]
 pub struct CountRegions;
 
-/// Asks what has been asked of memory.
+/// Requests the memory statistics.
 #[derive(Debug, Message)]
 #[rtype(result = "RamStats")]
 pub struct GetRamStats;
 
-/// What has been asked of memory.
+/// Memory statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, MessageResponse)]
 pub struct RamStats {
-    /// Regions that were there when they were asked for.
+    /// Requests for regions in memory.
     pub hits: u64,
-    /// Regions that had to be brought first.
+    /// Requests for regions that had to be loaded.
     pub misses: u64,
 }
 
@@ -134,37 +134,37 @@ pub struct RamStats {
 struct Loaded {
     key: RegionKey,
     result: Fetched,
-    /// From elsewhere: by which way, and how long that took.
+    /// Remote source and duration of the load, for a region from another node.
     took: Option<(RemoteSource, Duration)>,
 }
 
-/// A region was to come back from below, and is not there any more.
+/// A spilled region is missing at its promotion.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Lost(RegionKey);
 
-/// A region that comes from a file has not been shared yet.
+/// A region from a file is not in a shared tier yet.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct NotShared(RegionKey);
 
-/// See the module.
+/// Actor that holds the data regions of one node.
 pub struct StorageActor {
     ram: Arc<RamTier>,
     below: Option<Arc<SpillStore>>,
     origins: HashMap<RegionKey, RegionOrigin>,
     exchange: Option<Exchange>,
-    /// The memory's count of changes when a region was last asked for.
+    /// Change count of the memory at the last request of a region.
     asked: HashMap<RegionKey, u64>,
-    /// What comes from files is shared with other nodes.
+    /// Regions from files are shared with other nodes.
     shares_inputs: bool,
-    /// Where regions are to go when they leave memory.
+    /// Preferred spill tiers.
     wished: HashMap<RegionKey, TierKind>,
-    /// How fast regions come from elsewhere.
+    /// Transfer rates of the remote sources.
     rates: FetchRates,
-    /// Those who wait for a load that is under way.
+    /// Requests that wait for a running load.
     waiting: HashMap<RegionKey, Vec<oneshot::Sender<Fetched>>>,
-    /// Loads that failed: tried once, since the same file gives the same error.
+    /// Failed loads. Each is tried once, because the same file gives the same error.
     failed: HashMap<RegionKey, TaskFailure>,
     pool: Arc<rayon::ThreadPool>,
     figures: RamStats,
@@ -177,7 +177,7 @@ impl fmt::Debug for StorageActor {
 }
 
 impl StorageActor {
-    /// A node that holds regions in `ram`, and can load `sources` on `pool`.
+    /// Creates a storage that holds regions in `ram` and loads `sources` on `pool`.
     #[must_use]
     pub fn new(
         sources: HashMap<RegionKey, Arc<dyn Source>>,
@@ -203,13 +203,13 @@ impl StorageActor {
         }
     }
 
-    /// The same, which has tiers below its memory.
+    /// Adds spill tiers.
     #[must_use]
     pub fn with_spill(self, below: Option<Arc<SpillStore>>) -> Self {
         Self { below, ..self }
     }
 
-    /// The same, which can fetch from other workers.
+    /// Adds the exchange with other workers.
     #[must_use]
     pub fn with_exchange(self, exchange: Exchange) -> Self {
         Self { exchange: Some(exchange), ..self }
@@ -273,16 +273,16 @@ impl Handler<ExpectRegions> for StorageActor {
     fn handle(&mut self, ExpectRegions(regions): ExpectRegions, ctx: &mut Self::Context) {
         for (key, origin) in regions {
             let is_new = !self.origins.contains_key(&key) && self.ram.get(key).is_none();
-            // Somebody may have shared it: then its file is not needed.
+            // Another node may have shared the region. Then its file is not needed.
             if let RegionOrigin::Source(source) = &origin
                 && is_new
                 && !self.shares_inputs
                 && let Some(preparation) = source.prepare()
             {
-                // Whoever asks for the region finds out what came of it.
+                // A request for the region detects a failed preparation.
                 ctx.spawn(async move { drop(preparation.await) }.into_actor(self));
             }
-            // What failed may have been repaired since, or be had from somebody else.
+            // A failed input may have been repaired since, or another worker may have it.
             self.failed.remove(&key);
             self.origins.insert(key, origin);
         }
@@ -297,13 +297,13 @@ impl Handler<Loaded> for StorageActor {
             self.rates.observe(way, region.bytes(), time);
         }
         match &result {
-            // Another worker's copy and one that was made here are the same.
+            // A replica and a region computed on this node are equal.
             Ok(region) => drop(self.ram.insert(key, Arc::clone(region))),
             Err(RegionUnavailable::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
             Err(RegionUnavailable::Lacks(_)) => {}
         }
         for answer in self.waiting.remove(&key).unwrap_or_default() {
-            // Whoever asked may be gone by now.
+            // The requester may have ended.
             let _ = answer.send(result.clone());
         }
     }
@@ -312,7 +312,7 @@ impl Handler<Loaded> for StorageActor {
 impl Handler<Lost> for StorageActor {
     type Result = ();
 
-    /// Where it came from it may be had again; if nowhere, the manager has it made again.
+    /// Loads a lost region from its origin again. Without an origin, the manager has it recomputed.
     fn handle(&mut self, Lost(key): Lost, ctx: &mut Self::Context) {
         self.load(key, ctx);
     }
@@ -358,7 +358,7 @@ impl Handler<ReleaseRegions> for StorageActor {
                 let from = Arc::clone(below);
                 below.spawn(move || from.remove(key));
             }
-            // Where other workers had it, it is gone as well; a file can be read again.
+            // The copies of other workers are released as well. A file can be read again.
             if matches!(self.origins.get(&key), Some(RegionOrigin::Elsewhere { .. })) {
                 self.origins.remove(&key);
             }

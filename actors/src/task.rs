@@ -1,5 +1,5 @@
-//! The task actor: one slot of a worker, running one operation at a time on the thread pool; or, where that takes less than
-//! waking a thread, at once.
+//! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation takes
+//! less time than waking a thread.
 
 use crate::spill::SpillStore;
 use crate::storage::RegionUnavailable;
@@ -17,18 +17,17 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-/// Start of the names of threads that run tasks: a panic there is the operation's, and fails its evaluation.
+/// Name prefix of threads that run tasks. A panic on them is the operation's, and fails its evaluation.
 pub const THREAD_NAME: &str = "task-";
 
-/// What is believed to take no longer runs on the actors' own thread: to have another one do it, and to be told, takes
-/// as long.
+/// Maximum predicted duration of a task on the actors' own thread. A handover to another thread and back takes as long.
 pub const SHORT_SECONDS: f64 = 20e-6;
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs a task just now: a panic is the operation's here as well.
+/// Returns whether this thread is running a task, so that a panic is the operation's.
 #[must_use]
 pub fn is_running_task() -> bool {
     GUARDED.get()
@@ -38,33 +37,33 @@ pub fn is_running_task() -> bool {
 #[derive(Message)]
 #[rtype(result = "TaskResult")]
 pub struct RunTask {
-    /// The task's name, for failures.
+    /// Name of the task, for failures.
     pub name: String,
-    /// What to run.
+    /// Operation to run.
     pub operation: Arc<dyn Operation>,
     /// Its inputs, in order.
     pub inputs: Vec<Arc<DataRegion>>,
     /// Its arguments, in order.
     pub arguments: Vec<Value>,
-    /// Outputs of which the digest is wanted.
+    /// Outputs that need a digest.
     pub digests: Vec<bool>,
-    /// Where it may be found instead, and is kept.
+    /// Entry of the task cache for lookup and storage.
     pub recall: Option<TaskLookup>,
-    /// Where its outputs may be brought back from.
+    /// Spilled outputs that may be read instead of a run.
     pub(crate) back: Option<StoredOutputs>,
-    /// It takes no longer than [`SHORT_SECONDS`], as far as is known.
+    /// The predicted duration is at most [`SHORT_SECONDS`].
     pub short: bool,
-    /// What is said of it.
+    /// Span of the task.
     pub span: Span,
 }
 
-/// Outputs that a worker's tasks have written before, and that may have left memory since.
+/// Outputs of an earlier run on this worker. They may have left memory since.
 pub(crate) struct StoredOutputs {
     below: Arc<SpillStore>,
     outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
 }
 
-/// Outputs, and what stands for each.
+/// Outputs with their digests.
 type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
 
 impl StoredOutputs {
@@ -72,7 +71,7 @@ impl StoredOutputs {
         Self { below: Arc::clone(below), outputs: found.outputs.clone() }
     }
 
-    /// The outputs, if all of them are what they were.
+    /// Reads the outputs. `None` if any is missing or changed.
     fn bring(&self) -> Option<Brought> {
         let bring = |place: &OutputLocation| match place {
             OutputLocation::Here(region) => Some(DataRegion::clone(region)),
@@ -85,21 +84,21 @@ impl StoredOutputs {
                 None => None,
             });
         }
-        // Known by the same identity as before: whoever has read them then and whoever reads them now read the same.
+        // The identities are the same as before, so earlier and later readers read equal regions.
         let digests =
             self.outputs.iter().map(|output| output.as_ref().map(|(identity, _)| Digest(identity.0)));
         Some((outputs, digests.collect()))
     }
 }
 
-/// Where the outputs of a task come from.
+/// Source of a task's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputSource {
-    /// It was run.
+    /// A run of the task.
     Run,
-    /// It was not: an earlier study had.
+    /// The task cache, from a run of an earlier study.
     Cache,
-    /// It was not: this worker had, and they had left memory.
+    /// A spill tier, from an earlier run on this worker.
     Below,
 }
 
@@ -109,42 +108,41 @@ impl fmt::Debug for RunTask {
     }
 }
 
-/// Runs some work and says how many bytes it had in use at most, beyond what there was before; `None` where that is
-/// not measured.
+/// Runs a closure and returns its peak bytes above the start. `None` if memory is not measured.
 pub type Meter = fn(&mut dyn FnMut()) -> Option<u64>;
 
-/// The meter that measures nothing.
+/// Meter without measurement.
 pub fn unmetered(work: &mut dyn FnMut()) -> Option<u64> {
     work();
     None
 }
 
-/// What came of it.
+/// Result of a task.
 #[derive(Debug)]
 pub struct TaskResult {
-    /// Outputs in order, or why there are none. Of a task that was recalled, those that were wanted.
+    /// Outputs in order, or the reason for their absence. Cached tasks return only the wanted outputs.
     pub outputs: Result<Vec<Option<DataRegion>>, RegionUnavailable>,
-    /// Where they come from.
+    /// Source of the outputs.
     pub source: OutputSource,
-    /// Wall seconds of finding it there, or of keeping it.
+    /// Wall seconds of the task cache's lookup and storage.
     pub cache_seconds: f64,
-    /// Of each output, where it was wanted.
+    /// Digests of the wanted outputs.
     pub digests: Vec<Option<Digest>>,
-    /// Wall seconds, without those of the digests.
+    /// Wall seconds of the run, without digests.
     pub seconds: f64,
-    /// Wall seconds that the digests took.
+    /// Wall seconds of the digests.
     pub digest_seconds: f64,
-    /// The most bytes in use while it ran, outputs included, inputs not.
+    /// Peak bytes of the run, with outputs and without inputs.
     pub peak_bytes: Option<u64>,
 }
 
 impl TaskResult {
-    /// A task that was not run.
+    /// Returns the result of a failed task that did not run.
     pub(crate) fn failed(cause: TaskFailure) -> Self {
         Self::not_done(RegionUnavailable::Failed(cause))
     }
 
-    /// A task that was not run, for whichever reason.
+    /// Returns the result of a task that did not run, for any reason.
     pub(crate) fn not_done(why: RegionUnavailable) -> Self {
         Self {
             outputs: Err(why),
@@ -158,7 +156,7 @@ impl TaskResult {
     }
 }
 
-/// See the module.
+/// Actor of one slot.
 #[derive(Debug)]
 pub struct TaskActor {
     pool: Arc<rayon::ThreadPool>,
@@ -166,7 +164,7 @@ pub struct TaskActor {
 }
 
 impl TaskActor {
-    /// A slot that runs its tasks on `pool`, measured by `meter`.
+    /// Creates a slot that runs its tasks on `pool`, measured by `meter`.
     #[must_use]
     pub fn new(pool: Arc<rayon::ThreadPool>, meter: Meter) -> Self {
         Self { pool, meter }
@@ -187,7 +185,7 @@ impl Handler<RunTask> for TaskActor {
         }
         let (answer, answered) = oneshot::channel();
         self.pool.spawn(move || {
-            // The stage actor may be gone; then nobody waits for this.
+            // The stage actor may have ended.
             let _ = answer.send(run(task, meter));
         });
         Box::pin(async move {
@@ -245,10 +243,10 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
             && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
         if fits { Ok(outputs) } else { Err(fail("its outputs are not those it declares".to_owned())) }
     });
-    // The inputs are let go of before the time is taken: freeing large regions is part of the task.
+    // Drop the inputs before the time is taken: freeing large regions is part of the task.
     drop(inputs);
     let seconds = start.elapsed().as_secs_f64();
-    // Here rather than where they are needed: this thread has just written the regions, and is not the actors'.
+    // Digested on this thread, which has just written the regions and does not block the actors.
     let regions = outputs.as_ref().map_or(&[][..], Vec::as_slice);
     let digest = |(region, wanted): (&DataRegion, bool)| wanted.then(|| region.digest());
     let digests: Vec<Option<Digest>> =
@@ -274,13 +272,13 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     }
 }
 
-/// Runs `work`, turning a panic into a failure at `at`.
+/// Runs `work` and turns a panic into a failure at `at`.
 pub(crate) fn catch_panic<T>(
     at: &str,
     work: impl FnOnce() -> Result<T, TaskFailure>,
 ) -> Result<T, TaskFailure> {
     let before = GUARDED.replace(true);
-    // What the closure holds is dropped with it: nothing half-changed is seen again.
+    // The closure's state is dropped with it, so no later code sees a partial change.
     let done = catch_unwind(AssertUnwindSafe(work));
     GUARDED.set(before);
     done.unwrap_or_else(|panic| {

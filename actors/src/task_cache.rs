@@ -1,7 +1,7 @@
-//! What earlier studies have computed: found and kept, task by task, on the threads that run tasks.
+//! Task results of earlier studies: lookup and storage, task by task, on the threads that run tasks.
 //!
-//! Every task leaves a trace. Of its outputs those are kept that are read faster than they are computed again; without them
-//! a trace still says what they are, which is enough to find what comes after.
+//! Every task leaves a trace. Outputs are stored if reading them is faster than recomputing them. Without its outputs, a trace
+//! still contains their digests, which suffices to find later tasks.
 
 use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, TaskKey};
@@ -9,18 +9,18 @@ use pleach_workflow::{Operation, Value};
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes that a cache finds, checks and decodes in a second, or encodes and writes: on a disk no better than most.
+/// Bytes per second of a lookup with verification and decoding, or of encoding and writing, on an average disk.
 const KEPT_BYTES_PER_SECOND: f64 = 150e6;
 
-/// One task, for the cache.
+/// Cache entry of one task.
 pub struct TaskLookup {
     /// The cache.
     pub cache: Arc<Cache>,
-    /// What stands for the task: by what is in its inputs, and by nothing else.
+    /// Key of the task, computed only from the content of its inputs.
     pub key: TaskKey,
-    /// What the key is made of.
+    /// Components of the key.
     pub components: KeyComponents,
-    /// Outputs that somebody will read.
+    /// Outputs with readers.
     pub wanted: Vec<bool>,
 }
 
@@ -30,16 +30,16 @@ impl fmt::Debug for TaskLookup {
     }
 }
 
-/// A task that an earlier study has run.
+/// A task run by an earlier study.
 #[derive(Debug)]
 pub(crate) struct CachedTask {
-    /// Those of its outputs that are wanted.
+    /// Wanted outputs.
     pub(crate) outputs: Vec<Option<DataRegion>>,
-    /// Of all of them.
+    /// Digests of all outputs.
     pub(crate) digests: Vec<Digest>,
 }
 
-/// What the key of a task is made of, in words.
+/// Returns the components of a task's key as text.
 #[must_use]
 pub fn components(
     operation: &dyn Operation,
@@ -57,14 +57,14 @@ pub fn components(
 }
 
 impl TaskLookup {
-    /// The wanted outputs, if all of them are kept and are what the operation declares.
+    /// Returns the wanted outputs, if all are stored and have the types that the operation declares.
     pub(crate) fn find(&self, operation: &dyn Operation) -> Option<CachedTask> {
         let trace = self.cache.lookup(&CacheKey(self.key.0))?;
         if trace.outputs.len() != self.wanted.len() || operation.outputs().len() != self.wanted.len() {
             return None;
         }
         let all = || trace.outputs.iter().zip(&self.wanted).zip(operation.outputs());
-        // Nothing is read where something is missing.
+        // Checked first, so that no output is read if another is missing.
         let is_kept =
             |output: &Output| output.region().is_some() || self.cache.contains_region(&output.digest);
         if !all().all(|((output, wanted), _)| !wanted || is_kept(output)) {
@@ -84,7 +84,7 @@ impl TaskLookup {
         Some(CachedTask { outputs, digests })
     }
 
-    /// Keeps what the task has written, which took so many seconds; without all digests nothing.
+    /// Stores the outputs of a task that ran for `seconds`. Stores nothing if a digest is missing.
     pub(crate) fn keep(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
         let Some(digests) = digests.iter().copied().collect::<Option<Vec<Digest>>>() else { return };
         if digests.len() != outputs.len() {
@@ -102,7 +102,7 @@ impl TaskLookup {
     }
 }
 
-/// Whether a region that took so many seconds is found on a disk faster.
+/// Returns whether a region that took `seconds` to compute can be read from disk faster.
 pub(crate) fn is_worth_caching(region: &DataRegion, seconds: f64) -> bool {
     let packed = if region.element() == ElementType::Mask { 8 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]

@@ -1,7 +1,6 @@
-//! What the tasks of one worker have computed, for its buckets to find: the shelf, what has fallen off it (`fallen`), and who
-//! is computing what.
+//! Task results of one worker, shared by its buckets: the result cache, spilled results (`spilled`), and running tasks.
 //!
-//! Also what stands for a task: a key made of its operation, the values it consumes, and the identities of what it reads.
+//! Also computes task keys, from an operation, its argument values and the identities of its inputs.
 
 mod spilled;
 
@@ -18,24 +17,24 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
+/// Task results of one worker.
 #[derive(Default)]
 pub struct TaskResults {
     /// Outputs by task.
     pub(crate) shelf: ResultCache,
-    /// Tasks that are running, and who waits for them.
+    /// Running tasks, with the tasks that wait for them.
     running: HashMap<TaskKey, Vec<(Addr<StageActor>, NodeId)>>,
-    /// For regions in storage: the one from outside the study, such as a tile, that they were made from.
+    /// Root input of each region in storage, such as a tile.
     source_of: HashMap<RegionKey, RegionKey>,
-    /// How many regions in storage there are of each source.
+    /// Number of regions in storage by root input.
     stored: HashMap<RegionKey, usize>,
-    /// What has fallen off the shelf, and is below memory.
+    /// Results evicted from the result cache to a spill tier.
     fallen: SpilledResults,
-    /// The study that each source belongs to.
+    /// Study of each root input.
     study_of: HashMap<RegionKey, u32>,
-    /// Studies of which another part may follow: what tasks have computed stays when no region of its source is in storage.
+    /// Studies with a possible next round. Their results are retained after the last region of a root input has left storage.
     keeps: HashSet<u32>,
-    /// Of such a study, tasks of which the shelf had outputs when its present part began, and that have not been run since.
+    /// Tasks by study whose outputs were cached at the start of its present round and that have not run since.
     before: HashMap<u32, HashSet<TaskKey>>,
 }
 
@@ -54,12 +53,12 @@ impl TaskResults {
         self.running.entry(key).or_default();
     }
 
-    /// The task is to go on when the running one is over.
+    /// Resumes the task after the running one.
     pub(crate) fn wait(&mut self, key: TaskKey, stage: Addr<StageActor>, node: NodeId) {
         self.running.entry(key).or_default().push((stage, node));
     }
 
-    /// What a region of a study in storage was made from in the end: itself, if it is not known to be made from another.
+    /// Returns the root input of a stored region of a study: the region itself, if no other is known.
     pub(crate) fn root_input(&mut self, key: RegionKey, study: u32) -> RegionKey {
         if let Some(source) = self.source_of.get(&key) {
             return *source;
@@ -69,15 +68,15 @@ impl TaskResults {
         key
     }
 
-    /// A region is stored that was made from this source.
+    /// Records that a stored region was derived from this root input.
     pub(crate) fn made(&mut self, key: RegionKey, source: RegionKey) {
         if self.source_of.insert(key, source).is_none() {
             *self.stored.entry(source).or_insert(0) += 1;
         }
     }
 
-    /// A region is no longer in storage. With the last one of a source goes what tasks have made of it, unless another part
-    /// of its study may follow: nothing will be made of it again. Returns what of that lies below memory.
+    /// Records that a region has left storage. With the last region of a root input, its task results are dropped, because no
+    /// further task will use them. A possible next round of the study prevents that. Returns the spilled results to remove.
     pub(crate) fn released(&mut self, key: &RegionKey) -> Vec<RegionKey> {
         let Some(source) = self.source_of.remove(key) else { return Vec::new() };
         let Some(stored) = self.stored.get_mut(&source) else { return Vec::new() };
@@ -102,7 +101,7 @@ impl TaskResults {
         self.study_of.iter().filter(move |(_, of)| **of == study).map(|(source, _)| source)
     }
 
-    /// A part of a study begins; with `keeps` another one may follow.
+    /// Starts a round of a study. With `keeps`, another round may follow.
     pub(crate) fn next(&mut self, study: u32, keeps: bool) {
         let tasks = |source| self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source));
         let before: HashSet<TaskKey> = self.sources(study).flat_map(tasks).copied().collect();
@@ -118,17 +117,17 @@ impl TaskResults {
         }
     }
 
-    /// Whether a task was run for an earlier part of the study, and not again since.
+    /// Returns whether a task ran in an earlier round of the study, and not again since.
     pub(crate) fn is_from_before(&self, study: u32, key: &TaskKey) -> bool {
         self.before.get(&study).is_some_and(|before| before.contains(key))
     }
 
-    /// A task has been run.
+    /// Records a run of a task.
     pub(crate) fn record_run(&mut self, study: u32, key: &TaskKey) {
         self.before.get_mut(&study).map(|before| before.remove(key));
     }
 
-    /// Studies of which something may have been kept.
+    /// Returns the studies that may have retained results.
     pub(crate) fn kept(&self) -> Vec<u32> {
         let mut studies: Vec<u32> = self.keeps.iter().chain(self.study_of.values()).copied().collect();
         studies.sort_unstable();
@@ -136,22 +135,22 @@ impl TaskResults {
         studies
     }
 
-    /// No part of the study follows: what was kept of it goes. Returns what of that lies below memory.
+    /// Drops the retained results of a study without a further round. Returns the spilled results to remove.
     pub(crate) fn forget(&mut self, study: u32) -> Vec<RegionKey> {
         self.keeps.remove(&study);
         self.before.remove(&study);
-        // The others go when they are released.
+        // The other results are dropped at their release.
         let unread = |source: &&RegionKey| !self.stored.contains_key(source);
         let sources: Vec<RegionKey> = self.sources(study).filter(unread).copied().collect();
         sources.iter().flat_map(|source| self.discard(source)).collect()
     }
 
-    /// What is known of a task's outputs that are not all on the shelf: where the wanted ones are, if all of them are.
+    /// Returns the locations of a task's wanted outputs if not all are in the result cache. `None` if any is missing.
     pub(crate) fn find_spilled(&self, key: &TaskKey, wanted: &[bool]) -> Option<SpilledTask> {
         self.fallen.find(key, wanted, &self.shelf)
     }
 
-    /// The task is over, whatever came of it.
+    /// Records the end of a task, whether it succeeded or failed.
     pub(crate) fn end(&mut self, key: &TaskKey) {
         for (stage, node) in self.running.remove(key).unwrap_or_default() {
             stage.do_send(ResumeTask(node));
@@ -159,8 +158,8 @@ impl TaskResults {
     }
 }
 
-/// Moves what has fallen off the shelf below memory, on other threads, where it is found faster there than it is computed
-/// again. What cannot be written soon enough is gone: its memory is wanted.
+/// Spills evicted results on other threads, if reading them is faster than recomputing them. A result that cannot be written soon
+/// enough is dropped, because its memory is needed.
 pub(crate) fn spill_evicted(
     results: &Arc<Mutex<TaskResults>>,
     below: &Arc<SpillStore>,
@@ -180,7 +179,7 @@ pub(crate) fn spill_evicted(
                 to.end_writing(bytes);
             }
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nothing may be made of its source any more.
+            // The root input may have no further use.
             let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));
             if is_kept && is_wanted {
                 results.fallen.add(fallen);
@@ -192,19 +191,19 @@ pub(crate) fn spill_evicted(
     }
 }
 
-/// Raised when the bytes that are hashed change.
+/// Version of the hashed bytes, raised with every change to them.
 const SCHEME: &[u8] = b"pleach task 1";
 
-/// What a task reads, for its key.
+/// Identity of a task's input, for its key.
 #[derive(Clone, Copy, Debug)]
 pub enum TaskInputId {
-    /// A region in storage; its key says how it came about.
+    /// A region in storage. Its key identifies its provenance.
     Stored(RegionKey),
     /// An output of another task.
     Output(RegionIdentity),
 }
 
-/// The key of a task that consumes these values and reads these regions.
+/// Computes the key of a task from its argument values and inputs.
 #[must_use]
 pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = TaskInputId>) -> TaskKey {
     let mut hash = blake3::Hasher::new();
@@ -212,7 +211,7 @@ pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = TaskInp
     hash.update(&(task.operation.len() as u64).to_le_bytes());
     hash.update(task.operation.as_bytes());
     hash.update(&task.version.to_le_bytes());
-    // Operations of one version have so many arguments and read so much: no counts are needed.
+    // An operation version has fixed numbers of arguments and inputs, so the hash needs no counts.
     for argument in arguments {
         let (tag, bytes) = match argument {
             Value::Integer(number) => (b'i', number.to_le_bytes()),
@@ -230,7 +229,7 @@ pub fn key(task: &Task, arguments: &[Value], reads: impl Iterator<Item = TaskInp
     TaskKey(*hash.finalize().as_bytes())
 }
 
-/// What stands for an output of a task where its digest is not known: how it came about.
+/// Returns the identity of an output with unknown digest: its provenance.
 #[must_use]
 pub fn provenance_id(key: &TaskKey, output: usize) -> RegionIdentity {
     let mut hash = blake3::Hasher::new();
@@ -281,7 +280,7 @@ mod tests {
         TaskKey([number; 32])
     }
 
-    /// A bucket of a study reads a region, and a task of it puts its output on the shelf.
+    /// Reads a region in a bucket of a study, and inserts the output of a task into the result cache.
     fn run(results: &mut TaskResults, study: u32, region: RegionKey, number: u8) {
         let made = Arc::new(DataRegion::Mask(Raster::filled(1, 1, 1, number).unwrap()));
         let outputs = vec![Some(CachedRegion { identity: RegionIdentity([number; 32]), region: made })];
@@ -311,7 +310,7 @@ mod tests {
         assert!(!is_there(&mut results, 2), "of the other study none does");
         assert_eq!(results.kept(), [7]);
 
-        // The last part: what is here is from before, until it is run again.
+        // The last round: present results count as earlier ones until their tasks run again.
         results.next(7, false);
         assert!(results.is_from_before(7, &task_key(1)) && !results.is_from_before(8, &task_key(1)));
         results.record_run(7, &task_key(1));

@@ -1,15 +1,15 @@
-//! How manager and workers reach each other: frames of bytes, in order, both ways.
+//! Connections between manager and workers: ordered frames of bytes in both directions.
 //!
-//! A [`Link`] is the sending half of one end, [`Incoming`] the receiving one. What they carry is encoded by [`codec`]
-//! whichever way it goes, so that the messages of an embedded run are the ones that cross a network.
+//! A [`Link`] is the sending half of one end, [`Incoming`] the receiving half. Every transport uses the encoding of [`codec`], so
+//! the messages of an embedded run are those that cross a network.
 //!
-//! - [`in_memory`]: two ends in one process;
-//! - [`quic`]: ends on different nodes, each of which has shown a certificate ([`certs`], [`identity`]) and said what it
-//!   is and has ([`hello`]); nodes without one get it for a [`token`]. Data regions travel beside the frames;
-//! - [`https`]: TLS for whoever speaks HTTP to a manager, with the same certificates.
+//! - [`in_memory`]: two ends in one process.
+//! - [`quic`]: ends on different nodes. Each presents a certificate ([`certs`], [`identity`]) and a first frame ([`hello`]).
+//!   Nodes without a certificate get one for a [`token`]. Data regions travel on separate streams.
+//! - [`https`]: TLS for HTTP clients of a manager, with the same certificates.
 //!
-//! What peers may take is bounded in one place ([`settings`]); who is turned away is told why ([`refusal`]), and the
-//! operator once ([`refusal_log`]).
+//! [`settings`] bounds the resources of peers. Refused peers get the reason ([`refusal`]), and the operator gets it once
+//! ([`refusal_log`]).
 
 pub mod backoff;
 pub mod certs;
@@ -38,23 +38,23 @@ use tokio::sync::mpsc::UnboundedReceiver;
 #[error("the other end of the link is gone")]
 pub struct Disconnected;
 
-/// What a link has carried until now, and how well.
+/// Statistics of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// To the other end and back, as it is estimated.
+    /// Estimated round-trip time.
     pub round_trip: Duration,
     /// Packets sent.
     pub sent_packets: u64,
-    /// Of these, those that were lost.
+    /// Sent packets that were lost.
     pub lost_packets: u64,
-    /// Bytes sent, all that packets hold included.
+    /// Bytes sent, including packet headers.
     pub sent_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
 }
 
 impl LinkStats {
-    /// Those of several links together; the slowest counts.
+    /// Combines the statistics of several links. The longest round trip counts.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -69,44 +69,44 @@ impl LinkStats {
 
 /// The sending half of one end.
 pub trait Link: Send + 'static {
-    /// Sends one frame; frames arrive in order or not at all.
+    /// Sends one frame. Frames arrive in order or not at all.
     ///
     /// # Errors
-    /// [`Disconnected`] when nobody will receive it.
+    /// Returns [`Disconnected`] if the other end is gone.
     fn send(&self, frame: Vec<u8>) -> Result<(), Disconnected>;
 
-    /// What it has carried; `None` where nothing is sent over a network.
+    /// Returns the statistics. `None` without a network.
     fn figures(&self) -> Option<LinkStats> {
         None
     }
 
-    /// Ends the link, since what came over it cannot be understood, and says why where that can be said.
+    /// Ends the link after an invalid message, and sends the reason if the transport can.
     fn refuse(&self, _why: &dyn fmt::Display) {}
 
-    /// Ends the link, since another process has the other end's name. It may try again later.
+    /// Ends the link because another process has the other end's name. The other end may retry later.
     fn refuse_name(&self, _why: &dyn fmt::Display) {}
 }
 
-/// Frames from the other end; it ends when that is gone.
+/// Frames from the other end. The channel ends with the link.
 pub type Incoming = UnboundedReceiver<Frame>;
 
-/// A frame that has arrived.
+/// A received frame.
 ///
-/// As long as it lives it may count among the bytes that its sender has been allowed to have unread, so that a sender
-/// who is faster than the reader has to wait, wherever frames queue up.
+/// Until it is dropped or read, it may count toward the sender's limit of unread bytes. A sender faster than the reader therefore
+/// waits, wherever frames are queued.
 pub struct Frame {
     bytes: Vec<u8>,
-    /// Let go of with the frame.
+    /// Released with the frame.
     unread: Option<OwnedSemaphorePermit>,
 }
 
 impl Frame {
-    /// A frame that counts as unread as long as `unread` is held.
+    /// Creates a frame that counts as unread while `unread` is held.
     pub(crate) fn with_credit(bytes: Vec<u8>, unread: OwnedSemaphorePermit) -> Self {
         Self { bytes, unread: Some(unread) }
     }
 
-    /// Its bytes; from now on it counts as read.
+    /// Returns the bytes. The frame counts as read from now on.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -114,7 +114,7 @@ impl Frame {
 }
 
 impl From<Vec<u8>> for Frame {
-    /// A frame that nobody counts.
+    /// Creates an uncounted frame.
     fn from(bytes: Vec<u8>) -> Self {
         Self { bytes, unread: None }
     }

@@ -1,9 +1,14 @@
-//! The worker actor: joins a manager, asks for buckets, starts a stage actor for each, and hands out its slots.
+//! The worker actor: joins a manager, requests buckets, starts a stage actor for each, and grants its slots.
 //!
-//! A worker of its own process outlives its link: it goes on with what it has, and over the next link says what that is
-//! (`attach`) and repeats what it has not been told is safe. `bucket` begins buckets and ends them early, `room` sees to it
-//! that there is memory, `share` that what has to outlive the worker does, `between` what stays from one plan to the next,
-//! `leave` lets it go in order, `figures` measures.
+//! A worker in its own process outlives its link. It continues with its leases, and over the next link it reports them and
+//! repeats unacknowledged reports (`reattach`).
+//!
+//! - `bucket`: starts buckets and ends them early.
+//! - `memory_pressure`: frees memory.
+//! - `durability`: stores or replicates regions that must outlive the worker.
+//! - `retention`: keeps results from one plan to the next.
+//! - `drain`: leaves in an orderly way.
+//! - `metrics`: measurements.
 
 mod bucket;
 mod drain;
@@ -46,55 +51,55 @@ use std::time::{Duration, Instant};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tracing::{Span, info_span};
 
-/// How often the manager is told what is in storage, for people to see, and time passes for a worker that has to end.
+/// Interval of storage reports to the manager, for display, and of clock ticks for a worker with a time limit.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A bucket at this worker.
 struct Bucket {
     study: PlanId,
     stage: Addr<StageActor>,
-    /// What it reads, each once, and its bytes.
+    /// Regions that the bucket reads, each once, with their bytes.
     inputs: Vec<(RegionKey, u64)>,
 }
 
-/// See the module.
+/// Actor of one worker node.
 pub struct WorkerActor {
     core: Worker,
     setup: WorkerSetup,
     slots: Vec<Addr<TaskActor>>,
-    /// `None`: there is none now.
+    /// `None` while the worker is disconnected.
     link: Option<Box<dyn Link>>,
     incoming: Option<Incoming>,
     studies: HashMap<PlanId, Vec<ResolvedStage>>,
     durable: HashMap<PlanId, Durability>,
     running: HashMap<LeaseId, Bucket>,
-    /// Instances that are finished, and reported when what others read of them is shared.
+    /// Finished instances whose reports wait until their outputs are shared.
     sharing: usize,
-    /// Their reports, where another worker is to fetch that.
+    /// Reports that wait until another worker has fetched the outputs.
     replicating: HashMap<Finished, ToManager>,
-    /// Second copies of what other workers have stored, in memory as long as nothing else needs the room.
+    /// Replicas of other workers' regions, kept in memory while nothing else needs the space.
     replicas: HashMap<RegionKey, PlanId>,
-    /// The storage's count of changes, when buckets' missing inputs were looked for last.
+    /// Change count of the storage at the last check for missing inputs of buckets.
     looked_at: u64,
-    /// The studies of regions that are, or may come to be, in storage.
+    /// Studies of the regions that are, or may come to be, in storage.
     study_of: HashMap<RegionKey, PlanId>,
-    /// What is told again over another link.
+    /// Reports to repeat over another link.
     unsafe_reports: UnackedReports,
-    /// Whose worker this is.
+    /// Number of the manager that this worker belongs to.
     manager: Option<u64>,
     /// The manager has accepted this worker over the present link.
     is_welcome: bool,
     draining: bool,
     dismissed: bool,
-    /// What the tasks of this worker have computed.
+    /// Task results of this worker.
     results: Arc<Mutex<TaskResults>>,
     estimates: Arc<Mutex<MemoryEstimates>>,
-    /// What its state machine counts time from.
+    /// Time origin of the state machine.
     start: Instant,
-    /// It has to end at some time.
+    /// The worker has a time limit.
     ends: Arc<AtomicBool>,
     meters: WorkerCounters,
-    /// What is said of studies.
+    /// Parent spans of the studies' log events.
     spans: HashMap<PlanId, Span>,
 }
 
@@ -105,12 +110,12 @@ impl fmt::Debug for WorkerActor {
 }
 
 impl WorkerActor {
-    /// A worker that reaches its manager over `link` and hears from it through `incoming`.
+    /// Creates a worker that sends to its manager over `link` and receives from it through `incoming`.
     pub fn new(setup: WorkerSetup, link: impl Link, incoming: Incoming) -> Self {
         Self { link: Some(Box::new(link)), incoming: Some(incoming), ..Self::unconnected(setup) }
     }
 
-    /// A worker that is yet to be [`LinkUp`].
+    /// Creates a worker that waits for a [`LinkUp`].
     #[must_use]
     pub fn unconnected(setup: WorkerSetup) -> Self {
         let budget = MemoryBudget { bytes: setup.resources.memory_bytes, ..MemoryBudget::UNLIMITED };
@@ -143,7 +148,7 @@ impl WorkerActor {
         }
     }
 
-    /// Says something that is of this link only.
+    /// Sends a message that concerns only this link.
     fn send(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
         if !self.sent(message) {
             self.disconnected(ctx);
@@ -152,13 +157,13 @@ impl WorkerActor {
 
     fn sent(&self, message: &ToManager) -> bool {
         let send = |link: &dyn Link| codec::encode(message).is_ok_and(|frame| link.send(frame).is_ok());
-        // Without one, the next one begins with all there is to say.
+        // Without a link the message is dropped: the next link starts with a complete join message.
         self.link.as_deref().is_none_or(send)
     }
 
-    /// Says something that must not be lost with this link.
+    /// Sends a message that must survive the loss of this link.
     fn report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
-        // What no frame can hold is refused here as the manager would.
+        // The manager would reject a frame that exceeds the limit.
         let Ok(frame) = codec::encode(message) else { return ctx.stop() };
         self.unsafe_reports.keep(message, &frame);
         if self.link.as_deref().is_some_and(|link| link.send(frame).is_err()) {
@@ -166,7 +171,7 @@ impl WorkerActor {
         }
     }
 
-    /// Says what is in storage and what time it is, before anything that may follow from it.
+    /// Updates storage state and time in the state machine, before any event that depends on them.
     fn look(&mut self) {
         self.core.handle_time(self.start.elapsed());
         self.report_spillable();
@@ -177,7 +182,7 @@ impl WorkerActor {
                 self.core.handle_inputs(*lease, here_bytes, missing_bytes);
             }
         }
-        // Last, since it may have something granted.
+        // Last, because it may grant slots.
         self.core.handle_stored(self.setup.ram.held_bytes());
     }
 
@@ -198,8 +203,8 @@ impl WorkerActor {
                     self.meters.steps.call.increment(1);
                     self.send(&ToManager::Sync { call }, ctx);
                 }
-                // The manager closes the link when it has said what there is to say, such as what may be let go of. It
-                // may have done so already, having heard of the last instance: then that is still to be heard.
+                // The manager closes the link after its last messages, such as releases. It may have closed the link already on
+                // the report of the last instance. Then those messages are still in the queue.
                 Effect::Leave => _ = self.sent(&ToManager::Leave),
             }
         }
@@ -207,7 +212,7 @@ impl WorkerActor {
         self.leave_if_done(ctx);
     }
 
-    /// Lets go of regions, and goes on when they are gone; `call` is answered then.
+    /// Releases regions and continues once they are removed. Then it answers the sync `call`.
     fn release(&mut self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let fallen: Vec<RegionKey> = keys.iter().flat_map(|key| results.released(key)).collect();
@@ -221,7 +226,7 @@ impl WorkerActor {
             self.replicas.remove(key);
         }
         self.setup.storage.do_send(ReleaseRegions(keys));
-        // Storage works in the order in which it was told: what comes after the release finds the regions gone.
+        // The storage actor handles messages in order, so the count follows the removal.
         let gone = self.setup.storage.send(CountRegions).into_actor(self);
         ctx.spawn(gone.map(move |_, actor, ctx| {
             actor.look();
@@ -308,7 +313,7 @@ impl Actor for WorkerActor {
 
 impl StreamHandler<Frame> for WorkerActor {
     fn handle(&mut self, frame: Frame, ctx: &mut Self::Context) {
-        // A frame that cannot be read means that the two ends do not speak the same language: leave.
+        // An unreadable frame means that the two ends use different protocols, so the worker leaves.
         let message = match codec::decode(&frame) {
             Ok(message) => message,
             Err(error) => {
@@ -328,7 +333,7 @@ impl StreamHandler<Frame> for WorkerActor {
     }
 }
 
-/// Files that are to be had from the manager, by digest.
+/// Digests of files to request from the manager.
 impl StreamHandler<[u8; 32]> for WorkerActor {
     fn handle(&mut self, digest: [u8; 32], ctx: &mut Self::Context) {
         self.send(&ToManager::File { digest }, ctx);
@@ -372,7 +377,7 @@ impl Handler<StageEvent> for WorkerActor {
 }
 
 impl WorkerActor {
-    /// Has a stage give back instances, and hands those to the manager.
+    /// Takes instances from a stage and returns them to the manager.
     fn hand_back(&mut self, lease: LeaseId, which: InstanceSelection, ctx: &mut Context<Self>) {
         let Some(bucket) = self.running.get(&lease) else { return };
         let study = bucket.study;

@@ -1,4 +1,4 @@
-//! Why a region could not be fetched, holder by holder.
+//! Failed fetches, holder by holder.
 
 use crate::transport::refusal::Refusal;
 use pleach_regions::RegionKey;
@@ -7,48 +7,48 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Why a holder did not give a region.
+/// Reason for a holder that did not send a region.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HolderError {
-    /// It could not be connected to, or the connection ended.
+    /// The connection failed or ended.
     #[error("{0}")]
     Refused(Refusal),
-    /// It does not have it, or not any more.
+    /// The holder does not have the region, or not any more.
     #[error("it does not have it")]
     Lacking,
-    /// It has too much to do, or this worker is connected to too many others.
+    /// The holder is overloaded, or this worker is connected to too many others.
     #[error("too much is under way between the two")]
     Busy,
-    /// What it sent is not the region that it said.
+    /// The sent data does not match the announced region.
     #[error("what it sent is damaged: {0}")]
     Damaged(String),
-    /// Nothing has been heard of it for so long.
+    /// The holder was silent for this duration.
     #[error("nothing came for {} s", .0.as_secs_f64())]
     Silent(Duration),
-    /// It could not send it.
+    /// The holder failed to send the region.
     #[error("it could not send it: {0}")]
     NotSent(String),
-    /// The exchange here has ended.
+    /// The exchange of this worker has ended.
     #[error("the exchange has ended")]
     Ended,
 }
 
-/// A holder that was tried.
+/// A tried holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedHolder {
-    /// Where it is.
+    /// Address of the holder.
     pub holder: SocketAddr,
-    /// What came of it.
+    /// Failure of the holder.
     pub failure: HolderError,
 }
 
-/// None of the holders gave a region.
+/// No holder sent the region.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("failed to fetch data region {key}: {}", Reasons(.tried))]
 pub struct FetchError {
-    /// Its key.
+    /// Key of the region.
     pub key: RegionKey,
-    /// All holders that were tried, in that order; none, where none was known.
+    /// Tried holders in order. Empty if no holder was known.
     pub tried: Vec<FailedHolder>,
 }
 

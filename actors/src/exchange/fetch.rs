@@ -1,4 +1,4 @@
-//! Fetches regions: one transfer for all who want the same, from one holder after the other.
+//! Fetches regions: one transfer for all callers that request the same region, from one holder after the other.
 
 use super::ExchangeState;
 use super::error::{FailedHolder, FetchError, HolderError};
@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// What came of a transfer.
+/// Result of a transfer.
 pub(super) type Fetched = Result<Arc<DataRegion>, FetchError>;
 
-/// A transfer that is under way.
+/// A running transfer.
 #[derive(Debug)]
 pub(super) struct Transfer {
     done: watch::Sender<Option<Fetched>>,
@@ -39,7 +39,7 @@ pub(super) fn join(
     fetched
 }
 
-/// A transfer's entry among those that are under way; gone with this, even if the network's threads end.
+/// Entry of a running transfer. Drop removes the entry, even if the network's threads end.
 struct UnderWay {
     hub: Arc<ExchangeState>,
     key: RegionKey,
@@ -49,7 +49,7 @@ struct UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut transfers = self.hub.transfers();
-        // The next one of this key may have begun.
+        // The next transfer of this key may have started.
         if transfers.get(&self.key).is_some_and(|transfer| transfer.done.same_channel(&self.done)) {
             transfers.remove(&self.key);
         }
@@ -80,7 +80,7 @@ async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
             fetched = &mut transfer => Some(fetched),
             () = done.closed() => None,
         };
-        // Under the lock nobody joins.
+        // The lock keeps callers from joining meanwhile.
         let mut transfers = hub.transfers();
         if fetched.is_some() || done.receiver_count() == 0 {
             transfers.remove(key);
@@ -115,7 +115,7 @@ async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<
     }
 }
 
-/// Those who have been reached before those who have not; else an order that differs by region and by who asks.
+/// Orders holders with a recent failure last, and the rest by a hash of region, holder and fetching worker.
 fn rank(hub: &ExchangeState, key: RegionKey, holder: SocketAddr) -> (bool, u64) {
     let mut hasher = DefaultHasher::new();
     (key, holder, hub.address).hash(&mut hasher);
@@ -131,7 +131,7 @@ async fn fetch_from(
     loop {
         let (neighbor, is_new) = hub.neighbor(holder).await?;
         match neighbor.ask(key, way, hub.settings.stalled).await {
-            // It may have been closed as unused in this moment.
+            // The peer may have closed the connection as unused at the same moment.
             Err(HolderError::Refused(_)) if !is_new && !is_again => {
                 hub.gone(&neighbor);
                 is_again = true;

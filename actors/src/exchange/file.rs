@@ -1,4 +1,4 @@
-//! A file by the digest of its content, sent as a data region is: how workers get input files that they do not have.
+//! Input files by content digest, sent like data regions to workers that lack them.
 
 use crate::transport::quic::RegionStreams;
 use crate::transport::quic::regions::SendError;
@@ -11,31 +11,31 @@ use thiserror::Error;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::spawn_blocking;
 
-/// Why a file was not sent.
+/// Reason for a file that was not sent.
 #[derive(Debug, Error)]
 pub enum SendFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It does not hold what it should: somebody has changed it.
+    /// The content differs from its digest: the file has changed.
     #[error("{}: its content is not that of digest {digest}; it has changed", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// Expected digest.
         digest: Digest,
     },
-    /// The receiver did not get it.
+    /// The receiver did not get the file.
     #[error("{0}")]
     NotSent(#[from] SendError),
 }
 
-/// The key under which a file of this content is sent: the first half of its digest.
+/// Returns the key for sending a file of this content: the first half of its digest.
 #[must_use]
 pub fn file_key(digest: &Digest) -> RegionKey {
     let mut key = [0; 16];
@@ -43,17 +43,17 @@ pub fn file_key(digest: &Digest) -> RegionKey {
     RegionKey(key)
 }
 
-/// Read at once, and sent at once: long enough to keep a disk and a line busy, and a few of them in memory.
+/// Bytes read and sent at once: enough to keep a disk and a network link busy, and few enough to hold several in memory.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Pieces that are read before they can be sent.
+/// Pieces read before they can be sent.
 const AHEAD: usize = 2;
 
-/// Sends the file at `path`, whose content has this digest ([`Digest::of_bytes`]), piece by piece as it is read. It
-/// arrives as any region does ([`RegionArrival`](crate::transport::quic::RegionArrival)). It may be called on any tokio runtime.
+/// Sends the file at `path`, piece by piece as it is read. Its content has the digest `digest` ([`Digest::of_bytes`]). The file
+/// arrives like a region ([`RegionArrival`](crate::transport::quic::RegionArrival)). The caller may use any tokio runtime.
 ///
 /// # Errors
-/// [`SendFileError`]; then nothing arrives.
+/// Returns [`SendFileError`]. Then nothing arrives.
 pub async fn send_file(
     regions: &RegionStreams,
     key: RegionKey,
@@ -72,13 +72,13 @@ pub async fn send_file(
     }
 }
 
-/// Whether a file held what it should.
+/// Result of the comparison of a file with its digest.
 enum Content {
     AsItWas,
     Changed,
 }
 
-/// Reads a file of `length` bytes. The last piece is handed on only when all of them have the digest.
+/// Reads a file of `length` bytes. It sends the last piece only if all pieces together match the digest.
 fn read_all(mut file: File, length: u64, digest: Digest, pieces: &Sender<Bytes>) -> io::Result<Content> {
     let mut hasher = blake3::Hasher::new();
     let mut left = length;
@@ -86,7 +86,7 @@ fn read_all(mut file: File, length: u64, digest: Digest, pieces: &Sender<Bytes>)
         let count = left.min(PIECE_BYTES as u64) as usize;
         let mut piece = vec![0; count];
         match file.read_exact(&mut piece) {
-            // Somebody has made it shorter.
+            // The file was truncated meanwhile.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(Content::Changed),
             read => read?,
         }
@@ -95,7 +95,7 @@ fn read_all(mut file: File, length: u64, digest: Digest, pieces: &Sender<Bytes>)
         if left == 0 && hasher.finalize() != blake3::Hash::from_bytes(digest.0) {
             return Ok(Content::Changed);
         }
-        // Nobody takes them where the peer is gone.
+        // The receiver is dropped when the peer is gone.
         if (count > 0 && pieces.blocking_send(piece.into()).is_err()) || left == 0 {
             return Ok(Content::AsItWas);
         }

@@ -1,4 +1,4 @@
-//! What workers say to each other about regions. The regions themselves travel beside the messages.
+//! Messages between workers about regions. The regions travel on separate streams.
 
 use super::shared_memory::SharedMemoryId;
 use crate::transport::codec::{self, CodecError};
@@ -7,84 +7,85 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use thiserror::Error;
 
-/// No message is longer: a name of a file and some numbers.
+/// Maximum length of a message: a file name and some numbers.
 pub(super) const MAX_BYTES: usize = 4096;
 
-/// How a region may come.
+/// Way of a region's transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum TransferPath {
-    /// However it is fastest.
+    /// The fastest way.
     Any,
-    /// Over the network: the other way has been tried.
+    /// Over the network, because shared memory has failed.
     Network,
 }
 
-/// Why a region is not given.
+/// Reason for a denied region.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum DenyReason {
-    /// It is not here.
+    /// The region is not on this worker.
     Lacking,
-    /// As many are under way to this peer as may be.
+    /// The transfers to this peer have reached their limit.
     Busy,
 }
 
-/// See the module.
+/// A message between workers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Message {
-    /// The first one, either way: where this worker listens, and where it could share memory.
+    /// First message in both directions: listening port of this worker, and its shared memory.
     Listening {
-        /// At the address that the other side sees.
+        /// Port at the address that the peer sees.
         port: u16,
-        /// None where there is no folder for it.
+        /// `None` without a shared folder.
         place: Option<SharedMemoryId>,
     },
-    /// Asks for a region: it comes on a stream of its own, as [`Lent`](Self::BufferOffered), or is [`NotGiven`](Self::NotGiven).
+    /// Requests a region. It comes on a stream of its own or as [`BufferOffered`](Self::BufferOffered), unless the answer is
+    /// [`NotGiven`](Self::NotGiven).
     Request {
-        /// Its key.
+        /// Key of the region.
         key: RegionKey,
-        /// How it may come.
+        /// Allowed way.
         way: TransferPath,
     },
-    /// A region that was asked for does not come.
+    /// Denies a requested region.
     NotGiven {
-        /// Its key.
+        /// Key of the region.
         key: RegionKey,
-        /// Why.
+        /// Reason.
         why: DenyReason,
     },
-    /// A region that was asked for is in shared memory, and stays there until it is returned.
+    /// Offers a requested region in shared memory. It stays there until the receiver returns the buffer.
     BufferOffered {
-        /// Its key.
+        /// Key of the region.
         key: RegionKey,
-        /// Which piece of shared memory.
+        /// Number of the buffer.
         slot: u32,
-        /// The name of its file in the folder, when it is lent for the first time.
+        /// Name of the buffer's file in the folder, at its first use.
         file: Option<String>,
-        /// Bytes of the body, from the beginning.
+        /// Bytes of the body, from the start of the buffer.
         bytes: u64,
-        /// The head of the encoding whose body it is.
+        /// Head of the encoding with this body.
         head: ByteBuf,
     },
-    /// A piece of shared memory is open here, and its file needs no name any more.
+    /// The receiver has mapped a buffer, so its file needs no name any more.
     BufferMapped {
-        /// Which.
+        /// Number of the buffer.
         slot: u32,
     },
-    /// A piece of shared memory has been read, or cannot be.
+    /// The receiver has read a buffer, or cannot read it.
     BufferReturned {
-        /// Which.
+        /// Number of the buffer.
         slot: u32,
-        /// Nothing else need be lent if it cannot.
+        /// `false` means that the peer should offer no further buffers.
         is_read: bool,
     },
-    /// A piece of shared memory will not be lent again.
+    /// The sender does not offer a buffer again.
     BufferWithdrawn {
-        /// Which.
+        /// Number of the buffer.
         slot: u32,
     },
 }
 
-/// Why a frame is no message.
+/// Reason for a frame that is not a message.
 #[derive(Debug, Error)]
 pub(super) enum MessageError {
     #[error("a message of {0} bytes; at most {MAX_BYTES} are allowed")]
@@ -106,7 +107,7 @@ impl Message {
     }
 }
 
-/// The head in a message, if it is one.
+/// Returns the head in a message, if it is valid.
 pub(super) fn head(bytes: &ByteBuf) -> Option<Head> {
     <[u8; Head::BYTES]>::try_from(bytes.as_slice()).ok().map(Head)
 }

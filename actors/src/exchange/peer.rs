@@ -1,6 +1,6 @@
-//! One other worker that is connected: what was asked of it, what it has asked for, and when it was last needed.
+//! Connection to one peer: requests in both directions, and the time of last use.
 //!
-//! Either side may ask; it does not matter who opened the connection.
+//! Either side may send requests, independent of the side that opened the connection.
 
 use super::ExchangeState;
 use super::error::HolderError;
@@ -22,26 +22,26 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-/// Regions of so few bytes are decoded where they arrive: it takes less than to hand them to another thread and back.
+/// Smaller regions are decoded on the receiving thread, because a handover to another thread and back takes longer.
 const SHORT_BYTES: usize = 256 << 10;
 
-/// How often silence is looked at within the time that makes it too long.
+/// Number of liveness checks within the time limit for silence.
 const LOOKS: u32 = 8;
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// The region, and whether it came through shared memory.
     Region(DataRegion, bool),
-    /// The holder does not give it.
+    /// The holder denies the region.
     NotGiven(DenyReason),
-    /// It came and cannot be used.
+    /// The region arrived corrupt.
     Damaged(String),
-    /// It was lent and cannot be read; it may come over the network.
+    /// The offered buffer cannot be read. The region may come over the network.
     NotShared,
 }
 
-/// What a neighbor has borrowed.
+/// A buffer that the peer has mapped.
 #[derive(Debug)]
 struct Lent {
     name: Arc<BufferName>,
@@ -51,29 +51,29 @@ struct Lent {
 #[derive(Debug)]
 struct State {
     waiting: HashMap<RegionKey, oneshot::Sender<Answer>>,
-    /// What it is given; and how once more where it has asked again meanwhile.
+    /// Regions being sent to the peer. The value is the way of a repetition if the peer has requested the region again.
     giving: HashMap<RegionKey, Option<TransferPath>>,
     lent: HashMap<u32, Lent>,
     used: Instant,
     has_ended: bool,
 }
 
-/// See the module.
+/// Connection to one peer.
 #[derive(Debug)]
 pub(super) struct PeerConnection {
-    /// Where it is, as seen from here.
+    /// Address of the peer, as seen from this worker.
     pub(super) address: SocketAddr,
-    /// Whether it was connected to from here.
+    /// Whether this worker opened the connection.
     pub(super) is_ours: bool,
     link: QuicLink,
     pub(super) regions: RegionStreams,
     pub(super) slots: Mutex<SendBuffers>,
     views: ReceiveBuffers,
-    /// It is on this machine, and nothing has gone wrong with that yet.
+    /// The peer shares memory with this worker, without a failure so far.
     shares: AtomicBool,
-    /// It has said where it is.
+    /// The peer has sent its listening port.
     is_placed: AtomicBool,
-    /// Messages from it.
+    /// Messages from the peer.
     heard: AtomicU64,
     state: Mutex<State>,
 }
@@ -105,12 +105,12 @@ impl PeerConnection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has passed between it and here.
+    /// Returns the statistics of the connection.
     pub(super) fn link_figures(&self) -> LinkStats {
         self.link.figures().unwrap_or_default()
     }
 
-    /// Says something; where it is gone, its end says so.
+    /// Sends a message. The end of a lost connection is handled separately.
     pub(super) fn say(&self, message: &Message) {
         if let Ok(frame) = message.write() {
             let _ = self.link.send(frame);
@@ -121,30 +121,30 @@ impl PeerConnection {
         self.shares.load(Ordering::Relaxed)
     }
 
-    /// Sharing memory does not work with this one.
+    /// Stops sharing memory with this peer.
     fn stop_sharing(&self) {
         self.shares.store(false, Ordering::Relaxed);
     }
 
-    /// Why it is gone.
+    /// Returns the reason for the end of the connection.
     fn ended(&self) -> Refusal {
         self.link.ended().unwrap_or_else(|| Refusal::new(Cause::Lost, "the connection has ended"))
     }
 
-    /// Ends the connection, at once.
+    /// Ends the connection at once.
     pub(super) fn end(&self, refusal: &Refusal) {
         self.state().has_ended = true;
         self.link.end(refusal);
     }
 
-    /// How long nothing has been asked by either side; none while something is.
+    /// Returns the time since the last request in either direction. `None` during a request.
     pub(super) fn unused(&self) -> Option<Duration> {
         let state = self.state();
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
         is_free.then(|| state.used.elapsed())
     }
 
-    /// Ends the connection unless something was asked within `within`.
+    /// Ends the connection unless it had a request in the last `within`.
     pub(super) fn end_if_unused(&self, within: Duration) -> bool {
         let mut state = self.state();
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
@@ -155,7 +155,7 @@ impl PeerConnection {
         state.has_ended
     }
 
-    /// Asks for a region, and waits as long as anything is heard within `patience`.
+    /// Requests a region. Waits as long as the peer is not silent for `patience`.
     pub(super) async fn ask(
         &self,
         key: RegionKey,
@@ -181,7 +181,7 @@ impl PeerConnection {
                 Err(_) => {}
             }
             let now = self.heard_bytes();
-            // What has arrived is being decoded here.
+            // A region that has arrived is being decoded.
             let is_waited_for = self.state().waiting.contains_key(&key);
             silent = if now == heard && is_waited_for { silent + 1 } else { 0 };
             heard = now;
@@ -192,20 +192,20 @@ impl PeerConnection {
         }
     }
 
-    /// Something that grows whenever it is heard.
+    /// Returns a counter that grows with everything received from the peer.
     fn heard_bytes(&self) -> u64 {
         self.heard.load(Ordering::Relaxed).wrapping_add(self.regions.received_bytes())
     }
 
-    /// Whoever waits for a region; nobody, when it was given up or never asked for.
+    /// Returns the sender for a waiting request. `None` if the request was canceled or never made.
     fn waiting(&self, key: RegionKey) -> Option<oneshot::Sender<Answer>> {
         let mut state = self.state();
         state.used = Instant::now();
         state.waiting.remove(&key)
     }
 
-    /// Begins to give it a region, unless it is given it already: then it gets it again when that is over, since what it
-    /// has got until now may be damaged. False when nothing is to be done.
+    /// Starts sending a region to the peer. If the region is being sent already, it is sent again afterwards, because the first
+    /// copy may be corrupt. Returns `false` if there is nothing to do now.
     fn begin_giving(&self, key: RegionKey, way: TransferPath, most: usize) -> Result<bool, DenyReason> {
         let mut state = self.state();
         state.used = Instant::now();
@@ -223,7 +223,7 @@ impl PeerConnection {
         }
     }
 
-    /// A region has been given; how to give it once more, if it is to be.
+    /// Ends the sending of a region. Returns the way of a repetition, if requested.
     pub(super) fn end_giving(&self, key: RegionKey) -> Option<TransferPath> {
         let mut state = self.state();
         state.used = Instant::now();
@@ -234,7 +234,7 @@ impl PeerConnection {
         again.filter(|_| !state.has_ended)
     }
 
-    /// A piece of shared memory is lent from now on; says when it is returned, and whether it could be read.
+    /// Offers a buffer. The receiver gets whether the peer could read it, once the peer returns it.
     pub(super) fn offer_buffer(&self, slot: u32, name: Arc<BufferName>) -> oneshot::Receiver<bool> {
         let (returned, waits) = oneshot::channel();
         let mut state = self.state();
@@ -244,13 +244,13 @@ impl PeerConnection {
         waits
     }
 
-    /// A piece of shared memory that has been given up.
+    /// Forgets a buffer that has been given up.
     pub(super) fn forget(&self, slot: u32) {
         self.state().lent.remove(&slot);
     }
 }
 
-/// Listens to a neighbor until it is gone.
+/// Handles messages of a peer until its connection ends.
 pub(super) async fn listen(
     hub: Arc<ExchangeState>,
     neighbor: Arc<PeerConnection>,
@@ -289,7 +289,7 @@ pub(super) async fn listen(
     }
     neighbor.end(&Refusal::new(Cause::Ended, "the connection has ended"));
     hub.gone(&neighbor);
-    // Whoever waits is told by this.
+    // Dropping the senders notifies all waiting requests.
     let mut state = neighbor.state();
     state.waiting.clear();
     state.lent.clear();
@@ -297,7 +297,7 @@ pub(super) async fn listen(
 
 fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Message) {
     match message {
-        // Said once.
+        // Accepted only once.
         Message::Listening { .. } if neighbor.is_placed.swap(true, Ordering::Relaxed) => {}
         Message::Listening { port, place } => {
             hub.is_at(neighbor, port);
@@ -313,7 +313,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         },
         Message::NotGiven { key, why } => {
             if let Some(waiting) = neighbor.waiting(key) {
-                // Nobody may wait any more.
+                // The request may have been canceled.
                 let _ = waiting.send(Answer::NotGiven(why));
             }
         }
@@ -332,7 +332,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             }
             let lent = neighbor.state().lent.remove(&slot);
             if let Some(lent) = lent {
-                // It may have been given up meanwhile.
+                // The buffer may have been given up meanwhile.
                 let _ = lent.returned.send(is_read);
             }
         }
@@ -340,7 +340,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
     }
 }
 
-/// Reads what has been lent, where it was asked for.
+/// Reads an offered buffer if its region was requested.
 fn borrow(
     hub: &ExchangeState,
     neighbor: &Arc<PeerConnection>,
@@ -373,12 +373,12 @@ fn borrow(
                 Answer::NotShared
             }
         };
-        // Nobody may wait any more.
+        // The request may have been canceled.
         let _ = waiting.send(answer);
     });
 }
 
-/// Takes what has come over the network, where it was asked for.
+/// Handles a region from the network if it was requested.
 fn take(neighbor: &PeerConnection, arrival: RegionArrival) {
     let key = arrival.as_ref().map_or_else(|not_arrived| not_arrived.key, |region| region.key);
     let Some(waiting) = neighbor.waiting(key) else { return };
@@ -386,14 +386,14 @@ fn take(neighbor: &PeerConnection, arrival: RegionArrival) {
         Ok(region) => region,
         Err(not_arrived) => {
             let answer = Answer::Damaged(not_arrived.refusal.to_string());
-            // Nobody may wait any more.
+            // The request may have been canceled.
             let _ = waiting.send(answer);
             return;
         }
     };
     let is_short = region.bytes.len() <= SHORT_BYTES;
     let decode = move || {
-        // Nobody may wait any more.
+        // The request may have been canceled.
         let _ = waiting.send(decode(region));
     };
     if is_short {

@@ -1,4 +1,4 @@
-//! Gives a neighbor what it has asked for.
+//! Sends requested regions to a peer.
 
 use super::ExchangeState;
 use super::message::{DenyReason, Message, TransferPath};
@@ -12,13 +12,13 @@ use std::sync::{Arc, PoisonError};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Regions of fewer bytes go over the network: shared memory takes two messages more.
+/// Smaller regions go over the network, because shared memory takes two more messages.
 const MIN_SHARED_BYTES: u64 = 128 << 10;
 
-/// The budget for what is sent at once is counted in units of this size, so that its count fits 32 bits.
+/// Unit of the send budget. With it, the budget fits 32 bits.
 pub(super) const UNIT_BYTES: u64 = 64 << 10;
 
-/// Gives a region, and again when it has been asked for meanwhile.
+/// Sends a region, and repeats it if the peer has requested it again meanwhile.
 pub(super) async fn give(
     hub: Arc<ExchangeState>,
     neighbor: Arc<PeerConnection>,
@@ -65,7 +65,7 @@ async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKe
         return;
     }
     let Some((head, body)) = encode(region, digest).await else { return };
-    // The other side knows why it has not arrived.
+    // The peer knows the reason for the missing region.
     if neighbor.regions.send_encoded(key, head, body, hub.settings.stalled).await.is_ok() {
         hub.count(|counts| {
             counts.sent += 1;
@@ -74,7 +74,7 @@ async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKe
     }
 }
 
-/// A region from memory, or from below it.
+/// Returns a region from memory or from a spill tier.
 async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     if let Some(region) = hub.ram.get(key) {
         return Some(region);
@@ -83,7 +83,7 @@ async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     spawn_blocking(move || below.get(key)).await.ok().flatten()
 }
 
-/// Lends a region in shared memory; false when it has to go over the network, or has been asked for again.
+/// Offers a region in shared memory. Returns `false` if the region must go over the network, or was requested again.
 async fn lend(
     hub: &ExchangeState,
     neighbor: &PeerConnection,
@@ -106,7 +106,7 @@ async fn lend(
         (slot, name.map(|name| (name, head, body.len() as u64)))
     });
     let Ok((slot, filled)) = filling.await else { return false };
-    // The folder is full, as a rule.
+    // Usually because the folder is full.
     let Ok((name, head, bytes)) = filled else {
         slots().lose(slot);
         neighbor.say(&Message::BufferWithdrawn { slot: number });
@@ -119,20 +119,19 @@ async fn lend(
     if is_read {
         slots().put_back(slot);
     } else {
-        // It may still be read: it must not be written to again.
+        // The peer may still read the buffer, so it must not be overwritten.
         neighbor.forget(number);
         slots().lose(slot);
         neighbor.say(&Message::BufferWithdrawn { slot: number });
     }
-    // Whoever could not read it asks again.
+    // A peer that could not read the buffer sends another request.
     true
 }
 
-/// The encoding of a region. Images do not become much smaller by any means that is faster than the network; masks and
-/// labels do.
+/// Encodes a region. No compression faster than the network shrinks images much, but masks and labels shrink.
 async fn encode(region: Arc<DataRegion>, digest: Digest) -> Option<(Head, Bytes)> {
     let is_small = matches!(region.element(), ElementType::Mask | ElementType::Labels);
-    // Pixels are sent from where they are, and tables are short: that takes no time. Anything else is copied.
+    // Pixels are sent without a copy and tables are short, so both take no time. Other regions are copied.
     let takes_time = !matches!(region.element(), ElementType::Bgr8 | ElementType::Gray8 | ElementType::Table);
     let encode = move || {
         let (head, body) = region.encode_parts(&digest, is_small);
@@ -144,7 +143,7 @@ async fn encode(region: Arc<DataRegion>, digest: Digest) -> Option<(Head, Bytes)
     if takes_time { spawn_blocking(encode).await.ok() } else { Some(encode()) }
 }
 
-/// The pixels of a region, sent from where they are.
+/// Pixels of a region, sent without a copy.
 struct Pixels(Arc<DataRegion>);
 
 impl AsRef<[u8]> for Pixels {

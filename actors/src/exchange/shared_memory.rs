@@ -1,9 +1,9 @@
-//! Memory that processes of one machine share, as files of a folder that is kept in memory.
+//! Memory shared by the processes of one machine, as files of a folder in memory.
 //!
-//! A process has a lock file there, which it holds as long as it lives, and a file for each piece of memory that it lends
-//! ([`send_buffers`]); whoever borrows one reads it ([`receive_buffers`]). Files are for their owner alone, their names cannot be guessed,
-//! and they have one only until they are open on both sides. What a killed process leaves is removed by the next one
-//! that starts: nobody holds its lock.
+//! A process holds a lock file in the folder for its lifetime, and creates one file per buffer that it offers ([`send_buffers`]).
+//! The peer maps and reads it ([`receive_buffers`]). Only their owner can access the files, and their names cannot be guessed. A
+//! file loses its name once both sides have opened it. After a kill, the next process that starts removes the remaining files,
+//! because their lock is free.
 
 pub(super) mod receive_buffers;
 pub(super) mod send_buffers;
@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the names of all files begin with.
+/// Prefix of all file names.
 const PREFIX: &str = "pleach-";
 
-/// What the names of lock files end with.
+/// Suffix of lock files.
 const LOCK: &str = ".lock";
 
 /// Random bytes in a name.
 const NAME_BYTES: usize = 16;
 
-/// A folder on a machine that has been started once. Two processes that see the same one see the same files: in
-/// containers with a folder of their own each, they do not.
+/// A folder on a machine, identified since the machine's start. Two processes with the same id see the same files. Containers
+/// with separate folders have different ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SharedMemoryId {
     boot: String,
@@ -37,22 +37,22 @@ pub(super) struct SharedMemoryId {
     inode: u64,
 }
 
-/// The folder, with this process's lock in it.
+/// The folder with this process's lock file.
 #[derive(Debug)]
 pub(super) struct SharedMemoryFolder {
     path: PathBuf,
     place: SharedMemoryId,
-    /// What the names of this process's files begin with.
+    /// Prefix of this process's file names.
     name: String,
-    /// Held as long as it is open.
+    /// Locked while this file is open.
     _lock: File,
-    /// Bytes lent.
+    /// Bytes of all buffers.
     used: Arc<AtomicU64>,
     most_bytes: u64,
 }
 
 impl SharedMemoryFolder {
-    /// Removes what killed processes have left at `path`, and prepares to lend up to `most_bytes`.
+    /// Removes the files of killed processes at `path`, and limits the buffers to `most_bytes`.
     pub(super) fn open(path: &Path, most_bytes: u64) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         let metadata = fs::metadata(path)?;
@@ -62,7 +62,7 @@ impl SharedMemoryFolder {
             let name = format!("{PREFIX}{}", random()?);
             let lock_path = path.join(format!("{name}{LOCK}"));
             let lock = private(&lock_path)?;
-            // Another process may have taken it for a dead one's before it was held.
+            // Another process may have removed the file as stale before it was locked.
             if lock.try_lock().is_ok() && lock.metadata()?.nlink() > 0 {
                 let used = Arc::default();
                 return Ok(Self { path: path.to_owned(), place, name, _lock: lock, used, most_bytes });
@@ -78,12 +78,12 @@ impl SharedMemoryFolder {
         &self.path
     }
 
-    /// A name that nobody can guess.
+    /// Returns a file name that cannot be guessed.
     fn file_name(&self) -> io::Result<String> {
         Ok(format!("{}-{}", self.name, random()?))
     }
 
-    /// Room for so many bytes, unless too many are lent.
+    /// Reserves bytes for a buffer. `None` if the limit would be exceeded.
     fn reserve(&self, bytes: u64) -> Option<Reserved> {
         let room = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.most_bytes);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
@@ -93,12 +93,12 @@ impl SharedMemoryFolder {
 
 impl Drop for SharedMemoryFolder {
     fn drop(&mut self) {
-        // The others' sweep removes it where this fails.
+        // The sweep of another process removes the file if this fails.
         let _ = fs::remove_file(self.path.join(format!("{}{LOCK}", self.name)));
     }
 }
 
-/// Room in the folder, as long as it lives.
+/// Reserved bytes of the folder, returned on drop.
 #[derive(Debug)]
 struct Reserved {
     used: Arc<AtomicU64>,
@@ -111,7 +111,7 @@ impl Drop for Reserved {
     }
 }
 
-/// A new file for this user alone.
+/// Creates a file for this user alone.
 fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
@@ -123,13 +123,13 @@ fn random() -> io::Result<String> {
     Ok(hex(&bytes))
 }
 
-/// Whether this can be the name of a file that a process lends: nothing that leads elsewhere.
+/// Returns whether a name is valid for a buffer's file, without a path to another folder.
 fn is_name(name: &str) -> bool {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     name.strip_prefix(PREFIX).is_some_and(|rest| !rest.is_empty() && rest.chars().all(allowed))
 }
 
-/// Removes the files of processes that are gone.
+/// Removes the files of dead processes.
 fn sweep(path: &Path) -> io::Result<()> {
     let names: Vec<String> = fs::read_dir(path)?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -137,14 +137,14 @@ fn sweep(path: &Path) -> io::Result<()> {
         .collect();
     for owner in names.iter().filter_map(|name| name.strip_suffix(LOCK)) {
         let lock_path = path.join(format!("{owner}{LOCK}"));
-        // Another user's, or gone meanwhile: not ours to remove.
+        // The file belongs to another user or was removed meanwhile.
         let Ok(lock) = OpenOptions::new().read(true).write(true).open(&lock_path) else { continue };
         if lock.try_lock().is_err() {
             continue;
         }
         let files = format!("{owner}-");
         for name in names.iter().filter(|name| name.starts_with(&files)) {
-            // What cannot be removed is tried again by whoever starts next.
+            // The next process that starts retries a failed removal.
             let _ = fs::remove_file(path.join(OsStr::new(name)));
         }
         let _ = fs::remove_file(&lock_path);
@@ -165,7 +165,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let alive = SharedMemoryFolder::open(place.path(), 100).unwrap();
         private(&place.path().join(alive.file_name().unwrap())).unwrap();
-        // As after a kill: files, and a lock that nobody holds.
+        // State after a kill: files, and an unlocked lock file.
         let dead = format!("{PREFIX}{}", random().unwrap());
         for end in [LOCK, "-1", "-2"] {
             private(&place.path().join(format!("{dead}{end}"))).unwrap();

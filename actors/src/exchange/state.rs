@@ -1,4 +1,4 @@
-//! What all parts of an exchange share: who is connected, what is under way, and the bounds of it.
+//! Shared state of an exchange: peers, transfers and their limits.
 
 use super::ExchangeStats;
 use super::error::HolderError;
@@ -22,28 +22,28 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Semaphore, watch};
 
-/// Digests that are remembered; of more, all are forgotten. One takes 48 bytes, and spares digesting a region again
-/// when another worker wants it.
+/// Maximum number of remembered digests. Above it, all are dropped. A digest takes 48 bytes and saves digesting a region again
+/// for another worker.
 const DIGESTS: usize = 16 << 10;
 
-/// How long a holder that could not be reached is tried last.
+/// Time for which an unreachable holder is tried last.
 const AVOIDED: Duration = Duration::from_secs(5);
 
-/// Who is connected, and how that went.
+/// Connected peers and failed attempts.
 #[derive(Debug, Default)]
 struct Neighbors {
     all: Vec<Arc<PeerConnection>>,
-    /// Where they listen.
+    /// Peers by listening address.
     by_address: HashMap<SocketAddr, Arc<PeerConnection>>,
-    /// One opens a connection, the others wait for it.
+    /// Locks that let one task open a connection while the others wait.
     opening: HashMap<SocketAddr, Arc<tokio::sync::Mutex<()>>>,
-    /// What those have carried that are gone.
+    /// Totals of ended connections.
     carried: LinkStats,
-    /// When and why the last attempt failed.
+    /// Time and cause of the last failed attempt.
     failed: HashMap<SocketAddr, (Instant, HolderError)>,
 }
 
-/// See the module.
+/// Shared state of an exchange.
 #[derive(Debug)]
 pub(super) struct ExchangeState {
     pub(super) handle: Handle,
@@ -58,12 +58,12 @@ pub(super) struct ExchangeState {
     pub(super) fetching: Semaphore,
     pub(super) sending: Semaphore,
     pub(super) sending_units: u64,
-    /// Received by all that is being done.
+    /// Each running task holds a receiver.
     pub(super) working: watch::Sender<()>,
     pub(super) now: ExchangeSnapshot,
 }
 
-/// How it stands now.
+/// Snapshot of connections and statistics.
 #[derive(Debug, Default)]
 pub(super) struct ExchangeSnapshot {
     neighbors: Mutex<Neighbors>,
@@ -89,7 +89,7 @@ impl ExchangeState {
         add(&mut lock(&self.now.counts));
     }
 
-    /// The digest of a region that was sent before: a key stands for one content.
+    /// Returns the digest of a region sent before. It stays valid, because a key identifies one content.
     pub(super) fn digest(&self, key: RegionKey) -> Option<Digest> {
         lock(&self.now.digests).get(&key).copied()
     }
@@ -102,13 +102,13 @@ impl ExchangeState {
         digests.insert(key, digest);
     }
 
-    /// Whether a holder could not be reached a short while ago.
+    /// Returns whether a recent connection to a holder has failed.
     pub(super) fn has_failed(&self, holder: SocketAddr) -> bool {
         let neighbors = lock(&self.now.neighbors);
         neighbors.failed.get(&canonical(holder)).is_some_and(|(when, _)| when.elapsed() < AVOIDED)
     }
 
-    /// The neighbor who listens at `address`, and whether it has just been connected to.
+    /// Returns the peer that listens at `address`, and whether the connection is new.
     pub(super) async fn neighbor(
         self: &Arc<Self>,
         address: SocketAddr,
@@ -127,7 +127,7 @@ impl ExchangeState {
             if let Some(neighbor) = neighbors.by_address.get(&address) {
                 return Ok((Arc::clone(neighbor), true));
             }
-            // It failed for somebody else while this one waited.
+            // The attempt failed in another task while this one waited.
             if let Some((when, failure)) = neighbors.failed.get(&address)
                 && *when > since
             {
@@ -164,7 +164,7 @@ impl ExchangeState {
     ) -> Arc<PeerConnection> {
         let neighbor = Arc::new(PeerConnection::new(address, is_ours, link, regions));
         neighbors.all.push(Arc::clone(&neighbor));
-        // Before anything is asked.
+        // Sent before any request.
         neighbor.say(&Message::Listening {
             port: self.address.port(),
             place: self.folder.as_ref().map(|folder| folder.place().clone()),
@@ -173,7 +173,7 @@ impl ExchangeState {
         neighbor
     }
 
-    /// Takes those in who come.
+    /// Accepts incoming peers.
     pub(super) async fn let_in(self: Arc<Self>, mut peers: Receiver<Peer>) {
         while let Some(peer) = peers.recv().await {
             let mut neighbors = lock(&self.now.neighbors);
@@ -187,7 +187,7 @@ impl ExchangeState {
         }
     }
 
-    /// Somebody who came listens at this port: what it has is asked for over the same connection.
+    /// Registers the listening port of an incoming peer, so that requests to it use the same connection.
     pub(super) fn is_at(&self, neighbor: &Arc<PeerConnection>, port: u16) {
         if neighbor.is_ours {
             return;
@@ -197,7 +197,7 @@ impl ExchangeState {
         neighbors.by_address.entry(address).or_insert_with(|| Arc::clone(neighbor));
     }
 
-    /// A neighbor is gone.
+    /// Removes a disconnected peer.
     pub(super) fn gone(&self, neighbor: &Arc<PeerConnection>) {
         lock(&self.now.neighbors).remove(neighbor);
     }
@@ -212,15 +212,15 @@ impl ExchangeState {
         now.fold(neighbors.carried, LinkStats::and)
     }
 
-    /// Ends all connections; what is under way fails.
+    /// Ends all connections. Running transfers fail.
     pub(super) fn end(&self) {
-        // No news for an operator: the manager knows when a worker goes.
+        // Operators get no notice, because the manager detects that a worker leaves.
         let refusal = Refusal::new(Cause::Ended, "the worker ends");
         self.server.end(&refusal);
         self.connector.end(&refusal);
     }
 
-    /// Starts something on the network's threads.
+    /// Runs a task on the network's threads.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let is_working = self.working.subscribe();
         self.handle.spawn(async move {
@@ -229,7 +229,7 @@ impl ExchangeState {
         });
     }
 
-    /// Starts something that takes long, beside the network's threads.
+    /// Runs a long task on a blocking thread.
     pub(super) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         let is_working = self.working.subscribe();
         self.handle.spawn_blocking(move || {
@@ -238,7 +238,7 @@ impl ExchangeState {
         });
     }
 
-    /// Waits until all that was started has ended, after [`end`](Self::end).
+    /// Waits until all tasks have ended, after [`end`](Self::end).
     pub(super) async fn is_over(&self) {
         self.working.closed().await;
     }
@@ -255,8 +255,8 @@ impl Neighbors {
         self.by_address.retain(|_, other| !Arc::ptr_eq(other, neighbor));
     }
 
-    /// Room for one more of those that were connected to from here, or of those that came: the one that has been unused
-    /// for longest goes where there is none. False when all are in use.
+    /// Makes space for one more connection, counted separately for each direction: closes the longest unused one if the limit is
+    /// reached. Returns `false` if all are in use.
     fn make_room(&mut self, is_ours: bool, most: usize) -> bool {
         let same: Vec<_> = self.all.iter().filter(|other| other.is_ours == is_ours).cloned().collect();
         if same.len() < most.max(1) {
@@ -272,7 +272,7 @@ impl Neighbors {
     }
 }
 
-/// The same address in the same form.
+/// Normalizes an address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,8 +1,7 @@
-//! The files of a slide in one folder, by the names that they have at their owner's: what reads such a slide finds one file by
-//! the name of another.
+//! Files of a slide in one folder, under the names at their owner: readers of such a slide find one file by the name of another.
 //!
-//! They are links to where each lies here, in a folder that is called by the digest of all of them. Whether they still hold what
-//! they did is not looked at.
+//! The folder contains links to the local files and is named by the digest of all of them. The links are created without
+//! verifying the content.
 
 use pleach_dispatch::message::FileContent;
 use pleach_storage::files::private;
@@ -12,14 +11,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the name of the folder of a slide ends with, behind its digest.
+/// Suffix of a slide's folder name, after its digest.
 const SUFFIX: &str = "slide";
 
-/// Tells links apart that are being made.
+/// Number of links created, for unique temporary names.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// The digest of a slide by those of its files: the one that it is named by, and the others with their names, in the order of
-/// these. One file has its own.
+/// Returns the digest of a slide, computed from the digest of its main file and from the digests and names of the others in
+/// order. A single file keeps its own digest.
 #[must_use]
 pub fn digest_of_files<'a>(
     first: [u8; 32],
@@ -37,8 +36,8 @@ pub fn digest_of_files<'a>(
     *hash.finalize().as_bytes()
 }
 
-/// BLAKE3 of a file's content; with companions, of all that the slide is made of, by whichever name of its own and of its
-/// folder.
+/// Returns the BLAKE3 digest of a file's content. With companions, the digest covers all files of the slide, independent of the
+/// slide's own name and folder.
 #[must_use]
 pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
     let others = file.companions.iter().map(|companion| {
@@ -55,11 +54,11 @@ pub fn gathered(file: &FileContent) -> Option<String> {
     (!file.companions.is_empty()).then(|| format!("{digest}.{SUFFIX}"))
 }
 
-/// Where a file can be read whose parts, in their order, lie in `places`: there, if it is one or all are where its owner has
-/// them, and otherwise in `folder`, where links to them are made.
+/// Returns a readable path of a slide with parts at `places`, in order. A single file, or files at their owner's paths, need no
+/// links. Otherwise the function links them in `folder`.
 ///
 /// # Errors
-/// When they cannot be made.
+/// Returns an error if the links cannot be created.
 pub fn gather(folder: &Path, file: &FileContent, mut places: Vec<PathBuf>) -> io::Result<PathBuf> {
     let is_at_owners = file.parts().zip(&places).all(|(part, place)| Path::new(&part.path) == place);
     let Some(name) = gathered(file).filter(|_| !is_at_owners) else {
@@ -74,14 +73,14 @@ pub fn gather(folder: &Path, file: &FileContent, mut places: Vec<PathBuf>) -> io
     Ok(slide)
 }
 
-/// Makes a link, unless it is there; one to elsewhere is replaced at once.
+/// Creates a link if it is missing. A link with another target is replaced atomically.
 fn link(name: &Path, place: &Path) -> io::Result<()> {
     if fs::read_link(name).is_ok_and(|found| found == place) {
         return Ok(());
     }
     let folder = name.parent().ok_or(io::ErrorKind::InvalidInput)?;
     private::create_folders(folder)?;
-    // Of another process as well, which may have been killed while it made one.
+    // An earlier process with the same id may have been killed while it created a link of this number.
     let number = MADE.fetch_add(1, Ordering::Relaxed);
     let part = folder.join(format!("{}.{number}.part", std::process::id()));
     match fs::remove_file(&part) {
@@ -116,12 +115,12 @@ mod tests {
         let slide = gather(&folder, &file, places.clone()).unwrap();
         let read = |name: &str| fs::read_to_string(slide.with_file_name(name)).unwrap();
         assert_eq!([read("a.mrxs"), read("a/1"), read("a/2")], ["named", "one", "two"]);
-        // One of them lies elsewhere by now.
+        // One of the files has moved.
         let moved = [places[0].clone(), write("w", "one, again"), places[2].clone()];
         assert_eq!(gather(&folder, &file, moved.to_vec()).unwrap(), slide);
         assert_eq!([read("a.mrxs"), read("a/1"), read("a/2")], ["named", "one, again", "two"]);
         assert_eq!(fs::read_dir(slide.with_file_name("a")).unwrap().count(), 2);
-        // All of them lie where they should, or it is one file.
+        // All files are at their owner's paths, or the slide is one file.
         let own = ["a.mrxs", "a/1", "a/2"].map(|name| Path::new("/away").join(name));
         assert_eq!(gather(&folder, &file, own.to_vec()).unwrap(), own[0]);
         file.companions.clear();

@@ -1,4 +1,4 @@
-//! A worker's connection: from its first frame to its last, with what it has reported and not been told is safe.
+//! A worker's connection, from its first to its last frame, with the worker's unacknowledged reports.
 
 use super::ManagerActor;
 use crate::transport::quic::RegionStreams;
@@ -14,13 +14,13 @@ use std::time::Instant;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// A worker has connected.
+/// Registers the connection of a new worker.
 pub struct Connect {
-    /// For messages to it.
+    /// Link for messages to the worker.
     pub link: Box<dyn Link>,
-    /// Frames from it.
+    /// Frames from the worker.
     pub incoming: Incoming,
-    /// Who it is.
+    /// Identity and resources of the worker.
     pub newcomer: PendingWorker,
 }
 
@@ -34,25 +34,25 @@ impl fmt::Debug for Connect {
     }
 }
 
-/// What is known of a worker before it speaks.
+/// Properties of a worker known before its first message.
 #[derive(Clone, Debug)]
 pub struct PendingWorker {
-    /// Its name: one worker of a name is connected at a time.
+    /// Name of the worker. At most one worker of a name is connected.
     pub name: String,
-    /// Where it is, if it is elsewhere.
+    /// Address of a remote worker. `None` for one in this process.
     pub host: Option<IpAddr>,
-    /// The same for operators: host name, address and port, as far as they are known.
+    /// Location for operators: host name, address and port, as far as known.
     pub location: String,
-    /// What it can do; slots are what it says as it joins.
+    /// Capabilities of the worker. Its join message sets the slots.
     pub facts: WorkerInfo,
-    /// For files to it.
+    /// Streams for files to the worker.
     pub regions: Option<RegionStreams>,
-    /// When it has to end, in seconds since 1970, if it has to.
+    /// Time limit of the worker, in seconds since 1970, if any.
     pub lease_end_seconds: Option<u64>,
 }
 
 impl PendingWorker {
-    /// A worker within the process.
+    /// Returns the properties of a worker in this process.
     #[must_use]
     pub fn local() -> Self {
         let name = "local".to_owned();
@@ -61,7 +61,7 @@ impl PendingWorker {
     }
 }
 
-/// A connection, from connect to disconnect; it becomes a worker by joining.
+/// Number of a connection. The connection becomes a worker by joining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ConnectionId(pub(super) u32);
 
@@ -74,35 +74,35 @@ pub(super) struct Connection {
     pub(super) link: Box<dyn Link>,
     pub(super) newcomer: PendingWorker,
     pub(super) worker: Option<WorkerId>,
-    /// The process behind it.
+    /// Incarnation of the worker process.
     pub(super) incarnation: u64,
-    /// When it was made.
+    /// Time of the connection.
     pub(super) since: Instant,
-    /// Where others fetch regions from it.
+    /// Address where peers fetch regions from the worker.
     pub(super) exchange: Option<SocketAddr>,
     /// Bytes of regions in its storage.
     pub(super) bytes: u64,
-    /// Reports that it has not been told are safe, in order: which record of which study has to be on disk for each.
+    /// Unacknowledged reports in order, each with the study record that must be on disk first.
     unsafe_reports: VecDeque<Option<(PlanId, u64)>>,
-    /// Reports that it may be told are safe.
+    /// Reports that may be acknowledged.
     safe_reports: u64,
     told_safe: u64,
 }
 
 impl Connection {
     pub(super) fn send(&mut self, message: &ToWorker) {
-        // A frame that cannot be sent is not an event of its own: the closed link will be.
+        // A frame that cannot be sent needs no handling: the end of the link is an event.
         if let Ok(frame) = codec::encode(message) {
             let _ = self.link.send(frame);
         }
     }
 
-    /// The worker has reported; `record` has to be on disk before it may forget that.
+    /// Queues the acknowledgment of a report. The manager sends it once `record` is on disk.
     pub(super) fn queue_ack(&mut self, record: Option<(PlanId, u64)>) {
         self.unsafe_reports.push_back(record);
     }
 
-    /// Tells the worker what is on disk by now.
+    /// Acknowledges the reports whose records are on disk.
     pub(super) fn send_acks(&mut self, is_safe: impl Fn(PlanId, u64) -> bool) {
         while let Some(report) = self.unsafe_reports.front() {
             if report.is_some_and(|(study, record)| !is_safe(study, record)) {

@@ -1,4 +1,4 @@
-//! What operators, and the studies' own keepers, ask of the manager.
+//! Requests of operators and of the owners of studies.
 
 use super::study_run::{Replanner, RunningStudy, StudyRequest};
 use super::view::ManagerView;
@@ -12,62 +12,62 @@ use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Ends all studies early: what runs is finished, nothing more is started.
+/// Ends all studies early. Started work finishes, and no new work starts.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct StopAll;
 
-/// Ends a manager that has no study left, and its workers.
+/// Ends a manager without studies, and its workers.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Shutdown;
 
-/// Begins a study.
+/// Starts a plan of a study.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<(), BeginError>")]
 pub struct StartPlan {
-    /// Its number, never used before.
+    /// Plan id, never used before.
     pub id: PlanId,
-    /// The study.
+    /// Plan and its inputs.
     pub study: StudyRequest,
 }
 
-/// Why a study was not begun.
+/// Reason for a plan that did not start.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BeginError {
-    /// The plan breaks its own rules.
+    /// The plan violates an invariant.
     #[error("the plan cannot be executed: {0}")]
     Plan(#[from] PlanError),
 }
 
-/// Ends a study early, whichever part of it runs; none of it is begun again.
+/// Ends a study early in any of its rounds. None of its plans starts afterwards.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Cancel(pub u32);
 
-/// A study of several parts goes on that an earlier start of the manager began: what workers have kept of it stays.
+/// Retains the results of a study with several rounds that an earlier epoch of the manager started.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct RetainResults(pub u32);
 
-/// No part of a study follows: workers need not keep anything of it.
+/// Drops the retained results of a study that has no further round.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct DropStudyResults(pub u32);
 
-/// Halts a study: what is reported of it can no longer be kept. Nothing more of it is granted, what its workers report is
-/// not taken, and they keep all that they have: the study's next manager is told, or it is canceled.
+/// Suspends a study whose reports can no longer be stored. The manager grants none of its buckets and accepts no reports. Workers
+/// keep their results and report them to the study's next manager, unless the study is canceled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct SuspendStudy(pub PlanId);
 
-/// Puts what nobody has begun of a study into the buckets of another plan, for workers with another amount of memory.
+/// Moves a study's unstarted instances to the buckets of another plan, for workers with a different memory size.
 pub struct Recut {
     /// The study.
     pub id: PlanId,
-    /// The other plan.
+    /// Replacement plan.
     pub recut: study::Recut,
-    /// Takes the place of the study's replanner.
+    /// Replaces the study's replanner.
     pub replanner: Option<Box<dyn Replanner>>,
 }
 
@@ -81,43 +81,43 @@ impl fmt::Debug for Recut {
     }
 }
 
-/// So many of a study's results are on disk.
+/// Reports the number of a study's results on disk.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct RecordDurable {
     /// The study.
     pub study: PlanId,
-    /// Results reported, since the study was begun.
+    /// Results on disk, counted since the study started.
     pub records: u64,
 }
 
-/// Has a worker leave when it has nothing left that is needed.
+/// Drains a worker: it leaves once no other worker needs its regions.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<(), DrainError>")]
 pub struct DrainWorker {
-    /// Its name.
+    /// Name of the worker.
     pub name: String,
 }
 
-/// Why a worker cannot be drained.
+/// Reason for a worker that cannot be drained.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrainError {
-    /// There is none of that name.
+    /// No worker has this name.
     #[error("no worker is named {name}; there are {there}")]
     Unknown {
-        /// The name.
+        /// Requested name.
         name: String,
-        /// Names there are.
+        /// Names of the connected workers.
         there: String,
     },
 }
 
-/// Gives out nothing for a while: workers of an earlier start of the manager come back with what they have.
+/// Pauses grants for a grace period, in which workers of an earlier epoch reattach.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct PauseGrants(pub Duration);
 
-/// Asks how things are.
+/// Requests the present state of studies and workers.
 #[derive(Debug, Message)]
 #[rtype(result = "ManagerView")]
 pub struct GetView;
@@ -146,11 +146,11 @@ impl Handler<StartPlan> for ManagerActor {
     fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) -> Self::Result {
         let StudyRequest { plan, finished, inputs, observer, replanner, keeps, done } = study;
         if self.canceled.contains(&id.study) {
-            // Whoever wanted to know may have given up.
+            // The receiver may have been dropped.
             let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
             return Ok(());
         }
-        // Before it is submitted: what follows from that is told to it.
+        // Inserted before the submission, because effects of the submission look up the study.
         let mut running = RunningStudy::new(&self.core, id, done, observer);
         running.inputs = inputs;
         running.replanner = replanner;
@@ -222,7 +222,7 @@ impl Handler<Recut> for ManagerActor {
     type Result = Result<(), PlanError>;
 
     fn handle(&mut self, Recut { id, recut, replanner }: Recut, ctx: &mut Self::Context) -> Self::Result {
-        // It may have ended meanwhile.
+        // The study may have ended meanwhile.
         let Some(running) = self.studies.get_mut(&id) else { return Ok(()) };
         self.core.handle_recut(id, recut)?;
         running.replanner = replanner;
@@ -283,14 +283,14 @@ impl Handler<GetView> for ManagerActor {
 }
 
 impl ManagerActor {
-    /// Workers that are away are told when they come back.
+    /// Disconnected workers get the message when they reattach.
     fn forget(&mut self, study: u32) {
         if self.kept.remove(&study) {
             self.broadcast(&ToWorker::DropRetained { study });
         }
     }
 
-    /// A study that is begun was cut for as many processors as its planner thought of.
+    /// The planner built the buckets for an assumed number of slots. Studies without leases are replanned for the present number.
     fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
         let ids: Vec<PlanId> = self.studies.keys().copied().collect();
         for id in ids {

@@ -1,4 +1,4 @@
-//! What follows from events: messages to workers, and what is told of studies.
+//! Applies the state machine's effects: sends messages to workers, notifies study observers.
 
 use super::{InstanceFailure, ManagerActor, Progress, REPLAN_AFTER, StudyEvent};
 use crate::transport::codec;
@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 impl ManagerActor {
     pub(super) fn apply_effects(&mut self, ctx: &mut Context<Self>) {
-        // An embedded study is told of every event: nobody looks at it from outside.
+        // The observer of an embedded study gets every event: no operator views the study from outside.
         let mut touched: BTreeSet<PlanId> = match self.service {
             None => self.studies.keys().copied().collect(),
             Some(_) => BTreeSet::new(),
@@ -32,7 +32,7 @@ impl ManagerActor {
                     let from = self.connection_of(from).and_then(|connection| connection.exchange);
                     match from {
                         Some(from) => self.send(worker, &ToWorker::FetchRegion { study, key, from, replica }),
-                        // Nobody can fetch from it.
+                        // The holder has no exchange address.
                         None => self.core.handle_fetch_failed(worker, study, key),
                     }
                 }
@@ -93,7 +93,7 @@ impl ManagerActor {
         }
         let Some(running) = self.studies.get_mut(&id) else { return };
         match effect {
-            // What it reported stays: the same again is the same.
+            // Reported results stay: a second execution gives equal results.
             study::Effect::Reopened(_) => {
                 self.meters.reopened.increment(1);
                 running.outcome.finished = running.outcome.finished.saturating_sub(1);
@@ -134,7 +134,7 @@ impl ManagerActor {
         self.send(worker, &ToWorker::StartStudy { study, stages, least_bytes, durable, keeps });
     }
 
-    /// A bucket that no frame can hold fails: it would be waited for for ever.
+    /// Sends a bucket to a worker. A bucket too large for a frame fails, because the study would wait for it forever.
     fn assign(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, work: BucketWork, later: bool) {
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         let mut inputs = BTreeMap::new();
@@ -152,7 +152,7 @@ impl ManagerActor {
         let peers: Vec<(WorkerId, SocketAddr)> =
             holders.into_iter().filter_map(|holder| Some((holder, address(holder)?))).collect();
         match codec::encode(&ToWorker::Assign { study, lease, work, later, inputs, peers }) {
-            // A link that is closed will say so.
+            // A closed link reports its own end.
             Ok(frame) => {
                 if let Some(connection) = self.connection_of(worker) {
                     let _ = connection.link.send(frame);

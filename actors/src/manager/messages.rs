@@ -1,4 +1,4 @@
-//! What workers say.
+//! Handles messages from workers.
 
 use super::connection::ConnectionId;
 use super::names::Claim;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tracing::{info, warn};
 
-/// A file that a worker asked for is damaged.
+/// Reports that a file requested by a worker is corrupt.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 struct FileDamaged {
@@ -32,7 +32,7 @@ impl Handler<FileDamaged> for ManagerActor {
     }
 }
 
-/// A record that is never on disk.
+/// Record number that is never on disk.
 const NEVER: u64 = u64::MAX;
 
 impl ManagerActor {
@@ -59,7 +59,7 @@ impl ManagerActor {
             (ToManager::Request { buckets, after }, Some(worker)) => {
                 self.core.handle_request(worker, buckets, after);
             }
-            // What earlier messages brought about has been sent with them.
+            // All effects of earlier messages have been sent before.
             (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
             (ToManager::Done { study, lease, instance, results, tasks, shared }, Some(worker)) => {
                 self.core.handle_output_shared(study, instance, &shared);
@@ -97,7 +97,7 @@ impl ManagerActor {
             }
             (ToManager::Drain, Some(worker)) => self.core.handle_drain(worker),
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
-            // Joining twice, or speaking before joining: not a worker of ours.
+            // A second join, or a message before the join, violates the protocol.
             (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
             (_, None) => self.refuse(id, &"a worker joins before it says anything else", ctx),
         }
@@ -120,7 +120,7 @@ impl ManagerActor {
         let worker = self.core.handle_join(facts);
         self.meters.joins.increment(1);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
-            // The clocks of a cluster agree to a second or so, which leases are not cut to.
+            // The clocks of a cluster agree within about 1 s. Time limits are not that precise.
             let left = Duration::from_secs(end).saturating_sub(service.clock.now());
             self.core.handle_time_limit(worker, self.start.elapsed().saturating_add(left));
         }
@@ -148,7 +148,7 @@ impl ManagerActor {
         }
     }
 
-    /// What a worker has from before: what is still of use stays with it.
+    /// Reattaches a worker: resumes the leases and retains the regions that are still useful.
     fn take_up(&mut self, worker: WorkerId, before: ReattachState) {
         for study in before.kept.into_iter().filter(|study| !self.kept.contains(study)).collect::<Vec<_>>() {
             self.send(worker, &ToWorker::DropRetained { study });
@@ -209,9 +209,9 @@ impl ManagerActor {
         self.note_report(id, record);
     }
 
-    /// Whether a message is of a study that was halted: its reports are never safe, and so the worker says them again to
-    /// whoever takes the study up. Since reports become safe in order, so are those of other studies that come after them:
-    /// they are on the same disk.
+    /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker repeats them to
+    /// the study's next manager. Acknowledgments are in order, so later reports of other studies also stay unacknowledged. Their
+    /// records are on the same disk.
     fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
         let (study, is_report) = match message {
             ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
@@ -242,7 +242,7 @@ impl ManagerActor {
     pub(super) fn tell_safe(&mut self, id: ConnectionId) {
         let studies = &self.studies;
         let is_safe = |study: PlanId, record: u64| {
-            // Of a study that is over, everything is on disk or unwanted.
+            // Records of a finished study are on disk or no longer needed.
             studies.get(&study).is_none_or(|running| running.durable >= record)
         };
         if let Some(connection) = self.connections.get_mut(&id) {
@@ -250,7 +250,7 @@ impl ManagerActor {
         }
     }
 
-    /// Tasks are counted whether or not the report was in time: they were run.
+    /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
     fn count(&mut self, worker: WorkerId, study: PlanId, instance: InstanceId, tasks: &[TaskReport]) {
         self.meters.count(tasks);
         self.core.handle_task_timings(worker, study, instance, tasks);
@@ -260,8 +260,8 @@ impl ManagerActor {
         running.tasks += tasks.len() as u64;
     }
 
-    /// Sends a file by the digest of its content, beside the frames. It is verified first: of a damaged one nothing is sent,
-    /// and the worker hears that there is none once the studies that read it have been ended.
+    /// Sends a file by its content digest, outside the frames. The manager verifies it first. It sends no byte of a corrupt file,
+    /// and answers that the file is missing after it has ended the studies that read it.
     fn send_file(&mut self, worker: WorkerId, digest: [u8; 32], ctx: &Context<Self>) {
         let Some(service) = &self.service else { return };
         let found = (service.find_file)(&digest);
@@ -283,7 +283,8 @@ impl ManagerActor {
                             return;
                         };
                         warn!(worker = name, "failed to send an input file to worker {name}: {error}");
-                        // Its looks may have been known: a medium that loses bits does not change them.
+                        // The check may have relied on known file metadata, which silent corruption on the medium does not
+                        // change.
                         if !matches!(error, SendFileError::Changed { .. }) || checked(true).await {
                             return;
                         }
@@ -295,14 +296,14 @@ impl ManagerActor {
         }
     }
 
-    /// Answers a worker that there is no such file.
+    /// Answers a worker that the file is missing.
     fn no_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
         if let Some(connection) = self.connection_of(worker) {
             connection.send(&ToWorker::FileMissing { digest });
         }
     }
 
-    /// Ends a connection that breaks the language.
+    /// Ends a connection that violates the protocol.
     pub(super) fn refuse(&mut self, id: ConnectionId, why: &dyn fmt::Display, ctx: &mut Context<Self>) {
         if let Some(connection) = self.connections.get(&id) {
             connection.link.refuse(why);
@@ -310,7 +311,7 @@ impl ManagerActor {
         self.close(id, true, ctx);
     }
 
-    /// A connection has ended; `lost`: without the worker having said so.
+    /// Handles the end of a connection. `lost` means that the worker did not announce it.
     pub(super) fn close(&mut self, id: ConnectionId, lost: bool, ctx: &mut Context<Self>) {
         let Some(connection) = self.connections.remove(&id) else { return };
         self.claims.remove(&id);

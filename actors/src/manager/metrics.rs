@@ -1,4 +1,4 @@
-//! What is measured of a manager: counted as it happens, or looked up when somebody asks.
+//! Metrics of a manager: counters updated by events, and values computed on request.
 
 use super::view::ManagerView;
 use super::{ManagerActor, TaskTotal};
@@ -10,39 +10,38 @@ use pleach_dispatch::study::InstanceCounts;
 use pleach_telemetry::catalog;
 use std::time::Duration;
 
-/// Asks for what is measured. Instances are counted for it, which takes some ten milliseconds for a million: it is not
-/// for every second.
+/// Requests the metrics. Counting instances takes about 10 ms per million, so callers must not request them every second.
 #[derive(Debug, Message)]
 #[rtype(result = "ManagerMetrics")]
 pub struct GetManagerMetrics;
 
-/// What is measured when somebody asks.
+/// Metrics computed on request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManagerMetrics {
     /// Studies and workers.
     pub view: ManagerView,
-    /// Studies that run, in numbers.
+    /// Metrics of running studies.
     pub studies: Vec<StudyMetrics>,
-    /// What the links to workers have carried, by the workers' names; of those that have any.
+    /// Bytes and messages carried by the links to workers, by worker name. Links without statistics are omitted.
     pub links: Vec<(String, LinkStats)>,
 }
 
-/// A study in numbers.
+/// Metrics of one study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyMetrics {
-    /// Its number.
+    /// Plan id.
     pub id: PlanId,
-    /// Where its instances stand.
+    /// Instances by state.
     pub census: InstanceCounts,
-    /// Buckets that a worker could be given.
+    /// Buckets ready to be leased.
     pub ready_buckets: usize,
-    /// What its tasks came to until now, all of them together.
+    /// Totals over all its tasks so far.
     pub tasks: TaskTotal,
-    /// What is left, if it has all slots.
+    /// Predicted remaining time if the study gets all slots.
     pub remaining_seconds: Option<f64>,
 }
 
-/// What is counted as it happens.
+/// Counters updated by events.
 pub(super) struct ManagerCounters {
     executed: metrics::Counter,
     reused: [metrics::Counter; 4],

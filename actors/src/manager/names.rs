@@ -1,8 +1,8 @@
-//! Names that two processes claim: a copied certificate, or a worker that was started again before its old link timed out.
+//! Names claimed by two processes: a copied certificate, or a worker restarted before its old link timed out.
 //!
-//! A connection whose name another process has waits, with its frames, until it is known whether that process is alive.
-//! Each end of a link sends something several times within the liveness timeout. Bytes from the holder are therefore a
-//! proof of life, and the newcomer is refused. Without any, the holder's link times out and the newcomer joins.
+//! A connection whose name belongs to another process waits, with its frames, until the liveness of that process is known. Each
+//! end of a link sends several times within the liveness timeout. Bytes from the holder are therefore a proof of life, and the
+//! manager refuses the newcomer. Without bytes, the holder's link times out and the newcomer joins.
 //!
 //! The operator gets one log line for each name and host of a newcomer, and a count.
 
@@ -16,13 +16,13 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// A duplicate is logged again after this long, as long as it keeps trying.
+/// Interval between log lines for a duplicate that keeps trying.
 const AGAIN: Duration = Duration::from_secs(3600);
 
 /// A duplicate is shown to operators for this long after its last attempt: four times its longest wait between two.
 const SHOWN: Duration = Duration::from_secs(120);
 
-/// Names and hosts remembered. Only nodes with certificates of this cluster get so far.
+/// Maximum number of names, and of hosts per name, remembered. Only nodes with certificates of this cluster reach this point.
 const MAX_REMEMBERED: usize = 1024;
 
 /// A connection that waits for a name.
@@ -30,10 +30,9 @@ const MAX_REMEMBERED: usize = 1024;
 pub(super) struct Claim {
     holder: ConnectionId,
     since: Instant,
-    /// Bytes received from the holder when the claim was a tick old. What a process sent before it died has arrived by
-    /// then.
+    /// Bytes received from the holder when the claim was one tick old. Bytes sent before the holder died have arrived by then.
     heard: Option<u64>,
-    /// From the first one on.
+    /// Frames received, from the join on.
     frames: Vec<Frame>,
 }
 
@@ -52,13 +51,13 @@ impl Claim {
         Self { holder, since: Instant::now(), heard: None, frames: vec![join] }
     }
 
-    /// Keeps a frame until the decision. It counts as unread until then, which bounds them.
+    /// Keeps a frame until the decision. The frame counts as unread until then, which bounds the frames.
     pub(super) fn keep(&mut self, frame: Frame) {
         self.frames.push(frame);
     }
 
-    /// Decides by the bytes received from the holder until now; `None`: its link does not count them, and ends at once when
-    /// the holder does.
+    /// Decides by the bytes received from the holder so far. `None` means that its link does not count bytes and ends at once
+    /// with the holder.
     fn decide(&mut self, is_connected: bool, received: Option<u64>, now: Instant) -> Verdict {
         match (is_connected, received, self.heard) {
             (false, ..) => Verdict::Join,
@@ -73,7 +72,7 @@ impl Claim {
     }
 }
 
-/// Processes that were refused, by the name that they share with another one.
+/// Refused processes, by the name that they share with a connected worker.
 #[derive(Debug, Default)]
 pub(super) struct Duplicates(HashMap<String, Refused>);
 
@@ -82,12 +81,12 @@ struct Refused {
     location: String,
     attempts: u64,
     last: Instant,
-    /// When which host was logged.
+    /// Time of the last log line, by host.
     logged: HashMap<Option<IpAddr>, Instant>,
 }
 
 impl Duplicates {
-    /// A newcomer was refused. Returns the attempts of its name so far, if it is to be logged.
+    /// Records a refused newcomer. Returns the attempts of its name so far if they are due to be logged.
     fn refused(&mut self, name: &str, host: Option<IpAddr>, location: &str, now: Instant) -> Option<u64> {
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(name) {
             self.0.retain(|_, refused| now.duration_since(refused.last) < AGAIN);
@@ -109,7 +108,7 @@ impl Duplicates {
         Some(refused.attempts)
     }
 
-    /// The process of this name that was refused last, unless that is long ago.
+    /// Returns the last refused process of this name, if the refusal is recent.
     pub(super) fn recent(&self, name: &str, now: Instant) -> Option<Duplicate> {
         let refused = self.0.get(name).filter(|refused| now.duration_since(refused.last) < SHOWN)?;
         Some(Duplicate { location: refused.location.clone(), attempts: refused.attempts })
@@ -117,7 +116,7 @@ impl Duplicates {
 }
 
 impl ManagerActor {
-    /// The connection of another process that has the name of `id`. The same process over a new link takes its name along.
+    /// Returns the connection of another process with the name of `id`. The same process on a new link keeps its name.
     pub(super) fn name_holder(
         &mut self,
         id: ConnectionId,
@@ -132,12 +131,12 @@ impl ManagerActor {
         if connection.incarnation != incarnation {
             return Some(holder);
         }
-        // The old link is dead, and its end is yet to be noticed.
+        // The old link is dead, but its end has not been detected yet.
         self.close(holder, false, ctx);
         None
     }
 
-    /// Decides on claims that can be decided by now.
+    /// Decides the claims that can be decided by now.
     pub(super) fn settle_claims(&mut self, ctx: &mut Context<Self>) {
         let now = Instant::now();
         let connections = &self.connections;
@@ -160,7 +159,7 @@ impl ManagerActor {
         }
     }
 
-    /// Refuses a newcomer whose name another process has that is alive.
+    /// Refuses a newcomer whose name belongs to a live process.
     fn refuse_name(&mut self, id: ConnectionId, holder: ConnectionId, now: Instant) {
         self.claims.remove(&id);
         let Some(refused) = self.connections.remove(&id) else { return };
@@ -197,7 +196,7 @@ mod tests {
         let mut claim = claim();
         let (start, tick) = (claim.since, TICK);
         assert_eq!(claim.decide(true, Some(100), start), Verdict::Wait);
-        // On its way when the holder died.
+        // In flight when the holder died.
         assert_eq!(claim.decide(true, Some(130), start + tick), Verdict::Wait);
         assert_eq!(claim.decide(true, Some(130), start + 2 * tick), Verdict::Wait);
         assert_eq!(claim.decide(true, Some(131), start + 7 * tick), Verdict::Refuse);

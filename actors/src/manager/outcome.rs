@@ -1,20 +1,20 @@
-//! What a study comes to, and what is told on the way.
+//! Study outcome and progress events.
 
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 
-/// A failed instance: the one whose task failed, and why.
+/// A failed instance, with the origin and cause of the failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceFailure {
     /// The instance whose task failed: this one or an ancestor.
     pub origin: InstanceId,
-    /// Why.
+    /// Cause of the failure.
     pub cause: TaskFailure,
 }
 
-/// What a study came to.
+/// Outcome of a study.
 #[derive(Debug, Default)]
 pub struct StudyOutcome {
     /// Reported tables of finished instances.
@@ -29,39 +29,39 @@ pub struct StudyOutcome {
     pub stopped: bool,
 }
 
-/// How often a task ran, for how long, and how often it did not have to.
+/// Runs, times and reuses of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TaskTotal {
     /// Runs.
     pub runs: u64,
     /// Wall seconds, summed over runs.
     pub seconds: f64,
-    /// Wall seconds that they were believed to take, each just before it ran.
+    /// Wall seconds predicted just before each run, summed over runs.
     pub predicted_seconds: f64,
-    /// By how much those were wrong, summed over runs.
+    /// Absolute prediction error in seconds, summed over runs.
     pub error_seconds: f64,
-    /// Regions that it wrote of which the digest was taken.
+    /// Digests computed of regions that the task wrote.
     pub digests: u64,
-    /// Wall seconds that took.
+    /// Wall seconds spent on those digests.
     pub digest_seconds: f64,
-    /// How often it did not have to run, since another bucket had run the same.
+    /// Reuses because another bucket had run the same task.
     pub reused_by_dataflow: u64,
-    /// How often it did not have to run, since its inputs had turned out equal to others'.
+    /// Reuses because the inputs had content equal to those of another task.
     pub reused_by_value: u64,
-    /// How often it did not have to run, since an earlier study had run it.
+    /// Reuses because an earlier study had run the task.
     pub reused_by_cache: u64,
-    /// How often it did not have to run, since an earlier plan of the study had run it.
+    /// Reuses because an earlier plan of the study had run the task.
     pub reused_from_before: u64,
-    /// Wall seconds of finding and keeping among what earlier studies have computed.
+    /// Wall seconds of task cache lookups and writes.
     pub cache_seconds: f64,
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Stage instances finished or failed.
     pub instances: usize,
-    /// Stage instances in all.
+    /// Total stage instances.
     pub all_instances: usize,
     /// Tasks run.
     pub tasks: u64,
@@ -69,10 +69,10 @@ pub struct Progress {
     pub failed: usize,
 }
 
-/// What an observer is told.
+/// Event sent to an observer.
 #[derive(Clone, Copy, Debug)]
 pub enum StudyEvent<'a> {
-    /// An instance that reports results is finished. It is told before anything that follows from it.
+    /// An instance that reports results has finished. This event precedes all its consequences.
     Reported {
         /// The instance.
         instance: InstanceId,
@@ -81,9 +81,9 @@ pub enum StudyEvent<'a> {
     },
     /// An instance failed.
     Failed(InstanceId),
-    /// Tasks were done, for whichever instances.
+    /// Tasks were done, for any instances.
     Done(&'a [TaskReport]),
-    /// How far the study is, after each report of a worker.
+    /// Progress of the study, after each report of a worker.
     Progress(Progress),
 }
 
@@ -91,7 +91,7 @@ pub enum StudyEvent<'a> {
 pub type Observer = Box<dyn FnMut(StudyEvent<'_>) + Send>;
 
 impl TaskTotal {
-    /// Adds what it came to elsewhere.
+    /// Adds the totals of `other`.
     pub fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.seconds += other.seconds;
@@ -108,14 +108,14 @@ impl TaskTotal {
 }
 
 impl StudyOutcome {
-    /// What all tasks came to until now.
+    /// Returns the totals over all tasks so far.
     pub(super) fn all_tasks(&self) -> TaskTotal {
         let mut all = TaskTotal::default();
         self.tasks.values().for_each(|task| all.add(task));
         all
     }
 
-    /// Tasks are counted whether or not the report was in time: they were run.
+    /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
     pub(super) fn count(&mut self, tasks: &[TaskReport]) {
         for task in tasks {
             let total = self.tasks.entry((task.stage as usize, task.task as usize)).or_default();

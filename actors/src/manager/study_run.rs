@@ -1,4 +1,4 @@
-//! One study of the manager's while it runs.
+//! One running study of the manager.
 
 use super::outcome::{Observer, StudyOutcome};
 use pleach_dispatch::manager::Manager;
@@ -13,29 +13,29 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::{Span, info_span};
 
-/// Cuts what nobody has begun into buckets for another number of processors.
+/// Rebuilds buckets from unstarted instances for a different number of slots.
 pub trait Replanner: Send {
-    /// The new buckets of some of what is [`unstarted`](Study::unstarted), or `None` where all can stay as it is.
+    /// Returns new buckets for some of the [`unstarted`](Study::unstarted) instances, or `None` if all can keep theirs.
     fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>>;
 }
 
-/// A study to be run.
+/// A study to run.
 pub struct StudyRequest {
-    /// What to execute.
+    /// Plan to execute.
     pub plan: ExecutionPlan,
     /// Instances that have reported their results before.
     pub finished: BTreeSet<InstanceId>,
-    /// The files it reads, by the keys of what is read from them.
+    /// Input files, by the keys of the regions read from them.
     pub inputs: HashMap<RegionKey, InputFile>,
-    /// Follows the study. It is told of every report; what it does not say is durable ([`RecordDurable`](super::RecordDurable)) is
-    /// not forgotten by the worker that has reported it.
+    /// Follows the study and gets every report. Workers keep a report until the observer's owner confirms it with
+    /// [`RecordDurable`](super::RecordDurable).
     pub observer: Observer,
-    /// Cuts buckets anew when workers come and go.
+    /// Rebuilds buckets when workers join or leave.
     pub replanner: Option<Box<dyn Replanner>>,
-    /// It is a part of a study, and another one may follow: workers keep what tasks have computed, until they are told to
-    /// [`Forget`](super::DropStudyResults) it.
+    /// The study may have a next round. Workers retain task results until the manager sends
+    /// [`DropStudyResults`](super::DropStudyResults).
     pub keeps: bool,
-    /// Is told what the study came to.
+    /// Receives the outcome of the study.
     pub done: oneshot::Sender<StudyOutcome>,
 }
 
@@ -55,15 +55,15 @@ pub(super) struct RunningStudy {
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
-    /// Results reported, and how many of them are on disk.
+    /// Results reported, followed by the number of them on disk.
     pub(super) records: u64,
     pub(super) durable: u64,
-    /// Nothing that is reported is kept: it can no longer be.
+    /// The study is suspended: its reports can no longer be stored.
     pub(super) is_halted: bool,
     pub(super) begun: Instant,
-    /// Workers lost since then.
+    /// Workers lost since the start.
     pub(super) lost_workers: u64,
-    /// What is said of it.
+    /// Parent span of the study's log events.
     pub(super) span: Span,
 }
 
@@ -94,7 +94,7 @@ impl RunningStudy {
 
     pub(super) fn end(&mut self) {
         if let Some(done) = self.done.take() {
-            // Whoever wanted to know may have given up.
+            // The receiver may have been dropped.
             let _ = done.send(std::mem::take(&mut self.outcome));
         }
     }

@@ -1,4 +1,4 @@
-//! What operators are shown: studies and workers, as they are at one moment.
+//! State shown to operators: a snapshot of studies and workers.
 
 use super::ManagerActor;
 use pleach_dispatch::PlanId;
@@ -6,27 +6,27 @@ use pleach_dispatch::study::Study;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// All that there is to see.
+/// Snapshot of a manager.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ManagerView {
-    /// Studies that run.
+    /// Running studies.
     pub studies: Vec<StudyView>,
-    /// Workers that are connected.
+    /// Connected workers.
     pub workers: Vec<WorkerView>,
-    /// How often buckets were cut anew.
+    /// Replans so far.
     pub replans: u64,
-    /// Instances that were in those buckets.
+    /// Instances moved by those replans.
     pub replanned_instances: u64,
 }
 
-/// A study that runs.
+/// A running study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyView {
-    /// Its number.
+    /// Plan id.
     pub id: PlanId,
-    /// Stage instances finished or failed since it was begun here.
+    /// Stage instances finished or failed since this manager started the study.
     pub instances: usize,
-    /// Stage instances that there were to do.
+    /// Stage instances unfinished at that start.
     pub all_instances: usize,
     /// Tasks reported.
     pub tasks: u64,
@@ -34,62 +34,62 @@ pub struct StudyView {
     pub failed: usize,
     /// Results on disk.
     pub durable: u64,
-    /// Buckets at workers.
+    /// Leased buckets.
     pub leases: usize,
-    /// Since it was begun here.
+    /// Time since this manager started the study.
     pub age: Duration,
-    /// Workers that can run some stage of it and do not leave.
+    /// Workers that can run some stage of the study and are not draining.
     pub able_workers: usize,
-    /// Workers lost since it was begun here.
+    /// Workers lost since this manager started the study.
     pub lost_workers: u64,
-    /// The memory that a worker needs for it at least.
+    /// Minimum memory of a worker for the study.
     pub least_bytes: u64,
-    /// The same where as much can be stored below memory.
+    /// Minimum memory if as much can be spilled.
     pub least_bytes_with_spill: u64,
 }
 
-/// How a worker is.
+/// State of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
-    /// It works, or waits for work.
+    /// The worker works, or waits for work.
     Active,
-    /// It is to leave.
+    /// The worker is draining.
     Draining,
 }
 
-/// A worker that is connected.
+/// A connected worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerView {
-    /// Its name.
+    /// Name of the worker.
     pub name: String,
-    /// Where it is.
+    /// Address of a remote worker.
     pub host: Option<IpAddr>,
-    /// How it is.
+    /// State of the worker.
     pub state: WorkerState,
-    /// Tasks it can run at once.
+    /// Maximum number of concurrent tasks.
     pub slots: u32,
-    /// Buckets it has.
+    /// Buckets leased to the worker.
     pub leases: usize,
-    /// Bytes of regions that it has in storage, as it said last.
+    /// Bytes of regions in its storage, as last reported.
     pub bytes: u64,
-    /// Bytes that it may hold.
+    /// Memory limit in bytes.
     pub memory_bytes: u64,
-    /// Bytes that it can store in slower tiers besides.
+    /// Capacity of its spill tiers in bytes.
     pub below_bytes: u64,
-    /// Operations that it lacks for the studies there are.
+    /// Operations of present studies that the worker lacks.
     pub lacking: Vec<(String, u32)>,
-    /// When it has to end, in seconds since 1970, if it has to.
+    /// Time limit of the worker, in seconds since 1970, if any.
     pub lease_end_seconds: Option<u64>,
-    /// Another process with its certificate that was refused a short time ago.
+    /// Recently refused process with the worker's certificate.
     pub duplicate: Option<Duplicate>,
 }
 
-/// A process that was refused since its name is in use.
+/// Process refused because its name is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicate {
-    /// Where it is: host name, address and port, as far as they are known.
+    /// Location: host name, address and port, as far as known.
     pub location: String,
-    /// Attempts to join, those of all processes of this name.
+    /// Join attempts of all processes of this name.
     pub attempts: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What stage actors work with: a worker's slots and storage, what is learned and shared, and what the past has left.
+//! Context of stage actors: slots and storage of the worker, shared models and results, and results of earlier studies.
 
 use super::StageEvent;
 use crate::spill::SpillStore;
@@ -18,47 +18,46 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tracing::Span;
 
-/// What every stage actor of a worker works with.
+/// Context shared by all stage actors of a worker.
 #[derive(Clone)]
 pub struct StageContext {
     /// The worker it belongs to.
     pub worker: Recipient<StageEvent>,
-    /// Where stage inputs come from and stage outputs go.
+    /// Source of stage inputs and destination of stage outputs.
     pub storage: Addr<StorageActor>,
     /// The worker's slots.
     pub slots: Vec<Addr<TaskActor>>,
-    /// What storage holds in memory: stage outputs are put there from here, so that there is no moment on the way at
-    /// which nobody counts them.
+    /// Memory tier of the storage actor. Stage actors insert outputs directly, so that every byte is counted at all times.
     pub ram: Arc<RamTier>,
-    /// The tiers below that, if there are any.
+    /// Spill tiers, if any.
     pub below: Option<Arc<SpillStore>>,
     /// Bytes held on this node.
     pub ledger: Arc<MemoryCounter>,
-    /// What the buckets of this worker have computed.
+    /// Task results of this worker's buckets.
     pub results: Arc<Mutex<TaskResults>>,
-    /// What operations are believed to take; all stages of a worker learn together.
+    /// Memory estimates of operations, updated by all stages of a worker.
     pub estimates: Arc<Mutex<MemoryEstimates>>,
-    /// What operations are believed to cost, likewise.
+    /// Cost model of operations, updated by all stages of a worker.
     pub costs: Arc<Mutex<CostModel>>,
-    /// What earlier studies have computed.
+    /// Results of earlier studies.
     pub past: PriorResults,
-    /// Whether what others read of its instances is to outlive the worker, where the stage does not say so; `None` where
-    /// nothing can.
+    /// Default for outputs of which the stage does not set durability: whether they must outlive the worker. `None` if no other
+    /// place can store them.
     pub durable: Option<bool>,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
-    /// The worker has to end at some time: it asks how long things take.
+    /// The worker has a time limit and needs predicted durations.
     pub ends: Arc<AtomicBool>,
-    /// What is said of the bucket.
+    /// Parent span of the bucket's log events.
     pub span: Span,
 }
 
-/// What is known from before the study.
+/// Results and identities from before the study.
 #[derive(Clone, Debug, Default)]
 pub struct PriorResults {
-    /// What earlier studies have computed, if that is to be used.
+    /// Task cache of earlier studies, if enabled.
     pub cache: Option<Arc<Cache>>,
-    /// For inputs of the study: what they hold. Equal identities mean equal regions, wherever they lie.
+    /// Content identities of the study's inputs. Equal identities mean equal regions, independent of their location.
     pub identities: Arc<HashMap<RegionKey, RegionIdentity>>,
 }
 
@@ -68,14 +67,14 @@ impl fmt::Debug for StageContext {
     }
 }
 
-/// A stage of the study, with the operations that it takes.
+/// A stage of the study with its operations.
 #[derive(Clone)]
 pub struct ResolvedStage {
     /// The stage.
     pub stage: Arc<Stage>,
-    /// Those of its tasks, in order.
+    /// Operations of its tasks, in order.
     pub operations: Vec<Arc<dyn Operation>>,
-    /// For each output of the stage: the operations of other stages that read it.
+    /// Operations of other stages that read each output of the stage.
     pub readers: Vec<Vec<Arc<dyn Operation>>>,
 }
 

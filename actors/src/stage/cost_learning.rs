@@ -1,4 +1,4 @@
-//! What a bucket's tasks take, of time and of memory: what is believed of it, and what running them says.
+//! Time and memory of a bucket's tasks: predictions, and updates from measured runs.
 
 use super::StageActor;
 use crate::task::{SHORT_SECONDS, TaskResult};
@@ -6,14 +6,14 @@ use pleach_dispatch::stage::TaskRequest;
 use std::sync::PoisonError;
 
 impl StageActor {
-    /// Whether a task is known to take less than handing it to another thread.
+    /// Returns whether a task is known to take less time than a handover to another thread.
     pub(super) fn runs_inline(&self, call: &TaskRequest) -> bool {
         let operation = &*self.operations[call.task];
         let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
         costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
     }
 
-    /// A task has run, and used so much memory.
+    /// Records the measured memory of a task.
     pub(super) fn observe(&self, task: usize, result: &TaskResult) {
         if let (Some(measured), Ok(_)) = (result.peak_bytes, &result.outputs) {
             let task_of = &self.stage.tasks[task];
@@ -22,7 +22,7 @@ impl StageActor {
         }
     }
 
-    /// Returns the seconds that the task was believed to take, and believes better from now on.
+    /// Records the measured seconds of a task. Returns the seconds predicted before.
     pub(super) fn learn(&self, call: &TaskRequest, result: &TaskResult) -> f64 {
         let operation = &*self.operations[call.task];
         let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);

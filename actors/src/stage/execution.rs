@@ -1,4 +1,4 @@
-//! One task on its way: what stands for it, how it is done, and all that it takes to run it.
+//! One task in execution: its keys, the way it is executed, and all inputs of a run.
 
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
 use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
@@ -11,25 +11,25 @@ use pleach_workflow::{Operation, Value};
 use std::sync::Arc;
 use tracing::Span;
 
-/// What stands for a task.
+/// Keys of a task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TaskKeys {
-    /// By what its inputs are known to hold.
+    /// Key by the known content of its inputs.
     pub(super) key: TaskKey,
-    /// By how its inputs came about.
+    /// Key by the provenance of its inputs.
     pub(super) origin: TaskKey,
 }
 
-/// The way in which a task is done.
+/// Way to execute a task.
 pub(super) enum Execution {
     Run {
         keys: Option<TaskKeys>,
-        /// Others may find what it writes.
+        /// Other buckets may reuse its outputs.
         shared: bool,
-        /// What it writes may be below memory.
+        /// Spilled outputs that may make the run unnecessary.
         found: Option<SpilledTask>,
     },
-    /// Its outputs are there.
+    /// The outputs are in the result cache.
     Found { outputs: AcquiredOutputs, origin: TaskKey, reused: ReuseSource },
 }
 
@@ -40,7 +40,7 @@ pub(super) enum LoadedInput {
     Missing,
 }
 
-/// All that it takes to run a task.
+/// Everything needed to run a task.
 pub(super) struct TaskJob {
     pub(super) task: Addr<TaskActor>,
     pub(super) name: String,
@@ -50,9 +50,9 @@ pub(super) struct TaskJob {
     pub(super) digests: Vec<bool>,
     pub(super) recall: Option<TaskLookup>,
     pub(super) back: Option<StoredOutputs>,
-    /// It is known to take next to no time.
+    /// The task is known to take almost no time.
     pub(super) short: bool,
-    /// What is said of it.
+    /// Span of the task.
     pub(super) span: Span,
 }
 

@@ -1,32 +1,31 @@
-//! Which of a stage's tasks are worth a key, and which of their outputs a digest.
+//! Selects the tasks of a stage that get a key, and the outputs that get a digest.
 //!
-//! A task is looked up among what has been computed only when it costs more than that; and a region is digested only when
-//! some task that reads it costs more than the digest.
+//! A lookup pays only for a task that costs more than the lookup. A digest pays only if a task that reads the region costs more
+//! than the digest.
 
 use crate::stage::ResolvedStage;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_workflow::{Operation, TaskInput};
 use std::sync::Arc;
 
-/// What making a key, a look-up and the messages around it take, generously.
+/// Generous bound on the seconds for a key, a lookup and their messages.
 const KEY_SECONDS: f64 = 20e-6;
 
-/// Bytes of a region that are digested in a second, on a core that is busy with other things too: a third of what BLAKE3
-/// reaches alone.
+/// Bytes digested per second on a core with other work: one third of the rate of BLAKE3 alone.
 const DIGEST_BYTES_PER_SECOND: f64 = 1.5e9;
 
-/// By task of the stage.
+/// Policy by task of the stage.
 #[derive(Debug)]
 pub(super) struct KeyPolicy {
-    /// Whether its outputs are looked for before it is run, and kept for others afterwards.
+    /// Tasks whose outputs are looked up before a run and kept for other buckets afterwards.
     pub(super) keyed: Vec<bool>,
-    /// Which of its outputs are digested.
+    /// Outputs that get a digest.
     pub(super) digests: Vec<Vec<bool>>,
 }
 
 impl KeyPolicy {
-    /// On images of `pixels` pixels; `None` where buckets share nothing with each other. With a cache every task is looked
-    /// for: here before it is looked for there.
+    /// Computes the policy for images of `pixels` pixels. Returns `None` without reuse between buckets. With a task cache every
+    /// task gets a key, because the actor searches the worker's results before the cache.
     pub(super) fn of(
         sharing: ReuseScope,
         runnable: &ResolvedStage,

@@ -1,4 +1,4 @@
-//! The outputs that tasks of a bucket, or its instances, have yet to read, with every byte counted.
+//! Outputs that tasks or instances of a bucket still read, with every byte counted.
 
 use crate::task_results::TaskResults;
 use pleach_dispatch::stage::OutputId;
@@ -6,12 +6,12 @@ use pleach_regions::{AcquiredOutputs, CachedRegion, DataRegion, MemoryCounter, R
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What stands for a region.
+/// Identities of a region.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RegionInfo {
-    /// What it holds, as far as that is known; else how it came about.
+    /// Identity by content if known, otherwise by provenance.
     pub(super) identity: RegionIdentity,
-    /// How it came about.
+    /// Identity by provenance.
     pub(super) origin: RegionIdentity,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct RegionInfo {
 struct Holding {
     region: Arc<DataRegion>,
     known: Option<RegionInfo>,
-    /// It is on the shelf, where others may hold it too.
+    /// The output is in the result cache, where other buckets may hold it too.
     shelved: bool,
 }
 
@@ -40,7 +40,7 @@ impl LiveOutputs {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of all that is held, each output counted, equal or not: what the bucket would hold on its own.
+    /// Returns the bytes of all live outputs, counting equal ones separately: the bytes that the bucket would hold on its own.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -53,14 +53,14 @@ impl LiveOutputs {
         self.outputs.get(&output).and_then(|holding| holding.known)
     }
 
-    /// Holds an output that nobody else holds.
+    /// Adds an output that only this bucket holds.
     pub(super) fn add(&mut self, output: OutputId, region: Arc<DataRegion>, known: Option<RegionInfo>) {
         self.ledger.add(region.bytes());
         self.bytes += region.bytes();
         self.outputs.insert(output, Holding { region, known, shelved: false });
     }
 
-    /// Holds outputs of a task that are on the shelf; `origin` says how each came about.
+    /// Adds the outputs of a task from the result cache. `origin` returns the provenance of each.
     pub(super) fn add_shelved(
         &mut self,
         outputs: AcquiredOutputs,
@@ -78,7 +78,7 @@ impl LiveOutputs {
         }
     }
 
-    /// Lets go of an output; on the shelf it may stay.
+    /// Removes an output. It may stay in the result cache.
     pub(super) fn remove(&mut self, output: OutputId) {
         let Some(Holding { region, known, shelved }) = self.outputs.remove(&output) else { return };
         self.bytes -= region.bytes();

@@ -1,4 +1,4 @@
-//! The sizes that a stage actor goes by: of its tasks, and of what its bucket reads.
+//! Sizes of a stage's tasks and of its bucket's inputs.
 
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::memory_model::TaskMemory;
@@ -8,7 +8,7 @@ use pleach_workflow::{Operation, Stage};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of inputs that are in memory, and of those that are not.
+/// Returns the bytes of inputs in memory, and the bytes of missing inputs.
 pub(crate) fn input_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> (u64, u64) {
     let count = |(here, missing): (u64, u64), (key, bytes): &(RegionKey, u64)| match ram.bytes(*key) {
         Some(bytes) => (here + bytes, missing),
@@ -17,12 +17,12 @@ pub(crate) fn input_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> (u64, u
     inputs.iter().fold((0, 0), count)
 }
 
-/// Bytes of inputs that are not in memory yet.
+/// Returns the bytes of inputs that are not in memory yet.
 pub(crate) fn missing_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> u64 {
     input_bytes(ram, inputs).1
 }
 
-/// What the tasks of a stage take on images of `pixels` pixels: as declared, corrected by what was measured.
+/// Returns the memory of a stage's tasks on images of `pixels` pixels: declared sizes, corrected by measurements.
 pub(super) fn task_bytes(
     stage: &Stage,
     operations: &[Arc<dyn Operation>],
@@ -40,7 +40,7 @@ pub(super) fn task_bytes(
     bytes.collect()
 }
 
-/// The regions that a bucket's instances read, each once; they all read the same, and one suffices to say which.
+/// Returns the regions that a bucket's instances read, each once. One instance suffices, because all read the same.
 pub(super) fn inputs(stage: &Stage, work: &BucketWork) -> Vec<(RegionKey, u64)> {
     let first = work.instances.first().map_or(&[][..], |instance| &instance.inputs[..]);
     let mut seen = HashSet::new();

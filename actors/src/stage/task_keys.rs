@@ -1,4 +1,4 @@
-//! What stands for a task, by what it reads: for the shelf, for what has fallen off it, and for what earlier studies kept.
+//! Task keys computed from inputs: for the result cache, for spilled results and for the task cache.
 
 use super::StageActor;
 use super::execution::TaskKeys;
@@ -10,7 +10,7 @@ use pleach_regions::RegionIdentity;
 use std::sync::Arc;
 
 impl StageActor {
-    /// What stands for a task: by what its inputs are known to be, and by how they came about.
+    /// Returns the keys of a task, by the known content of its inputs and by their provenance.
     pub(super) fn keys(&self, call: &TaskRequest) -> Option<TaskKeys> {
         let reads = self.reads(call)?;
         let task = &self.stage.tasks[call.task];
@@ -19,7 +19,7 @@ impl StageActor {
         Some(TaskKeys { key, origin })
     }
 
-    /// For each input: what it is known to hold, and how it came about.
+    /// Returns each input by known content and by provenance.
     fn reads(&self, call: &TaskRequest) -> Option<Vec<(TaskInputId, TaskInputId)>> {
         let mut reads = Vec::with_capacity(call.inputs.len());
         for input in &call.inputs {
@@ -39,8 +39,7 @@ impl StageActor {
         Some(reads)
     }
 
-    /// The task as earlier studies may have run it; `None` where there is no cache, or something that it reads is known
-    /// by its name alone.
+    /// Returns the lookup of a task in the task cache. `None` without a cache, or if the content of an input is unknown.
     pub(super) fn cache_lookup(&self, call: &TaskRequest, keys: Option<TaskKeys>) -> Option<TaskLookup> {
         let cache = Arc::clone(self.around.past.cache.as_ref()?);
         let inputs: Option<Vec<RegionIdentity>> = self

@@ -1,5 +1,5 @@
-//! Instances that leave a bucket before they are finished: for others to execute, because nobody wants them, or because the
-//! worker has to end before they would be finished.
+//! Instances that leave a bucket before they are finished: for execution by other workers, because of a cancellation, or because
+//! the worker's time limit comes before their end.
 
 use super::{StageActor, StageEvent};
 use actix::prelude::*;
@@ -9,27 +9,27 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Which instances are not to be executed here.
+/// Selection of the instances to withdraw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceSelection {
-    /// A part of those that are not under way: others are idle.
+    /// A part of the unstarted instances, because other workers are idle.
     Part,
-    /// All that are not under way: the worker is to leave.
+    /// All unstarted instances, because the worker is draining.
     NotUnderWay,
-    /// All that are not finished.
+    /// All unfinished instances.
     All,
-    /// These, if they are not finished.
+    /// Those of these instances that are not finished.
     These(BTreeSet<InstanceId>),
 }
 
-/// Asks a stage actor for instances; it answers with those that it does not execute any more.
+/// Requests instances from a stage actor. It answers with those that it has given up.
 #[derive(Debug, Message)]
 #[rtype(result = "Vec<InstanceId>")]
 pub struct TakeInstances(pub InstanceSelection);
 
 impl StageActor {
-    /// What it is believed to take until the first instance that needs the next task is finished; nothing, where the worker
-    /// has all the time there is.
+    /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a time
+    /// limit.
     pub(super) fn next_time(&self) -> Duration {
         if !self.around.ends.load(Ordering::Relaxed) {
             return Duration::ZERO;

@@ -1,7 +1,7 @@
-//! Making room in memory: which regions leave it, and how.
+//! Eviction under memory pressure: selects the regions that leave memory, and the way.
 //!
-//! Those go first that were asked for, or stored, the longest time ago. What was read from a file is dropped: it is there
-//! to be read again. So is what lies below already. The rest is written below first, and leaves memory when it is there.
+//! Regions leave in order of their last request or insertion, oldest first. Regions from files and regions already spilled are
+//! dropped, because they can be read again. Other regions are spilled first and leave memory once they are written.
 
 use super::{RegionOrigin, StorageActor};
 use actix::prelude::*;
@@ -10,24 +10,24 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Asks for so many bytes of memory, at least; answered when what could be done is done.
+/// Requests at least a number of free bytes. The answer follows once all possible evictions are done.
 #[derive(Debug, Message)]
 #[rtype(result = "MemoryFreed")]
 pub struct FreeMemory {
-    /// Bytes.
+    /// Requested bytes.
     pub bytes: u64,
-    /// What has to stay in memory.
+    /// Regions that must stay in memory.
     pub but: HashSet<RegionKey>,
-    /// Second copies of what other workers hold, which go where nothing is below memory.
+    /// Replicas of other workers' regions, dropped if there is no spill tier.
     pub replicas: Vec<RegionKey>,
 }
 
-/// What came of it.
+/// Result of an eviction.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MemoryFreed {
     /// Bytes that have left memory.
     pub bytes: u64,
-    /// Second copies that are gone for good.
+    /// Dropped replicas.
     pub gone: Vec<RegionKey>,
 }
 
@@ -61,13 +61,13 @@ impl Handler<FreeMemory> for StorageActor {
             let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
             let wished = self.wished.get(&key).copied();
             below.spawn(move || {
-                // One that cannot be written stays. One that is gone meanwhile has been released.
+                // A region that cannot be written stays. One removed meanwhile has been released.
                 let is_below = to.write(key, &region, wished);
                 if is_below && ram.remove(key).is_none() {
                     to.remove(key);
                 }
                 drop(region);
-                // Whoever asked may be gone.
+                // The requester may have ended.
                 let _ = done.send(is_below);
             });
         }
@@ -81,7 +81,7 @@ impl Handler<FreeMemory> for StorageActor {
 }
 
 impl StorageActor {
-    /// Lets go of second copies until there is so much room.
+    /// Drops replicas until enough bytes are free.
     fn drop_some(&self, bytes: u64, mut replicas: Vec<RegionKey>) -> MemoryFreed {
         replicas.sort_unstable();
         let mut made = 0;

@@ -1,4 +1,4 @@
-//! Regions that come from files: read here, or, where inputs are shared, taken from whoever has read them first.
+//! Regions from files: read on this node or, with shared inputs, taken from the node that read the file first.
 
 use super::{Loaded, NotShared, RegionUnavailable, Source, StorageActor};
 use crate::spill::SpillStore;
@@ -7,7 +7,7 @@ use pleach_regions::RegionKey;
 use std::sync::Arc;
 
 impl StorageActor {
-    /// Looks for a region where others may have put it; if it is not there, it is read.
+    /// Searches a shared tier for a region, and reads the file if it is missing there.
     pub(super) fn look_shared(&self, key: RegionKey, below: &Arc<SpillStore>, ctx: &mut Context<Self>) {
         let (storage, from) = (ctx.address(), Arc::clone(below));
         below.spawn(move || match from.get_shared(key) {
@@ -16,7 +16,7 @@ impl StorageActor {
         });
     }
 
-    /// Reads a file, once it is here, and shares what it holds if that is to be.
+    /// Prepares and reads a file. With shared inputs, also shares its region.
     pub(super) fn read(&self, key: RegionKey, source: Arc<dyn Source>, ctx: &mut Context<Self>) {
         let storage = ctx.address();
         let preparation = source.prepare();
@@ -29,7 +29,7 @@ impl StorageActor {
                 let result = result.map(Arc::new).map_err(RegionUnavailable::Failed);
                 if let (Some(below), Ok(region)) = (shares, &result) {
                     let (to, region) = (Arc::clone(&below), Arc::clone(region));
-                    // Where that fails, others read the file.
+                    // After a failed write, other nodes read the file.
                     below.spawn(move || _ = to.share(key, &region));
                 }
                 storage.do_send(Loaded { key, result, took: None });

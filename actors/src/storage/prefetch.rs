@@ -1,13 +1,13 @@
-//! Regions that will be asked for soon: brought from slow tiers to the fastest one below memory, while others compute.
+//! Prefetch of regions from slow tiers to the fastest spill tier, in parallel with computation.
 //!
-//! Only what would come from a slow tier. What comes from another worker is not asked of it twice, and memory is for
-//! buckets that have begun.
+//! Only regions in slow tiers are prefetched. A prefetch from another worker would transfer the region twice, and memory is
+//! reserved for started buckets.
 
 use super::{RegionOrigin, RemoteSource, StorageActor};
 use actix::prelude::*;
 use pleach_regions::RegionKey;
 
-/// Says what a bucket will read that waits for a slot.
+/// Lists the inputs of a bucket that waits for a slot.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Prefetch(pub Vec<RegionKey>);
@@ -33,7 +33,7 @@ impl StorageActor {
                     || self.exchange.is_none()
                     || self.rates.preferred() == RemoteSource::Shared
             }
-            // Who has read it first may have shared it.
+            // The node that read the file first may have shared the region.
             Some(RegionOrigin::Source(_)) => self.shares_inputs,
             _ => false,
         }

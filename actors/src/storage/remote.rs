@@ -1,5 +1,5 @@
-//! Regions that others have made: fetched from a worker that holds them, or from a tier that all workers share, whichever
-//! has been faster so far. Where one fails the other is tried.
+//! Regions of other workers: fetched from a worker that holds them or from a shared tier, whichever has been faster so far. After
+//! a failure the other source is tried.
 
 use super::{Loaded, RegionUnavailable, StorageActor};
 use actix::prelude::*;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// Where regions come from.
+/// Source of a remote region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RemoteSource {
     /// A worker.
@@ -18,10 +18,10 @@ pub(super) enum RemoteSource {
     Shared,
 }
 
-/// How much the last region counts beside all before it.
+/// Weight of the last region in the moving average.
 const WEIGHT: f64 = 0.2;
 
-/// Seconds a byte, by way; moving averages.
+/// Seconds per byte by source, as moving averages.
 #[derive(Debug, Default)]
 pub(super) struct FetchRates {
     worker: Option<f64>,
@@ -39,7 +39,7 @@ impl FetchRates {
         *average = Some(average.map_or(now, |before| before + WEIGHT * (now - before)));
     }
 
-    /// The way to try first where there are both. What has not been tried yet is tried; workers first.
+    /// Returns the source to try first if both are available. An untried source comes first, workers before tiers.
     pub(super) fn preferred(&self) -> RemoteSource {
         match (self.worker, self.shared) {
             (Some(worker), Some(shared)) if shared < worker => RemoteSource::Shared,
@@ -70,13 +70,13 @@ impl StorageActor {
         let fetch = async move {
             for way in [first, second] {
                 let begun = Instant::now();
-                // Whoever could not give it, and why, the manager finds out by asking for it again.
+                // A failed holder is not reported: the manager detects it, and the cause, when it requests the region itself.
                 let region: Option<Arc<DataRegion>> = match (way, &exchange, &below) {
                     (RemoteSource::Worker, Some(exchange), _) => exchange.fetch(key, &workers).await.ok(),
                     (RemoteSource::Shared, _, Some(below)) => {
                         let (answer, answered) = oneshot::channel();
                         let from = Arc::clone(below);
-                        // The actor may be gone.
+                        // The actor may have ended.
                         below.spawn(move || _ = answer.send(from.get_shared(key)));
                         answered.await.ok().flatten()
                     }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(rates.preferred(), RemoteSource::Shared, "not tried yet");
         rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(1));
         assert_eq!(rates.preferred(), RemoteSource::Shared);
-        // It becomes slow; not by a single region.
+        // A single slow region does not change the preference.
         rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(3));
         assert_eq!(rates.preferred(), RemoteSource::Shared);
         (0..10).for_each(|_| rates.observe(RemoteSource::Shared, 1000, Duration::from_millis(3)));

@@ -1,4 +1,4 @@
-//! Second copies of what other workers have stored: fetched into a tier below memory, or into memory where there is none.
+//! Replicas of other workers' regions: fetched into a spill tier, or into memory without one.
 
 use super::StorageActor;
 use crate::spill::SpillStore;
@@ -8,15 +8,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Fetches a region that nobody here reads; says whether it is here.
+/// Fetches a region that this worker does not read. Returns whether it is stored.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "bool")]
 pub struct FetchReplica {
     /// The region.
     pub key: RegionKey,
-    /// Who has it.
+    /// Worker that holds the region.
     pub from: SocketAddr,
-    /// Its bytes, as whoever has it says.
+    /// Bytes of the region, as reported by its holder.
     pub bytes: u64,
 }
 
@@ -50,10 +50,10 @@ impl Handler<FetchReplica> for StorageActor {
                 let ram = Arc::clone(&self.ram);
                 Box::pin(async move {
                     let fetched = exchange.fetch(key, &[from]).await.ok();
-                    // Said to be smaller than it is, it would be more than there is room for.
+                    // A region larger than reported would exceed the admitted bytes.
                     let fetched = fetched.filter(|region| region.bytes() <= bytes);
                     fetched.is_some_and(|region| {
-                        // One that was made here meanwhile is the same.
+                        // A region computed on this node meanwhile is equal.
                         let _ = ram.insert(key, region);
                         true
                     })
@@ -67,7 +67,7 @@ async fn put(below: &Arc<SpillStore>, key: RegionKey, region: Arc<DataRegion>) -
     let (done, is_done) = oneshot::channel();
     let to = Arc::clone(below);
     below.spawn(move || {
-        // Whoever asked may be gone.
+        // The requester may have ended.
         let _ = done.send(to.write(key, &region, None));
     });
     is_done.await.unwrap_or(false)

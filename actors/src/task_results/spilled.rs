@@ -1,39 +1,39 @@
-//! What has fallen off the shelf and lies below memory: which task wrote it, and what it was made from.
+//! Spilled task results: the task and the root input of each.
 //!
-//! The regions themselves are the tiers'. One that they have lost is found out when it is read; then its task is run again.
+//! The tiers hold the regions. The loss of a region is detected when it is read. Then its task runs again.
 
 use pleach_regions::{self as regions, DataRegion, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Where an output is.
+/// Location of an output.
 #[derive(Clone, Debug)]
 pub(crate) enum OutputLocation {
-    /// On the shelf.
+    /// In the result cache.
     Here(Arc<DataRegion>),
-    /// Below memory.
+    /// In a spill tier.
     Below(RegionKey),
 }
 
-/// The outputs of a task.
+/// Outputs of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct SpilledTask {
-    /// Those that are wanted.
+    /// Wanted outputs.
     pub(crate) outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
-    /// How whoever ran the task came by it.
+    /// Key by provenance of the task that ran.
     pub(crate) origin: TaskKey,
 }
 
-/// See the module.
+/// Index of spilled task results.
 #[derive(Debug, Default)]
 pub(super) struct SpilledResults {
     regions: HashSet<RegionIdentity>,
-    /// By task: its origin, and what it wrote, as far as that is known.
+    /// Origin of each task, and the identities of its outputs if known.
     tasks: HashMap<TaskKey, (TaskKey, Vec<Option<RegionIdentity>>)>,
     by_source: HashMap<RegionKey, Vec<(RegionIdentity, Vec<TaskKey>)>>,
 }
 
-/// What a region that has fallen off the shelf is stored under. Regions of a study have keys of another making.
+/// Returns the key for storing a spilled result. Keys of stage outputs are computed differently.
 pub(super) fn key(identity: &RegionIdentity) -> RegionKey {
     let mut hash = blake3::Hasher::new();
     hash.update(b"pleach fallen 1").update(&identity.0);
@@ -78,12 +78,12 @@ impl SpilledResults {
         Some(SpilledTask { outputs: found, origin: *origin })
     }
 
-    /// Tasks of which outputs have fallen that were made from a region.
+    /// Returns the tasks with spilled outputs derived from a root input.
     pub(super) fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
         self.by_source.get(source).into_iter().flatten().flat_map(|(_, tasks)| tasks)
     }
 
-    /// Nothing more will be made from a region; gives what lies below of what was made.
+    /// Removes the results of a root input without further use. Returns the spilled regions to remove.
     pub(super) fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
         let mut keys = Vec::new();
         for (identity, tasks) in self.by_source.remove(source).unwrap_or_default() {

@@ -1,14 +1,14 @@
-//! How long to wait before trying again: twice as long each time, up to a limit, and anything between half of it and
-//! all, so that a thousand workers that lost their manager together do not come back together.
+//! Retry delays that double up to a limit. Each delay is a random value between half of it and all, so that 1,000 workers that
+//! lost their manager together do not reconnect together.
 //!
-//! It waits for nobody: the caller does, with whichever clock it has.
+//! This module only computes delays. The caller waits, with its own clock.
 
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use std::time::Duration;
 
-/// See the module.
+/// Retry delays of one connection.
 #[derive(Debug)]
 pub struct Backoff {
     first: Duration,
@@ -18,20 +18,20 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits `first` to begin with and never more than `longest`. Nodes have seeds of their own.
+    /// Starts with `first` and never exceeds `longest`. Each node has its own seed.
     #[must_use]
     pub fn new(first: Duration, longest: Duration, seed: u64) -> Self {
         Self { first, longest, next: first.min(longest), random: ChaCha8Rng::seed_from_u64(seed) }
     }
 
-    /// How long to wait after another failure.
+    /// Returns the delay after another failure.
     pub fn failed(&mut self) -> Duration {
         let wait = self.next;
         self.next = wait.saturating_mul(2).min(self.longest);
         wait.mul_f64(self.random.random_range(0.5..=1.0))
     }
 
-    /// It worked: the next failure is a first one.
+    /// Resets the delay after a success.
     pub fn succeeded(&mut self) {
         self.next = self.first.min(self.longest);
     }

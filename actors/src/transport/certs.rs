@@ -24,14 +24,14 @@ pub const CA_FILE: &str = "ca.pem";
 pub const CA_KEY_FILE: &str = "ca-key.pem";
 /// What tokens are made with.
 pub const TOKEN_KEY_FILE: &str = "token-key";
-/// Which tokens have been used.
+/// Used tokens.
 pub const USED_TOKENS_FILE: &str = "used-tokens";
 /// A node's certificate, then the authority's.
 pub const NODE_FILE: &str = "node.pem";
 /// A node's key.
 pub const NODE_KEY_FILE: &str = "node-key.pem";
 
-/// Why there is no certificate, or none that can be used.
+/// Reason for a missing or unusable certificate.
 #[derive(Debug, Error)]
 pub enum CertsError {
     /// A file cannot be read or written.
@@ -39,38 +39,38 @@ pub enum CertsError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A file is there that would have to be overwritten.
+    /// An existing file would have to be overwritten.
     #[error("{}: is there already; certificates and keys are never overwritten", .0.display())]
     Exists(PathBuf),
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("{}: {what}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is allowed.
+        /// Defect, and allowed content.
         what: String,
     },
-    /// The certificate of a node does not say who it is for.
+    /// The certificate of a node has no valid identity.
     #[error("{}: {source}", path.display())]
     Identity {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: IdentityError,
     },
     /// A certificate would not be valid as long as that.
     #[error("{days}: 1 to {MAX_DAYS} days are allowed")]
     Days {
-        /// What was asked for.
+        /// Requested days.
         days: u32,
     },
-    /// A key or a certificate could not be made.
+    /// Creating a key or a certificate failed.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// A request for a certificate is none, or is not signed by the key that it names.
+    /// A signing request is malformed, or not signed by its key.
     #[error("not a request for a certificate: {0}")]
     Request(rcgen::Error),
     /// The system gives no random numbers.

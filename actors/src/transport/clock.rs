@@ -1,17 +1,17 @@
-//! What time of the day it is, as an argument: certificates and tokens expire, and tests decide when.
+//! Time of day as an argument: certificates and tokens expire, and tests set the time.
 //!
-//! Deadlines of connections are no business of this module; they are measured by the runtime that keeps them.
+//! The runtime measures deadlines of connections separately.
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime};
 
-/// Tells the time.
+/// Source of the time of day.
 pub trait Clock: Debug + Send + Sync {
     /// Time since 1970-01-01 00:00 UTC.
     fn now(&self) -> Duration;
 }
 
-/// The machine's clock. Set to before 1970, it says 1970.
+/// Clock of the machine. Returns 1970 if it is set to an earlier time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

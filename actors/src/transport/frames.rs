@@ -1,8 +1,7 @@
 //! Frames on a stream of bytes: a length of four bytes, lowest first, and as many bytes.
 //!
-//! A length is a claim: one beyond the limit is refused before anything is allocated, and one within it gets memory as
-//! its bytes arrive. What a frame means is for [`codec`](super::codec) to say; how long it may take to arrive is for
-//! whoever reads.
+//! A length is only a claim. One beyond the limit is refused before any allocation, and one within it gets memory as its bytes
+//! arrive. [`codec`](super::codec) interprets frames, and the reader sets time limits.
 
 use std::io;
 use thiserror::Error;
@@ -14,15 +13,15 @@ pub const HEADER_BYTES: usize = 4;
 /// Allocated for a frame before any of it has arrived. Most frames are shorter; longer ones double it as they fill it.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// Why there is no frame.
+/// Reason for a missing frame.
 #[derive(Debug, Error)]
 pub enum FrameError {
-    /// It claims to be longer than is allowed.
+    /// The frame claims to exceed the allowed length.
     #[error("a frame that claims {bytes} bytes; at most {allowed} are allowed")]
     TooLong {
-        /// What it claims.
+        /// Claimed length.
         bytes: usize,
-        /// What is allowed.
+        /// Allowed length.
         allowed: usize,
     },
     /// The stream ends within it.
@@ -33,7 +32,7 @@ pub enum FrameError {
     Stream(#[from] io::Error),
 }
 
-/// Adds a frame to what is about to be sent. Frames of more than [`u32::MAX`] bytes cannot be: the codec makes none.
+/// Appends a frame to the data to send. The codec never creates frames of more than [`u32::MAX`] bytes.
 pub fn append(frame: &[u8], to: &mut Vec<u8>) {
     let length = u32::try_from(frame.len()).unwrap_or(u32::MAX);
     to.extend_from_slice(&length.to_le_bytes());
@@ -139,7 +138,7 @@ mod tests {
             prop_assert_eq!(run(read_all).unwrap(), frames);
         }
 
-        /// Whatever arrives, in whichever pieces: never more memory than twice what has arrived.
+        /// Arbitrary input in arbitrary pieces: memory never exceeds twice the received bytes.
         #[test]
         fn noise_allocates_nothing_to_speak_of(noise in prop::collection::vec(any::<u8>(), 0..200), at_once in 1..9usize,
                                                claimed in 0..64_000_000u32) {

@@ -1,4 +1,4 @@
-//! What two nodes say to each other first: which protocol they speak, and what they are and have.
+//! First frames of two nodes: protocol version, operations and resources.
 //!
 //! It is the first frame either way on the control stream. It begins with the protocol's number and the build, in a
 //! form that never changes, so that nodes of any two versions can tell which of them is older. Who a node is says its
@@ -22,7 +22,7 @@ pub const MAX_HELLO_BYTES: usize = 256 << 10;
 /// What every first frame begins with.
 const MAGIC: &[u8; 6] = b"pleach";
 
-/// What a node speaks.
+/// Protocol and build of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Its protocol.
@@ -63,7 +63,7 @@ pub struct TierSize {
     pub bytes: u64,
 }
 
-/// What a node is and has. Whoever executes nothing has nothing.
+/// Operations and resources of a node. A node that executes nothing has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// The operations that it can run.
@@ -120,13 +120,13 @@ pub struct Mismatch {
     pub here_who: String,
     /// What it speaks.
     pub here: Version,
-    /// The other one.
+    /// Name of the peer.
     pub there_who: String,
-    /// What that one speaks.
+    /// Version of the peer.
     pub there: Version,
 }
 
-/// A first frame is none.
+/// Reason for an invalid first frame.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HelloError {
     /// It does not begin as one.
@@ -159,7 +159,7 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     Ok(frame)
 }
 
-/// Reads the first frame of `there_who`, which is told what `here_who` speaks.
+/// Reads the first frame of `there_who`. A version error contains the version of `here_who`.
 ///
 /// # Errors
 /// [`HelloError`].

@@ -1,8 +1,7 @@
 //! TLS 1.3 for HTTP: a manager shows its node's certificate, and clients may show theirs.
 //!
-//! Who is reached is looked for under the name of every manager ([`Role::dns_name`]), not under the host's: the
-//! cluster's authority says who a manager is, wherever it runs. What a client may do is decided by whoever speaks HTTP,
-//! and HTTP itself is not known here.
+//! Clients verify a manager by the name of its role ([`Role::dns_name`]), not by its host name: the cluster's authority certifies
+//! managers, independent of their host. The HTTP layer authorizes clients.
 
 use super::certs::secret_files::read;
 use super::certs::{CA_FILE, CertsError, Credentials, NODE_FILE};
@@ -18,7 +17,7 @@ use rustls::{ClientConfig, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whom a client believes, and what it shows.
+/// Trusted authority of a client, and the certificate it presents.
 #[derive(Debug)]
 pub struct Trust {
     authority: CertificateDer<'static>,
@@ -26,10 +25,11 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// That of a folder: a node's credentials, as `pleach certs issue` writes them, or no more than the authority's
-    /// certificate (`ca.pem`), of a client that has a token.
+    /// Loads a folder: credentials of a node, as written by `pleach certs issue`, or only the authority's certificate (`ca.pem`)
+    /// for a client with a token.
     ///
     /// # Errors
+    /// Returns [`CertsError`].
     /// [`CertsError`].
     pub fn load(folder: &Path) -> Result<Self, CertsError> {
         if folder.join(NODE_FILE).symlink_metadata().is_ok() {
@@ -44,7 +44,7 @@ impl Trust {
         Ok(Self { authority, credentials: None })
     }
 
-    /// Whether there is a certificate to show.
+    /// Returns whether the client has a certificate.
     #[must_use]
     pub fn is_certified(&self) -> bool {
         self.credentials.is_some()
@@ -106,7 +106,7 @@ mod tests {
             assert_eq!(config.client_auth_cert_resolver.has_certs(), is_certified);
             assert_eq!(name.to_str(), "manager.pleach");
         }
-        // Half of a client's credentials is a mistake, and not those of somebody with a token.
+        // Incomplete credentials are an error, unlike those of a client with a token.
         fs::remove_file(node.join("node-key.pem")).unwrap();
         assert!(matches!(Trust::load(&node), Err(CertsError::File { .. })));
         fs::write(ca.join(CA_FILE), "nothing").unwrap();

@@ -1,8 +1,8 @@
-//! Who a node is, by its certificate: a name and a role.
+//! Identity of a node by its certificate: a name and a role.
 //!
-//! Both stand in the certificate as DNS names that nobody looks up: `NAME.ROLE.pleach` for the node and `ROLE.pleach`
-//! for anybody of its role. TLS itself then sees to it that who is reached as a manager has a manager's certificate.
-//! Whether a certificate is valid is not decided here.
+//! The certificate contains both as DNS names that are never resolved: `NAME.ROLE.pleach` for the node and `ROLE.pleach` for any
+//! node of its role. TLS therefore ensures that a node connected to as a manager has a manager's certificate. This module does
+//! not verify certificates.
 
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
@@ -10,26 +10,26 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The end of all names of nodes.
+/// Suffix of all node names.
 const DOMAIN: &str = "pleach";
 
-/// What a node is for.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Decides who executes what.
+    /// Schedules work.
     Manager,
-    /// Executes.
+    /// Executes work.
     Worker,
-    /// Submits studies and asks how they are.
+    /// Submits studies and queries their state.
     Client,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 3] = [Self::Manager, Self::Worker, Self::Client];
 
-    /// As in certificates.
+    /// Returns the role as written in certificates.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Role {
         }
     }
 
-    /// The DNS name that all certificates of this role have.
+    /// Returns the DNS name shared by all certificates of this role.
     #[must_use]
     pub fn dns_name(self) -> String {
         format!("{self}.{DOMAIN}")
@@ -52,7 +52,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A text names no node, or no role.
+/// Reason for an invalid node name or role.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IdentityError {
     /// Not of the form of a name.
@@ -61,7 +61,7 @@ pub enum IdentityError {
     /// Not a role.
     #[error("manager, worker and client are allowed")]
     Role,
-    /// A certificate does not say who it is for.
+    /// A certificate has no node identity.
     #[error("it names no node of a cluster (NAME.ROLE.pleach)")]
     Certificate,
 }
@@ -118,26 +118,26 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// Who a certificate is for.
+/// Identity in a certificate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdentity {
     /// The node's name.
     pub name: NodeName,
-    /// What it is for.
+    /// Role of the node.
     pub role: Role,
 }
 
 impl NodeIdentity {
-    /// The DNS names of its certificate.
+    /// Returns the DNS names of the node's certificate.
     #[must_use]
     pub fn dns_names(&self) -> [String; 2] {
         [format!("{}.{}", self.name, self.role.dns_name()), self.role.dns_name()]
     }
 
-    /// Who a certificate is for. It is not verified here.
+    /// Reads the identity in a certificate without verifying the certificate.
     ///
     /// # Errors
-    /// [`IdentityError::Certificate`].
+    /// Returns [`IdentityError::Certificate`].
     pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, IdentityError> {
         let parsed = webpki::EndEntityCert::try_from(certificate).map_err(|_| IdentityError::Certificate)?;
         parsed.valid_dns_names().find_map(Self::of_dns_name).ok_or(IdentityError::Certificate)

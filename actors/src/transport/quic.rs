@@ -1,12 +1,11 @@
 //! The transport between nodes: QUIC, with TLS 1.3 and a certificate at both ends.
 //!
-//! A connection has one control stream, which carries the frames of a [`Link`](super::Link) ([`link`]), and a stream of
-//! its own for every data region on its way ([`regions`]). Whoever connects is let in by [`server`]: half-open
-//! connections are few and short, and everyone who is turned away is told why. [`client`] connects, and [`join`] gets a
-//! certificate for a token.
+//! A connection has one control stream, which carries the frames of a [`Link`](super::Link) ([`link`]), and a separate stream for
+//! every data region ([`regions`]). [`server`] accepts peers: half-open connections are few and short, and every refused peer
+//! gets the reason. [`client`] connects, and [`join`] gets a certificate for a token.
 //!
-//! All of it runs on threads of its own ([`QuicRuntime`]); actors send through channels and never wait. What frames mean,
-//! and which regions go where, is not known here.
+//! All work runs on separate threads ([`QuicRuntime`]). Actors send through channels and never wait. Callers interpret frames and
+//! route regions.
 
 pub mod client;
 pub mod join;
@@ -38,12 +37,12 @@ use thiserror::Error;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc::Receiver;
 
-/// A node on the other side, who has shown who it is and said what it has.
+/// An accepted peer, with its verified identity and its hello message.
 #[derive(Debug)]
 pub struct Peer {
-    /// Who it is, by its certificate.
+    /// Identity by its certificate.
     pub identity: NodeIdentity,
-    /// What it is and has, by its own word.
+    /// Hello message of the peer, unverified.
     pub hello: Hello,
     /// Where it is.
     pub address: SocketAddr,
@@ -57,7 +56,7 @@ pub struct Peer {
     pub arrivals: Receiver<RegionArrival>,
 }
 
-/// Why nothing can be sent or received here at all.
+/// Reason for an endpoint that cannot send or receive.
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The operating system gives no threads.
@@ -68,10 +67,10 @@ pub enum NetworkError {
     Address {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Certificate, key and authority do not go together.
+    /// Certificate, key and authority do not match.
     #[error("the node's certificate cannot be used: {0}")]
     Certificate(String),
 }
@@ -110,8 +109,7 @@ impl QuicRuntime {
 }
 
 impl Drop for QuicRuntime {
-    /// Does not wait: it may be dropped where nobody may. Whoever has something to say first, waits for
-    /// [`Server::close`] or [`Connector::close`].
+    /// Does not block. Callers that must deliver messages first wait for [`Server::close`] or [`Connector::close`].
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -119,10 +117,10 @@ impl Drop for QuicRuntime {
     }
 }
 
-/// Where the operator is told.
+/// Receives notices for the operator.
 pub type OperatorLog = Arc<dyn Fn(&RefusalNotice) + Send + Sync>;
 
-/// Tells the operator who was turned away, within bounds.
+/// Reports refused peers to the operator, within limits.
 #[derive(Clone)]
 pub struct RefusalReporter {
     notices: Arc<Mutex<RefusalLimiter>>,

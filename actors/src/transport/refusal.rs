@@ -1,15 +1,15 @@
-//! Why two nodes do not talk: one sentence that an operator on either side can act on, and a cause for programs.
+//! Reasons for refused connections: one sentence that an operator on either side can act on, and a cause for programs.
 //!
-//! Whoever refuses sends cause and sentence with the close of the connection, so that the other side need not guess.
-//! What fails before that, in TLS, comes as an alert's number; it is put into words here.
+//! The refusing side sends cause and sentence when it closes the connection, so that the peer need not guess. An earlier failure,
+//! in TLS, arrives as an alert number. This module translates it into a sentence.
 
 use quinn::{ConnectionError, TransportErrorCode, VarInt};
 use std::fmt;
 
-/// Why.
+/// Cause of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// Nobody answers there.
+    /// No response from the address.
     Unreachable,
     /// The peer showed no certificate.
     NoCertificate,
@@ -23,19 +23,19 @@ pub enum Cause {
     Role,
     /// The protocols differ.
     Version,
-    /// What came was no frame or no message.
+    /// The received data is not a valid frame or message.
     Language,
     /// A frame or a data region was too long.
     TooLong,
     /// Something did not happen in time.
     Deadline,
-    /// Too much is going on already.
+    /// The peer is overloaded.
     Busy,
-    /// The token is not good.
+    /// The token is invalid.
     Token,
-    /// The connection ended: by a failure of the network or of the peer.
+    /// The connection was lost by a failure of the network or of the peer.
     Lost,
-    /// The connection ended as it should.
+    /// The connection ended normally.
     Ended,
     /// Another process is connected under the same name.
     NameInUse,
@@ -71,7 +71,7 @@ impl Cause {
         place.and_then(|place| Self::ALL.get(place)).copied().unwrap_or(Self::Lost)
     }
 
-    /// Trying again will not help before somebody has done something about it.
+    /// Returns whether a retry is useless until an operator acts.
     #[must_use]
     pub fn is_permanent(self) -> bool {
         match self {
@@ -94,7 +94,7 @@ impl Cause {
 /// The longest sentence sent or shown. The close of a connection has to fit one packet of the smallest size.
 const MAX_TEXT_BYTES: usize = 900;
 
-/// See the module.
+/// Reason for a refused or ended connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// For programs.
@@ -117,19 +117,19 @@ impl Refusal {
         Self { cause, text: printable(&text.to_string()) }
     }
 
-    /// Ends a connection, and says why. One that has ended keeps its own reason.
+    /// Ends a connection with this reason. An ended connection keeps its own reason.
     pub(crate) fn close(&self, connection: &quinn::Connection) {
         if connection.close_reason().is_none() {
             connection.close(self.cause.code(), self.text.as_bytes());
         }
     }
 
-    /// Ends all connections of an endpoint, and says why.
+    /// Ends all connections of an endpoint with this reason.
     pub(crate) fn close_endpoint(&self, endpoint: &quinn::Endpoint) {
         endpoint.close(self.cause.code(), self.text.as_bytes());
     }
 
-    /// Why a connection ended.
+    /// Returns the reason for the end of a connection.
     pub(crate) fn of_connection(error: &ConnectionError) -> Self {
         match error {
             ConnectionError::ApplicationClosed(close) => {
@@ -200,7 +200,7 @@ fn of_alert(alert: u8) -> (Cause, &'static str) {
     }
 }
 
-/// One line of printable letters, cut where it is too long: what a peer says may be put before an operator.
+/// Returns one line of printable characters, truncated if too long, because operators may read text from a peer.
 fn printable(text: &str) -> String {
     let mut line: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();

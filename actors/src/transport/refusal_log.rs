@@ -1,7 +1,7 @@
-//! What an operator is told of peers that were turned away: once per cause and address, and never in a flood.
+//! Operator notices of refused peers, limited to one per cause and address, and in rate.
 //!
-//! Addresses of half-open connections can be forged, so neither how many notices there are nor how many addresses are
-//! remembered may depend on how many there were. What was not said is counted, and the count said with the next notice.
+//! Addresses of half-open connections can be forged, so the number of attempts must not determine the number of notices or
+//! remembered addresses. Suppressed notices are counted, and the next notice contains the count.
 
 use super::refusal::{Cause, Refusal};
 use std::collections::{HashMap, VecDeque};
@@ -9,26 +9,26 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The same cause at the same address is said again after this long: often enough to see that it goes on.
+/// Interval between notices of the same cause and address, short enough to show that the problem persists.
 pub const AGAIN: Duration = Duration::from_secs(3600);
 
-/// At most so many notices within [`WITHIN`], whatever they are about.
+/// Maximum number of notices within [`WITHIN`], over all causes.
 pub const MOST: usize = 20;
 
 /// See [`MOST`]: a screen a minute.
 pub const WITHIN: Duration = Duration::from_secs(60);
 
-/// Addresses and causes remembered; of more, the oldest may be said twice.
+/// Maximum number of addresses and causes remembered. Above it, the oldest may be logged again.
 pub const REMEMBERED: usize = 1024;
 
-/// One peer was turned away, and perhaps others before it that nothing was said about.
+/// Notice of a refused peer, with the number of suppressed notices before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalNotice {
     /// Where it came from.
     pub peer: IpAddr,
-    /// Why.
+    /// Reason.
     pub refusal: Refusal,
-    /// Refusals since the last notice that were not told.
+    /// Refusals since the last notice that were not logged.
     pub untold: u64,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for RefusalNotice {
     }
 }
 
-/// Decides what is told. Time is an argument, since 1970 or since any other moment.
+/// Limits notices. Time is an argument, relative to any fixed moment.
 #[derive(Debug, Default)]
 pub struct RefusalLimiter {
     told: HashMap<(Cause, IpAddr), Duration>,
@@ -54,7 +54,7 @@ pub struct RefusalLimiter {
 }
 
 impl RefusalLimiter {
-    /// A peer was turned away: what to tell, if anything.
+    /// Records a refusal. Returns a notice if one is due.
     pub fn note(&mut self, now: Duration, peer: IpAddr, refusal: &Refusal) -> Option<RefusalNotice> {
         let what = (refusal.cause, peer);
         let is_old = |then: &Duration| now.abs_diff(*then) >= AGAIN;
@@ -111,7 +111,7 @@ mod tests {
     }
 
     proptest! {
-        /// However many come from wherever: notices and memory are bounded, and everyone is counted.
+        /// Notices and memory are bounded for any number of peers, and every refusal is counted.
         #[test]
         fn a_flood_is_counted(peers in prop::collection::vec((0..5000u32, 0..7200u64), 1..4000)) {
             let mut notices = RefusalLimiter::default();

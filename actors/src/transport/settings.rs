@@ -12,15 +12,15 @@ use std::time::Duration;
 /// Limits of all connections of a node.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// From a peer's first packet to the end of its first frame; then it is let go of. On the other side of the earth
-    /// and with lost packets, it takes a second.
+    /// Time from a peer's first packet to the end of its first frame. Slower peers are disconnected. Around the globe and with
+    /// lost packets, it takes 1 s.
     pub handshake: Duration,
-    /// Something is sent at least this often, so that silence means something.
+    /// Maximum interval between packets to a peer, so that silence has a meaning.
     pub keep_alive: Duration,
     /// A peer that has not been heard for this long is gone: three times [`keep_alive`](Self::keep_alive), so that two
     /// lost packets do not end a connection. What a worker had is given to others within this time.
     pub idle: Duration,
-    /// A data region of which nothing arrives for this long is given up, and so is saying goodbye.
+    /// Time without progress after which a data region, or an orderly close, is abandoned.
     pub stalled: Duration,
     /// Connections that may be half-open before a peer has to show that its address is its own, which costs it a round
     /// trip and the node no memory.
@@ -30,9 +30,9 @@ pub struct Settings {
     /// Between two packets of frames to one peer: what is to be sent meanwhile goes together, and wakes both ends once. What
     /// comes after a pause goes at once, so that only those wait who talk all the time.
     pub between_frames: Duration,
-    /// Bytes of frames that may wait to be sent to one peer. One that does not read them is let go of.
+    /// Bytes of frames that may wait to be sent to one peer. A peer that stops reading is disconnected.
     pub unsent_bytes: usize,
-    /// Bytes of frames from one peer that may wait to be read here; then the peer has to wait.
+    /// Bytes of unread frames from one peer. Above it, the peer must wait.
     pub unread_bytes: usize,
     /// Data regions on their way at once, to one peer and from one peer. Two keep the line busy while one of them ends
     /// and the next one begins; more would only share it.
@@ -49,7 +49,7 @@ pub struct Settings {
     pub neighbors: usize,
     /// Regions that a worker may ask another one for at once; of more, it is told that too much is under way.
     pub requests: usize,
-    /// Regions that a worker fetches at once, from all others: each is held until somebody takes it.
+    /// Regions that a worker fetches at once from all peers. Each is held until its caller takes it.
     pub fetches: usize,
     /// Bytes of regions that a worker prepares and sends at once, to all others. One region always may.
     pub sending_bytes: u64,
@@ -101,7 +101,7 @@ const NETWORK_DATAGRAM_BYTES: u16 = 6_400;
 /// bandwidth and delay: 10 Gbit/s over 6 ms.
 const WINDOW_BYTES: u32 = 8 << 20;
 
-/// What a peer may send before it has said who it is: its first frame.
+/// Bytes that an unidentified peer may send: its first frame.
 const STRANGER_BYTES: u32 = 512 << 10;
 
 /// What is sent before the first acknowledgement. A window smaller than a datagram never opens.

@@ -1,9 +1,9 @@
-//! Tokens that a worker without a certificate gets one for: one use, or many until a time.
+//! Tokens for workers without a certificate: for one use, or for many uses until an end time.
 //!
-//! A token is a text of [`TOKEN_LETTERS`]. It says when it ends, whether it can be used once only, and the fingerprint
-//! of the authority's certificate, by which the worker knows the manager; the authority's token key seals all of it, so
-//! that nobody else makes one and nobody has to remember those that were made. Those that can be used once are
-//! remembered when they have been ([`used`]). A token makes workers only: never managers nor clients.
+//! A token is a text of [`TOKEN_LETTERS`] letters. It contains its end, its number of uses, and the fingerprint of the
+//! authority's certificate, by which the worker verifies the manager. The authority's token key seals the token, so that only the
+//! authority can make one and no list of valid tokens is needed. Used single-use tokens are recorded ([`used`]). A token admits
+//! workers only, never managers or clients.
 
 pub mod used;
 
@@ -26,18 +26,17 @@ const FINGERPRINT_BYTES: usize = 32;
 const SEAL_BYTES: usize = 32;
 const KEY_BYTES: usize = 32;
 
-/// The longest time for which a token can be made. Who holds one can join as a worker: what has to live longer should
-/// be a certificate.
+/// Maximum lifetime of a token. Its holder can join as a worker, so longer access requires a certificate.
 pub const MAX_TTL: Duration = Duration::from_secs(30 * 86_400);
 
-/// Which token it is.
+/// Number of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub(crate) [u8; ID_BYTES]);
 
 /// SHA-256 of an authority's certificate in DER, as `openssl x509 -fingerprint -sha256` shows it.
 pub type Fingerprint = [u8; FINGERPRINT_BYTES];
 
-/// Why a token is not good for a certificate.
+/// Reason for a refused token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
     /// Not of a token's form.
@@ -57,7 +56,7 @@ pub enum TokenError {
     Ttl(u64),
 }
 
-/// A token, which may be anybody's.
+/// An unverified token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     id: TokenId,
@@ -68,13 +67,13 @@ pub struct Token {
 }
 
 impl Token {
-    /// The authority that made it, as it says itself.
+    /// Returns the unverified fingerprint of its authority.
     #[must_use]
     pub fn authority(&self) -> &Fingerprint {
         &self.authority
     }
 
-    /// When it ends, in seconds since 1970, as it says itself.
+    /// Returns its unverified end, in seconds since 1970.
     #[must_use]
     pub fn ends(&self) -> u64 {
         self.ends
@@ -86,7 +85,7 @@ impl Token {
     }
 }
 
-/// Whoever sees a token can use it: it is not for logs.
+/// Omits the token, because a reader of the log could use it.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token").field("ends", &self.ends).field("once", &self.is_once).finish_non_exhaustive()
@@ -120,7 +119,7 @@ impl FromStr for Token {
     }
 }
 
-/// What tokens are sealed with.
+/// Key that seals tokens.
 pub struct TokenKey {
     bytes: [u8; KEY_BYTES],
 }
@@ -131,12 +130,12 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// What a token is good for.
+/// Rights of a verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenGrant {
     /// Which one it is.
     pub id: TokenId,
-    /// It must not have been used before, and is used now.
+    /// The token is for one use and must be unused.
     pub is_once: bool,
 }
 
@@ -183,10 +182,10 @@ impl TokenKey {
         Ok(token)
     }
 
-    /// Whether a token was made with this key and has not ended. Whether it has been used is for [`used`] to say.
+    /// Verifies that this key sealed the token and that the token has not ended. [`used`] tracks its use.
     ///
     /// # Errors
-    /// [`TokenError::Seal`] and [`TokenError::Ended`].
+    /// Returns [`TokenError::Seal`] and [`TokenError::Ended`].
     pub fn check(&self, token: &Token, now: Duration) -> Result<TokenGrant, TokenError> {
         hmac::verify(&self.hmac(), &token.sealed(), &token.seal).map_err(|_| TokenError::Seal)?;
         match now.as_secs().checked_sub(token.ends) {
@@ -196,15 +195,15 @@ impl TokenKey {
     }
 }
 
-/// How long a token lasts: 1 s to [`MAX_TTL`].
+/// Lifetime of a token: 1 s to [`MAX_TTL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttl(Duration);
 
 impl Ttl {
-    /// So long.
+    /// Checks a lifetime.
     ///
     /// # Errors
-    /// [`TokenError::Ttl`].
+    /// Returns [`TokenError::Ttl`].
     pub fn new(ttl: Duration) -> Result<Self, TokenError> {
         let is_allowed = ttl >= Duration::from_secs(1) && ttl <= MAX_TTL;
         if is_allowed { Ok(Self(ttl)) } else { Err(TokenError::Ttl(ttl.as_secs())) }

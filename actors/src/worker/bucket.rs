@@ -1,4 +1,4 @@
-//! Buckets as they arrive, and as they end before they are finished.
+//! Buckets that arrive, and buckets that end before they are finished.
 
 use super::{Bucket, InstanceSelection, TakeInstances, WorkerActor};
 use crate::stage::{ResolvedStage, StageActor, StageContext};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tracing::{Span, debug_span};
 
 impl WorkerActor {
-    /// Tells storage where to find what a bucket reads.
+    /// Sends storage the sources of a bucket's inputs.
     pub(super) fn expect(
         &mut self,
         work: &BucketWork,
@@ -85,7 +85,7 @@ impl WorkerActor {
             span,
         };
         let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
-        // Those of its operations that are not linked in are missing.
+        // Operations that are not linked in are missing.
         if let Some(ResolvedStage { stage, .. }) = &stage {
             self.wish(stage, &work);
         }
@@ -99,7 +99,7 @@ impl WorkerActor {
                 self.running.insert(lease, Bucket { study, stage: actor.start(), inputs });
             }
             None => {
-                // Nothing was run: refuse the whole bucket, with a reason.
+                // No task ran: refuse the whole bucket with a reason.
                 let at = "worker".to_owned();
                 let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
                 for instance in ids {
@@ -111,14 +111,14 @@ impl WorkerActor {
         }
     }
 
-    /// Tells storage what a bucket that has to wait will read.
+    /// Requests a prefetch of the inputs of a waiting bucket.
     fn bring_up(&self, work: &BucketWork) {
-        // A bucket's instances read the same.
+        // All instances of a bucket read the same regions.
         let Some(first) = work.instances.first().filter(|_| self.setup.below.is_some()) else { return };
         self.setup.storage.do_send(Prefetch(first.inputs.clone()));
     }
 
-    /// Tells storage which tiers are wished for what a bucket will store.
+    /// Sends storage the preferred tiers of a bucket's outputs.
     fn wish(&self, stage: &Stage, work: &BucketWork) {
         let wishes = work.instances.iter().flat_map(|instance| {
             let outputs = instance.outputs.iter().zip(&stage.outputs).filter(|(plan, _)| plan.stored);
@@ -130,7 +130,7 @@ impl WorkerActor {
         }
     }
 
-    /// A lease is not to be gone on with.
+    /// Ends a revoked lease.
     pub(super) fn revoke(&mut self, lease: LeaseId, ctx: &mut Context<Self>) {
         self.unsafe_reports.forget(lease);
         if let Some(bucket) = self.running.get(&lease) {
@@ -140,7 +140,7 @@ impl WorkerActor {
     }
 }
 
-/// The stages of a study, with the operations that are linked in.
+/// Returns the stages of a study with their linked operations.
 pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<ResolvedStage> {
     let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
     let readers = |stage: usize, output: usize| {

@@ -1,5 +1,5 @@
-//! Leaving in order: nothing new is asked for, what has not been begun goes back, what is under way is finished and told,
-//! what only this worker holds is fetched by others, and then the manager lets it go.
+//! Draining: the worker requests nothing new, returns unstarted instances, finishes and reports started ones. Other workers fetch
+//! its sole copies, and then the manager releases it.
 
 use super::setup::WorkerEvent;
 use super::{InstanceSelection, WorkerActor};
@@ -9,17 +9,17 @@ use pleach_dispatch::message::ToManager;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// The worker is to leave, in order.
+/// Starts draining the worker.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct StartDrain;
 
-/// The worker has to end by then: nothing is begun that would not be finished.
+/// Sets the time limit of the worker. It starts only work that finishes in time.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub struct SetTimeLimit(pub Instant);
 
-/// There is no more time: the worker leaves at once. What it has not told is computed again.
+/// Makes the worker leave at once, because its time is over. Unreported work is computed again.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct LeaveNow;
@@ -35,9 +35,9 @@ impl WorkerActor {
         leases.into_iter().for_each(|lease| self.hand_back(lease, InstanceSelection::NotUnderWay, ctx));
     }
 
-    /// Leaves when there is nothing to do, nothing to tell, and nothing that anybody needs.
+    /// Leaves once the worker has no work, no unacknowledged reports and no regions that others need.
     pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
-        // Without a manager there is nobody to hand anything to.
+        // A disconnected worker has no manager to hand anything to.
         let may = self.dismissed || (self.draining && self.link.is_none());
         if may && self.running.is_empty() && !self.is_sharing() && self.unsafe_reports.is_empty() {
             let _ = self.sent(&ToManager::Leave);
@@ -48,7 +48,7 @@ impl WorkerActor {
     pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
         self.link = None;
         if let Some(remote) = &self.setup.remote {
-            // The process may have ended by itself.
+            // The process may have ended already.
             let _ = remote.events.send(WorkerEvent::Left);
         }
         ctx.stop();
@@ -68,7 +68,7 @@ impl Handler<SetTimeLimit> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, SetTimeLimit(end): SetTimeLimit, ctx: &mut Self::Context) {
-        // Stages say how long things take from now on.
+        // Stages predict durations from now on.
         self.ends.store(true, Ordering::Relaxed);
         self.look();
         self.core.handle_end(end.saturating_duration_since(self.start));

@@ -1,5 +1,6 @@
-//! What has to outlive this worker: put into a tier that all workers share before its instance is reported, or, where there
-//! is none or it fails, fetched by a second worker. Here are both sides of that: who stores, and who fetches.
+//! Durability of outputs that must outlive this worker. The worker writes them to a shared tier before it reports the instance.
+//! Without a shared tier, or after a failed write, a second worker fetches them. This module contains both sides, the storing and
+//! the fetching worker.
 
 use super::WorkerActor;
 use crate::storage::{ExpectRegions, FetchReplica, GetRegion, RegionOrigin, ReleaseRegions};
@@ -14,16 +15,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// A tier, or another worker, that takes longer than this counts as gone: the instance is reported without, and what it
-/// stored is computed again should this worker be lost.
+/// Time limit for a tier or another worker. Afterwards the worker reports the instance without a durable copy, and its outputs
+/// are recomputed if this worker is lost.
 const SHARED_WITHIN: Duration = Duration::from_secs(30);
 
-/// An instance that is finished, as this worker has it.
+/// A finished instance of a lease.
 pub(super) type Finished = (PlanId, LeaseId, InstanceId);
 
 impl WorkerActor {
-    /// Whether what others read of a study's instances is to outlive this worker before they are reported; `None` where there
-    /// is nowhere for it to go.
+    /// Returns whether a study's outputs must outlive this worker before it reports their instances. `None` if no other place can
+    /// store them.
     pub(super) fn durable(&self, study: PlanId) -> Option<bool> {
         let durable = self.durable.get(&study).copied().unwrap_or_default();
         let can = self.setup.remote.is_some() || self.has_shared();
@@ -34,7 +35,7 @@ impl WorkerActor {
         self.setup.below.as_ref().is_some_and(|below| below.is_shared())
     }
 
-    /// Shares what an instance has stored, and reports it then.
+    /// Shares the outputs of an instance, then reports the instance.
     pub(super) fn make_durable(
         &mut self,
         mut message: ToManager,
@@ -42,7 +43,7 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let find = |key: &RegionKey| Some((*key, self.setup.ram.get(*key)?));
-        // What has left memory meanwhile is no more than private. A second copy of an instance shares nothing new.
+        // A region that has left memory meanwhile counts as private. The report of a repeated instance shares nothing new.
         let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
         let below = self.setup.below.clone().filter(|below| below.is_shared());
         let (Some(below), Some(regions)) = (below, regions) else {
@@ -53,7 +54,7 @@ impl WorkerActor {
         let to = Arc::clone(&below);
         below.spawn(move || {
             let all = regions.iter().all(|(key, region)| to.share(*key, region));
-            // The worker may be gone.
+            // The worker may have ended.
             let _ = done.send(all);
         });
         let is_shared = async move { matches!(timeout(SHARED_WITHIN, is_done).await, Ok(Ok(true))) };
@@ -71,7 +72,7 @@ impl WorkerActor {
         }));
     }
 
-    /// Has another worker fetch what an instance has stored; it is reported when that is so, or cannot be.
+    /// Lets another worker fetch the outputs of an instance. The report follows once the fetch has succeeded or failed.
     fn replicate(&mut self, message: ToManager, keys: &[RegionKey], ctx: &mut Context<Self>) {
         let bytes = |key: RegionKey| {
             let below = || self.setup.below.as_ref().and_then(|below| below.bytes(key));
@@ -92,26 +93,26 @@ impl WorkerActor {
         self.send(&ToManager::AwaitReplica { study, lease, instance, regions }, ctx);
     }
 
-    /// There is a second copy of what an instance has stored, or there will be none.
+    /// Reports an instance whose outputs have a replica or will not get one.
     pub(super) fn replicated(&mut self, finished: Finished, ctx: &mut Context<Self>) {
         if let Some(message) = self.replicating.remove(&finished) {
             self.report(&message, ctx);
         }
     }
 
-    /// Over a link that is gone nobody answers.
+    /// A lost link brings no answers.
     pub(super) fn report_unreplicated(&mut self, ctx: &mut Context<Self>) {
         let waiting: Vec<Finished> = self.replicating.keys().copied().collect();
         waiting.into_iter().for_each(|finished| self.replicated(finished, ctx));
     }
 
-    /// Whether an instance is finished that the manager has not been told of.
+    /// Returns whether a finished instance is not yet reported to the manager.
     pub(super) fn is_sharing(&self) -> bool {
         self.sharing > 0 || !self.replicating.is_empty()
     }
 
-    /// Fetches a region that would be lost with another worker. A `replica`, of so many bytes, goes below memory where there
-    /// is something below; else it stays in memory as long as nothing else needs its room.
+    /// Fetches a region that would be lost with another worker. A `replica` of the given bytes goes to a spill tier if there is
+    /// one. Otherwise it stays in memory while nothing else needs the space.
     pub(super) fn fetch_copy(
         &mut self,
         study: PlanId,
@@ -142,7 +143,7 @@ impl WorkerActor {
             if let Some(bytes) = in_memory {
                 actor.core.handle_copy_over(bytes);
             }
-            // What has been released meanwhile nobody will read.
+            // Released regions have no readers.
             let is_wanted = actor.study_of.contains_key(&key);
             match got {
                 true if !is_wanted => actor.setup.storage.do_send(ReleaseRegions(vec![key])),

@@ -1,9 +1,11 @@
-//! Memory where it is short: what leaves it, in order of what that costs.
+//! Memory pressure: frees memory in order of cost.
 //!
-//! What tasks have computed and nobody holds goes first: below, where it is found faster than it is computed again. Then what is stored and no bucket under way reads,
-//! when the state machine asks for its room: dropped or moved below by the storage actor. Where there is nothing below, second
-//! copies of what other workers hold are dropped. Then tasks wait. What does not fit
-//! into an empty worker was refused before anything began.
+//! 1. Unreferenced task results are spilled to a tier where finding them is faster than recomputing them.
+//! 2. On request of the state machine, the storage actor drops or spills stored regions that no running bucket reads.
+//! 3. Without a spill tier, replicas of other workers' regions are dropped.
+//! 4. Tasks wait.
+//!
+//! Work that does not fit into an empty worker was refused before it started.
 
 use super::WorkerActor;
 use crate::stage::input_bytes;
@@ -19,10 +21,10 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 impl WorkerActor {
-    /// What nobody holds stays as long as nothing else needs its room.
+    /// Evicts unreferenced task results beyond the free memory.
     pub(super) fn make_room(&self) {
-        // Both are enough for what there is. The ledger counts what buckets share once; but also what a task has written
-        // that is over, while its stage has yet to say so and what was reserved for it still counts.
+        // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished task whose
+        // stage has not reported the end yet, so that its reservation still counts too.
         let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,13 +33,13 @@ impl WorkerActor {
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
         drop(results);
-        // With a cache, what is worth it is on a disk already.
+        // With a task cache, results worth keeping are already on disk.
         if let Some(below) = self.setup.below.as_ref().filter(|_| self.setup.past.cache.is_none()) {
             spill_evicted(&self.results, below, fallen);
         }
     }
 
-    /// Says what could leave memory, where there is room below it.
+    /// Reports the bytes that could leave memory, limited by the free space of the spill tiers.
     pub(super) fn report_spillable(&mut self) {
         let Some(below) = &self.setup.below else {
             let read = self.read(None);
@@ -51,7 +53,7 @@ impl WorkerActor {
         self.core.handle_spillable(movable_bytes, free_bytes);
     }
 
-    /// What buckets under way read, and this one.
+    /// Returns the regions read by running buckets and by this one.
     fn read(&self, also: Option<LeaseId>) -> HashSet<RegionKey> {
         let is_read = |lease: &LeaseId| self.core.is_under_way(*lease) || also == Some(*lease);
         let read = self.running.iter().filter(|(lease, _)| is_read(lease));
@@ -77,7 +79,7 @@ impl WorkerActor {
         }));
     }
 
-    /// What was in memory when a bucket that has not begun said what it could use may have left it since.
+    /// Updates the demand of a waiting bucket, whose inputs may have left memory since it was computed.
     pub(super) fn as_it_is(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
         let may_leave = self.setup.below.is_some() || self.setup.remote.is_some();
         let waits = may_leave && !demand.started;

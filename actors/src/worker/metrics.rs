@@ -1,4 +1,4 @@
-//! What is measured of a worker: counted as it happens, or looked up when somebody asks.
+//! Metrics of a worker: counters updated by events, and values computed on request.
 
 use super::WorkerActor;
 use crate::storage::RamStats;
@@ -11,40 +11,40 @@ use pleach_workflow::{Registry, Stage};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-/// What executes operations. There is nothing else yet.
+/// Device that executes operations. CPU is the only kind so far.
 const DEVICE: &str = "cpu";
 
-/// Asks for what is measured.
+/// Requests the metrics.
 #[derive(Debug, Message)]
 #[rtype(result = "WorkerMetrics")]
 pub struct GetWorkerMetrics;
 
-/// What is measured when somebody asks.
+/// Metrics computed on request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkerMetrics {
-    /// There is a link to a manager that has accepted this worker.
+    /// The worker has a link to a manager that has accepted it.
     pub is_connected: bool,
-    /// It is to leave.
+    /// The worker is draining.
     pub is_draining: bool,
-    /// Tasks it can run at once, and those that have a slot.
+    /// Slots of the worker, and occupied slots.
     pub slots: (usize, usize),
-    /// Buckets that wait, and those of which a task has begun.
+    /// Waiting buckets, and started buckets.
     pub buckets: (usize, usize),
-    /// Of the same, instances whose results the manager has not on disk yet.
+    /// Instances of waiting and of started buckets whose results are not on the manager's disk yet.
     pub instances: (usize, usize),
-    /// What it may hold.
+    /// Memory limit.
     pub limit_bytes: u64,
-    /// What is held and reserved.
+    /// Bytes held and reserved.
     pub needed_bytes: u64,
-    /// The most that ever was, what is kept as long as there is room included.
+    /// Peak bytes, including results kept only while memory is free.
     pub peak_bytes: u64,
-    /// What the link has carried, if it crosses a network.
+    /// Statistics of the link, if it crosses a network.
     pub link: Option<LinkStats>,
-    /// What has been asked of memory.
+    /// Statistics of requests to memory.
     pub ram: RamStats,
 }
 
-/// What is counted as it happens.
+/// Counters updated by events.
 pub(super) struct WorkerCounters {
     /// By study, stage and task.
     task_seconds: HashMap<PlanId, Vec<Vec<metrics::Histogram>>>,
@@ -71,7 +71,7 @@ impl WorkerCounters {
         Self { task_seconds: HashMap::new(), steps }
     }
 
-    /// Operations that are not linked in are never executed, whatever their names.
+    /// Only linked operations get histograms, because others are never executed.
     pub(super) fn begin(&mut self, study: PlanId, stages: &[Stage], registry: &Registry) {
         let of = |stage: &Stage| {
             let tasks = stage.tasks.iter().map(|task| match registry.get(&task.operation, task.version) {
@@ -87,7 +87,7 @@ impl WorkerCounters {
         self.task_seconds.remove(&study);
     }
 
-    /// Tasks that are reported.
+    /// Counts the tasks of a report.
     pub(super) fn count(&self, message: &ToManager) {
         let (ToManager::Done { study, tasks, .. }
         | ToManager::Failed { study, tasks, .. }

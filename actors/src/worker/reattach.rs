@@ -1,4 +1,4 @@
-//! Links that end and begin: what a worker says of itself over a new one, and which reports it keeps for that.
+//! Loss and renewal of links: the state that a worker reports over a new link, and the reports it keeps for that.
 
 use super::setup::WorkerEvent;
 use super::{InstanceSelection, TakeInstances, WorkerActor};
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-/// There is a link to the manager again.
+/// Connects the worker to its manager again.
 pub struct LinkUp {
-    /// For messages to it.
+    /// Link for messages to the manager.
     pub link: Box<dyn Link>,
-    /// Frames from it.
+    /// Frames from the manager.
     pub incoming: Incoming,
 }
 
@@ -29,14 +29,14 @@ impl fmt::Debug for LinkUp {
     }
 }
 
-/// Leases with what is not safe of them: not executed yet, or reported and perhaps not on the manager's disk.
+/// Leases with their unacknowledged instances: not executed yet, or reported and perhaps not on the manager's disk.
 #[derive(Debug)]
 pub(super) struct UnackedReports {
     is_kept: bool,
     leases: BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)>,
-    /// Reports in the order in which they were sent.
+    /// Reports in sending order.
     reports: VecDeque<(LeaseId, InstanceId, Vec<u8>)>,
-    /// Of those that were sent over this link, how many are safe.
+    /// Acknowledged reports among those sent over this link.
     safe: u64,
 }
 
@@ -60,7 +60,7 @@ impl UnackedReports {
         }
     }
 
-    /// So many reports of this link are safe.
+    /// Removes the reports acknowledged over this link. `reports` is their total number.
     pub(super) fn ack(&mut self, reports: u64) {
         while self.safe < reports {
             self.safe += 1;
@@ -78,7 +78,7 @@ impl UnackedReports {
         }
     }
 
-    /// Of a lease nothing but these is to be gone on with; gives the others.
+    /// Keeps only these instances of a lease. Returns the removed ones.
     fn only(&mut self, lease: LeaseId, kept: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> {
         let Some((_, open)) = self.leases.get_mut(&lease) else { return BTreeSet::new() };
         let gone: BTreeSet<InstanceId> = open.difference(kept).copied().collect();
@@ -87,7 +87,7 @@ impl UnackedReports {
         gone
     }
 
-    /// Instances of a lease that are not safe.
+    /// Returns the number of unacknowledged instances of a lease.
     pub(super) fn open(&self, lease: LeaseId) -> usize {
         self.leases.get(&lease).map_or(0, |(_, open)| open.len())
     }
@@ -102,21 +102,21 @@ impl UnackedReports {
 }
 
 impl WorkerActor {
-    /// The link is gone.
+    /// Handles the loss of the link.
     pub(super) fn disconnected(&mut self, ctx: &mut Context<Self>) {
         let was_there = self.link.take().is_some();
         self.is_welcome = false;
         self.report_unreplicated(ctx);
         match &self.setup.remote {
             Some(_) if self.dismissed => self.end(ctx),
-            // Whoever brings another one may be gone with the process.
+            // The process that renews links may have ended.
             Some(remote) if was_there => drop(remote.events.send(WorkerEvent::Disconnected)),
             Some(_) => {}
             None => ctx.stop(),
         }
     }
 
-    /// The first words over a link.
+    /// Sends the first message over a link.
     pub(super) fn join(&mut self, ctx: &mut Context<Self>) {
         let slots = self.setup.resources.slots.get();
         let (incarnation, exchange_port) = match &self.setup.remote {
@@ -158,7 +158,7 @@ impl WorkerActor {
         studies.into_values().collect()
     }
 
-    /// The manager has said who it is. Of another one this worker has nothing.
+    /// Handles the manager's welcome. A worker has nothing to report to a manager other than its own.
     pub(super) fn welcomed(&mut self, manager: u64, ctx: &mut Context<Self>) {
         if self.manager.is_some_and(|known| known != manager) {
             let studies: Vec<PlanId> = self.studies.keys().copied().collect();
@@ -176,7 +176,7 @@ impl WorkerActor {
         }
     }
 
-    /// Of a lease from before, others have what is not among `instances`.
+    /// Resumes a lease from before the reattachment. Instances not in `instances` belong to other workers.
     pub(super) fn keep(&mut self, lease: LeaseId, instances: Vec<InstanceId>, ctx: &mut Context<Self>) {
         let gone = self.unsafe_reports.only(lease, &instances.into_iter().collect());
         if gone.is_empty() {
@@ -188,7 +188,7 @@ impl WorkerActor {
         }
     }
 
-    /// What is to be forgotten of a study that there is nothing more to do for.
+    /// Drops the state of a study that has no more work.
     pub(super) fn over(&mut self, study: PlanId, ctx: &mut Context<Self>) {
         let leases: Vec<LeaseId> = self
             .running

@@ -1,28 +1,28 @@
-//! Several parts of a study one after another on one worker: what tasks of one have computed is there for the next.
+//! Retained task results, shared by successive plans of a study on one worker.
 //!
-//! Without this, what has been made of a tile goes with the last region of it that a part needs.
+//! Without retention, results derived from a tile are dropped with the last region of the tile that a plan needs.
 
 use super::WorkerActor;
 use actix::prelude::*;
 use std::sync::{Arc, PoisonError};
 
-/// Asks whether the worker has been told of a study and not heard the end of it, or goes on with a bucket of one.
+/// Asks whether the worker knows a study that has not ended, or still executes a bucket.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "bool")]
 pub struct HasWork;
 
-/// No part of a study follows: what of it is on the shelf, and below memory, goes.
+/// Drops the retained results of a study without a further plan, in memory and in the spill tiers.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub struct DropRetained(pub u32);
 
 impl WorkerActor {
-    /// A part of a study begins; with `keeps` another one may follow.
+    /// Starts a plan of a study. With `keeps`, another plan may follow.
     pub(super) fn next(&self, study: u32, keeps: bool) {
         self.results.lock().unwrap_or_else(PoisonError::into_inner).next(study, keeps);
     }
 
-    /// No part of a study follows.
+    /// Drops the results of a study without a further plan.
     pub(super) fn forget(&self, study: u32) {
         let fallen = self.results.lock().unwrap_or_else(PoisonError::into_inner).forget(study);
         if let Some(below) = self.setup.below.as_ref().filter(|_| !fallen.is_empty()) {
@@ -31,7 +31,7 @@ impl WorkerActor {
         }
     }
 
-    /// Studies of which something may have been kept.
+    /// Returns the studies that may have retained results.
     pub(super) fn kept(&self) -> Vec<u32> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner).kept()
     }

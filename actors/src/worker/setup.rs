@@ -1,4 +1,4 @@
-//! What a worker brings along.
+//! Resources and connections of a worker.
 
 use crate::exchange::Exchange;
 use crate::input_files::InputFileStore;
@@ -17,42 +17,42 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-/// What a worker may use.
+/// Resource limits of a worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
-    /// Tasks it can run at once.
+    /// Maximum number of concurrent tasks.
     pub slots: NonZeroU32,
-    /// Bytes of regions and of running tasks that it may hold.
+    /// Memory limit for regions and running tasks.
     pub memory_bytes: u64,
-    /// Tasks of one bucket that may run at once; `None`: as many as there are slots.
+    /// Maximum concurrent tasks of one bucket. `None` allows as many as slots.
     pub active_paths: Option<NonZeroU32>,
-    /// Measures what tasks take.
+    /// Measures the memory of tasks.
     pub meter: Meter,
 }
 
-/// What a worker brings along.
+/// Resources and connections of a worker.
 pub struct WorkerSetup {
-    /// What it may use.
+    /// Resource limits.
     pub resources: Resources,
-    /// The operations linked in.
+    /// Linked operations.
     pub registry: Registry,
-    /// Its storage.
+    /// Storage actor.
     pub storage: Addr<StorageActor>,
-    /// As many threads as slots.
+    /// Thread pool with one thread per slot.
     pub pool: Arc<rayon::ThreadPool>,
-    /// What its storage holds in memory.
+    /// Memory tier of the storage actor.
     pub ram: Arc<RamTier>,
-    /// The tiers below that, if there are any; the same as its storage's.
+    /// Spill tiers, if any. The storage actor uses the same ones.
     pub below: Option<Arc<SpillStore>>,
     /// Bytes held on this node.
     pub ledger: Arc<MemoryCounter>,
-    /// What operations are believed to cost; it learns from every task.
+    /// Cost model of operations, updated after every task.
     pub costs: Arc<Mutex<CostModel>>,
-    /// What is known from before the study.
+    /// Results and identities from before the study.
     pub past: PriorResults,
-    /// Is told of the most bytes ever held and reserved at once.
+    /// Receives the peak of held and reserved bytes.
     pub peak_bytes: Arc<AtomicU64>,
-    /// What a worker has that is not in its manager's process.
+    /// Parts that only a worker in its own process has.
     pub remote: Option<RemoteSetup>,
 }
 
@@ -62,27 +62,27 @@ impl fmt::Debug for WorkerSetup {
     }
 }
 
-/// Reads input files: the application's part.
+/// Reads input files. The application implements it.
 pub trait InputReader: Send + Sync {
-    /// A region that is read from a file, which may have to be fetched first.
+    /// Returns the source of a region read from a file. Its preparation may fetch the file.
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source>;
 }
 
-/// See [`WorkerSetup::remote`].
+/// Parts of a worker in its own process. See [`WorkerSetup::remote`].
 pub struct RemoteSetup {
-    /// This process: another number each time it is started.
+    /// Number of this process, new at each start.
     pub incarnation: u64,
-    /// For regions of other workers.
+    /// Exchange with peers for their regions.
     pub exchange: Exchange,
     /// Reads input files.
     pub opener: Arc<dyn InputReader>,
-    /// Where input files are.
+    /// Store of input files.
     pub files: Arc<InputFileStore>,
-    /// Files that are to be asked for.
+    /// Digests of files to request from the manager.
     pub asks: Option<UnboundedReceiver<[u8; 32]>>,
-    /// Receives an event when the manager accepts the worker, when the link is gone, and when the worker has left.
+    /// Receives an event when the manager accepts the worker, when the link is lost, and when the worker has left.
     pub events: UnboundedSender<WorkerEvent>,
-    /// Buckets that it asks for beyond what idle slots take.
+    /// Buckets to request beyond those that idle slots take.
     pub window: u32,
 }
 
@@ -92,13 +92,13 @@ impl fmt::Debug for RemoteSetup {
     }
 }
 
-/// What the process of a worker is told by its actor.
+/// Event that the actor sends to its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerEvent {
     /// The manager has accepted the worker over the link.
     Welcomed,
-    /// The link is gone: another one is needed.
+    /// The link is lost. The worker needs another one.
     Disconnected,
-    /// The worker has left, with everything that was needed handed over or told.
+    /// The worker has left, after it handed over or reported everything needed.
     Left,
 }

@@ -1,9 +1,9 @@
 //! Image operations on H&E tiles: normalization, the seven tasks of nuclear segmentation, and the comparison of
 //! masks and their objects (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
 //!
-//! Operations are reached by name through [`registry`] and run through the [`Operation`]
-//! trait; the [`kernels`] below them are plain functions on planes of pixels, and [`matrix`] shows regions to OpenCV.
-//! Nothing here knows of studies, workers or keys, and nothing starts a thread. This is the only crate that links OpenCV.
+//! Callers find operations by name in the [`registry`] and run them through the [`Operation`] trait. The
+//! [`kernels`] below them are plain functions on planes of pixels, and [`matrix`] exposes regions to OpenCV. The
+//! crate starts no thread and does not know studies, workers or keys. This is the only crate that links OpenCV.
 
 pub mod image_io;
 pub mod kernels;

@@ -1,10 +1,8 @@
-//! How many buckets, and how large, when nobody says: enough buckets for the cores, and none that memory would not
-//! hold.
+//! Default number and size of buckets: enough buckets for the cores, and none beyond the memory budget.
 //!
-//! The papers take three buckets a core. Whether as many as run at once fit the memory is predicted
-//! ([`peak_bytes`]); where they do not, more and smaller buckets are tried, down to single instances. The search
-//! doubles, so the answer is within a factor of two of the fewest that fit. What really is admitted, the worker
-//! decides on real sizes.
+//! The papers take three buckets per core. [`peak_bytes`] predicts whether the concurrent buckets fit into memory.
+//! If they do not fit, more and smaller buckets are tried, down to single instances. The search doubles, so the
+//! result is within a factor of two of the fewest buckets that fit. The worker admits tasks by their real sizes.
 
 use std::num::NonZeroUsize;
 
@@ -17,10 +15,10 @@ use crate::peak_memory::{LevelBytes, peak_bytes};
 use crate::strategy::{LeftoverRule, SolveError, Strategy, TrtmaOptions};
 use crate::tree::ReuseTree;
 
-/// Buckets a core, "experimentally found" (paper 001 §4.2.4): enough to even out what costs misjudge.
+/// Buckets per core, "experimentally found" (paper 001 §4.2.4): enough to even out errors of the predicted costs.
 pub const BUCKETS_PER_CORE: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");
 
-/// What there is to execute buckets.
+/// Capacity available to buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Cores of all workers.
@@ -31,10 +29,10 @@ pub struct Capacity {
     pub budget_bytes: u64,
 }
 
-/// What a stage's instances hold.
+/// Bytes held by the instances of a stage.
 #[derive(Debug, Clone, Copy)]
 pub struct StageBytes<'a> {
-    /// What an instance reads, held while its bucket runs.
+    /// Inputs of an instance, held while its bucket runs.
     pub input_bytes: u64,
     /// One entry per level.
     pub levels: &'a [LevelBytes],
@@ -47,11 +45,11 @@ pub struct Limits {
     pub max_buckets: NonZeroUsize,
     /// For RTMA.
     pub max_bucket_size: NonZeroUsize,
-    /// What the buckets that run at once hold at most, by prediction, with either limit.
+    /// Predicted peak of the concurrent buckets under either limit.
     pub peak_bytes: u64,
 }
 
-/// Why there are no limits that would do.
+/// Reason for which no limits fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LimitsError {
     /// Not even single instances fit.
@@ -65,7 +63,7 @@ pub enum LimitsError {
         budget_bytes: u64,
         /// Bytes they would hold.
         peak_bytes: u64,
-        /// How many of the largest buckets of one instance fit.
+        /// How many of the largest single-instance buckets fit.
         fitting: u64,
     },
     /// A strategy refused the problem.
@@ -88,7 +86,7 @@ pub fn choose_limits(
 ) -> Result<Limits, LimitsError> {
     let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
     let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
-    // Depth-first, a bucket holds one output of a level at a time: where that fits, whatever buckets there are do.
+    // Depth-first, a bucket holds one output of a level at a time. If these fit, any buckets fit.
     let any_bucket = most_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
     let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
     if any_buckets <= machine.budget_bytes {
@@ -134,14 +132,14 @@ pub fn choose_limits(
     Ok(Limits { max_buckets, max_bucket_size, peak_bytes: with_buckets.max(with_size) })
 }
 
-/// What no bucket holds more than, beside its inputs.
+/// Upper bound of the bytes of any bucket, without its inputs.
 fn most_bytes(levels: &[LevelBytes]) -> u64 {
     let outputs = levels.iter().fold(0, |sum: u64, level| sum.saturating_add(level.output_bytes));
     let scratch = levels.iter().map(|level| level.scratch_bytes).max();
     outputs.saturating_add(scratch.unwrap_or(0))
 }
 
-/// What the largest buckets hold, as many of them as run at once.
+/// Returns the bytes of the largest buckets, as many as run concurrently.
 fn concurrent_bytes(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -160,8 +158,8 @@ mod tests {
     use super::*;
     use crate::merge_problem::TaskCosts;
 
-    /// Eight instances of three tasks, the first of which two each share. An output is read by the next task, so a
-    /// single instance holds two of 10 bytes at a time; where the first task branches, three.
+    /// Eight instances of three tasks. Pairs of instances share the first task. The next task reads an output, so a
+    /// single instance holds two outputs of 10 bytes at a time, and three where the first task branches.
     fn limits(cores: usize, concurrent: usize, budget_bytes: u64) -> Result<Limits, LimitsError> {
         let keys = (0..8).flat_map(|instance| [instance / 2, instance, instance]).collect();
         let problem = MergeProblem::new(3, vec![0; 8], keys, TaskCosts::Count).unwrap();

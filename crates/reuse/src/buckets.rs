@@ -1,31 +1,31 @@
 //! A solution of the merging problem: every instance in exactly one bucket.
 //!
-//! Buckets are kept flat (one list of members, one list of ends), so that a million buckets of one instance are
-//! two allocations and not a million. Which bucket is worth what is [`figures`](crate::ReuseSummary)' business.
+//! Buckets are stored flat (one list of members, one list of ends), so that a million single-instance buckets take
+//! two allocations. [`ReuseSummary`](crate::ReuseSummary) computes their costs.
 
 use thiserror::Error;
 
 use crate::merge_problem::{Member, MergeProblem};
 
-/// Groups of stage instances; each group runs as one and executes its own reuse tree.
+/// Groups of stage instances. Each group runs as one and executes its own reuse tree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Buckets {
     members: Vec<Member>,
     ends: Vec<u32>,
 }
 
-/// Why buckets are not a solution.
+/// Reason for which buckets are no solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PartitionError {
-    /// An instance is in no bucket, or in several.
+    /// An instance is in no bucket or in several.
     #[error("partition the stage instances: number {member} is in {buckets} buckets")]
     Occurrences {
         /// Its position in the problem.
         member: usize,
-        /// In how many buckets it is.
+        /// Number of buckets that contain it.
         buckets: usize,
     },
-    /// A bucket names an instance that the problem does not have.
+    /// A bucket contains an instance that the problem does not have.
     #[error("partition the stage instances: number {member} of {instances} does not exist")]
     Unknown {
         /// The position it names.
@@ -48,28 +48,28 @@ impl Buckets {
         self.ends.push(self.members.len() as u32);
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no bucket.
+    /// Returns whether the solution has no bucket.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The members of a bucket.
+    /// Returns the members of a bucket.
     pub fn get(&self, bucket: usize) -> &[Member] {
         let start = if bucket == 0 { 0 } else { self.ends[bucket - 1] };
         &self.members[start as usize..self.ends[bucket] as usize]
     }
 
-    /// The buckets, in order.
+    /// Returns the buckets, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[Member]> {
         (0..self.len()).map(|bucket| self.get(bucket))
     }
 
-    /// The bucket of each instance of the problem, by position.
+    /// Returns the bucket of each instance of the problem, by position.
     pub fn bucket_of(&self) -> Vec<u32> {
         let mut bucket_of = vec![0; self.members.len()];
         for (bucket, members) in (0..).zip(self.iter()) {
@@ -83,7 +83,7 @@ impl Buckets {
     /// Post-condition of every strategy: no bucket is empty, and each instance is in exactly one.
     ///
     /// # Errors
-    /// The first bucket or instance of which that is not so.
+    /// Returns the first empty bucket, or the first instance that is not in exactly one.
     pub fn check_partition(&self, problem: &MergeProblem) -> Result<(), PartitionError> {
         let mut found = vec![0_usize; problem.len()];
         for (bucket, members) in self.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Buckets {
         }
     }
 
-    /// The largest bucket, in instances; 0 without any.
+    /// Returns the size of the largest bucket in instances, 0 without any.
     pub fn max_size(&self) -> usize {
         self.iter().map(<[Member]>::len).max().unwrap_or(0)
     }

@@ -1,35 +1,35 @@
 //! Stage-level merging: the compact graph (Barreiros thesis, Algorithm 1, O(kn) for n runs of k stages).
 //!
-//! The published algorithm walks a replica of the workflow and the compact graph at once. `find` looks among the
-//! children of a compact vertex for one of the same stage and parameters, and `PendingVer` holds the vertices
+//! The published algorithm walks a replica of the workflow and the compact graph simultaneously. `find` searches
+//! the children of a compact vertex for one of the same stage and parameters, and `PendingVer` holds the vertices
 //! with several dependencies until all of them have been walked, so that D, reached through B and through C, is
 //! created once and joined to both.
 //!
 //! Here a stage instance is keyed by *(its stage, the identities of its inputs, its own parameter values)* and
-//! visited in topological order, so every input already has its compact id. That is `find`: among the children
-//! of a compact parent, those of that stage and those parameters – as one hash lookup over all vertices, the
-//! parents being part of the key. And it is `PendingVer`: a stage with several dependencies is looked up when
-//! all of them are known, under all of them at once, so it is created once and there is nothing to keep pending.
-//! By induction over the stages, two instances get one id exactly when their whole histories are equal.
+//! visited in topological order, so every input already has its compact id. This replaces `find`: one hash lookup
+//! over all vertices finds the child of the same stage and parameters, because the key includes the parents. It
+//! also replaces `PendingVer`: a stage with several dependencies is looked up once all of them are known, so it is
+//! created once and never pending. By induction over the stages, two instances get one id exactly if their whole
+//! histories are equal.
 //!
-//! What is *not* here: tasks. Instances that differ in one task's parameters are different instances; sharing
-//! the tasks before it is [`ReuseTree`](crate::ReuseTree)'s business.
+//! Tasks are excluded. Instances that differ in one task's parameters are different instances.
+//! [`ReuseTree`](crate::ReuseTree) shares the tasks before it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::interner::Interner;
 use crate::runs::{RunId, Runs, Source, StageIndex};
 
-/// A stage instance of the compact graph; the inputs of an instance have smaller ids than the instance.
+/// A stage instance of the compact graph. The inputs of an instance have smaller ids than the instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InstanceId(pub u32);
 
-/// What a stage instance reads, as a whole: two instances *of one stage* have equal ids exactly when each of
-/// their inputs is the same. Tasks can be shared only between instances of equal inputs.
+/// Identity of a stage instance's inputs: two instances *of one stage* have equal ids exactly if all their inputs
+/// are equal. Only instances of equal inputs can share tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InputsId(pub u32);
 
-/// Whether equal stage instances become one.
+/// Whether equal stage instances are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Merging {
@@ -61,7 +61,7 @@ pub struct StageInstance {
     pub reference_only: bool,
 }
 
-/// The stage instances of a study, each needed computation once (or as often as it occurs: [`Merging::None`]).
+/// The stage instances of a study, each distinct computation once, or once per run with [`Merging::None`].
 #[derive(Debug, Clone)]
 pub struct CompactGraph {
     instances: Vec<StageInstance>,
@@ -80,29 +80,29 @@ impl CompactGraph {
         Builder::new(runs, merging).build()
     }
 
-    /// All instances, by id; topologically ordered.
+    /// Returns all instances by id, in topological order.
     pub fn instances(&self) -> &[StageInstance] {
         &self.instances
     }
 
-    /// One instance.
+    /// Returns an instance.
     pub fn instance(&self, id: InstanceId) -> &StageInstance {
         &self.instances[id.0 as usize]
     }
 
-    /// The instances of one stage, in ascending order.
+    /// Returns the instances of a stage, in ascending order.
     pub fn of_stage(&self, stage: StageIndex) -> impl Iterator<Item = InstanceId> + '_ {
         let all = self.instances.iter().zip(0..);
         all.filter(move |(instance, _)| instance.stage == stage).map(|(_, id)| InstanceId(id))
     }
 
-    /// What an instance reads, in the order of its stage's inputs.
+    /// Returns the inputs of an instance, in the order of its stage's inputs.
     pub fn inputs(&self, id: InstanceId) -> &[Input] {
         let id = id.0 as usize;
         &self.inputs[self.input_starts[id] as usize..self.input_starts[id + 1] as usize]
     }
 
-    /// The instances an instance reads; one that is read through two inputs comes twice.
+    /// Returns the parent instances. One that is read through two inputs appears twice.
     pub fn parents(&self, id: InstanceId) -> impl Iterator<Item = InstanceId> + '_ {
         self.inputs(id).iter().filter_map(|input| match *input {
             Input::Instance(parent) => Some(parent),
@@ -110,7 +110,8 @@ impl CompactGraph {
         })
     }
 
-    /// How many different instances read this one's output: it can be dropped after that many of them are done.
+    /// Returns the number of distinct instances that read this one's output. The output can be dropped once all of
+    /// them are done.
     pub fn consumers(&self, id: InstanceId) -> u32 {
         self.consumers[id.0 as usize]
     }
@@ -162,8 +163,8 @@ impl<'a> Builder<'a> {
         self.graph
     }
 
-    /// The runs of a tile start with the reference run, and a run's stages are in topological order, so what a
-    /// source means was placed before.
+    /// Resolves a source. The runs of a tile start with the reference run, and a run's stages are in topological
+    /// order, so the instance of a source already exists.
     fn resolve(&self, run: RunId, source: Source) -> Input {
         match source {
             Source::Stage(stage) => Input::Instance(self.graph.instance_of(run, stage)),
@@ -188,8 +189,8 @@ impl<'a> Builder<'a> {
         InstanceId(id)
     }
 
-    /// In all instances of a stage the inputs are as many and of the same kinds, so their bare ids name them, a
-    /// single one without any look-up. Names are compared within a stage only.
+    /// Names the inputs of an instance. All instances of a stage have equally many inputs of the same kinds, so
+    /// their bare ids identify them, a single one without a look-up. Names are compared within a stage only.
     fn identify(&mut self, inputs: &[Input]) -> InputsId {
         let ids = inputs.iter().map(|input| match *input {
             Input::Instance(InstanceId(id)) | Input::External(id) => id,
@@ -222,7 +223,7 @@ mod tests {
     const C: StageIndex = StageIndex(2);
     const D: StageIndex = StageIndex(3);
 
-    /// Thesis Fig. 3.2: A feeds B and C, D needs both; three parameter sets on one image.
+    /// Thesis Fig. 3.2: A feeds B and C, D needs both. Three parameter sets on one image.
     fn figure_3_2() -> Runs {
         let stages = vec![
             vec![Source::External(ExternalIndex(0))],
@@ -265,8 +266,8 @@ mod tests {
         }
     }
 
-    /// Segmentation and a comparison with the reference run's mask; evaluations: reference, another, the
-    /// reference's parameters again. Two tiles.
+    /// Segmentation and a comparison with the reference run's mask. Evaluations: the reference, a different one,
+    /// and the reference's parameters again. Two tiles.
     fn with_reference(merging: Merging) -> (Runs, CompactGraph) {
         let stages =
             vec![vec![Source::External(ExternalIndex(0))], vec![Source::Stage(A), Source::Reference(A)]];

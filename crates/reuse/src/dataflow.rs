@@ -1,9 +1,9 @@
-//! Tasks as a dataflow graph: a task instance is its task, the parameters it consumes and what *it reads* – not
-//! everything that comes before it, as in a [`ReuseTree`](crate::ReuseTree).
+//! Tasks as a dataflow graph: a task instance is identified by its task, the parameters it consumes and *its
+//! inputs*, not by all preceding tasks as in a [`ReuseTree`](crate::ReuseTree).
 //!
-//! Two instances share a task here whenever it computes the same for both, whatever order the tasks are in, so no
-//! tree of any order has fewer nodes. Interned task by task, O(kn). What buckets share of it, and whether one
-//! computes it for the others, is [`TransferPlan`](crate::TransferPlan)'s business.
+//! Two instances share a task here whenever it computes the same for both, in any task order, so no tree of any
+//! order has fewer nodes. Interned task by task, O(kn). [`TransferPlan`](crate::TransferPlan) decides which tasks
+//! buckets share and transfer.
 
 use serde::Serialize;
 
@@ -13,8 +13,8 @@ use crate::merge_problem::{Member, MergeProblem};
 use crate::savings::{BucketCost, reuse_fraction};
 use crate::task_graph::TaskGraph;
 
-/// A task of the dataflow graph. Numbered task by task, and within a task by the first instance that needs it;
-/// what a task reads has a smaller number.
+/// A task of the dataflow graph. Numbered task by task, and within a task by the first instance that needs it. The
+/// inputs of a task have smaller numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
@@ -27,17 +27,17 @@ pub struct Dataflow {
     costs: Vec<f64>,
     /// Level `l` is the tasks `starts[l]..starts[l + 1]`.
     starts: Vec<u32>,
-    /// What a task reads, as many for every task of a level: those of level `l` begin at `read_starts[l]`.
+    /// Inputs of each task, equally many for every task of a level. Those of level `l` begin at `read_starts[l]`.
     reads: Vec<TaskId>,
     read_starts: Vec<usize>,
 }
 
-/// What a dataflow graph amounts to.
+/// Summary of a dataflow graph.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DataflowFigures {
     /// Tasks left when each is executed once.
     pub tasks: usize,
-    /// What they cost.
+    /// Total cost of its tasks.
     pub cost: f64,
     /// Reuse by number of tasks, of those left after stage-level merging.
     pub reuse_fraction: f64,
@@ -65,7 +65,7 @@ impl Dataflow {
         let mut identities = Vec::new();
         for level in 0..levels {
             let reads = graph.reads(level);
-            // Identities grow by one thing read at a time. Without anything read the key alone counts.
+            // Each input extends the identity. Without inputs the key alone counts.
             identities.clear();
             identities.extend(problem.members().map(|member| problem.keys(member)[level]));
             let mut grow = |by: &dyn Fn(Member) -> u32| {
@@ -98,17 +98,17 @@ impl Dataflow {
         self.read_starts.push(self.reads.len());
     }
 
-    /// How many distinct tasks there are.
+    /// Returns the number of distinct tasks.
     pub fn len(&self) -> usize {
         self.costs.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the graph has no task.
     pub fn is_empty(&self) -> bool {
         self.costs.is_empty()
     }
 
-    /// All tasks, in an order in which they can be executed.
+    /// Returns all tasks in an executable order.
     pub fn tasks(&self) -> impl DoubleEndedIterator<Item = TaskId> + use<> {
         (0..self.costs.len() as u32).map(TaskId)
     }
@@ -123,7 +123,7 @@ impl Dataflow {
         self.rows[member.0 as usize * self.levels + level]
     }
 
-    /// How many different tasks of each level there are.
+    /// Returns the number of distinct tasks of each level.
     pub fn tasks_per_level(&self) -> Vec<usize> {
         self.starts.windows(2).map(|level| (level[1] - level[0]) as usize).collect()
     }
@@ -133,12 +133,12 @@ impl Dataflow {
         self.starts.partition_point(|start| *start <= task.0) - 1
     }
 
-    /// What a task costs: what the first instance that needs it names.
+    /// Returns the cost of a task as given by the first instance that needs it.
     pub fn cost(&self, task: TaskId) -> f64 {
         self.costs[task.0 as usize]
     }
 
-    /// The tasks whose outputs a task reads.
+    /// Returns the tasks whose outputs a task reads.
     pub fn reads(&self, task: TaskId) -> &[TaskId] {
         let level = self.level(task);
         let of_level = &self.reads[self.read_starts[level]..self.read_starts[level + 1]];
@@ -147,7 +147,7 @@ impl Dataflow {
         &of_level[(task.0 - self.starts[level]) as usize * each..][..each]
     }
 
-    /// The figures of a plan that executes each task once.
+    /// Summarizes a plan that executes each task once.
     pub fn figures(&self, problem: &MergeProblem) -> DataflowFigures {
         let cost = self.costs.iter().sum();
         let all: f64 = problem.members().map(|member| problem.member_cost(member)).sum();
@@ -159,7 +159,7 @@ impl Dataflow {
         }
     }
 
-    /// What each bucket costs when it executes each of its tasks once. O(kn).
+    /// Returns the cost of each bucket if it executes each of its tasks once. O(kn).
     pub fn bucket_costs(&self, buckets: &Buckets) -> Vec<BucketCost> {
         let mut last_bucket = vec![usize::MAX; self.len()];
         let mut cost_of = |(bucket, members): (usize, &[Member])| {
@@ -175,8 +175,8 @@ impl Dataflow {
         buckets.iter().enumerate().map(&mut cost_of).collect()
     }
 
-    /// What each bucket costs when a task is executed by the first bucket that needs it, and by no other: where what is
-    /// computed costs nothing to move. O(kn).
+    /// Returns the cost of each bucket if only the first bucket that needs a task executes it, that is, if
+    /// transfers cost nothing. O(kn).
     pub fn first_costs(&self, buckets: &Buckets) -> Vec<BucketCost> {
         let mut done = vec![false; self.len()];
         let mut cost_of = |members: &[Member]| {
@@ -192,7 +192,7 @@ impl Dataflow {
         buckets.iter().map(&mut cost_of).collect()
     }
 
-    /// How many buckets need each task.
+    /// Returns the number of buckets that need each task.
     pub fn buckets_per_task(&self, buckets: &Buckets) -> Vec<u32> {
         let mut last_bucket = vec![usize::MAX; self.len()];
         let mut needed = vec![0; self.len()];
@@ -213,7 +213,7 @@ mod tests {
     use crate::merge_problem::TaskCosts;
     use crate::task_graph::TaskReads;
 
-    /// The second task does not read the first; the third reads both.
+    /// The second task does not read the first. The third reads both.
     fn example() -> (MergeProblem, Dataflow) {
         let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
         let graph = TaskGraph::new(vec![reads(&[], true), reads(&[], true), reads(&[0, 1], false)]).unwrap();

@@ -1,26 +1,26 @@
 //! The smallest key under which a result can be found again: paper 004, "Minimizing Data Size for Efficient Data Reuse".
 //!
-//! Statements (vertices) that are worth reusing read values; those values are what a stored result is found by
-//! (*attributes*), and they may be images. Including the statements that make an image from its name replaces the image
-//! by the name. [`FlowGraph`] says which statements read what others write, [`Target`] is the code to be reused with all
-//! that it may be extended by, and [`Target::attributes`] chooses the extension whose attributes take fewest bytes.
+//! Statements (vertices) worth reusing read values. A stored result is found by those values (*attributes*), which
+//! may be images. Including the statements that make an image from its name replaces the image by the name.
+//! [`FlowGraph`] records which statements read the outputs of which, [`Target`] is the code to reuse with its
+//! possible extensions, and [`Target::attributes`] chooses the extension whose attributes take the fewest bytes.
 //!
-//! What the paper says, and where this differs:
+//! Differences from the paper:
 //!
-//! - A statement may join the reused ones when everything that reads what it writes is reused (condition C3). What it
-//!   writes must not be *flow-influenced* either: a branch decided the value, so it stays an attribute, with all the
-//!   values it has had ([`ValueHistory`]). The paper marks loop-carried variables so too; a loop is told here iteration
-//!   by iteration, as far as it has run, and then only variables that branches decide need the mark. That is what
-//!   removes `vec` from the attributes of its Table 2.
-//! - Attributes are what critical vertices read *from outside* of the reused set, as in Fig. 5. Equation (1) taken
-//!   literally counts what they read from each other as well.
-//! - Equation (4) takes a vertex out of the critical ones as soon as one of its predecessors joins, even if it reads
-//!   from others too. Here the attributes of an extended set are always found by (1) and (2).
+//! - A statement may join the reused ones if all readers of its outputs are reused (condition C3). Its outputs must
+//!   not be *flow-influenced* either: a branch decided the value, so it stays an attribute, with all its past
+//!   values ([`ValueHistory`]). The paper also marks loop-carried variables. Here a loop is recorded iteration by
+//!   iteration, as far as it has run, and then only variables that branches decide need the mark. This removes
+//!   `vec` from the attributes of the paper's Table 2.
+//! - Attributes are the values that critical vertices read *from outside* of the reused set, as in Fig. 5. Equation
+//!   (1) taken literally also counts values that they read from each other.
+//! - Equation (4) removes a vertex from the critical ones as soon as one of its predecessors joins, even if it
+//!   reads from other vertices too. Here (1) and (2) always give the attributes of an extended set.
 //! - The paper follows one chain of predecessors at a time (Fig. 7) and never joins two chains. Here every extension
 //!   that C3 allows is considered: the cheapest is a minimum cut (`minimize/cut.rs`).
 //!
-//! Names and values belong to the caller, who also says how many bytes a variable takes: where that is known at run time
-//! only (Phase 3), the same [`Target`] is asked again then.
+//! The caller owns names and values, and provides the bytes of a variable. If these are known only at run time
+//! (Phase 3), the caller queries the same [`Target`] again then.
 
 mod cut;
 mod history;
@@ -38,10 +38,10 @@ pub struct Vertex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VariableId(pub u32);
 
-/// How a variable comes by its value.
+/// How a variable gets its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// What its producer computes is all that decides it.
+    /// Its producer's computation alone decides it.
     Plain,
     /// Branches decide it as well: it stays an attribute, with the history of its values.
     Influenced,
@@ -50,11 +50,12 @@ pub enum Flow {
 /// A value that passes between statements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// Who may write it: several where branches do. Nobody: it comes from outside (the paper's source).
+    /// Statements that may write it: several if branches decide, none if it comes from outside (the paper's
+    /// source).
     pub producers: Vec<Vertex>,
-    /// Who reads it.
+    /// Statements that read it.
     pub consumers: Vec<Vertex>,
-    /// How it comes by its value.
+    /// How it gets its value.
     pub flow: Flow,
 }
 
@@ -65,25 +66,25 @@ pub struct FlowGraph {
     variables: Vec<Variable>,
 }
 
-/// Why there is no graph, or nothing to minimize in it.
+/// Reason for which statements form no graph, or a graph has nothing to minimize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
-    /// A variable or a target names a vertex that is not there.
+    /// A variable or a target names a vertex that does not exist.
     #[error("read the flow graph: vertex {vertex} of {vertices}")]
     NoVertex {
         /// The vertex.
         vertex: u32,
-        /// Vertices there are.
+        /// Number of vertices.
         vertices: usize,
     },
-    /// Statements depend on themselves; iterations have to be told apart.
+    /// Statements depend on themselves. The caller must distinguish the iterations of a loop.
     #[error("read the flow graph: vertex {vertex} depends on itself")]
     Circle {
-        /// One of them.
+        /// A statement on the cycle.
         vertex: u32,
     },
-    /// A statement that is not to be reused reads from those that are and writes to them: what it writes would have to be
-    /// known before they are executed.
+    /// A statement that is not reused reads from reused statements and writes to them. Its outputs would have to be
+    /// known before the reused statements execute.
     #[error("read the target: vertex {vertex} is not in it, but between its vertices")]
     Between {
         /// The statement.
@@ -92,10 +93,10 @@ pub enum FlowError {
 }
 
 impl FlowGraph {
-    /// A graph of `vertices` statements, numbered from 0.
+    /// Creates a graph of `vertices` statements, numbered from 0.
     ///
     /// # Errors
-    /// [`FlowError`] when a variable names a statement that is not there, or statements depend on themselves.
+    /// [`FlowError`] if a variable names a statement that does not exist, or statements depend on themselves.
     pub fn new(vertices: usize, variables: Vec<Variable>) -> Result<Self, FlowError> {
         let graph = Self { vertices, variables };
         for variable in &graph.variables {
@@ -120,7 +121,7 @@ impl FlowGraph {
         }
     }
 
-    /// Pairs of statements of which the second reads what the first writes.
+    /// Returns pairs of statements where the second reads an output of the first.
     fn edges(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.variables.iter().flat_map(|variable| {
             let from = variable.producers.iter();
@@ -128,7 +129,7 @@ impl FlowGraph {
         })
     }
 
-    /// A statement on a circle, if there is one.
+    /// Returns a statement on a cycle. Returns `None` if the graph has no cycle.
     fn circle(&self) -> Option<usize> {
         let mut waits_for = vec![0_u32; self.vertices];
         let mut readers = vec![Vec::new(); self.vertices];
@@ -148,10 +149,11 @@ impl FlowGraph {
         waits_for.iter().position(|count| *count > 0)
     }
 
-    /// What is reached from the marked statements along edges, or against them, themselves included.
+    /// Returns the statements reachable from the marked ones along edges, or against them, the marked ones
+    /// included.
     fn reached(&self, from: &[bool], forward: bool) -> Vec<bool> {
         let mut reached = from.to_vec();
-        // As many rounds as the longest path has edges; graphs of statements are small.
+        // As many rounds as the longest path has edges. Graphs of statements are small.
         loop {
             let before = reached.iter().filter(|mark| **mark).count();
             for (u, v) in self.edges() {
@@ -170,26 +172,26 @@ impl FlowGraph {
 pub struct Target<'a> {
     graph: &'a FlowGraph,
     reused: Vec<bool>,
-    /// Statements of which some extension includes each: all others are outside of all extensions.
+    /// Statements that belong to at least one extension.
     admissible: Vec<bool>,
 }
 
-/// What a result is found by.
+/// Attributes by which a result is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// The statements that are reused: those of the target, and those that joined them. In order.
     pub reused: Vec<Vertex>,
-    /// The variables that are the key, in order; of flow-influenced ones the history of their values.
+    /// The variables of the key, in order. Flow-influenced ones contribute the history of their values.
     pub variables: Vec<VariableId>,
     /// Bytes they take.
     pub bytes: u64,
 }
 
 impl<'a> Target<'a> {
-    /// The statements `reused` are to be reused (Phase 1), and what they may be extended by is found (Phase 2).
+    /// Marks the statements `reused` for reuse (Phase 1), and finds their possible extensions (Phase 2).
     ///
     /// # Errors
-    /// [`FlowError`] when one of them is not there, or another statement lies between them.
+    /// [`FlowError`] if one of them does not exist, or another statement is between them.
     pub fn new(graph: &'a FlowGraph, reused: &[Vertex]) -> Result<Self, FlowError> {
         graph.check(reused.iter())?;
         let mut marks = vec![false; graph.vertices];
@@ -203,21 +205,22 @@ impl<'a> Target<'a> {
         Ok(Self { graph, reused: marks, admissible })
     }
 
-    /// The attributes of the statements as they are (A_R), without any extension. `bytes` is what a variable takes.
+    /// Returns the attributes of the statements themselves (A_R), without any extension. `bytes` gives the size of
+    /// a variable.
     #[must_use]
     pub fn initial_attributes(&self, bytes: impl Fn(VariableId) -> u64) -> Attributes {
         self.attributes_of(&self.reused, bytes)
     }
 
-    /// The attributes of the extension that takes fewest bytes (Phase 3); of several the one of fewest statements. `bytes`
-    /// is what a variable takes: of a flow-influenced one all values it has had.
+    /// Returns the attributes of the extension with the fewest bytes (Phase 3), on ties of the one with the fewest
+    /// statements. `bytes` gives the size of a variable, for a flow-influenced one that of all its past values.
     #[must_use]
     pub fn attributes(&self, bytes: impl Fn(VariableId) -> u64) -> Attributes {
         self.attributes_of(&self.cheapest_extension(&bytes), bytes)
     }
 
-    /// Whether a flow-influenced variable may be among the attributes: then sizes are known at run time only, and
-    /// [`attributes`](Self::attributes) is to be asked then.
+    /// Returns whether a flow-influenced variable may be an attribute. Sizes are then known only at run time, and
+    /// the caller has to query [`attributes`](Self::attributes) then.
     #[must_use]
     pub fn depends_on_run_time(&self) -> bool {
         let may_be_read = |v: &Vertex| self.reused[v.0 as usize] || self.admissible[v.0 as usize];
@@ -229,7 +232,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Attributes of a set of statements: what they read from outside of it.
+    /// Returns the attributes of a set of statements: the variables that it reads from outside.
     fn attributes_of(&self, set: &[bool], bytes: impl Fn(VariableId) -> u64) -> Attributes {
         let within = |v: &Vertex| set[v.0 as usize];
         let from_outside = |variable: &Variable| {
@@ -244,9 +247,9 @@ impl<'a> Target<'a> {
         Attributes { reused: reused.collect(), variables, bytes }
     }
 
-    /// The statements on the target's side of a minimum cut. On that side are what is reused, and with a statement all
-    /// that reads from it (C3). A variable is paid once, when somebody on that side reads it and one of its
-    /// producers is on the other.
+    /// Returns the statements on the target's side of a minimum cut. That side holds the reused statements and,
+    /// with each statement, all its readers (C3). A variable is paid once, if a statement on that side reads it and
+    /// one of its producers is on the other side.
     fn cheapest_extension(&self, bytes: impl Fn(VariableId) -> u64) -> Vec<bool> {
         let (vertices, variables) = (self.graph.vertices, &self.graph.variables);
         let mut network = FlowNetwork::new(vertices + 2 * variables.len());
@@ -273,8 +276,9 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The statements that some extension includes: those that lead to the target, write nothing flow-influenced, and whose
-/// readers are all reused or such statements themselves. (Extensions can be united, so each of these is in the largest.)
+/// Returns the statements that some extension includes: those that lead to the target, write nothing
+/// flow-influenced, and have only readers that are reused or admissible themselves. Unions of extensions are
+/// extensions, so each of these is in the largest.
 fn admissible(graph: &FlowGraph, reused: &[bool], before: &[bool]) -> Vec<bool> {
     let mut admissible: Vec<bool> =
         before.iter().zip(reused).map(|(before, reused)| *before && !reused).collect();

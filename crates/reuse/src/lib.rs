@@ -1,22 +1,23 @@
-//! Computation reuse: which stage instances of a study are one and the same, and which are worth running
-//! together (hops 3 and 4 of a study).
+//! Computation reuse: merges equal stage instances of a study and groups the remaining ones into buckets (hops 3
+//! and 4 of a study).
 //!
-//! The way through the crate, top down:
+//! Modules in the order of use:
 //!
-//! 1. [`WorkflowShape`] and [`Runs`]: a study in integers, a workflow's stages times evaluations times tiles.
+//! 1. [`WorkflowShape`] and [`Runs`]: a study as integers, the stages of a workflow times evaluations times tiles.
 //! 2. [`CompactGraph`]: equal stage instances become one (stage-level merging).
-//! 3. [`MergeProblem`]: the instances of one stage, each with a key per task. [`ReuseTree`]: their shared prefixes.
-//!    [`best_order`]: where tasks may be swapped, the order in which they share most.
-//! 4. [`Strategy::solve`]: a problem becomes [`Buckets`], the groups of instances that run as one. [`choose_limits`]:
-//!    how many, and how large; [`replan`]: other buckets while they are under way.
-//!    [`Dataflow`]: what they share beyond prefixes; [`TransferPlan`]: what buckets compute for each other.
-//! 5. [`ReuseSummary`], [`JobGraph`], [`SharingSchedule`] and [`peak_bytes`]: what such a plan saves, how long it takes, what it holds.
+//! 3. [`MergeProblem`]: the instances of one stage with a key per task. [`ReuseTree`]: their shared prefixes.
+//!    [`best_order`]: the task order that shares most, among tasks that may be swapped.
+//! 4. [`Strategy::solve`]: groups the instances of a problem into [`Buckets`]. [`choose_limits`]: number and size
+//!    of buckets. [`replan`]: rebuilds the buckets of a running stage. [`Dataflow`]: reuse beyond shared prefixes.
+//!    [`TransferPlan`]: outputs transferred between buckets.
+//! 5. [`ReuseSummary`], [`JobGraph`], [`SharingSchedule`] and [`peak_bytes`]: savings, duration and memory of a
+//!    plan.
 //!
-//! Beside that way, for results that outlive a study: [`Target`], the smallest key that statements can be found by.
+//! For results that outlive a study, [`Target`] finds the smallest key of a set of statements.
 //!
-//! Everything is a pure function of its arguments: the same input gives the same output, on every machine. The
-//! crate knows nothing of workers, operations, files, or parameter names and values: whoever calls it interns
-//! those to `u32` (with an [`Interner`], say). Memory is linear in the number of stage instances.
+//! Every function is pure: the same input gives the same output on every machine. The crate does not know workers,
+//! operations, files, or parameter names and values. The caller interns those to `u32`, for example with an
+//! [`Interner`]. Memory is linear in the number of stage instances.
 
 mod bucket_limits;
 mod buckets;

@@ -1,16 +1,16 @@
 //! The task-level merging problem: the instances of one stage, each with a key per task and a cost per task.
 //!
-//! The tasks of a stage are ordered, and instances share a *prefix* of them: the first tasks, as long as their
-//! keys agree, on the same inputs. Which task a level is, and what its key stands for, the caller knows.
+//! The tasks of a stage are ordered, and instances share a *prefix* of them: the first tasks with equal keys on the
+//! same inputs. The caller maps levels to tasks and keys to parameter values.
 
 use thiserror::Error;
 
-/// A stage instance of a [`MergeProblem`], by its position there.
+/// A stage instance of a [`MergeProblem`], by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member(pub u32);
 
-/// What executing a task costs. Two instances that share a task should name the same cost for it; where they do
-/// not, the first of them counts.
+/// Task costs. Instances that share a task should give it the same cost. If they differ, the first instance's cost
+/// counts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskCosts {
     /// Every task costs 1: costs are task counts, as in the papers.
@@ -21,7 +21,7 @@ pub enum TaskCosts {
     PerTask(Vec<f64>),
 }
 
-/// Stage instances to be grouped into buckets.
+/// Stage instances to group into buckets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeProblem {
     levels: usize,
@@ -30,13 +30,13 @@ pub struct MergeProblem {
     costs: TaskCosts,
 }
 
-/// Why tables do not make a problem.
+/// Reason for which tables form no problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProblemError {
-    /// A stage has at least one task.
+    /// The stage has no task.
     #[error("read task keys: a stage needs at least one task")]
     NoLevels,
-    /// The table of keys is not instances × levels.
+    /// The key table is not instances × levels.
     #[error("read task keys: {found} of them, but {instances} stage instances of {levels} tasks")]
     Keys {
         /// Keys given.
@@ -46,7 +46,7 @@ pub enum ProblemError {
         /// Tasks of the stage.
         levels: usize,
     },
-    /// The costs are not as many as their kind demands.
+    /// The number of costs does not match their kind.
     #[error("read task costs: {found} of them where {expected} are needed")]
     Costs {
         /// Costs given.
@@ -71,14 +71,14 @@ pub enum ProblemError {
 }
 
 impl MergeProblem {
-    /// A problem of `inputs.len()` instances of `levels` tasks.
+    /// Creates a problem of `inputs.len()` instances of `levels` tasks.
     ///
-    /// `inputs[i]` is the identity of what instance `i` reads (see [`InputsId`](crate::InputsId)): instances of
-    /// different inputs share nothing. `keys[i * levels + l]` stands for the parameter values that its task `l`
-    /// consumes, and is compared with keys of the same level only.
+    /// `inputs[i]` identifies the inputs of instance `i` (see [`InputsId`](crate::InputsId)). Instances of
+    /// different inputs share nothing. `keys[i * levels + l]` represents the parameter values that its task `l`
+    /// consumes, and is compared only with keys of the same level.
     ///
     /// # Errors
-    /// When a table has another size, a cost is negative or not finite, or ids exceed 32 bits.
+    /// Fails if a table has the wrong size, a cost is negative or not finite, or ids exceed 32 bits.
     pub fn new(
         levels: usize,
         inputs: Vec<u32>,
@@ -109,17 +109,17 @@ impl MergeProblem {
         Ok(Self { levels, inputs, keys, costs })
     }
 
-    /// How many tasks an instance has: the k of the papers.
+    /// Returns the number of tasks per instance: the k of the papers.
     pub fn levels(&self) -> usize {
         self.levels
     }
 
-    /// How many instances there are: the n of the papers.
+    /// Returns the number of instances: the n of the papers.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Whether there is nothing to group.
+    /// Returns whether the problem has no instance.
     pub fn is_empty(&self) -> bool {
         self.inputs.is_empty()
     }
@@ -129,18 +129,18 @@ impl MergeProblem {
         (0..self.inputs.len() as u32).map(Member)
     }
 
-    /// The identity of what an instance reads.
+    /// Returns the identity of an instance's inputs.
     pub fn inputs(&self, member: Member) -> u32 {
         self.inputs[member.0 as usize]
     }
 
-    /// The keys of an instance's tasks, first task first.
+    /// Returns the keys of an instance's tasks, first task first.
     pub fn keys(&self, member: Member) -> &[u32] {
         let start = member.0 as usize * self.levels;
         &self.keys[start..start + self.levels]
     }
 
-    /// The cost of an instance's task of a level, counted from 0.
+    /// Returns the cost of an instance's task at a level, counted from 0.
     pub fn cost(&self, member: Member, level: usize) -> f64 {
         match &self.costs {
             TaskCosts::Count => 1.0,
@@ -149,19 +149,19 @@ impl MergeProblem {
         }
     }
 
-    /// The costs as they were given.
+    /// Returns the costs as given.
     pub(crate) fn costs(&self) -> &TaskCosts {
         &self.costs
     }
 
-    /// The same instances with other tables of the same sizes.
+    /// Returns the same instances with other tables of the same sizes.
     pub(crate) fn with_tasks(&self, keys: Vec<u32>, costs: TaskCosts) -> Self {
         debug_assert_eq!(keys.len(), self.keys.len());
         Self { levels: self.levels, inputs: self.inputs.clone(), keys, costs }
     }
 
-    /// The cost of an instance that shares nothing. Summed from the last task back, as bucket costs are, so that
-    /// a bucket of one costs exactly this.
+    /// Returns the cost of an instance that shares nothing. Sums from the last task back, as bucket costs do, so
+    /// that a single-instance bucket costs exactly this.
     pub fn member_cost(&self, member: Member) -> f64 {
         (0..self.levels).rev().map(|level| self.cost(member, level)).sum()
     }

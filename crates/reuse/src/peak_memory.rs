@@ -1,31 +1,30 @@
-//! How many bytes a bucket holds when its tree is executed depth-first (RMSR, paper 003, Algorithm 1, with one
-//! active path).
+//! Peak memory of a bucket whose tree is executed depth-first (RMSR, paper 003, Algorithm 1, with one active path).
 //!
-//! A prediction from sizes per level; what really is admitted and released, the worker decides on real sizes.
+//! A prediction from sizes per level. The worker admits and releases by real sizes.
 
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::{NodeId, ReuseTree};
 
-/// What the task of one level holds.
+/// Memory of the task of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelBytes {
     /// Its outputs, from its start to the end of the last task that reads them.
     pub output_bytes: u64,
-    /// What it needs besides, while it runs.
+    /// Additional bytes while the task runs.
     pub scratch_bytes: u64,
     /// The deepest level that reads its output, counted from 0. Its own level when no later task does: the
     /// output then leaves the bucket as soon as the task is done.
     pub last_read: usize,
 }
 
-/// The most bytes held at once while a bucket runs, one task after the other, depth-first.
+/// Returns the peak bytes of a bucket whose tasks run one after the other, depth-first.
 ///
-/// `input_bytes` (what the stage instance reads) is held throughout, `levels` has one entry per level. The
-/// output of a task is held until the last of its descendants at level `last_read` has run: of a task that
-/// branches, until its last branch has come that far.
+/// `input_bytes` (the inputs of the stage instance) are held throughout, and `levels` has one entry per level. A
+/// task's output is held until the last of its descendants at level `last_read` has run. For a task that branches
+/// this is the descendant on its last branch.
 ///
 /// # Panics
-/// When `levels` has fewer entries than the problem has levels.
+/// If `levels` has fewer entries than the problem has levels.
 pub fn peak_bytes(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -38,8 +37,8 @@ pub fn peak_bytes(
     let paths = sorted_paths(tree, members, depth);
     let rows: Vec<&[NodeId]> = paths.iter().map(Vec::as_slice).collect();
     let mut peak = 0;
-    // `open[l]`: the path's node of level l has a later sibling in this bucket. Known from the next path, so
-    // paths are walked from the last to the first; a maximum does not mind.
+    // `open[l]`: the path's node of level l has a later sibling in this bucket. This follows from the next path, so
+    // paths are walked from the last to the first. The order does not change the maximum.
     let mut open = vec![false; depth];
     for (row, path) in rows.iter().enumerate().rev() {
         if let Some(next) = rows.get(row + 1) {
@@ -60,8 +59,8 @@ pub fn peak_bytes(
     peak
 }
 
-/// Whether the output of the path's task of `level` is still held while its task of level `running` runs: that
-/// one or one below it reads it, or a later sibling on the way to the last reader will.
+/// Returns whether the output of the path's task of `level` is still held while its task of level `running` runs:
+/// this task, one below it, or a later sibling on the way to the last reader reads it.
 fn is_held(level: usize, running: usize, levels: &[LevelBytes], open: &[bool]) -> bool {
     let last_read = levels[level].last_read.min(levels.len() - 1);
     last_read >= running || open[..=last_read].iter().skip(level + 1).any(|open| *open)

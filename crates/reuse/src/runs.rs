@@ -1,13 +1,13 @@
 //! A study in integers: the stages of a workflow, and its runs (evaluations × tiles).
 //!
-//! What is checked here is what everything after relies on: stages come in topological order, tables have the
-//! sizes they claim, and ids fit 32 bits. Names and values of parameters are not known here: two runs carry the
-//! same key for a stage when they give the parameters *that stage consumes* the same values.
+//! Validates the assumptions of later steps: stages are in topological order, table sizes match, and ids fit 32
+//! bits. Names and values of parameters are unknown here: two runs have the same key for a stage if the parameters
+//! *that stage consumes* have the same values.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A stage of the workflow, by position; stages are in topological order.
+/// A stage of the workflow, by position. Stages are in topological order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StageIndex(pub u32);
 
@@ -19,18 +19,18 @@ pub struct ExternalIndex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub u32);
 
-/// Where one input of a stage comes from.
+/// Origin of one input of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// An earlier stage of the same run.
     Stage(StageIndex),
-    /// An earlier stage of the reference run (evaluation 0) on the same tile: what a comparison reads.
+    /// An earlier stage of the reference run (evaluation 0) on the same tile: an input of a comparison.
     Reference(StageIndex),
-    /// Something that exists before the study runs and depends on the tile only.
+    /// An input that exists before the study and depends on the tile only.
     External(ExternalIndex),
 }
 
-/// The stages of a workflow and what each of them reads: a directed acyclic graph in topological order.
+/// Stages of a workflow with their inputs: a directed acyclic graph in topological order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowShape {
     stages: Vec<Vec<Source>>,
@@ -55,17 +55,17 @@ pub enum ShapeError {
         stage: usize,
         /// The column it names.
         reads: u32,
-        /// How many columns there are.
+        /// Number of columns.
         externals: usize,
     },
 }
 
 impl WorkflowShape {
-    /// `stages[s]` lists what stage `s` reads, in the order of its inputs; `externals` is the number of external
-    /// inputs a tile brings.
+    /// Creates a shape. `stages[s]` lists the inputs of stage `s` in order, and `externals` is the number of
+    /// external inputs per tile.
     ///
     /// # Errors
-    /// When a stage reads a stage that does not come before it, or an external input beyond `externals`.
+    /// If a stage reads a stage that does not precede it, or an external input beyond `externals`.
     pub fn new(stages: Vec<Vec<Source>>, externals: usize) -> Result<Self, ShapeError> {
         for (stage, sources) in stages.iter().enumerate() {
             for source in sources {
@@ -83,12 +83,12 @@ impl WorkflowShape {
         Ok(Self { stages, externals })
     }
 
-    /// How many stages the workflow has.
+    /// Returns the number of stages.
     pub fn stages(&self) -> usize {
         self.stages.len()
     }
 
-    /// What a stage reads.
+    /// Returns the inputs of a stage.
     pub fn sources(&self, stage: StageIndex) -> &[Source] {
         &self.stages[stage.0 as usize]
     }
@@ -132,7 +132,7 @@ pub enum RunsError {
         /// External inputs of the workflow.
         externals: usize,
     },
-    /// The workflow reads the reference run, and the study has none.
+    /// The workflow reads the reference run, but the study has none.
     #[error("find the reference run: the workflow reads it, but evaluation 0 is not a reference")]
     NoReference,
     /// Ids would not fit 32 bits.
@@ -146,14 +146,14 @@ pub enum RunsError {
 }
 
 impl Runs {
-    /// The runs of `evaluations` × `tiles`.
+    /// Creates the runs of `evaluations` × `tiles`.
     ///
-    /// `keys[evaluation * stages + stage]` is the interned values of the parameters that stage consumes;
-    /// `externals[tile * external inputs + column]` is the identity of an external input, unique within its
-    /// column. With `reference`, evaluation 0 is the reference and not one of the study's own evaluations.
+    /// `keys[evaluation * stages + stage]` is the interned values of the parameters that the stage consumes.
+    /// `externals[tile * external inputs + column]` identifies an external input, unique within its column. With
+    /// `reference`, evaluation 0 is the reference and not one of the study's own evaluations.
     ///
     /// # Errors
-    /// When a table has another size, a stage reads a reference that does not exist, or ids exceed 32 bits.
+    /// If a table has the wrong size, a stage reads a missing reference, or ids exceed 32 bits.
     pub fn new(
         shape: WorkflowShape,
         evaluations: usize,
@@ -173,7 +173,7 @@ impl Runs {
         if shape.reads_reference() && !(reference && evaluations > 0) {
             return Err(RunsError::NoReference);
         }
-        // A run makes at most one instance a stage, and one name for a list of inputs an input.
+        // A run adds at most one instance per stage, and one list name per input.
         let ids_per_run = 1 + stages + shape.stages.iter().map(Vec::len).sum::<usize>();
         let ids = evaluations.checked_mul(tiles).and_then(|runs| runs.checked_mul(ids_per_run));
         if ids.is_none_or(|ids| ids > u32::MAX as usize) {
@@ -187,12 +187,12 @@ impl Runs {
         &self.shape
     }
 
-    /// How many runs there are, the reference's included.
+    /// Returns the number of runs, the reference's included.
     pub fn len(&self) -> usize {
         self.evaluations * self.tiles
     }
 
-    /// Whether there is no run at all.
+    /// Returns whether the study has no run.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -203,7 +203,7 @@ impl Runs {
         RunId((tile * self.evaluations + evaluation) as u32)
     }
 
-    /// The evaluation of a run; 0 is the reference where the study has one.
+    /// Returns the evaluation of a run. With a reference, 0 is the reference.
     pub fn evaluation(&self, run: RunId) -> usize {
         run.0 as usize % self.evaluations
     }
@@ -218,7 +218,7 @@ impl Runs {
         self.reference && self.evaluation(run) == 0
     }
 
-    /// The run whose results [`Source::Reference`] means for this run.
+    /// Returns the run that [`Source::Reference`] refers to for this run.
     pub(crate) fn reference_of(&self, run: RunId) -> RunId {
         self.run(0, self.tile(run))
     }

@@ -1,17 +1,17 @@
-//! When buckets end that take from each other what is there already: each task is executed once, by the bucket that
-//! comes to it first, and the others wait for it where they must.
+//! Predicts the end of buckets that share present outputs: the first bucket to reach a task executes it, and other
+//! buckets wait for the output if necessary.
 //!
-//! A prediction, as [`JobGraph`](crate::JobGraph): moving an output costs nothing, nothing is let go of, and a bucket executes
-//! one task at a time. Which bucket begins when is not decided here.
+//! A prediction, as [`JobGraph`](crate::JobGraph): transfers cost nothing, outputs are never dropped, and a bucket
+//! executes one task at a time. The scheduler decides when a bucket starts.
 
 use crate::dataflow::{Dataflow, TaskId};
 use crate::merge_problem::Member;
 
-/// What has been computed so far, or will have been by buckets that have begun.
+/// Outputs computed so far, or planned by started buckets.
 #[derive(Debug, Clone)]
 pub struct SharingSchedule<'a> {
     dataflow: &'a Dataflow,
-    /// When each task's output is there, in seconds; infinite as long as no bucket has come to it.
+    /// Time at which each task's output is present, in seconds. Infinite until a bucket has reached the task.
     there: Vec<f64>,
 }
 
@@ -21,11 +21,11 @@ impl<'a> SharingSchedule<'a> {
         Self { dataflow, there: vec![f64::INFINITY; dataflow.len()] }
     }
 
-    /// Begins a bucket at a time not before that of the last call, and says when it ends: when all tasks of its
+    /// Starts a bucket at a time not before that of the last call, and returns the time when all tasks of its
     /// members are done. O(k log k) for k tasks.
     ///
-    /// It executes what nobody before it does, tasks of the first level first: what others compute meanwhile is needed
-    /// as late as can be.
+    /// The bucket executes tasks that no earlier one does, tasks of the first level first, so that it needs outputs
+    /// of other buckets as late as possible.
     pub fn begin(&mut self, members: &[Member], now_seconds: f64) -> f64 {
         let rows = members.iter().flat_map(|member| self.dataflow.row(*member));
         let mut tasks: Vec<TaskId> = rows.copied().collect();
@@ -52,7 +52,7 @@ mod tests {
     use crate::merge_problem::{MergeProblem, TaskCosts};
     use crate::task_graph::{TaskGraph, TaskReads};
 
-    /// Tasks of 1, 5 and 2 seconds; the third reads the others.
+    /// Tasks of 1, 5 and 2 seconds. The third reads the first two.
     fn example() -> Dataflow {
         let reads = |tasks: &[usize], inputs| TaskReads { tasks: tasks.to_vec(), inputs };
         let graph = TaskGraph::new(vec![reads(&[], true), reads(&[], true), reads(&[0, 1], false)]).unwrap();
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(relay.begin(&[Member(0)], 0.0), 8.0);
         assert_eq!(relay.begin(&[Member(1)], 8.0), 11.0);
         assert_eq!(relay.begin(&[Member(2)], 11.0), 13.0);
-        // All is there.
+        // All outputs are present.
         assert_eq!(relay.begin(&[Member(0), Member(2)], 20.0), 20.0);
     }
 
@@ -78,7 +78,7 @@ mod tests {
         let dataflow = example();
         let mut relay = SharingSchedule::new(&dataflow);
         assert_eq!(relay.begin(&[Member(0)], 0.0), 8.0);
-        // Its own first task takes a second; the second task is there at 6.
+        // Its own first task takes 1 s. The output of the second task is present at 6 s.
         assert_eq!(relay.begin(&[Member(1)], 2.0), 8.0);
         assert_eq!(relay.begin(&[Member(0)], 3.0), 8.0);
     }

@@ -1,7 +1,7 @@
-//! What a plan saves: the cost of its buckets, and reuse as a fraction of what stage-level merging leaves.
+//! Savings of a plan: the cost of its buckets, and reuse as a fraction of the work after stage-level merging.
 //!
-//! Costs are those of the reuse tree built for a bucket alone, from level 1 (the virtual root costs nothing).
-//! Time and memory are not here: see [`JobGraph`](crate::JobGraph) and [`peak_bytes`](crate::peak_bytes).
+//! Costs refer to the reuse tree of a single bucket, from level 1 (the virtual root costs nothing). For time and
+//! memory see [`JobGraph`](crate::JobGraph) and [`peak_bytes`](crate::peak_bytes).
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::buckets::Buckets;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::ReuseTree;
 
-/// What executing one bucket takes.
+/// Execution cost of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct BucketCost {
     /// Tasks: nodes of the bucket's own reuse tree.
@@ -18,17 +18,16 @@ pub struct BucketCost {
     pub cost: f64,
 }
 
-/// The cost of each bucket, in order; O(kn) in all.
+/// Returns the cost of each bucket, in order. Takes O(kn) in total.
 ///
-/// `counted` says which instances to look at: a bucket costs what those of its members cost (nothing without
-/// any).
+/// `counted` selects instances. The cost of a bucket is that of its selected members, 0 without any.
 pub fn bucket_costs(
     tree: &ReuseTree,
     buckets: &Buckets,
     counted: impl Fn(Member) -> bool,
 ) -> Vec<BucketCost> {
-    // A bucket's tree is the part of the whole tree above its members, so it is enough to mark which bucket came
-    // to a node last: a member's walk up ends where its bucket has been before.
+    // A bucket's tree is the part of the whole tree above its members. It suffices to mark the last bucket that
+    // visited a node: a member's walk up ends at the first node that its bucket has visited before.
     let mut last_bucket = vec![usize::MAX; tree.len()];
     let mut cost_of = |(bucket, members): (usize, &[Member])| {
         let mut total = BucketCost::default();
@@ -46,24 +45,24 @@ pub fn bucket_costs(
     buckets.iter().enumerate().map(&mut cost_of).collect()
 }
 
-/// The fraction of work that a plan avoids: 1 − executed / left after stage-level merging. Negative for a plan
-/// that executes more than stage-level merging would (level `none`); 0 when there is no work.
+/// Fraction of work that a plan avoids: 1 − executed / work after stage-level merging. Negative for a plan that
+/// executes more than stage-level merging would (level `none`). 0 without any work.
 pub fn reuse_fraction(executed: f64, after_stage_merging: f64) -> f64 {
     if after_stage_merging == 0.0 { 0.0 } else { 1.0 - executed / after_stage_merging }
 }
 
-/// What the buckets of one stage amount to.
+/// Reuse summary of the buckets of one stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReuseSummary {
     /// Stage instances counted.
     pub instances: usize,
-    /// Their tasks, if none is shared: what is left after stage-level merging.
+    /// Number of their tasks without sharing, after stage-level merging.
     pub tasks_after_stage_merging: usize,
     /// Tasks executed.
     pub tasks: usize,
-    /// The cost of the tasks left after stage-level merging.
+    /// Cost of the tasks after stage-level merging.
     pub cost_after_stage_merging: f64,
-    /// The cost of the tasks executed.
+    /// Cost of the executed tasks.
     pub cost: f64,
     /// Reuse by number of tasks.
     pub reuse_fraction: f64,
@@ -71,16 +70,15 @@ pub struct ReuseSummary {
     pub cost_reuse_fraction: f64,
     /// Buckets with a counted instance.
     pub buckets: usize,
-    /// The cost of the dearest of them; 0 without any.
+    /// Cost of the most expensive of these buckets, 0 without any.
     pub max_bucket_cost: f64,
-    /// The cost of the cheapest of them; 0 without any.
+    /// Cost of the cheapest of these buckets, 0 without any.
     pub min_bucket_cost: f64,
 }
 
 impl ReuseSummary {
-    /// The figures of a solution. `counted` leaves out the instances that serve the reference only
-    /// ([`StageInstance::reference_only`](crate::StageInstance)): they are executed, but are not part of the
-    /// study.
+    /// Summarizes a solution. `counted` excludes instances that serve the reference only
+    /// ([`StageInstance::reference_only`](crate::StageInstance)): they are executed but are no part of the study.
     pub fn new(
         problem: &MergeProblem,
         tree: &ReuseTree,
@@ -91,7 +89,7 @@ impl ReuseSummary {
         costs.retain(|bucket| bucket.tasks > 0);
         let tasks = costs.iter().map(|bucket| bucket.tasks).sum();
         let cost = costs.iter().map(|bucket| bucket.cost).sum();
-        // Summed in the order of the buckets, so that buckets of one give the same number as no buckets.
+        // Sums in bucket order, so that single-instance buckets give the same number as unmerged instances.
         let members = || buckets.iter().flatten().filter(|member| counted(**member));
         let instances = members().count();
         let tasks_after_stage_merging = instances * problem.levels();
@@ -118,7 +116,7 @@ mod tests {
     use crate::merge_problem::TaskCosts;
 
     fn figures(costs: TaskCosts, counted: impl Fn(Member) -> bool) -> ReuseSummary {
-        // Two that share their first task, one alone; the last bucket is split from its sibling.
+        // Two instances that share their first task, and one alone. The last bucket is split from its sibling.
         let keys = vec![1, 1, 1, 2, 2, 1, 1, 3];
         let problem = MergeProblem::new(2, vec![0; 4], keys, costs).unwrap();
         let tree = ReuseTree::build(&problem);
@@ -134,7 +132,7 @@ mod tests {
         assert_eq!((found.tasks, found.tasks_after_stage_merging), (7, 8));
         assert_eq!((found.max_bucket_cost, found.min_bucket_cost), (5.0, 2.0));
         assert_eq!(found.reuse_fraction, 0.125);
-        // By cost, a shared first task is worth more when it is the dear one.
+        // By cost, a shared first task is worth more if it is the expensive one.
         let found = figures(TaskCosts::PerLevel(vec![3.0, 1.0]), |_| true);
         assert_eq!((found.cost, found.cost_after_stage_merging), (13.0, 16.0));
         assert_eq!(found.cost_reuse_fraction, 0.1875);

@@ -1,7 +1,7 @@
-//! How long a plan takes on so many workers: list scheduling of its buckets, and the bound it cannot beat.
+//! Makespan of a plan on a number of workers: list scheduling of its buckets, and its lower bound.
 //!
-//! A prediction, not a dispatcher: a worker runs one bucket at a time, moving data costs nothing, costs are what
-//! they claim, and nobody joins or leaves.
+//! A prediction: a worker runs one bucket at a time, transfers cost nothing, costs are exact, and workers neither
+//! join nor leave.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -30,7 +30,7 @@ pub enum JobsError {
         /// Its id.
         instance: usize,
     },
-    /// An instance needs one whose job comes later. Jobs in the order of their stages never do.
+    /// An instance needs one with a later job. Jobs in the order of their stages never do.
     #[error("order the jobs: job {job} needs job {needs}, which does not come before it")]
     NotTopological {
         /// The job that waits.
@@ -47,13 +47,12 @@ pub enum JobsError {
 }
 
 impl JobGraph {
-    /// `seconds[job]` is what a bucket takes; `job_of[instance]` is the bucket of every instance of the graph.
-    /// Buckets are numbered stage by stage, in the order of the stages. A bucket waits for every bucket that
+    /// `seconds[job]` is the duration of a bucket, and `job_of[instance]` the bucket of every instance of the
+    /// graph. Buckets are numbered stage by stage, in the order of the stages. A bucket waits for every bucket that
     /// holds an input of one of its members.
     ///
     /// # Errors
-    /// When an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later
-    /// one.
+    /// If an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later one.
     pub fn new(seconds: Vec<f64>, job_of: &[u32], graph: &CompactGraph) -> Result<Self, JobsError> {
         let of = |instance: usize| {
             let job = job_of.get(instance).filter(|job| (**job as usize) < seconds.len());
@@ -69,11 +68,10 @@ impl JobGraph {
         Self::with_edges(seconds, edges)
     }
 
-    /// Jobs of any kind: `edges` are pairs of a job and one that waits for it.
+    /// Creates jobs of any kind: `edges` are pairs of a job and a job that waits for it.
     ///
     /// # Errors
-    /// When a cost is negative or not finite, or a job would wait for itself or a later one, or for one that does
-    /// not exist.
+    /// If a cost is negative or not finite, or a job would wait for itself, a later one, or a missing one.
     pub fn with_edges(seconds: Vec<f64>, mut edges: Vec<(u32, u32)>) -> Result<Self, JobsError> {
         if let Some(job) = seconds.iter().position(|cost| !cost.is_finite() || *cost < 0.0) {
             return Err(JobsError::Cost { job });
@@ -97,14 +95,14 @@ impl JobGraph {
         Ok(Self { seconds, dependents, starts, waits_for })
     }
 
-    /// The makespan of list scheduling: a free worker takes the job that became ready first (of those, the one
-    /// of the smallest number). O((jobs + dependencies) log workers).
+    /// Returns the makespan of list scheduling: a free worker takes the job that became ready first, on ties the
+    /// one of the smallest number. O((jobs + dependencies) log workers).
     pub fn makespan_seconds(&self, workers: NonZeroUsize) -> f64 {
         self.makespan_by(workers, |job, now| now + self.seconds[job])
     }
 
-    /// The same, with jobs that take as long as they find things: `finish(job, now)` is when a job ends that is begun
-    /// now. It is asked once for each job, as time goes on.
+    /// Returns the makespan of jobs with state-dependent durations: `finish(job, now)` returns the end of a job
+    /// that starts now. Called once per job, in time order.
     pub fn makespan_by(&self, workers: NonZeroUsize, mut finish: impl FnMut(usize, f64) -> f64) -> f64 {
         let mut waits_for = self.waits_for.clone();
         let jobs = 0..self.seconds.len() as u32;
@@ -131,7 +129,7 @@ impl JobGraph {
     }
 }
 
-/// The end of a running job; ordered by time, then by job.
+/// End of a running job. Ordered by time, then by job.
 #[derive(Debug, PartialEq)]
 struct Finish {
     at: f64,
@@ -152,8 +150,8 @@ impl PartialOrd for Finish {
     }
 }
 
-/// The longest chain of dependent stage instances, in seconds. `seconds[instance]` is what an instance takes by
-/// itself, tasks shared or not: its tasks run one after the other.
+/// Returns the longest chain of dependent stage instances in seconds. `seconds[instance]` is the duration of an
+/// instance alone, with or without shared tasks, because its tasks run sequentially.
 pub fn critical_path_seconds(graph: &CompactGraph, seconds: &[f64]) -> f64 {
     let mut done = Vec::with_capacity(seconds.len());
     for (id, own) in (0..).map(InstanceId).zip(seconds) {
@@ -163,7 +161,7 @@ pub fn critical_path_seconds(graph: &CompactGraph, seconds: &[f64]) -> f64 {
     done.into_iter().fold(0.0, f64::max)
 }
 
-/// What no plan with this reuse can beat: the longest chain, and the work without any repetition spread evenly.
+/// Returns the lower bound of any plan with this reuse: the longest chain, or the unique work spread evenly.
 /// `unique_seconds` is the sum of [`ReuseTree::unique_cost`](crate::ReuseTree::unique_cost) over the stages.
 pub fn lower_bound_seconds(critical_path_seconds: f64, unique_seconds: f64, workers: NonZeroUsize) -> f64 {
     critical_path_seconds.max(unique_seconds / workers.get() as f64)

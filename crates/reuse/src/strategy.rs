@@ -1,8 +1,8 @@
-//! Task-level merging: a [`MergeProblem`] becomes [`Buckets`]. One file per strategy, all of them pure.
+//! Task-level merging: groups the instances of a [`MergeProblem`] into [`Buckets`]. One file per strategy, all
+//! pure.
 //!
-//! `strategy/README.md` states what every strategy promises; the laws are checked in `tests/laws.rs`. A strategy
-//! groups, and nothing more: what the groups are worth, how long they take and where they run is decided
-//! elsewhere.
+//! `strategy/README.md` lists the guarantees of every strategy, and `tests/laws.rs` checks them. A strategy only
+//! groups instances. Other modules compute savings and durations, and the scheduler places the buckets.
 
 mod naive;
 mod rtma;
@@ -23,78 +23,77 @@ use crate::interner::Interner;
 use crate::merge_problem::MergeProblem;
 use crate::tree::ReuseTree;
 
-/// How stage instances are grouped into buckets.
+/// Strategy that groups stage instances into buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// Every instance by itself: what stage-level merging leaves, with no task shared.
+    /// One bucket per instance: stage-level merging only, without shared tasks.
     Stage,
-    /// Consecutive instances together (thesis §3.3.1).
+    /// Consecutive instances in one bucket (thesis §3.3.2).
     Naive {
-        /// The most instances a bucket may have.
+        /// Maximum number of instances per bucket.
         max_bucket_size: NonZeroUsize,
     },
-    /// The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2), for at most [`MAX_INSTANCES_TO_CUT`] instances of
-    /// an input.
+    /// The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2), for at most [`MAX_INSTANCES_TO_CUT`] instances of an
+    /// input.
     Sca {
-        /// The most instances a bucket may have.
+        /// Maximum number of instances per bucket.
         max_bucket_size: NonZeroUsize,
     },
     /// The Reuse-Tree Merging Algorithm (thesis §3.3.3, Algorithm 3).
     Rtma {
-        /// The most instances a bucket may have.
+        /// Maximum number of instances per bucket.
         max_bucket_size: NonZeroUsize,
-        /// What becomes of instances that found no full bucket.
+        /// Rule for instances left without a full bucket.
         ending: LeftoverRule,
     },
-    /// The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4; paper 001 §4.2.4). [`fn@trtma`] does the same
-    /// and reports what it did.
+    /// The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4; paper 001 §4.2.4). [`fn@trtma`] runs the same
+    /// algorithm and also reports statistics.
     Trtma {
-        /// The most buckets there may be, for the whole problem.
+        /// Maximum number of buckets for the whole problem.
         max_buckets: NonZeroUsize,
-        /// How buckets are balanced.
+        /// Balancing options.
         options: TrtmaOptions,
     },
 }
 
-/// Why a strategy does not solve a problem.
+/// Reason for which a strategy cannot solve a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SolveError {
     /// SCA would take longer than the study.
     #[error("cut {instances} stage instances of one input; SCA takes at most {limit}")]
     TooManyToCut {
-        /// Instances of the first input that has too many.
+        /// Instances of the first input over the limit.
         instances: usize,
-        /// How many there may be.
+        /// Maximum number of instances.
         limit: usize,
     },
 }
 
-/// What RTMA does with the instances left over once no node has enough of them to fill a bucket. The published
-/// descriptions differ; only the default reproduces the published reuse.
+/// RTMA's rule for the instances left over once no node has enough of them to fill a bucket. The published
+/// descriptions differ. Only the default reproduces the published reuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftoverRule {
-    /// Those that share the first task form one bucket, smaller than the limit: the authors' code.
+    /// Leftover instances that share the first task form one bucket below the limit: the authors' code.
     #[default]
     WholeGroups,
-    /// Each forms a bucket of its own: Algorithm 3 of the thesis as printed.
+    /// Each leftover instance forms its own bucket: Algorithm 3 of the thesis as printed.
     Single,
-    /// They are filled into buckets in order, whether they share a task or not, as long as they have the same
-    /// inputs: the journal's version.
+    /// Leftover instances with the same inputs fill buckets in order, even without shared tasks: the journal's
+    /// version.
     ChunkUnderRoot,
 }
 
 impl Strategy {
-    /// Groups the instances of a problem, given its reuse tree.
+    /// Groups the instances of a problem by its reuse tree.
     ///
-    /// Every instance ends up in exactly one bucket, the limit holds, and a bucket's members have the same inputs
-    /// (unless TRTMA was given fewer buckets than there are inputs). Buckets come in the order in which the
-    /// strategy closed them. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, but for
-    /// SCA.
+    /// Every instance ends up in exactly one bucket, the limit holds, and the members of a bucket have the same
+    /// inputs (unless TRTMA got fewer buckets than inputs exist). Buckets appear in the order in which the strategy
+    /// closed them. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, except for SCA.
     ///
     /// # Errors
-    /// When SCA is given more than it can cut.
+    /// Fails if SCA gets more instances than it can cut.
     pub fn solve(self, problem: &MergeProblem, tree: &ReuseTree) -> Result<Buckets, SolveError> {
         let buckets = match self {
             Self::Stage => naive::solve(problem, NonZeroUsize::MIN),
@@ -109,7 +108,7 @@ impl Strategy {
         Ok(buckets)
     }
 
-    /// Post-condition: the limit, of whichever kind it is.
+    /// Post-condition: the limit of the strategy holds, on bucket size or bucket count.
     fn limit_holds(self, buckets: &Buckets) -> bool {
         match self {
             Self::Stage => buckets.max_size() <= 1,
@@ -120,7 +119,7 @@ impl Strategy {
         }
     }
 
-    /// Whether there are more inputs than buckets allowed.
+    /// Returns whether the problem has more inputs than the strategy may form buckets.
     fn may_mix(self, problem: &MergeProblem) -> bool {
         let Self::Trtma { max_buckets, .. } = self else { return false };
         let mut inputs = Interner::default();
@@ -129,7 +128,7 @@ impl Strategy {
     }
 }
 
-/// Post-condition: what reads different things shares nothing, and is not put together.
+/// Post-condition: instances with different inputs share no task and no bucket.
 fn one_input_each(problem: &MergeProblem, buckets: &Buckets) -> bool {
     buckets
         .iter()

@@ -1,18 +1,18 @@
-//! What the tasks of a stage read: a directed acyclic graph. Without it, a stage is a list, and a task is taken to
-//! depend on all that come before it.
+//! Directed acyclic graph of a stage's tasks and their inputs. Without it, a stage is a list, and every task
+//! depends on all preceding ones.
 
 use thiserror::Error;
 
-/// What one task reads.
+/// Inputs of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskReads {
-    /// The tasks whose outputs it reads, by position; all of them earlier ones.
+    /// Earlier tasks whose outputs it reads, by position.
     pub tasks: Vec<usize>,
-    /// Whether it reads what the stage instance reads.
+    /// Whether it reads the inputs of the stage instance.
     pub inputs: bool,
 }
 
-/// What each task of a stage reads, in an order in which they can be executed.
+/// Inputs of each task of a stage, in topological order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskGraph {
     reads: Vec<TaskReads>,
@@ -21,15 +21,15 @@ pub struct TaskGraph {
 /// Why a table of reads is no graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TaskGraphError {
-    /// A task reads itself, a later one, or one that does not exist.
+    /// A task reads itself, a later task, or a missing one.
     #[error("order the tasks: task {task} reads task {reads}, which does not come before it")]
     NotBefore {
         /// The task that reads.
         task: usize,
-        /// The one it reads.
+        /// The task that it reads.
         reads: usize,
     },
-    /// A task order names a task before one it reads, twice, or not at all.
+    /// A task order names a task before one of its inputs, twice, or not at all.
     #[error("order the tasks: position {position} holds task {task}, which cannot be there")]
     NotAnOrder {
         /// Position in the order.
@@ -40,10 +40,10 @@ pub enum TaskGraphError {
 }
 
 impl TaskGraph {
-    /// The graph of tasks that read so.
+    /// Creates the graph of tasks with these inputs.
     ///
     /// # Errors
-    /// When a task reads one that does not come before it.
+    /// If a task reads one that does not precede it.
     pub fn new(mut reads: Vec<TaskReads>) -> Result<Self, TaskGraphError> {
         for (task, reads) in reads.iter_mut().enumerate() {
             reads.tasks.sort_unstable();
@@ -55,31 +55,31 @@ impl TaskGraph {
         Ok(Self { reads })
     }
 
-    /// Tasks each of which reads the one before it, and the first one the inputs: what the tree takes for granted.
+    /// Returns the graph in which each task reads its predecessor, and the first the inputs, as the tree assumes.
     pub fn chain(tasks: usize) -> Self {
         let reads = |task: usize| TaskReads { tasks: (task.max(1) - 1..task).collect(), inputs: task == 0 };
         Self { reads: (0..tasks).map(reads).collect() }
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub fn len(&self) -> usize {
         self.reads.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the graph has no task.
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// What a task reads.
+    /// Returns the inputs of a task.
     pub fn reads(&self, task: usize) -> &TaskReads {
         &self.reads[task]
     }
 
-    /// The longest chain of tasks that read each other, when task `t` takes `seconds[t]`.
+    /// Returns the duration of the longest chain of dependent tasks, if task `t` takes `seconds[t]`.
     ///
     /// # Panics
-    /// When there are fewer numbers than tasks.
+    /// If `seconds` has fewer entries than the graph has tasks.
     pub fn longest_chain(&self, seconds: &[f64]) -> f64 {
         let mut done: Vec<f64> = Vec::with_capacity(self.len());
         for (reads, own) in self.reads.iter().zip(&seconds[..self.len()]) {
@@ -89,10 +89,10 @@ impl TaskGraph {
         done.into_iter().fold(0.0, f64::max)
     }
 
-    /// The same graph with its tasks in another order: `order[position]` is the task that comes there.
+    /// Returns the graph with its tasks in another order, where `order[position]` is the task at that position.
     ///
     /// # Errors
-    /// When the order is not one in which the tasks can be executed.
+    /// If tasks cannot be executed in this order.
     pub fn reordered(&self, order: &[usize]) -> Result<Self, TaskGraphError> {
         let mut position_of = vec![None; self.len()];
         for (position, task) in order.iter().copied().enumerate() {
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(wrong, Err(TaskGraphError::NotBefore { task: 0, reads: 0 }));
         assert_eq!(TaskGraph::chain(3).reads(2).tasks, [1]);
         assert!(TaskGraph::chain(3).reads(0).inputs);
-        // Side by side, the dearer of the two that the third reads counts.
+        // The third task reads two parallel ones. The more expensive one counts.
         assert_eq!(graph.longest_chain(&[3.0, 5.0, 1.0]), 6.0);
         assert_eq!(TaskGraph::chain(3).longest_chain(&[3.0, 5.0, 1.0]), 9.0);
     }

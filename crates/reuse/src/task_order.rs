@@ -1,11 +1,11 @@
-//! In which order a stage's tasks share most: of all orders in which they can be executed, the one whose reuse tree
-//! costs least for the instances at hand.
+//! Task order of maximum sharing: among all executable orders of a stage's tasks, the one whose reuse tree costs
+//! least for the given instances.
 //!
-//! A tree has a node per distinct prefix, and how many distinct prefixes there are depends only on *which* tasks
-//! the prefix has, not on their order. So the best order follows from the cheapest way to every set of tasks that
-//! holds all that its tasks read (a down-set): exact dynamic programming where there are at most
-//! [`MAX_DOWN_SETS`] of them and their instances are few enough, the cheapest next task otherwise. Which tasks
-//! may be swapped at all the caller says with a [`TaskGraph`]; results do not depend on the order.
+//! A tree has a node per distinct prefix, and the number of distinct prefixes depends only on *which* tasks the
+//! prefix has, not on their order. The best order is thus the cheapest path through the sets of tasks that contain
+//! all tasks they read (down-sets): exact dynamic programming for at most [`MAX_DOWN_SETS`] down-sets with few
+//! instances, the cheapest next task otherwise. The caller defines with a [`TaskGraph`] which tasks may be swapped.
+//! Results do not depend on the order.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::interner::Interner;
 use crate::merge_problem::{Member, MergeProblem, TaskCosts};
 use crate::task_graph::{TaskGraph, TaskGraphError};
 
-/// The most down-sets that are compared exactly. A stage whose tasks fork into twelve independent ones has so many.
+/// Maximum number of down-sets compared exactly. A stage that forks into 12 independent tasks has 4096.
 pub const MAX_DOWN_SETS: usize = 4096;
 
 /// The most look-ups spent on an exact answer, about ten seconds' worth: down-sets × instances.
@@ -24,24 +24,23 @@ const MAX_LOOK_UPS: usize = 1 << 27;
 pub struct TaskOrder {
     /// The task at each position, as numbered in the problem it was found for.
     pub tasks: Vec<usize>,
-    /// What the reuse tree costs in this order.
+    /// Cost of the reuse tree in this order.
     pub cost: f64,
-    /// Whether no order costs less; otherwise the cheapest next task was taken at each position.
+    /// Whether no order costs less. Otherwise each position has the cheapest next task.
     pub exact: bool,
 }
 
-/// The order in which the instances share most, by cost. Of equally good orders the one that puts the tasks of
-/// higher number later.
+/// Returns the order of maximum sharing by cost. On ties, tasks of higher number come later.
 ///
 /// # Panics
-/// When the graph has another number of tasks than the problem has levels.
+/// If the number of tasks in the graph differs from the problem's levels.
 pub fn best_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
     assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
     let most = MAX_DOWN_SETS.min(MAX_LOOK_UPS / problem.len().max(1));
     exact_order(problem, graph, most).unwrap_or_else(|| greedy_order(problem, graph))
 }
 
-/// A prefix of tasks: which distinct ones the instances have.
+/// Distinct prefixes of a set of tasks.
 #[derive(Clone)]
 struct Prefix {
     /// Of each instance.
@@ -75,7 +74,7 @@ impl Prefix {
         prefix
     }
 
-    /// What a task costs as the last of this prefix.
+    /// Returns the cost of a task as the last of this prefix.
     fn cost(&self, problem: &MergeProblem, task: usize) -> f64 {
         self.first.iter().map(|member| problem.cost(*member, task)).sum()
     }
@@ -87,7 +86,7 @@ fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option
         return None;
     }
     last_costs.visit(0, &Prefix::empty(problem));
-    // From small sets to large ones: the cheapest way there, and its last task.
+    // From small sets to large ones: the minimum cost of the set, and its last task.
     let mut sets: Vec<u64> = last_costs.of.keys().copied().collect();
     sets.sort_unstable_by_key(|set| (set.count_ones(), *set));
     let mut cheapest: HashMap<u64, (f64, usize)> = HashMap::from([(0, (0.0, 0))]);
@@ -109,7 +108,7 @@ fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option
     Some(TaskOrder { tasks, cost, exact: true })
 }
 
-/// What each task costs that can be the last of a down-set, for all down-sets but the empty one. Sets are bits.
+/// Cost of each possible last task of a down-set, for all non-empty down-sets. Sets are bits.
 struct LastCosts<'a> {
     problem: &'a MergeProblem,
     graph: &'a TaskGraph,
@@ -118,7 +117,7 @@ struct LastCosts<'a> {
 }
 
 impl LastCosts<'_> {
-    /// The tasks that nothing in the set reads.
+    /// Returns the tasks that no task in the set reads.
     fn lasts(&self, set: u64) -> Vec<usize> {
         let tasks = || (0..self.graph.len()).filter(move |task| set >> task & 1 == 1);
         let read =
@@ -126,8 +125,8 @@ impl LastCosts<'_> {
         tasks().filter(|task| read >> task & 1 == 0).collect()
     }
 
-    /// The down-sets reached from this one by one more task, each from one set only: the one that lacks the
-    /// highest of its possible last tasks.
+    /// Returns the down-sets with one more task. Each is reached from one set only: the one without the highest of
+    /// its possible last tasks.
     fn next(&self, set: u64) -> impl Iterator<Item = (u64, usize)> {
         let has = move |task: usize| set >> task & 1 == 1;
         let ready =
@@ -136,7 +135,7 @@ impl LastCosts<'_> {
         next.filter(|(next, task)| self.lasts(*next).last() == Some(task))
     }
 
-    /// Whether there are few enough.
+    /// Counts down-sets. Returns false beyond the limit.
     fn count_up(&self, set: u64, found: &mut usize) -> bool {
         *found += 1;
         *found <= self.most && self.next(set).all(|(next, _)| self.count_up(next, found))
@@ -163,7 +162,7 @@ fn greedy_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
             let prefix = prefix.with(problem, task);
             (prefix.cost(problem, task), prefix.first.len(), task, prefix)
         });
-        // Of equally dear ones the one that splits the instances least.
+        // On ties, the task that splits the instances least.
         let least = longer.reduce(|a, b| if (b.0, b.1) < (a.0, a.1) { b } else { a });
         let Some((cost, _, task, longer)) = least else { break };
         order.tasks.push(task);
@@ -174,10 +173,11 @@ fn greedy_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
 }
 
 impl MergeProblem {
-    /// The same instances with their tasks in another order: `order[position]` is the task that comes there.
+    /// Returns the instances with their tasks in another order, where `order[position]` is the task at that
+    /// position.
     ///
     /// # Errors
-    /// When the order is not one in which the tasks can be executed.
+    /// If tasks cannot be executed in this order.
     pub fn reordered(&self, graph: &TaskGraph, order: &[usize]) -> Result<Self, TaskGraphError> {
         graph.reordered(order)?;
         let moved = |member: Member| order.iter().map(move |task| self.keys(member)[*task]);

@@ -1,10 +1,11 @@
-//! What several buckets need of a dataflow graph: computed by one and handed over to the others, or computed again.
+//! Transfer or recompute: decides which task outputs of a dataflow graph buckets transfer and which they compute
+//! again.
 //!
-//! A task's output is handed over when moving it costs a bucket less than computing it again, with all that would
-//! have to be computed (or moved) before it. Each task is judged by itself, inputs first; a bucket that would
-//! compute several of them could share what comes before, which is not credited, but one that is better off with
-//! computing everything is handed nothing. The prediction takes costs and bytes as given. Who holds what, and when
-//! it is let go, are not decided here.
+//! An output is transferred if moving it costs a bucket less than computing it again, including every task that
+//! must be computed (or transferred) first. Each task is judged independently, inputs first. Predecessors shared by
+//! several recomputed tasks get no credit, but a bucket that is faster with computing everything receives no
+//! transfer. The prediction takes costs and bytes as given. Holders and lifetimes of outputs are decided by the
+//! runtime.
 
 use std::collections::BTreeSet;
 
@@ -14,57 +15,57 @@ use crate::buckets::Buckets;
 use crate::dataflow::{Dataflow, TaskId};
 use crate::merge_problem::Member;
 
-/// What moving an output from one bucket to another costs.
+/// Cost of moving an output between buckets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransferCost {
-    /// Bytes a second, more than 0; infinite where outputs need not be moved at all.
+    /// Bytes per second, more than 0. Infinite where outputs need no transfer.
     pub bytes_per_second: f64,
-    /// Seconds each output takes, whatever its size.
+    /// Latency per output in seconds, independent of its size.
     pub latency_seconds: f64,
 }
 
 impl TransferCost {
-    /// Seconds for so many bytes.
+    /// Returns the seconds to transfer `bytes`.
     pub fn seconds(&self, bytes: u64) -> f64 {
         self.latency_seconds + bytes as f64 / self.bytes_per_second
     }
 }
 
-/// Which outputs are handed over, and what buckets take then.
+/// Transferred outputs and the resulting work of the buckets.
 #[derive(Debug, Clone)]
 pub struct TransferPlan<'a> {
     dataflow: &'a Dataflow,
     /// The bucket that computes a task first, by task.
     owners: Vec<u32>,
-    /// Whether a task's output is handed over to the further buckets that need it, by task.
+    /// Whether a task's output is transferred to the other buckets that need it, by task.
     transferred: Vec<bool>,
-    /// What that costs, by level.
+    /// Transfer time by level.
     seconds: Vec<f64>,
 }
 
-/// What one bucket takes when outputs are handed over.
+/// Work of one bucket under a transfer plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BucketWork {
-    /// Seconds of tasks it executes.
+    /// Seconds of executed tasks.
     pub compute_seconds: f64,
-    /// Seconds of outputs it is handed.
+    /// Seconds of receiving outputs.
     pub receive_seconds: f64,
-    /// Tasks it executes.
+    /// Number of executed tasks.
     pub tasks: usize,
-    /// The tasks whose outputs it is handed, ascending.
+    /// Tasks whose outputs the bucket receives, ascending.
     pub received: Vec<TaskId>,
 }
 
-/// A plan in jobs: those whose outputs are handed over first, then the buckets.
+/// Transfer plan as jobs: first those with transferred outputs, then the buckets.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TransferJobs {
     /// Seconds of each job, computing and receiving.
     pub seconds: Vec<f64>,
-    /// Pairs of a job and one that waits for it.
+    /// Pairs of a job and a job that waits for it.
     pub edges: Vec<(u32, u32)>,
-    /// Tasks executed in all.
+    /// Total number of executed tasks.
     pub tasks: usize,
-    /// Seconds of tasks executed in all.
+    /// Total seconds of executed tasks.
     pub compute_seconds: f64,
 }
 
@@ -78,28 +79,28 @@ impl TransferJobs {
     }
 }
 
-/// What handing over amounts to.
+/// Summary of a transfer plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TransferSummary {
     /// Tasks that several buckets need.
     pub shared_tasks: usize,
-    /// Those of them whose outputs are handed to some bucket.
+    /// Shared tasks with at least one transfer.
     pub transferred_tasks: usize,
-    /// How often an output is handed over.
+    /// Number of transfers.
     pub transfers: usize,
-    /// Tasks executed in all.
+    /// Total number of executed tasks.
     pub tasks: usize,
-    /// Seconds of tasks executed.
+    /// Total seconds of executed tasks.
     pub compute_seconds: f64,
-    /// Seconds of outputs handed over.
+    /// Seconds of transferred outputs.
     pub transfer_seconds: f64,
 }
 
 impl<'a> TransferPlan<'a> {
-    /// Decides for each task. Costs of the problem are seconds here; `output_bytes` has one entry per level.
+    /// Decides on each task. The problem's costs are seconds, and `output_bytes` has one entry per level.
     ///
     /// # Panics
-    /// When `output_bytes` has fewer entries than the problem has levels.
+    /// If `output_bytes` has fewer entries than the problem has levels.
     pub fn decide(
         dataflow: &'a Dataflow,
         buckets: &Buckets,
@@ -123,31 +124,32 @@ impl<'a> TransferPlan<'a> {
         plan
     }
 
-    /// Whether moving a task's output is cheaper than computing it again.
+    /// Returns whether transferring a task's output is cheaper than recomputing it.
     pub fn is_handed_over(&self, task: TaskId) -> bool {
         self.transferred[task.0 as usize]
     }
 
-    /// The first bucket that needs a task: it computes it in any case.
+    /// Returns the first bucket that needs a task. It always computes the task.
     pub fn owner(&self, task: TaskId) -> u32 {
         self.owners[task.0 as usize]
     }
 
-    /// What handing over a task's output costs.
+    /// Returns the seconds to transfer a task's output.
     pub fn move_seconds(&self, task: TaskId) -> f64 {
         self.seconds[self.dataflow.level(task)]
     }
 
-    /// What a further bucket that has nothing yet takes to compute a task again.
+    /// Returns the seconds that another bucket without any inputs takes to recompute a task.
     pub fn recompute_seconds(&self, task: TaskId) -> f64 {
         let before: Vec<TaskId> = self.dataflow.reads(task).to_vec();
         self.dataflow.cost(task) + self.get(before, |_| false).seconds()
     }
 
-    /// What each bucket takes, in order.
+    /// Returns the work of each bucket, in order.
     pub fn work(&self, buckets: &Buckets) -> Vec<BucketWork> {
         let work = |(bucket, members): (u32, &[Member])| {
-            // What nobody had before is computed here; of the rest, what that reads, and what instances end with.
+            // The bucket computes all tasks that it owns. Of the other tasks it needs only their direct inputs and
+            // the last tasks of its instances.
             let tasks: BTreeSet<TaskId> =
                 members.iter().flat_map(|member| self.dataflow.row(*member)).copied().collect();
             let read: BTreeSet<TaskId> =
@@ -168,9 +170,9 @@ impl<'a> TransferPlan<'a> {
         (0..).zip(buckets.iter()).map(work).collect()
     }
 
-    /// The same work in smaller pieces: every task whose output is handed over is a job of its own, and all buckets
-    /// that need it wait for it, the first of them as well. More is moved that way, but no worker waits for a whole
-    /// bucket to be over.
+    /// Splits the work into smaller jobs: every task with a transferred output becomes its own job, and every
+    /// bucket that needs it, the first included, waits for it. This transfers more outputs, but no worker waits for
+    /// a whole bucket.
     pub fn pieces(&self, buckets: &Buckets) -> TransferJobs {
         let mut job_of = vec![u32::MAX; self.dataflow.len()];
         let mut pieces = TransferJobs::default();
@@ -191,7 +193,7 @@ impl<'a> TransferPlan<'a> {
         pieces
     }
 
-    /// What it takes to have some outputs, computed again or handed over, given which are there.
+    /// Computes the work to obtain `wanted`, recomputed or transferred, given the present outputs.
     fn get(&self, mut wanted: Vec<TaskId>, is_there: impl Fn(TaskId) -> bool) -> BucketWork {
         let mut work = BucketWork::default();
         let mut seen = BTreeSet::new();
@@ -212,7 +214,7 @@ impl<'a> TransferPlan<'a> {
         work
     }
 
-    /// The figures over all buckets.
+    /// Summarizes all buckets.
     pub fn figures(&self, buckets: &Buckets) -> TransferSummary {
         let work = self.work(buckets);
         let needed = self.dataflow.buckets_per_task(buckets);

@@ -1,12 +1,12 @@
 //! The reuse tree (thesis §3.3.3): one node per distinct prefix of tasks, built in O(kn) with a hash per level.
 //!
-//! The papers insert one instance after the other (Fig. 3.6); here all instances take one step down at a time.
-//! The tree is the same, and so is the order of a node's children, but only one level's table exists at once,
-//! and a branch with a single instance left needs no look-up at all. What is looked up in a large level is first
-//! dealt out by its hash, so that each table stays in the processor's cache (radix partitioning, as in hash joins).
+//! The papers insert one instance after the other (Fig. 3.6). Here all instances descend one level at a time. The
+//! tree and the order of a node's children are the same, but only one level's table exists at once, and a branch
+//! with a single remaining instance needs no look-up. The steps of a large level are first partitioned by hash, so
+//! that each table stays in the processor's cache (radix partitioning, as in hash joins).
 //!
-//! The virtual root of the papers is not a node here: what has no parent is a node of level 1, and below the
-//! root the papers' one stage and one tile become the identity of the inputs. The tree knows no buckets.
+//! The virtual root of the papers is no node: nodes without a parent belong to level 1, and the identity of the
+//! inputs replaces the papers' one stage and one tile below the root. The tree does not know buckets.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub struct NodeId(pub u32);
 /// The distinct task prefixes of the instances of a [`MergeProblem`].
 #[derive(Debug, Clone)]
 pub struct ReuseTree {
-    /// For nodes below level 1, the parent; for those of level 1, nothing meaningful.
+    /// Parent of nodes below level 1. Meaningless for nodes of level 1.
     parents: Vec<NodeId>,
     /// The first instance that needs the task.
     first: Vec<Member>,
@@ -40,7 +40,7 @@ impl ReuseTree {
             starts: vec![0],
             leaves: Vec::new(),
         };
-        // Where each instance stands: the identity of its inputs at first, then its node of the level above.
+        // Position of each instance: at first the identity of its inputs, then its node of the level above.
         let mut above: Vec<u32> = problem.members().map(|member| problem.inputs(member)).collect();
         let mut alone = vec![false; problem.len()];
         let mut siblings = Siblings::default();
@@ -52,8 +52,8 @@ impl ReuseTree {
         tree
     }
 
-    /// Moves every instance one level down, creating the nodes of that level. `first` names for each instance the first
-    /// one that takes the same step.
+    /// Moves every instance one level down and creates the nodes of that level. `first` holds for each instance the
+    /// first one that takes the same step.
     fn push_level(
         &mut self,
         problem: &MergeProblem,
@@ -63,7 +63,7 @@ impl ReuseTree {
         alone: &mut [bool],
     ) {
         let start = self.parents.len();
-        // How many instances each node has.
+        // Number of instances per node.
         let mut instances = Vec::new();
         for member in problem.members() {
             let at = member.0 as usize;
@@ -85,81 +85,81 @@ impl ReuseTree {
         self.starts.push(self.parents.len() as u32);
     }
 
-    /// How many levels the tree has.
+    /// Returns the number of levels.
     pub fn levels(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many tasks are left when everything that can be shared is shared.
+    /// Returns the number of tasks that remain with maximum sharing.
     pub fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// Whether the tree has no node.
+    /// Returns whether the tree has no node.
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
 
-    /// The nodes of a level, counted from 0 (level 1 of the papers).
+    /// Returns the nodes of a level, counted from 0 (level 1 of the papers).
     pub fn level(&self, level: usize) -> Range<NodeId> {
         NodeId(self.starts[level])..NodeId(self.starts[level + 1])
     }
 
-    /// How many nodes each level has, first level first.
+    /// Returns the number of nodes per level, first level first.
     pub fn nodes_per_level(&self) -> Vec<usize> {
         self.starts.windows(2).map(|level| (level[1] - level[0]) as usize).collect()
     }
 
-    /// The task whose result a task reads; none for the first task of a stage.
+    /// Returns the task whose result a task reads. Returns `None` for the first task of a stage.
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {
         (node.0 >= self.starts[1]).then(|| self.parents[node.0 as usize])
     }
 
-    /// The last task of an instance.
+    /// Returns the last task of an instance.
     pub fn leaf(&self, member: Member) -> NodeId {
         self.leaves[member.0 as usize]
     }
 
-    /// The tasks of an instance, last task first.
+    /// Returns the tasks of an instance, last task first.
     pub fn upwards(&self, member: Member) -> impl Iterator<Item = NodeId> + '_ {
         std::iter::successors(Some(self.leaf(member)), |node| self.parent(*node))
     }
 
-    /// The first instance that needs a task.
+    /// Returns the first instance that needs a task.
     pub fn first_member(&self, node: NodeId) -> Member {
         self.first[node.0 as usize]
     }
 
-    /// The cost of a task: what its first instance names for it.
+    /// Returns the cost of a task as given by its first instance.
     pub fn cost(&self, node: NodeId) -> f64 {
         self.costs[node.0 as usize]
     }
 
-    /// The cost of everything when all that can be shared is shared; no plan of this tree costs less.
+    /// Returns the total cost with maximum sharing. No plan of this tree costs less.
     pub fn unique_cost(&self) -> f64 {
         self.costs.iter().sum()
     }
 }
 
-/// Instances whose steps are looked up in one table. Its entries, of some twenty bytes, then fit a core's own cache.
+/// Instances looked up in one table. Its entries, about 20 bytes each, then fit a core's own cache.
 const TABLE_INSTANCES: usize = 1 << 14;
 
-/// Which instances take the same step down from the same node.
+/// Groups instances that take the same step down from the same node.
 #[derive(Default)]
 struct Siblings {
-    /// For each instance the first that takes its step: itself, if none does before it.
+    /// For each instance, the first that takes its step: itself, if no earlier one does.
     first: Vec<u32>,
     /// Steps (the node above, the key) with the instances that take them.
     steps: Vec<((u32, u32), u32)>,
-    /// The same, dealt out by the hash of the step.
+    /// The steps, partitioned by hash.
     dealt: Vec<((u32, u32), u32)>,
-    /// Where each hand ends in `dealt`.
+    /// End of each partition in `dealt`.
     ends: Vec<usize>,
     table: Interner<(u32, u32)>,
 }
 
 impl Siblings {
-    /// Looks up a step of all instances; those alone at their node have no others.
+    /// Looks up a step of all instances. Instances alone at their node have no siblings.
     fn find(&mut self, problem: &MergeProblem, level: usize, above: &[u32], alone: &[bool]) {
         self.first.clear();
         self.first.extend(0..problem.len() as u32);
@@ -168,13 +168,13 @@ impl Siblings {
         let steps = problem.members().filter(|member| !alone[member.0 as usize]);
         let steps = steps.map(|member| ((above[member.0 as usize], problem.keys(member)[level]), member.0));
         if hands == 1 {
-            // Nothing to deal out.
+            // A small level needs no partitioning.
             return first_of_each(steps, &mut self.table, &mut self.first);
         }
         self.steps.clear();
         self.steps.extend(steps);
         let hand = |step: (u32, u32)| (hash(step) >> 32) as usize & (hands - 1);
-        // Beginnings of hands, which move to their ends as they fill.
+        // Starts of partitions, which become their ends as they fill.
         self.ends.clear();
         self.ends.resize(hands + 1, 0);
         self.steps.iter().for_each(|(step, _)| self.ends[hand(*step) + 1] += 1);
@@ -194,7 +194,7 @@ impl Siblings {
     }
 }
 
-/// Notes for each instance the first with the same step. Instances come in order.
+/// Records for each instance the first with the same step. Instances must be in order.
 fn first_of_each(
     steps: impl Iterator<Item = ((u32, u32), u32)>,
     table: &mut Interner<(u32, u32)>,
@@ -217,7 +217,7 @@ mod tests {
     use crate::merge_problem::TaskCosts;
 
     impl ReuseTree {
-        /// How many nodes of a level were needed first by an earlier instance.
+        /// Number of nodes of a level that an earlier instance needed first.
         fn first_rank(&self, level: usize, member: Member) -> u32 {
             let range = self.starts[level] as usize..self.starts[level + 1] as usize;
             self.first[range].partition_point(|first| *first < member) as u32
@@ -229,8 +229,8 @@ mod tests {
         ReuseTree::build(&problem)
     }
 
-    /// Thesis Fig. 3.6: x agrees with d in p1 = 8 (node 2), but not in p2, so node 6 and a leaf are new. (The
-    /// figure's values other than p1 = 8 are not in the text; these have its shape.)
+    /// Thesis Fig. 3.6: x agrees with d in p1 = 8 (node 2), but not in p2, so node 6 and a leaf are new. The text
+    /// gives no other values of the figure than p1 = 8. These have its shape.
     #[test]
     fn figure_3_6_insertion_reuses_the_first_task_only() {
         let a_to_d = [[5, 1, 1], [5, 2, 1], [5, 2, 2], [8, 3, 1]];
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(tree(2, &[1, 1], &[3, 3, 3, 3]).nodes_per_level(), [1, 1]);
     }
 
-    /// As the papers build it: one instance after the other, a look-up a task.
+    /// Builds the tree as the papers do: one instance after the other, one look-up per task.
     #[test]
     fn a_tree_too_large_for_one_table_is_the_same() {
         let (instances, levels) = (3 * TABLE_INSTANCES + 5, 4);

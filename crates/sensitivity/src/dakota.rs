@@ -1,9 +1,9 @@
-//! Reads Dakota's input files: which method, which sampler, which parameters.
+//! Reads Dakota's input files: method, sampler and parameters.
 //!
-//! Read are MOAT (`psuade_moat`), designs of experiments (`dace`), uncertainty sampling (`sampling`), quasi-Monte Carlo
-//! (`fsu_quasi_mc`), grids (`multidim_parameter_study`), and variance-based decomposition on `dace` and `sampling`; as the
-//! reference manual of Dakota 6 describes them. How Dakota starts a simulation, and what it makes of responses, is not of
-//! interest here: those blocks are skipped. A keyword that would change the sample and is not known is an error.
+//! Supported are MOAT (`psuade_moat`), designs of experiments (`dace`), uncertainty sampling (`sampling`),
+//! quasi-Monte Carlo (`fsu_quasi_mc`), grids (`multidim_parameter_study`), and variance-based decomposition on
+//! `dace` and `sampling`, as described in the reference manual of Dakota 6. Blocks on simulations and responses are
+//! skipped, because they do not affect the sample. An unknown keyword that would change the sample is an error.
 
 mod entries;
 mod fields;
@@ -15,7 +15,7 @@ use entries::Block;
 use pleach_workflow::text::quoted;
 use thiserror::Error;
 
-/// Why an input cannot be used. Lines count from 1; the caller names the file.
+/// Reason for which an input cannot be used. Lines count from 1. The caller adds the file name.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DakotaError {
     /// A text without an end.
@@ -24,12 +24,12 @@ pub enum DakotaError {
         /// Its line.
         line: usize,
     },
-    /// Something before the first block.
+    /// Text before the first block.
     #[error("line {line}: \"{}\" is no block of a Dakota input; allowed are {}", quoted(word, 80), entries::BLOCKS.join(", "))]
     NoBlock {
         /// Its line.
         line: usize,
-        /// What stands there.
+        /// The text found.
         word: String,
     },
     /// A number or text behind no keyword.
@@ -37,15 +37,15 @@ pub enum DakotaError {
     NoKeyword {
         /// Its line.
         line: usize,
-        /// What stands there.
+        /// The text found.
         word: String,
     },
-    /// A repetition that is none.
+    /// An invalid repetition.
     #[error("line {line}: \"{}\" is no repeated number; allowed is one such as 3*0.5", quoted(word, 80))]
     BadRepeat {
         /// Its line.
         line: usize,
-        /// What stands there.
+        /// The text found.
         word: String,
     },
     /// More numbers than any study has.
@@ -53,7 +53,7 @@ pub enum DakotaError {
     TooLong {
         /// The line where they are too many.
         line: usize,
-        /// How many are allowed.
+        /// Maximum number.
         most: usize,
     },
     /// A block that a study needs.
@@ -77,41 +77,41 @@ pub enum DakotaError {
         line: usize,
         /// The keyword.
         keyword: String,
-        /// What it belongs to.
+        /// Keyword or block that contains it.
         of: String,
         /// Keywords that are known there.
         known: String,
     },
-    /// A keyword that occurs twice where it may once.
+    /// A repeated keyword that may occur only once.
     #[error("line {line}: \"{}\" occurs a second time in {of}", quoted(keyword, 80))]
     Twice {
         /// Its second line.
         line: usize,
         /// The keyword.
         keyword: String,
-        /// What it belongs to.
+        /// Keyword or block that contains it.
         of: String,
     },
-    /// A keyword that has to be there.
+    /// A required keyword is missing.
     #[error("line {line}: {of} has no \"{keyword}\", which it needs")]
     MissingKeyword {
-        /// Line of what it belongs to.
+        /// Line of the keyword or block that requires it.
         line: usize,
         /// The keyword.
         keyword: &'static str,
-        /// What it belongs to.
+        /// Keyword or block that requires it.
         of: String,
     },
-    /// A number that is none, or not one that is wanted.
+    /// An invalid or unsuitable number.
     #[error("line {line}: {keyword}: \"{}\" is not {wanted}", quoted(text, 80))]
     BadNumber {
         /// Its line.
         line: usize,
         /// The keyword.
         keyword: String,
-        /// What stands there.
+        /// The text found.
         text: String,
-        /// What is wanted.
+        /// The expected number.
         wanted: &'static str,
     },
     /// Too many or too few numbers or texts.
@@ -145,10 +145,10 @@ pub enum DakotaError {
         line: usize,
         /// The variable.
         name: String,
-        /// What is wrong.
+        /// The invalid domain.
         problem: pleach_workflow::DomainError,
     },
-    /// A name that two variables have, or an empty one.
+    /// An empty or duplicate variable name.
     #[error("line {line}: a variable is named \"{}\"; each needs a name of its own", quoted(name, 80))]
     BadName {
         /// Line of the variables.
@@ -164,11 +164,12 @@ pub enum DakotaError {
     },
 }
 
-/// What a Dakota input says. A byte-order mark and CRLF are accepted. A number of variables that all their lists agree to
-/// be wrong is taken from the lists, with a note: among the authors' own files is such a one.
+/// Parses a Dakota input. Accepts a byte-order mark and CRLF. If all lists of variables agree on a number that
+/// differs from the declared one, the number of the lists is used, with a note: one of the authors' own files is
+/// such a case.
 ///
 /// # Errors
-/// [`DakotaError`], which names line, keyword and value, and what is allowed.
+/// [`DakotaError`], with line, keyword, value and the allowed values.
 pub fn parse(text: &str) -> Result<Imported, DakotaError> {
     let blocks = entries::read(text)?;
     let (parameters, notes) = variables::read(the_block(&blocks, "variables")?)?;
@@ -200,7 +201,7 @@ mod tests {
         parse(&format!("method\nsampling samples = 5\nvariables\n{variables}\n"))
     }
 
-    /// Line of what is said, and what.
+    /// Line of the error, and its text.
     #[track_caller]
     fn refused(result: Result<Imported, DakotaError>, said: &str) {
         assert_eq!(result.unwrap_err().to_string(), said);
@@ -336,7 +337,7 @@ mod tests {
                 &format!("line 6: upper_bounds: \"{shown}\" is not a finite number"),
             );
         }
-        // A comma separates: one and a half is written 1.5, and this is two bounds.
+        // A comma separates: 1,5 is two bounds, and one and a half is written 1.5.
         assert_eq!(of_variables(&format!("{two} 1,5")).unwrap().parameters[1].range.bounds(), (0.0, 5.0));
         refused(
             of_variables(&format!("{two} 1 1 descriptors 'a' 'a'")),

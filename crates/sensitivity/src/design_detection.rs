@@ -1,8 +1,8 @@
-//! Finds in bare parameter sets the structure that a method needs, and the first row without it.
+//! Detects the structure that a method needs in bare parameter sets, or the first row that violates it.
 //!
-//! Rows are columns of numbers here, one number a parameter: what a program reads back of a sample that it has drawn, or
-//! another program has. Trajectories are found by [`Trajectories::recover_rows`](crate::trajectory::Trajectories::recover_rows); here are row blocks and search curves.
-//! Responses play no part.
+//! Parameter sets are columns of numbers, one per parameter, read back from a sample of pleach or of another
+//! program. [`Trajectories::recover_rows`](crate::trajectory::Trajectories::recover_rows) finds trajectories. This
+//! module finds row blocks and search curves. Responses are not used.
 
 use crate::fast::Curves;
 use crate::saltelli_blocks::{Role, RowBlocks};
@@ -37,7 +37,7 @@ impl ParameterColumns<'_> {
 /// Why rows are not the design that a method needs. Evaluations count from 1.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StructureError {
-    /// Nothing varies.
+    /// No parameter varies.
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
     /// Rows that are no whole number of blocks.
@@ -53,7 +53,7 @@ pub enum StructureError {
         /// Parameters or groups that vary.
         varying: usize,
     },
-    /// Rows of another design than one of first order, or of second order.
+    /// The rows follow neither a first-order nor a second-order design.
     #[error("{rows} evaluations are no whole number of blocks of {length}, {} second order", if *second_order { "with" } else { "without" })]
     OtherBlock {
         /// Rows given.
@@ -63,7 +63,7 @@ pub enum StructureError {
         /// Whether it was to be of second order.
         second_order: bool,
     },
-    /// A row that is not what its place in a block says.
+    /// A row does not match its position in a block.
     #[error(
         "evaluation {evaluation}: {name} is {found}, and {expected} is needed: in Saltelli's design the row is {role}, \
          of the block that begins at evaluation {start}"
@@ -77,7 +77,7 @@ pub enum StructureError {
         found: f64,
         /// The value that the design has there.
         expected: f64,
-        /// What the row is, in words.
+        /// Role of the row, in words.
         role: String,
         /// Number of the first evaluation of its block.
         start: usize,
@@ -93,7 +93,7 @@ pub enum StructureError {
     /// Curves that are too short for the harmonics.
     #[error(transparent)]
     Curves(#[from] crate::error::AnalysisError),
-    /// A row that lies beside its curve.
+    /// A row is off its curve.
     #[error(
         "evaluation {evaluation}: {name} is {found}, which is not on the search curve of {curve}; eFAST needs the sample \
          that is drawn for it, in its order"
@@ -105,16 +105,16 @@ pub enum StructureError {
         name: String,
         /// Its value.
         found: f64,
-        /// The parameter whose curve it is.
+        /// Parameter of the curve.
         curve: String,
     },
 }
 
-/// Finds the row blocks of Saltelli's design. `second_order` says whether they have rows for second order; `None` takes
-/// what is there. Values are compared as they are: a table has to be written with all digits.
+/// Finds the row blocks of Saltelli's design. `second_order` states whether they have rows for second-order
+/// indices. `None` detects this. Values are compared exactly, so a table must be written with all digits.
 ///
 /// # Errors
-/// [`StructureError`], which names the first evaluation that does not fit.
+/// [`StructureError`] with the first evaluation that does not fit.
 pub fn row_blocks(
     sets: ParameterColumns<'_>,
     groups: &Groups,
@@ -127,7 +127,7 @@ pub fn row_blocks(
     }
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     let mut failed: Option<(usize, StructureError)> = None;
-    // Levels that are few may fit both; a design has no rows for second order unless that was asked for.
+    // With few levels both designs may fit. Only an explicit request adds rows for second-order indices.
     for with_second in [false, true] {
         if second_order.is_some_and(|wanted| wanted != with_second) {
             continue;
@@ -141,7 +141,7 @@ pub fn row_blocks(
         match first_beside(sets, &blocks, &columns) {
             None => return Ok(blocks),
             Some((row, error)) => {
-                // The one that holds for longer is the one that was meant.
+                // Reports the design that fits more rows, which is the likely intention.
                 if failed.as_ref().is_none_or(|(before, _)| row > *before) {
                     failed = Some((row, error));
                 }
@@ -158,7 +158,7 @@ pub fn row_blocks(
     })
 }
 
-/// The first row that is not what its place in a block says.
+/// Returns the first row that does not match its position in a block.
 fn first_beside(
     sets: ParameterColumns<'_>,
     blocks: &RowBlocks,
@@ -192,16 +192,16 @@ fn first_beside(
     None
 }
 
-/// How far a place on a curve may be from where it belongs: files of few digits are read too.
+/// Tolerance of a position on a curve, so that files with few digits can be read.
 const BESIDE: f64 = 1e-4;
 
-/// Finds the search curves of an eFAST sample: one after the other, in the order of the varying parameters.
+/// Finds the search curves of an eFAST sample, one after the other, in the order of the varying parameters.
 ///
-/// A curve's phase is that of its first row, told from a parameter that has no levels; where all have, values are not
-/// compared, and rows are counted only.
+/// The phase of a curve is that of its first row, derived from a parameter without levels. If all parameters have
+/// levels, values are not compared, and only the number of rows is checked.
 ///
 /// # Errors
-/// [`StructureError`], which names the first evaluation that lies beside its curve.
+/// [`StructureError`] with the first evaluation that is off its curve.
 pub fn curves(sets: ParameterColumns<'_>, harmonics: usize) -> Result<Curves, StructureError> {
     let varying: Vec<usize> =
         (0..sets.parameters.len()).filter(|&column| sets.parameters[column].domain.varies()).collect();
@@ -260,7 +260,8 @@ fn beside_curve(
     None
 }
 
-/// Where in the unit interval a value may have been drawn from; nowhere for one that is not in the domain.
+/// Returns the interval in the unit interval from which a value may have been drawn. Empty for a value outside the
+/// domain.
 fn places(parameter: &Parameter, value: f64) -> RangeInclusive<f64> {
     let nowhere = f64::INFINITY..=f64::NEG_INFINITY;
     match &parameter.domain {
@@ -322,7 +323,7 @@ mod tests {
     fn the_first_row_beside_its_block_is_named() {
         let (parameters, mut columns, _) = saltelli(false);
         let alone = Groups::alone(&parameters);
-        // Row 18 is A with z of B, of the fourth block; x is that of A there.
+        // Row 18 is A with z of B in the fourth block. Its x is that of A there.
         let expected = columns[0][15];
         columns[0][18] = 0.125;
         let sets = ParameterColumns { parameters: &parameters, columns: &columns };

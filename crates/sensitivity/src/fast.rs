@@ -1,13 +1,15 @@
-//! eFAST (extended Fourier amplitude sensitivity test): first-order and total indices from search curves of its own.
+//! eFAST (extended Fourier amplitude sensitivity test): first-order and total indices from one search curve per
+//! parameter.
 //!
-//! On the curve of a parameter it swings at a high frequency, and all others at low ones: its harmonics hold what it
-//! explains alone, the low frequencies what has nothing to do with it. Sources: Saltelli, Tarantola and Chan,
-//! Technometrics 41 (1999); Cukier et al., Journal of Chemical Physics 59 (1973). Frequencies and values are those of
-//! SALib's `sample.fast_sampler` and `analyze.fast`. The sample is drawn by [`crate::sampling::fast`].
+//! On its own curve a parameter oscillates at a high frequency, and all other parameters at low ones: its harmonics
+//! hold the variance that it explains alone, the low frequencies the variance without it. Sources: Saltelli,
+//! Tarantola and Chan, Technometrics 41 (1999). Cukier et al., Journal of Chemical Physics 59 (1973). Frequencies
+//! and values are those of SALib's `sample.fast_sampler` and `analyze.fast`. [`crate::sampling::fast`] draws the
+//! sample.
 //!
-//! A curve cannot be followed past a gap: a failed evaluation drops the curve of its parameter, whose indices are absent
-//! then. Intervals are those of SALib: each resample is half a curve, from anywhere on it. SALib warns that they are
-//! unreliable, and so do [`crate::warnings`]: points of a curve are no independent samples.
+//! A curve requires all of its evaluations: a failed evaluation drops the curve of its parameter, whose indices are
+//! then absent. Intervals are those of SALib: each resample is half a curve from a random start. SALib and
+//! [`crate::warnings`] warn that they are unreliable, because points of a curve are no independent samples.
 
 use crate::bootstrap::Bootstrap;
 use crate::error::AnalysisError;
@@ -22,7 +24,7 @@ use serde::{Deserialize, Serialize};
 /// Harmonics as in SALib.
 pub const HARMONICS: usize = 4;
 
-/// The structure of an eFAST sample: one curve a parameter, in their order, of equally many evaluations.
+/// The structure of an eFAST sample: one curve per parameter, in order, with equal numbers of evaluations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curves {
     names: Vec<String>,
@@ -31,10 +33,11 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Curves of these varying parameters, `samples` evaluations each, of whose frequencies `harmonics` are told apart.
+    /// Creates the curves of these varying parameters, with `samples` evaluations each and `harmonics` separated
+    /// harmonics.
     ///
     /// # Errors
-    /// [`AnalysisError::Setting`] when there are no harmonics, or not more than 4·harmonics² samples.
+    /// [`AnalysisError::Setting`] for 0 harmonics, or at most 4·harmonics² samples.
     pub fn new(names: Vec<String>, samples: usize, harmonics: usize) -> Result<Self, AnalysisError> {
         let refused = |setting, given, allowed| {
             Err(AnalysisError::Setting { method: "efast", setting, given, allowed })
@@ -87,7 +90,7 @@ impl Curves {
     }
 }
 
-/// The high frequency of a curve of so many evaluations.
+/// Returns the high frequency of a curve of `samples` evaluations.
 fn frequency(samples: usize, harmonics: usize) -> usize {
     (samples - 1) / (2 * harmonics)
 }
@@ -99,7 +102,7 @@ pub struct FastIndices {
     pub response: String,
     /// Evaluations of the curves that are complete.
     pub evaluations_used: usize,
-    /// Evaluations of the others.
+    /// Number of excluded evaluations.
     pub evaluations_dropped: usize,
     /// Whether the response is the same everywhere: no index is defined then.
     pub no_variation: bool,
@@ -107,7 +110,7 @@ pub struct FastIndices {
     pub resamples: u32,
     /// Harmonics that are summed.
     pub harmonics: usize,
-    /// One entry a parameter, in the order of the curves.
+    /// One entry per parameter, in the order of the curves.
     pub parameters: Vec<FastParameter>,
 }
 
@@ -116,18 +119,19 @@ pub struct FastIndices {
 pub struct FastParameter {
     /// The parameter.
     pub name: String,
-    /// First-order index; absent where an evaluation of the parameter's curve failed, or the response is constant on it.
+    /// First-order index. Absent if an evaluation of the parameter's curve failed, or the response is constant on
+    /// it.
     pub first: Estimate,
-    /// Total index; absent likewise.
+    /// Total index. Absent in the same cases.
     pub total: Estimate,
     /// Failed evaluations of its curve.
     pub failed: usize,
 }
 
-/// Indices of each response, one value a row of the curves.
+/// Computes the indices of each response, with one value per row of the curves.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, or no curve is complete.
+/// [`AnalysisError`] if responses do not fit, or no curve is complete.
 pub fn indices(
     curves: &Curves,
     responses: &[Response<'_>],
@@ -198,7 +202,7 @@ impl Transforms {
     fn estimates(&self, curve: &[f64], place: usize, bootstrap: Bootstrap) -> (Estimate, Estimate) {
         let (first, total) = orders(curve, &self.whole, self.harmonics);
         let resample = |index: u32| {
-            // Curves are at most a few dozen: the upper half of the index tells them apart.
+            // There are at most a few dozen curves, so the upper half of the seed distinguishes them.
             let seed = bootstrap.seed ^ ((place as u64 + 1) << 32);
             let begin = rng::generator(seed, RngStream::Resample(index)).random_range(0..curve.len() as u32);
             let part: Vec<f64> =
@@ -206,7 +210,7 @@ impl Transforms {
             orders(&part, &self.half, self.harmonics)
         };
         let resampled: Vec<(f64, f64)> = (0..bootstrap.resamples).into_par_iter().map(resample).collect();
-        // Half a curve has other indices than a whole one: only their spread is of use.
+        // Half a curve has other indices than a whole one, so only the spread of resamples is used.
         let of = |value, resamples: Vec<f64>| Estimate {
             low: None,
             high: None,
@@ -217,7 +221,7 @@ impl Transforms {
     }
 }
 
-/// First-order and total index of a curve; NaN where it is constant.
+/// Returns the first-order and the total index of a curve. NaN for a constant curve.
 fn orders(curve: &[f64], spectrum: &Spectrum, harmonics: usize) -> (f64, f64) {
     let powers = spectrum.powers(curve);
     let high = frequency(curve.len(), harmonics);

@@ -1,6 +1,6 @@
-//! A study that was written for another program, in terms of none: what is varied, over what, and how points are chosen.
+//! A study written for another program, in neutral terms: its parameters, their ranges, method and sampler.
 //!
-//! [`crate::dakota`] and [`crate::problem`] read files into it. What pleach makes of it is decided elsewhere; values are
+//! [`crate::dakota`] and [`crate::problem`] read files into it. The caller maps it to a pleach study. Values are
 //! kept as written.
 
 mod sections;
@@ -9,29 +9,29 @@ use crate::sampling::groups::{GroupError, Groups};
 use pleach_workflow::{Distribution, Domain, DomainError, Parameter, Value, ValueType};
 use thiserror::Error;
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
-    /// What is to be known; `None` of files that say parameters only.
+    /// Method. `None` for files with parameters only.
     pub method: Option<ImportedMethod>,
-    /// How points are chosen; `None` of files that do not say.
+    /// Sampler. `None` for files without one.
     pub sampler: Option<ImportedSampler>,
-    /// Seed, as a number of the other program: its random numbers are others.
+    /// Seed of the other program, whose random numbers differ from pleach's.
     pub seed: Option<u64>,
     /// Evaluations asked for, or base samples of a variance-based decomposition.
     pub samples: Option<u64>,
-    /// What is varied, at least one parameter.
+    /// The parameters, at least one.
     pub parameters: Vec<ImportedParameter>,
-    /// Where the file contradicts itself, and what was taken: a line each, for whoever imports it.
+    /// Contradictions in the file and how they were resolved, one line each.
     pub notes: Vec<String>,
 }
 
-/// What is to be known.
+/// Method of an imported study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportedMethod {
-    /// Morris one-at-a-time. `partitions` are one less than Morris' levels, in Dakota's count.
+    /// Morris one-at-a-time. `partitions` is one less than Morris' levels, as Dakota counts.
     Moat {
-        /// Partitions of each range, where they are said.
+        /// Partitions of each range, if given.
         partitions: Option<u64>,
     },
     /// Variance-based decomposition.
@@ -42,7 +42,7 @@ pub enum ImportedMethod {
     Grid,
 }
 
-/// How points are chosen.
+/// Sampler of an imported study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportedSampler {
     /// Independent random points.
@@ -64,20 +64,20 @@ pub enum ImportedSampler {
 pub struct ImportedParameter {
     /// Its name.
     pub name: String,
-    /// What it is drawn from.
+    /// Range or set of values.
     pub range: ImportedRange,
-    /// Where it starts and rests, if that is said.
+    /// Initial value, which is also the default, if given.
     pub initial: Option<f64>,
-    /// Intervals that a grid divides its range into; 0 holds it where it rests.
+    /// Intervals into which a grid divides the range. 0 keeps the parameter at its default.
     pub partitions: Option<u64>,
-    /// The group that it moves with, if that is said.
+    /// Group of the parameter, if given.
     pub group: Option<String>,
 }
 
-/// What a parameter is drawn from.
+/// Range or set of values of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ImportedRange {
-    /// Reals, uniformly. Equal bounds are one value.
+    /// Uniform reals. Equal bounds are a single value.
     Reals {
         /// Smallest value.
         low: f64,
@@ -102,7 +102,7 @@ pub enum ImportedRange {
     Distributed(Distribution),
 }
 
-/// Why an imported parameter is none of pleach's.
+/// Reason for which an imported parameter is no valid pleach parameter.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ImportError {
     /// Its domain cannot be.
@@ -110,7 +110,7 @@ pub enum ImportError {
     Domain {
         /// The parameter.
         name: String,
-        /// What is wrong.
+        /// The invalid domain.
         problem: DomainError,
     },
     /// Its groups cannot be.
@@ -119,7 +119,7 @@ pub enum ImportError {
 }
 
 impl ImportedRange {
-    /// The smallest and the largest value; infinite without bounds.
+    /// Returns the smallest and the largest value. Infinite without bounds.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         match self {
@@ -153,15 +153,15 @@ impl ImportedRange {
 }
 
 impl ImportedParameter {
-    /// Whether it never varies: one value, or held by a grid.
+    /// Returns whether the parameter never varies: it has a single value, or a grid keeps it at its default.
     #[must_use]
     pub fn rests(&self) -> bool {
         let (low, high) = self.range.bounds();
         self.partitions == Some(0) || low == high
     }
 
-    /// Where it rests: where the file says. Else a grid holds it at Dakota's initial point, 0 or the bound next to it, and
-    /// its default is the middle of its range, or of its values.
+    /// Returns the default: the initial value, if given. Otherwise a grid keeps the parameter at Dakota's initial
+    /// point, 0 or the bound next to it, and any other default is the middle of the range or of the values.
     #[must_use]
     pub fn default(&self) -> f64 {
         let (low, high) = self.range.bounds();
@@ -195,10 +195,10 @@ impl ImportedSampler {
 }
 
 impl Imported {
-    /// The parameters in pleach's terms. What rests nowhere has its middle for a default.
+    /// Returns the parameters as pleach's. Without an initial value, the default is the middle.
     ///
     /// # Errors
-    /// [`ImportError`] when a range is none, such as one whose bounds are reversed.
+    /// [`ImportError`] for an invalid range, such as one with reversed bounds.
     pub fn parameters(&self) -> Result<Vec<Parameter>, ImportError> {
         let parameter = |imported: &ImportedParameter| {
             let fail = |problem| ImportError::Domain { name: imported.name.clone(), problem };
@@ -213,13 +213,14 @@ impl Imported {
         self.parameters.iter().map(parameter).collect()
     }
 
-    /// The parameters as sections `[parameters.NAME]` of a study file, whose workflow has parameters of these names.
+    /// Formats the parameters as sections `[parameters.NAME]` of a study file, whose workflow has parameters of
+    /// these names.
     #[must_use]
     pub fn parameter_sections(&self) -> String {
         sections::of(self)
     }
 
-    /// The groups of the parameters; each alone where none are said.
+    /// Returns the groups of the parameters. Without groups each parameter is alone in its own.
     ///
     /// # Errors
     /// [`ImportError`] as [`Imported::parameters`].
@@ -232,8 +233,9 @@ impl Imported {
         Ok(Groups::labeled(&self.parameters()?, &labels)?)
     }
 
-    /// Trajectories of a MOAT study. Dakota takes the number of samples for a wish, and goes up to whole trajectories, of
-    /// one evaluation more than there are parameters: 630 samples of 15 parameters are 40 (as its version 6.3 says).
+    /// Returns the number of trajectories of a MOAT study. Dakota rounds the number of samples up to whole
+    /// trajectories, each one evaluation longer than the number of parameters: 630 samples of 15 parameters make 40
+    /// (output of version 6.3).
     #[must_use]
     pub fn trajectories(&self) -> Option<u64> {
         let Some(ImportedMethod::Moat { .. }) = self.method else { return None };
@@ -241,8 +243,8 @@ impl Imported {
         self.samples.map(|samples| samples.div_ceil(rows).max(1))
     }
 
-    /// Morris' levels of a MOAT study. Dakota goes up to an odd number of partitions, of which levels are one more: 20
-    /// partitions are 22 levels (as its version 6.3 says).
+    /// Returns Morris' levels of a MOAT study. Dakota rounds partitions up to an odd number, and levels are one
+    /// more: 20 partitions are 22 levels (output of version 6.3).
     #[must_use]
     pub fn levels(&self) -> Option<u64> {
         let Some(ImportedMethod::Moat { partitions }) = self.method else { return None };

@@ -1,24 +1,23 @@
 //! Parameter sets and sensitivity indices (hops 2 and 9 of a study).
 //!
-//! - [`sampling`]: parameters and a seed → a [`sampling::Design`], the parameter sets to evaluate;
-//! - [`table`]: parameter sets a user brings in a CSV;
-//! - [`import`]: studies written for other programs: [`dakota`]'s inputs, SALib's [`problem`]s;
-//! - [`trajectory`]: the structure of a Morris design, and how it is recovered from bare parameter sets;
-//! - [`saltelli_blocks`]: the structure of a Saltelli design;
-//! - [`design_detection`]: how that, and search curves, are recovered from bare parameter sets;
-//! - [`moat`]: responses of a Morris design → elementary effects and their statistics;
-//! - [`vbd`]: responses of a Saltelli design → first-order, total and second-order Sobol' indices;
-//! - [`fast`]: responses of search curves → first-order and total indices;
-//! - [`columns`]: values of parameters as columns, for methods that need no structure: [`correlation`],
-//!   [`regression`], [`pawn`], [`delta`], [`rbd_fast`];
-//! - [`responses`], [`bootstrap`], [`estimate`], [`error`]: what methods take and give;
-//! - [`convergence`]: indices of growing parts of a sample;
-//! - [`warnings`]: what a reader of indices has to be told;
-//! - [`indices`]: the indices of any method, as reports write them.
+//! - [`sampling`]: parameters and a seed → a [`sampling::Design`], the parameter sets to evaluate
+//! - [`table`]: user-provided parameter sets in a CSV file
+//! - [`import`]: studies written for other programs: [`dakota`]'s inputs, SALib's [`problem`]s
+//! - [`trajectory`]: the structure of a Morris design, and its recovery from bare parameter sets
+//! - [`saltelli_blocks`]: the structure of a Saltelli design
+//! - [`design_detection`]: recovery of Saltelli blocks and search curves from bare parameter sets
+//! - [`moat`]: responses of a Morris design → elementary effects and their statistics
+//! - [`vbd`]: responses of a Saltelli design → first-order, total and second-order Sobol' indices
+//! - [`fast`]: responses of search curves → first-order and total indices
+//! - [`columns`]: parameter values as columns for given-data methods: [`correlation`], [`regression`], [`pawn`],
+//!   [`delta`], [`rbd_fast`]
+//! - [`responses`], [`bootstrap`], [`estimate`], [`error`]: inputs and outputs of the methods
+//! - [`convergence`]: indices of growing parts of a sample
+//! - [`warnings`]: cautions for readers of indices
+//! - [`indices`]: the indices of any method, as reports write them
 //!
-//! Pure: everything follows from the arguments and a seed. Nothing here opens a file, reads a clock, knows of
-//! images, or evaluates a parameter set. Parameter sets are numbered from 1 in every message, as in tables
-//! and reports, and from 0 in slices.
+//! Pure: results depend only on the arguments and a seed. The crate opens no file, reads no clock, and evaluates no
+//! parameter set. Every message, table and report numbers parameter sets from 1, slices from 0.
 //!
 //! ```
 //! use pleach_sensitivity::{moat, sampling::morris};

@@ -1,28 +1,29 @@
-//! The structure of a Morris design: which rows form a trajectory, and which step each row takes.
+//! The structure of a Morris design: the rows of each trajectory, and the step that each row takes.
 //!
-//! Samplers state it; for a table of bare parameter sets [`Trajectories::recover`] finds it. Responses play
-//! no part here.
+//! Samplers provide the structure. For a table of bare parameter sets [`Trajectories::recover`] finds it. Responses
+//! are not used.
 
 use crate::sampling::groups::{Group, Groups};
 use crate::sampling::marginal::probability;
 use pleach_workflow::{Domain, Parameter, Value};
 use thiserror::Error;
 
-/// From one row to the next, one parameter changes, or one group of parameters.
+/// Step from one row to the next: changes one parameter, or one group of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// Its place in [`Trajectories::names`].
     pub parameter: usize,
-    /// The step as a signed fraction of the parameter's range, or of its probability where it has a distribution; finite
-    /// and never 0. Of several parameters that step together, each in a direction of its own, it is the mean size of their
-    /// fractions: the sign of an effect says nothing then, and μ* is what counts (Campolongo et al. 2007).
+    /// The step as a signed fraction of the parameter's range, or of its probability under a distribution. Finite
+    /// and never 0. For several parameters that step together, each in its own direction, it is the mean absolute
+    /// fraction: the sign of an effect is then meaningless, and μ* is the relevant statistic (Campolongo et al.
+    /// 2007).
     pub fraction: f64,
 }
 
 /// Consecutive rows in which every varying parameter changes once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
-    /// Index of its first row; it has one row more than steps.
+    /// Index of its first row. It has one row more than steps.
     pub first_row: usize,
     /// Its steps, in the order of its rows.
     pub steps: Vec<Step>,
@@ -40,7 +41,7 @@ pub struct Trajectories {
 /// Why rows do not form trajectories.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TrajectoryError {
-    /// A row holds more or fewer values than there are parameters.
+    /// The number of values in a row differs from the number of parameters.
     #[error("evaluation {evaluation} has {found} values; there are {expected} parameters")]
     RowWidth {
         /// Its number, from 1.
@@ -50,7 +51,7 @@ pub enum TrajectoryError {
         /// Values needed.
         expected: usize,
     },
-    /// All rows are equal, or there are none.
+    /// All rows are equal, or the table is empty.
     #[error("no parameter changes in the {rows} evaluations; a trajectory changes each varying one once")]
     NothingVaries {
         /// Rows given.
@@ -62,7 +63,7 @@ pub enum TrajectoryError {
     NotOneChange {
         /// Its number, from 1.
         evaluation: usize,
-        /// Names of the parameters that change; empty when none does.
+        /// Names of the changed parameters. Empty without a change.
         changed: Vec<String>,
         /// Parameters that vary over all rows.
         varying: usize,
@@ -79,7 +80,7 @@ pub enum TrajectoryError {
         /// Number of the trajectory's first evaluation.
         start: usize,
     },
-    /// Of a group some parameters change, and others rest.
+    /// Only some parameters of a group change.
     #[error(
         "evaluation {evaluation} changes group {group} without its parameter {name}; those of a group change together"
     )]
@@ -91,7 +92,7 @@ pub enum TrajectoryError {
         /// Its group.
         group: String,
     },
-    /// A parameter changes although its domain has one value, so a step is no fraction of its range.
+    /// A parameter with a single-valued domain changes, so its step is no fraction of its range.
     #[error(
         "parameter {name} changes from {from} to {to} at evaluation {evaluation}, which is no fraction of its range [{low}, {high}]; \
              a range or two values are needed"
@@ -121,22 +122,21 @@ impl Trajectories {
         Self { names, complete, rows, unfinished }
     }
 
-    /// Recovers trajectories from parameter sets, one value a parameter in each row.
+    /// Recovers trajectories from parameter sets with one value per parameter in each row.
     ///
-    /// The parameters that vary are those whose column holds more than one value, k of them. Rows are taken
-    /// k + 1 at a time; within each such block consecutive rows differ in exactly one parameter, and each
-    /// varying parameter changes once. A last block that is too short (an interrupted study) is allowed when
-    /// it follows the same rule as far as it goes: it counts as an unfinished trajectory. A row missing
-    /// elsewhere is an error, because what follows could be misread: a failed evaluation stays in the table
-    /// and has no response.
+    /// The k varying parameters are those whose column holds more than one value. Rows are split into blocks of k +
+    /// 1. Within a block consecutive rows differ in exactly one parameter, and each varying parameter changes once.
+    /// A last block that is too short (an interrupted study) is allowed if it follows the same rule: it counts as
+    /// an unfinished trajectory. A row missing elsewhere is an error, because the following rows could be misread:
+    /// a failed evaluation stays in the table and has no response.
     ///
-    /// A step is divided by the parameter's range. Tables are often printed with few digits (SALib's with 9),
-    /// so a step carries their rounding. Given the `levels` of the design, a step of a continuous parameter
-    /// that agrees with the documented p/(2(p−1)) to [`PRINT_ROUNDING`] is taken to be exactly that; all other
-    /// steps count as printed.
+    /// A step is divided by the parameter's range. Tables are often printed with few digits (SALib's with 9), so a
+    /// step carries their rounding. Given the `levels` of the design, a step of a continuous parameter that agrees
+    /// with the documented p/(2(p−1)) to [`PRINT_ROUNDING`] is taken as exactly that. All other steps are taken as
+    /// printed.
     ///
     /// # Errors
-    /// [`TrajectoryError`], which names the first evaluation that does not fit.
+    /// [`TrajectoryError`] with the first evaluation that does not fit.
     pub fn recover(
         parameters: &[Parameter],
         rows: &[Vec<Value>],
@@ -145,8 +145,8 @@ impl Trajectories {
         Self::recover_groups(parameters, &Groups::alone(parameters), rows, levels)
     }
 
-    /// The same of a design whose steps are those of groups: consecutive rows differ in all parameters of one group that
-    /// vary over all rows, and in no other.
+    /// Recovers the trajectories of a design whose steps change groups: consecutive rows differ in exactly those
+    /// parameters of one group that vary over all rows.
     ///
     /// # Errors
     /// As [`Trajectories::recover`].
@@ -165,7 +165,8 @@ impl Trajectories {
         Self::recover_rows(parameters, groups, rows.len(), |row, column| rows[row][column], levels)
     }
 
-    /// The same of `rows` parameter sets whose values are told by row and parameter, in whichever way they are held.
+    /// Recovers trajectories from `rows` parameter sets with values given by row and parameter, independent of
+    /// storage.
     ///
     /// # Errors
     /// As [`Trajectories::recover`].
@@ -264,7 +265,7 @@ fn follow(
     Ok(Trajectory { first_row, steps })
 }
 
-/// The fraction of a step of several parameters: of one its own, of several the mean of their sizes.
+/// Returns the fraction of a step: that of a single parameter, or the mean absolute fraction of several.
 pub(crate) fn joint_fraction(fractions: &[f64]) -> f64 {
     match fractions {
         [alone] => *alone,
@@ -278,13 +279,14 @@ pub fn continuous_step(levels: u32) -> f64 {
     f64::from(levels) / (2.0 * (f64::from(levels) - 1.0))
 }
 
-/// How far, relative to itself, a printed step may be from the documented one and still be that one.
+/// Maximum relative deviation of a printed step from the documented one.
 ///
-/// Nine digits of a value 10 times the range make 1e-7 of rounding; a real difference of 1e-6 would change
-/// an effect in its seventh digit only.
+/// Nine digits of a value 10 times the range give a rounding of 1e-7. A real difference of 1e-6 would change only
+/// the seventh digit of an effect.
 pub const PRINT_ROUNDING: f64 = 1e-6;
 
-/// The step as a fraction of the range, `(to − from) / (high − low)`, or of the probability; finite and not 0.
+/// Returns the step as a fraction of the range, `(to − from) / (high − low)`, or of the probability. Finite and not
+/// 0.
 pub(crate) fn signed_fraction(
     parameter: &Parameter,
     levels: Option<u32>,

@@ -1,7 +1,7 @@
-//! Remarks on indices: small samples, failed evaluations, intervals that are too wide, parameters without effect.
+//! Warnings on indices: small samples, failed evaluations, wide intervals, parameters without effect.
 //!
-//! Each kind is one remark for all parameters that it concerns. They follow from the indices of any method; doubts about
-//! the sample itself are the caller's.
+//! Each kind gives one warning for all affected parameters. Warnings follow from the indices of any method. The
+//! caller warns about the sample itself.
 
 use crate::correlation::Coefficient;
 use crate::estimate::Estimate;
@@ -9,32 +9,32 @@ use crate::indices::Indices;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something to keep in mind when reading indices.
+/// A caution for readers of indices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "warning", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Warning {
-    /// The response does not vary: there is nothing to explain.
+    /// The response does not vary, so the indices explain nothing.
     NoVariation {
         /// Name of the response.
         response: String,
     },
     /// The method wants more than it was given.
     SmallSample {
-        /// What is counted.
+        /// Counted unit.
         unit: String,
-        /// How many are used.
+        /// Number used.
         used: usize,
-        /// From how many on indices settle.
+        /// Minimum number for stable indices.
         advised: usize,
     },
-    /// Failed evaluations took others with them, or were left out.
+    /// Failed evaluations caused the exclusion of further ones, or were excluded.
     Dropped {
-        /// What is counted.
+        /// Counted unit.
         unit: String,
-        /// How many are used.
+        /// Number used.
         used: usize,
-        /// How many are not.
+        /// Number excluded.
         dropped: usize,
     },
     /// Parameters that changed the response nowhere in the sample: their index and its interval are exactly 0.
@@ -69,7 +69,7 @@ pub enum Warning {
         /// The parameters, or pairs of them.
         parameters: Vec<String>,
     },
-    /// The linear model explains less than half of the variance: coefficients tell little.
+    /// The linear model explains less than half of the variance, so its coefficients are unreliable.
     PoorModel {
         /// Share of the variance that it explains.
         r_squared: f64,
@@ -130,7 +130,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Names that one line lists; more are counted.
+/// Maximum number of names in a line. Further names are only counted.
 const MAX_NAMES: usize = 6;
 
 fn listed(names: &[String]) -> String {
@@ -154,7 +154,8 @@ const TRAJECTORIES: usize = 5;
 /// Base samples: Saltelli et al. (2010) and the manual of SALib take hundreds to thousands.
 const BASE_SAMPLES: usize = 100;
 
-/// Evaluations for each regression coefficient from which R² is not made of chance: a rule of thumb of regression.
+/// Minimum number of evaluations per regression coefficient below which chance inflates R²: a rule of thumb of
+/// regression.
 const ROWS_PER_COEFFICIENT: usize = 10;
 
 /// Evaluations for each slice of PAWN. With the usual 10 slices and Latin hypercubes, 40 of 40 samples of 200 and more rank
@@ -162,16 +163,19 @@ const ROWS_PER_COEFFICIENT: usize = 10;
 /// (`tests/truth/ranking.rs`).
 const ROWS_PER_SLICE: usize = 100;
 
-/// Evaluations for delta. Of 200, whose classes are 4, none of 40 samples ranks Ishigami's parameters right; of 300, 34 do,
-/// of 700 and more all. Of Sobol's G, 19 of 40 samples of 200 rank the first three right, and 30 of 1,000 (ibid.).
+/// Minimum number of evaluations for delta. With 200 evaluations (4 classes), none of 40 samples ranks Ishigami's
+/// parameters right, with 300, 34 do, with 700 and more, all. For Sobol's G, 19 of 40 samples of 200 rank the first
+/// three right, and 30 of 1,000 (ibid.).
 const DELTA_ROWS: usize = 1_000;
 
-/// Evaluations for each harmonic of RBD-FAST. With the usual 10, 34 of 40 samples of 100 rank Ishigami's parameters right, 38
-/// of 200, and all of 300 and more; the first three of Sobol's G 21 of 500, and 35 of 1,000 (ibid.).
+/// Minimum number of evaluations per harmonic of RBD-FAST. With the usual 10 harmonics, 34 of 40 samples of 100
+/// rank Ishigami's parameters right, 38 of 200, and all of 300 and more. For the first three of Sobol's G, 21 of
+/// 500 do, and 35 of 1,000 (ibid.).
 const ROWS_PER_HARMONIC: usize = 50;
 
 impl Indices {
-    /// Remarks on these indices, weightiest first: of each kind and index one, however many parameters it concerns.
+    /// Returns the warnings on these indices, most severe first: one per kind and index for all affected
+    /// parameters.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let mut list = List::default();
@@ -243,7 +247,8 @@ impl Indices {
 /// Which values an index can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// A mean or median of sizes, which is never below 0: an interval that reaches 0 says nothing of a sign.
+    /// A mean or median of absolute values, which is never below 0: an interval that reaches 0 does not concern its
+    /// sign.
     Positive,
     /// Any.
     Any,
@@ -263,7 +268,7 @@ impl List {
         }
     }
 
-    /// At most one warning of each kind.
+    /// Adds at most one warning of each kind.
     fn indices(&mut self, index: &str, sign: Sign, estimates: impl Iterator<Item = (String, Estimate)>) {
         let [mut undefined, mut without_effect, mut wide] = [const { Vec::new() }; 3];
         let mut of = 0;

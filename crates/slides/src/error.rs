@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Each message is one line: the file, what is wrong, what is allowed.
+/// Each message is one line: the file, the problem, and the allowed values.
 #[derive(Debug, Error)]
 pub enum SlideError {
     /// It is missing, or may not be read.
@@ -12,13 +12,13 @@ pub enum SlideError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// It is a folder, a pipe or a device.
     #[error("{}: is no regular file; a slide is wanted", path.display())]
     NoFile {
-        /// What it is called.
+        /// Path of the file.
         path: PathBuf,
     },
     /// No reader takes it for a slide: of another kind, or cut short so that its directory is gone.
@@ -35,18 +35,18 @@ pub enum SlideError {
     Files {
         /// The file that it is named by.
         path: PathBuf,
-        /// What is wrong, in one line.
+        /// The problem, in one line.
         cause: String,
     },
-    /// It is a slide, and something is wrong with it.
+    /// The file is a slide, but damaged.
     #[error("{}: the slide is damaged or of a kind that is not read: {cause}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the reader said, in one line.
+        /// The reader's error, in one line.
         cause: String,
     },
-    /// The pieces in which the file keeps its pixels are larger than is decoded at once.
+    /// The file stores its pixels in pieces larger than the decoding limit.
     #[error(
         "{}: level {level} is kept in pieces of {width_px} x {height_px} px; up to {} px are decoded at once",
         path.display(), crate::slide::MAX_PIECE_PX
@@ -66,14 +66,14 @@ pub enum SlideError {
     Magnification {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// Requested magnification.
         magnification: f64,
         /// The slide's own.
         own: f64,
-        /// The smallest, at which one pixel is left.
+        /// Minimum magnification, which leaves one pixel.
         least: f64,
     },
-    /// A magnification was asked for and the slide does not say what its own is.
+    /// A magnification was requested, but the slide does not state its own.
     #[error(
         "{}: magnification {magnification}; the slide states neither its magnification nor microns a pixel, \
          and is read as it is where none is given", path.display()
@@ -81,7 +81,7 @@ pub enum SlideError {
     NoMagnification {
         /// The file.
         path: PathBuf,
-        /// What was asked for.
+        /// Requested magnification.
         magnification: f64,
     },
     /// A region that is not within the slide.
@@ -89,7 +89,7 @@ pub enum SlideError {
     Outside {
         /// The file.
         path: PathBuf,
-        /// Which region, and what there is.
+        /// The region and the bounds of the slide.
         cause: pleach_regions::PartError,
     },
     /// The slide has no level that is small enough for an overview.
@@ -105,7 +105,7 @@ pub enum SlideError {
         /// Height of the level, pixels.
         height_px: u32,
     },
-    /// There is not enough memory for the region.
+    /// Memory is insufficient for the region.
     #[error("{}: no memory for {width_px} x {height_px} px", path.display())]
     Memory {
         /// The file.

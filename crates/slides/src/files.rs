@@ -1,11 +1,11 @@
-//! Which files a slide is made of. Most are one file; of some formats, the file that a slide is named by says which others
-//! hold its pixels.
+//! Lists the files of a slide. Most slides are one file. In some formats the named file lists the files with the
+//! pixels.
 //!
 //! - MIRAX: `X.mrxs`, and in the folder `X` a `Slidedat.ini`, which names an index and data files.
-//! - VMS and VMU (Hamamatsu): a text that names images, a map and perhaps more beside it.
+//! - VMS and VMU (Hamamatsu): a text that names images, a map and possibly more files beside it.
 //!
-//! Only what these texts name is listed, since nothing else is read. Whether the files are what they should be is not
-//! looked at here.
+//! Only files named by these texts are listed, because the reader opens no other ones. Their contents are not
+//! checked.
 
 use crate::error::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 /// Longest text that names files: OpenSlide reads no `Slidedat.ini` that is longer.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
-/// Most files of a slide; scanners write some tens.
+/// Maximum files of a slide. Scanners write some tens.
 const MAX_FILES: usize = 10_000;
 
-/// The files that a slide is made of, the one that it is named by first, the others in the order of their names. A file that
-/// is of no such format stands for itself, whatever it holds.
+/// Returns the files of a slide, the named one first, the remaining ones sorted by name. A file of any other format
+/// is the only one, regardless of its contents.
 ///
 /// # Errors
-/// [`SlideError::Files`] where the text that names the others cannot be read, lacks what it should say, or names a file in
-/// another folder. The files themselves may be missing.
+/// [`SlideError::Files`] if the text cannot be read, is incomplete, or names a file in another folder. Listed files
+/// may be missing.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, SlideError> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let (folder, names) = match extension {
@@ -45,7 +45,7 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, SlideError> {
 
 const SLIDEDAT: &str = "Slidedat.ini";
 
-/// What a MIRAX slide's text names, itself included.
+/// Returns the files named by a MIRAX slide's text, itself included.
 fn mirax(path: &Path, text: &Path) -> Result<BTreeSet<String>, SlideError> {
     let keys = read(path, text)?;
     let value = |section: &str, key: &str| {
@@ -64,7 +64,7 @@ fn mirax(path: &Path, text: &Path) -> Result<BTreeSet<String>, SlideError> {
     Ok(names)
 }
 
-/// What the text of a VMS or VMU slide names.
+/// Returns the files named by the text of a VMS or VMU slide.
 fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
     let keys = read(path, path)?;
     let is_file = |key: &str| {
@@ -72,7 +72,7 @@ fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
     };
     let mut names = BTreeSet::new();
     for ((_, key), value) in &keys {
-        // There may be none of it, and nothing but the time to read regions depends on it.
+        // The file is optional. It only speeds up region reads.
         let is_index = key == "OptimisationFile" && path.with_file_name(value).is_file();
         if !value.is_empty() && (is_file(key) || is_index) {
             names.insert(name(path, value)?);
@@ -84,7 +84,7 @@ fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
     Ok(names)
 }
 
-/// A name that stands for a file in its folder, however it is read.
+/// Checks that a name denotes a file in its own folder on every platform.
 fn name(path: &Path, name: &str) -> Result<String, SlideError> {
     let is_plain = |c: char| !matches!(c, '/' | '\\') && !c.is_control();
     if name.is_empty() || matches!(name, "." | "..") || !name.chars().all(is_plain) {

@@ -1,10 +1,9 @@
-//! Whole-slide images as a source of data regions: what levels a slide has, its pixels at a magnification, and which of
-//! its tiles show tissue.
+//! Whole-slide images as a source of data regions: pyramid levels, pixels at a magnification, and tiles with
+//! tissue.
 //!
-//! OpenSlide reads the files; this is the only crate that links it. A slide is read region by region, and what is allocated
-//! follows from the region that was asked for, never from what the file claims. How a slide is cut into tiles is
-//! `pleach-regions`' (`Partition`), what is computed on them `pleach-pathology`'s, and which of them a study takes the
-//! study's.
+//! OpenSlide reads the files. This is the only crate that links it. A slide is read region by region, and
+//! allocations depend on the requested region, never on sizes claimed by the file. `pleach-regions` (`Partition`)
+//! cuts a slide into tiles, `pleach-pathology` computes on them, and the study selects them.
 
 mod error;
 mod files;

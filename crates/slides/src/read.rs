@@ -1,21 +1,21 @@
-//! From the pixels of a level to those of a magnification: the mean of what each covers, on white.
+//! Resamples pixels of a level to a magnification: the mean of the covered area, on white.
 //!
-//! What a pixel becomes depends on where it lies in the slide, not on the rectangle that is asked for: tiles agree where
-//! their halos overlap. Pixels are read in strips, so that nothing but the result grows with the rectangle.
+//! The value of a pixel depends on its position in the slide, not on the requested rectangle, so tiles agree where
+//! their halos overlap. Pixels are read in strips, so that only the result grows with the rectangle.
 
 use crate::error::SlideError;
 use crate::scale::Scale;
 use crate::slide::Slide;
 use pleach_regions::{PixelRectangle, Raster};
 
-/// What is read of a level at once, bytes. A strip of a 4K tile is then 1,000 rows: several rows of the pieces in which
-/// pixels are kept, so that few are decoded twice.
+/// Bytes of a level read at once. A strip of a 4K tile then has 1,000 rows: several rows of pieces, so that few
+/// pieces are decoded twice.
 const STRIP_BYTES: usize = 16 << 20;
 
 /// Values of a pixel: B, G, R.
 const CHANNELS: usize = 3;
 
-/// The pixels of a rectangle that lies within the slide at this scale.
+/// Reads the pixels of a rectangle within the slide at this scale.
 pub(crate) fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
     let PixelRectangle { x_px, y_px, width_px, height_px } = part;
     let memory = || SlideError::Memory { path: slide.path().to_owned(), width_px, height_px };
@@ -60,14 +60,14 @@ fn on_white(pixel: [u8; 4]) -> [u8; CHANNELS] {
     [blue, green, red].map(|value| value.saturating_add(white))
 }
 
-/// Which pixels of a level each pixel of a row or column covers, and how much of them.
+/// Level pixels that each pixel of a row or column covers, with their weights.
 struct Covers {
     /// First level pixel of each, and the weights of it and those behind it.
     covers: Vec<(u32, Vec<f64>)>,
 }
 
 impl Covers {
-    /// Of `count` pixels from `start`, each of which covers `ratio` pixels of a level that has `level_px`.
+    /// Computes the coverage of `count` pixels from `start`, with `ratio` pixels of a level of `level_px` each.
     fn of(start: u32, count: u32, ratio: f64, level_px: u32) -> Self {
         let cover = |pixel: u32| {
             let (from, to) = (f64::from(pixel) * ratio, f64::from(pixel + 1) * ratio);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_pixel_is_the_mean_of_what_it_covers() {
-        // Of 4 level pixels 2.5 make one; what is left of them is none.
+        // 2.5 of 4 level pixels make one. The rest makes no further one.
         let columns = Covers::of(0, 1, 2.5, 4);
         assert_eq!(columns.covers, [(0, vec![1.0, 1.0, 0.5])]);
         let rows = Covers::of(0, 1, 2.0, 2);

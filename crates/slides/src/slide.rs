@@ -1,6 +1,6 @@
-//! An open slide: its levels, what it says of its magnification, and its pixels.
+//! An open slide: its pyramid levels, magnification and pixels.
 //!
-//! How pixels of a level become those of a magnification is in `read.rs`.
+//! `read.rs` computes the pixels of a magnification from those of a level.
 
 use crate::error::SlideError;
 use crate::scale::Scale;
@@ -12,46 +12,46 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Most pixels of one piece (a TIFF's tile) of a level: 4096 × 4096, beyond anything that scanners write (256 to 1024 a
-/// side). The reader decodes pieces whole, so that a header that claims more would cost more than the region read.
+/// Maximum pixels of one piece (a TIFF's tile) of a level: 4096 × 4096, larger than any scanner writes (256–1024
+/// per side). The reader decodes whole pieces, so a header that claims more would cost more memory than the region
+/// read.
 pub(crate) const MAX_PIECE_PX: u64 = 1 << 24;
 
-/// Most pixels that are read for an overview: a gigapixel takes some 30 s. Slides have levels of a few megapixels; only
-/// one that has a single level, of a whole section, exceeds it.
+/// Maximum pixels read for an overview: a gigapixel takes some 30 s. Slides have levels of a few megapixels. Only a
+/// slide with a single level of a whole section exceeds the limit.
 pub(crate) const MAX_OVERVIEW_PX: u64 = 1 << 30;
 
-/// One level of a slide's pyramid; the first one is as the slide was scanned.
+/// One level of a slide's pyramid. The first has the scanned resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PyramidLevel {
     /// Width, pixels.
     pub width_px: u32,
     /// Height, pixels.
     pub height_px: u32,
-    /// Pixels of the first level that one pixel stands for, along each axis.
+    /// Pixels of the first level per pixel, along each axis.
     pub downsample: f64,
 }
 
 /// An open slide. Any number of threads may read it at once.
 ///
-/// A region that cannot be read leaves it unusable: every later one fails as well, for the same cause. Who wants to go on
-/// opens it again.
+/// A failed read makes it unusable: every later read fails with the same cause. The caller may reopen the slide.
 #[derive(Debug)]
 pub struct Slide {
     path: PathBuf,
     handle: OpenSlide,
     format: String,
     levels: Vec<PyramidLevel>,
-    /// For each level, what would make its pixels come out wrong.
+    /// For each level, the damage that would make its pixels wrong.
     damages: Vec<Option<String>>,
     objective_power: Option<f64>,
     resolution: Option<Resolution>,
 }
 
 impl Slide {
-    /// Opens a slide and reads what it says of itself.
+    /// Opens a slide and reads its properties.
     ///
     /// # Errors
-    /// [`SlideError`] where it cannot be read, is of no kind that is, or contradicts itself.
+    /// [`SlideError`] if it cannot be read, has an unsupported format, or contradicts itself.
     pub fn open(path: &Path) -> Result<Self, SlideError> {
         let path = path.to_owned();
         let unreadable = |cause| SlideError::Unreadable { path: path.clone(), cause };
@@ -59,7 +59,7 @@ impl Slide {
         if !path.metadata().map_err(unreadable)?.is_file() {
             return Err(SlideError::NoFile { path });
         }
-        // The reader says "unsupported" to what may not be read.
+        // The reader reports files without read permission as "unsupported".
         File::open(&path).and_then(|mut file| file.read(&mut [0])).map_err(unreadable)?;
         libtiff::capture();
         libtiff::last_error();
@@ -91,7 +91,7 @@ impl Slide {
         }
         let damages = damages(&path, &levels);
         let microns = |axis: &str| positive(&format!("openslide.mpp-{axis}"));
-        // Scanners' pixels are square; where the two differ, in the last digits.
+        // Scanners' pixels are square. The two values differ in their last digits at most.
         let microns = microns("x").zip(microns("y")).map(|(x, y)| f64::midpoint(x, y));
         Ok(Self {
             format: property("openslide.vendor").unwrap_or_default(),
@@ -116,19 +116,19 @@ impl Slide {
         &self.format
     }
 
-    /// The levels, the finest one first.
+    /// Returns the pyramid levels, the finest first.
     #[must_use]
     pub fn levels(&self) -> &[PyramidLevel] {
         &self.levels
     }
 
-    /// The magnification of the objective it was scanned with; none where it does not say.
+    /// Returns the magnification of the scanner's objective. Returns `None` if the slide does not state it.
     #[must_use]
     pub fn objective_power(&self) -> Option<f64> {
         self.objective_power
     }
 
-    /// What a pixel of the first level shows; none where it does not say.
+    /// Returns the resolution of the first level. Returns `None` if the slide does not state it.
     #[must_use]
     pub fn resolution(&self) -> Option<Resolution> {
         self.resolution
@@ -140,11 +140,11 @@ impl Slide {
         self.objective_power.or_else(|| self.resolution.map(Resolution::magnification))
     }
 
-    /// The slide at a magnification; without one, as it was scanned.
+    /// Returns the scale of a magnification, or of the scan without one.
     ///
     /// # Errors
-    /// [`SlideError::Magnification`] where it was not scanned so finely, or no pixel is left;
-    /// [`SlideError::NoMagnification`] where it does not say how finely it was scanned.
+    /// [`SlideError::Magnification`] if it exceeds that of the scan, or no pixel is left.
+    /// [`SlideError::NoMagnification`] if the slide does not state its own.
     pub fn scale(&self, magnification: Option<f64>) -> Result<Scale, SlideError> {
         let path = || self.path.clone();
         let (factor, own) = match magnification {
@@ -169,20 +169,20 @@ impl Slide {
         Scale::at(&self.levels, factor).ok_or_else(refused)
     }
 
-    /// The pixels of a rectangle of the slide at a scale, as B, G, R; what was not scanned is white.
+    /// Reads the pixels of a rectangle of the slide at a scale, as B, G, R. Unscanned areas are white.
     ///
     /// # Errors
-    /// [`SlideError::Outside`] where the rectangle is not within the slide at that scale, [`SlideError::Memory`] where
-    /// there is no room for it, [`SlideError::Damaged`] where its pixels cannot be decoded.
+    /// [`SlideError::Outside`] if the rectangle exceeds the slide at that scale, [`SlideError::Memory`] if memory
+    /// is insufficient, [`SlideError::Damaged`] if its pixels cannot be decoded.
     pub fn read(&self, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
         scale.check(part).map_err(|cause| SlideError::Outside { path: self.path.clone(), cause })?;
         crate::read::read(self, scale, part)
     }
 
-    /// The whole slide, made so small that neither side is longer than `side_px`; as it is where it is smaller.
+    /// Reads the whole slide, reduced so that neither side exceeds `side_px`. A smaller slide keeps its size.
     ///
     /// # Errors
-    /// [`SlideError::NoOverview`] where that would take reading more than a gigapixel, and as [`read`](Self::read).
+    /// [`SlideError::NoOverview`] if this would read more than a gigapixel. Otherwise as [`read`](Self::read).
     pub fn overview(&self, side_px: u32) -> Result<Raster, SlideError> {
         let PyramidLevel { width_px, height_px, .. } = self.levels[0];
         let factor = f64::from(width_px.max(height_px)) / f64::from(side_px.max(1));
@@ -201,13 +201,14 @@ impl Slide {
         self.read(&scale, PixelRectangle { x_px: 0, y_px: 0, width_px, height_px })
     }
 
-    /// Pixels of a level, one after the other as premultiplied ARGB in the machine's order of bytes.
+    /// Reads pixels of a level as premultiplied ARGB in native byte order.
     pub(crate) fn level_pixels(&self, level: usize, part: PixelRectangle) -> Result<Vec<u8>, SlideError> {
         if let Some(cause) = &self.damages[level] {
             return Err(SlideError::Damaged { path: self.path.clone(), cause: cause.clone() });
         }
         libtiff::last_error();
-        // Regions begin at pixels of the first level. Of a level that was cut to whole pixels the nearest one is meant.
+        // Regions begin at pixels of the first level. For a level cut to whole pixels this selects the nearest
+        // pixel.
         let downsample = self.levels[level].downsample;
         let start = |level_px: u32| (f64::from(level_px) * downsample).round() as u32;
         let region = Region {
@@ -226,8 +227,8 @@ impl Slide {
     }
 }
 
-/// What is wrong with each of the levels. Levels of most formats have the size of their directory; of the others, damage
-/// anywhere concerns all.
+/// Returns the damage of each level. Levels of most formats have the size of their directory. In other formats,
+/// damage anywhere affects all levels.
 fn damages(path: &Path, levels: &[PyramidLevel]) -> Vec<Option<String>> {
     let mut damages = vec![None; levels.len()];
     for tags::Damage { size_px, cause } in tags::damages(path) {
@@ -242,7 +243,7 @@ fn damages(path: &Path, levels: &[PyramidLevel]) -> Vec<Option<String>> {
     damages
 }
 
-/// What the reader said, as one of our errors.
+/// Converts the reader's error.
 fn said(path: &Path, error: OpenSlideError) -> SlideError {
     let path = path.to_owned();
     match error {

@@ -1,10 +1,11 @@
-//! Where on a slide there is tissue, from an overview of it.
+//! Tissue detection on the overview of a slide.
 //!
-//! Stain has color and glass has none: a pixel is tissue where its saturation (HSV, 0 to 255) exceeds a threshold. By
-//! itself that is Otsu's, N. Otsu, "A threshold selection method from gray-level histograms", IEEE Trans. Systems, Man and
-//! Cybernetics 9 (1979) 62–66, but no more than [`MAX_SATURATION`]: of a slide that is all tissue it would make two kinds
-//! of tissue. This is meant for stained sections in bright light. Fluorescence on black, whose noise has color, and pen
-//! marks all count as tissue: what is computed for nothing costs time, and what is skipped wrongly a result.
+//! Stain has color and glass has none: a pixel is tissue if its saturation (HSV, 0–255) exceeds a threshold. The
+//! default is Otsu's threshold, N. Otsu, "A threshold selection method from gray-level histograms", IEEE Trans.
+//! Systems, Man and Cybernetics 9 (1979) 62–66, but at most [`MAX_SATURATION`]: on a slide without background,
+//! Otsu's threshold would separate two kinds of tissue. Intended for stained sections in bright light. Fluorescence
+//! on black, with colored noise, and pen marks all count as tissue: a false positive costs time, a false negative a
+//! result.
 
 use pleach_regions::Raster;
 
@@ -12,7 +13,7 @@ use pleach_regions::Raster;
 /// above 25.
 pub const MAX_SATURATION: u8 = 20;
 
-/// Of a variance, what rounding may add.
+/// Relative rounding error of a variance.
 const ROUNDING: f64 = 1e-9;
 
 /// Which pixels of an overview show tissue.
@@ -25,7 +26,7 @@ pub struct Tissue {
 }
 
 impl Tissue {
-    /// Looks at an overview (B, G, R); `saturation` is the threshold, chosen where none is given.
+    /// Detects tissue on an overview (B, G, R). `saturation` is the threshold. `None` chooses it.
     #[must_use]
     pub fn of(overview: &Raster, saturation: Option<u8>) -> Self {
         let channels = usize::from(overview.channels());
@@ -45,8 +46,8 @@ impl Tissue {
         self.saturation
     }
 
-    /// The share of a part of the slide that shows tissue, 0 to 1: of the pixels of the overview that lie in it, also
-    /// those that only begin or end there. `left..right` and `top..bottom` are shares of the slide's sides.
+    /// Returns the tissue fraction of a part of the slide, 0–1: that of all overview pixels that overlap the part.
+    /// `left..right` and `top..bottom` are fractions of the slide's sides.
     #[must_use]
     pub fn share(&self, [left, right]: [f64; 2], [top, bottom]: [f64; 2]) -> f64 {
         let range = |from: f64, to: f64, length: u32| {
@@ -62,15 +63,15 @@ impl Tissue {
     }
 }
 
-/// 255 × (largest − smallest) / largest, rounded down; black has none.
+/// 255 × (largest − smallest) / largest, rounded down. 0 for black.
 fn saturation_of(pixel: &[u8]) -> u8 {
     let (low, high) = pixel.iter().fold((255, 0), |(low, high), value| (low.min(*value), high.max(*value)));
     let (low, high) = (u32::from(low), u32::from(high));
     (255 * (high - low)).checked_div(high).unwrap_or_default() as u8
 }
 
-/// The value at and below which the two classes of values have the greatest variance between them; the smallest such one,
-/// and 0 where all values are one. Variances that differ by less than rounding may are the same.
+/// Returns the threshold with the greatest variance between the values up to it and those above, on ties the
+/// smallest, and 0 if all values are equal. Variances that differ by less than rounding are ties.
 fn otsu(values: &[u8]) -> u8 {
     let mut histogram = [0_u64; 256];
     values.iter().for_each(|value| histogram[usize::from(*value)] += 1);
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// By the definition, each class's mean anew for every threshold.
+    /// Applies the definition: computes each class's mean for every threshold.
     fn otsu_slowly(values: &[u8]) -> u8 {
         let mean = |class: &[f64]| class.iter().sum::<f64>() / class.len() as f64;
         let mut best = (0.0, 0);
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(Tissue::of(&blank, None).share([0.0, 1.0], [0.0, 1.0]), 0.0);
     }
 
-    /// However small a part of the slide is, it lies in one pixel of the overview.
+    /// A part of the slide smaller than an overview pixel is within one.
     #[test]
     fn every_part_of_a_slide_has_a_share() {
         let tissue = Tissue::of(&halves([200, 150, 210]), None);

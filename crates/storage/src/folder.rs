@@ -1,11 +1,11 @@
-//! A folder as a tier: one file a region, on a disk of any kind.
+//! Folder as a tier: one file per region, on any kind of disk.
 //!
-//! A region is written under a temporary name that tells its key, and synced, and so is its folder; only then is it renamed and
-//! said to be there. Whoever opens the folder after a loss of power finds it under either name (`folder/incomplete.rs`). In shared
-//! folders, which others have open meanwhile, it is renamed before the folder is synced. Scratch folders do the same without
-//! syncing (`folder/scratch.rs`).
-//! Small ones share files (`folder/pack.rs`), since each file takes blocks, a name and two waits. Making room is left to
-//! somebody else. How files are found again is in `folder/open.rs`, how they are read in `folder/read.rs`.
+//! A region is written under a temporary name that contains its key. The file and its folder are synced, and only then is the
+//! file renamed and the region reported as stored. After a power loss the next opener finds it under either name
+//! (`folder/incomplete.rs`). In shared folders, which other processes have open, the rename comes before the folder sync.
+//! Scratch folders follow the same steps without syncing (`folder/scratch.rs`). Small regions share segments
+//! (`folder/pack.rs`), since each file takes blocks, a name and two fsyncs. Eviction is left to the caller. `folder/open.rs`
+//! indexes existing files, `folder/read.rs` reads them.
 
 mod accounting;
 mod incomplete;
@@ -30,71 +30,71 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What kind of disk a folder lies on.
+/// Kind of disk under a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
-    /// A disk without moving parts, of this machine.
+    /// Local disk without moving parts.
     Ssd,
-    /// A disk with moving parts, of this machine.
+    /// Local disk with moving parts.
     Hdd,
-    /// A file system of the cluster: several processes, on several machines, have the folder open at a time.
+    /// Cluster file system: several processes on several machines have the folder open at the same time.
     Lustre,
 }
 
 impl FolderKind {
-    /// Whether several processes may have the folder open at a time.
+    /// Returns whether several processes may have the folder open at the same time.
     #[must_use]
     pub fn is_shared(self) -> bool {
         self == Self::Lustre
     }
 }
 
-/// What a folder is used for.
+/// Settings of a folder tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderSettings {
-    /// The kind of disk.
+    /// Kind of disk.
     pub kind: FolderKind,
-    /// What the folder may take of the disk, with everything in it. Of a shared folder each process keeps to it as far as
-    /// it knows what the others have written ([`FolderTier::refresh`]).
+    /// Maximum disk usage of the folder with all its content. In a shared folder each process enforces it as far as it knows
+    /// the writes of other processes ([`FolderTier::refresh`]).
     pub capacity_bytes: u64,
-    /// What regions survive. [`Durability::Process`] is for scratch: nothing waits for the medium. As long as the power does
-    /// not fail, the next process finds what the last one stored; when it does, regions may be gone, damaged (reading
-    /// finds that) or there again though they were removed. A folder that was scratch and is opened to be durable is
-    /// emptied. Shared folders are durable, whatever this says.
+    /// Failures that regions survive. [`Durability::Process`] is for scratch: no write waits for the disk. Without a power
+    /// loss, the next process finds everything the last one stored. After a power loss, regions may be missing, corrupt
+    /// (detected on read) or present although they were removed. Opening a former scratch folder as durable empties it. Shared
+    /// folders are always durable, regardless of this setting.
     pub durability: Durability,
-    /// What has to stay free of the disk, whoever takes the rest.
+    /// Bytes that must stay free on the disk, whichever program uses the rest.
     pub reserve_bytes: u64,
-    /// Regions of fewer bytes in memory are refused.
+    /// Minimum region size in memory. Smaller regions are refused.
     pub least_bytes: u64,
-    /// Regions whose encodings take fewer bytes share files; in a shared folder without locks, none do.
+    /// Regions with encodings below this size share segments. In a shared folder without locks, nothing is packed.
     pub pack_below_bytes: u64,
 }
 
-/// Below this, a file of its own is half empty or takes longer to name than to write.
+/// 64 KiB: a smaller file of its own is half empty or takes longer to name than to write.
 const PACK_BELOW_BYTES: u64 = 64 << 10;
 
 impl FolderSettings {
-    /// Durable, without a reserve, for regions of any size, each in a file of its own.
+    /// Creates durable settings without a reserve, for regions of any size, each in a file of its own.
     #[must_use]
     pub fn new(kind: FolderKind, capacity_bytes: u64) -> Self {
         let durability = Durability::PowerLoss;
         Self { kind, capacity_bytes, durability, reserve_bytes: 0, least_bytes: 0, pack_below_bytes: 0 }
     }
 
-    /// The same for what nobody needs any more when the power has failed.
+    /// Makes the folder scratch: regions need not survive a power loss.
     #[must_use]
     pub fn scratch(self) -> Self {
         Self { durability: Durability::Process, ..self }
     }
 
-    /// The same, with regions below 64 KiB packed.
+    /// Packs regions below 64 KiB.
     #[must_use]
     pub fn packed(self) -> Self {
         Self { pack_below_bytes: PACK_BELOW_BYTES, ..self }
     }
 }
 
-/// Data regions in a folder.
+/// Tier that stores data regions in a folder.
 #[derive(Debug)]
 pub struct FolderTier {
     files: Arc<dyn FileSystem>,
@@ -103,26 +103,26 @@ pub struct FolderTier {
     block_bytes: u64,
     books: Mutex<FolderAccounting>,
     pack: Pack,
-    /// One a leaf: held while a file gets or loses its name and the books are changed, so that they tell the same.
+    /// One lock per leaf, held while a file gains or loses its name and the accounting changes, so that both agree.
     leaves: Vec<Mutex<()>>,
-    /// The next name that no file has had.
+    /// Next unused file name suffix.
     unique: AtomicU64,
-    /// A folder could not be synced: what is on the medium is not known, and asking again would not tell.
+    /// A folder sync failed. The content on disk is unknown, and a second sync would not reveal it.
     stopped: AtomicBool,
-    /// None on shared file systems without locks.
+    /// `None` on shared file systems without locks.
     _lock: Option<Box<dyn FileLock>>,
 }
 
-/// An error of the system, as one of the tier.
+/// Converts a system error to a [`TierError`].
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TierError {
     move |source| TierError::Io { action, path: path.to_owned(), source }
 }
 
 impl FolderTier {
-    /// Looks at the folder again: what other processes have written and removed is known from here on.
+    /// Rescans the folder for regions that other processes have written and removed.
     ///
     /// # Errors
-    /// [`TierError`] when it cannot be listed.
+    /// Returns a [`TierError`] if the folder cannot be listed.
     pub fn refresh(&self) -> Result<(), TierError> {
         for leaf in 0..layout::LEAVES {
             let _held = self.hold(leaf);
@@ -134,24 +134,24 @@ impl FolderTier {
         refreshed
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.layout.root
     }
 
-    /// Where the file of a region is, or would be if it has one of its own.
+    /// Returns the path of a region that has a file of its own, whether or not the file exists.
     #[must_use]
     pub fn path(&self, key: RegionKey) -> PathBuf {
         self.layout.region(key)
     }
 
-    /// Whether there may be files of which the books know nothing.
+    /// Returns whether files unknown to the accounting may exist.
     fn is_shared(&self) -> bool {
         self.settings.kind.is_shared()
     }
 
-    /// Whether there is a file of that key, books or not.
+    /// Returns whether a file with that key exists on disk, regardless of the accounting.
     fn is_there(&self, key: RegionKey) -> Result<bool, TierError> {
         let path = self.layout.region(key);
         match self.files.look(&path) {
@@ -173,12 +173,12 @@ impl FolderTier {
         })
     }
 
-    /// Enters what the files of packed regions take into the books.
+    /// Updates the accounting with the disk usage of the segments.
     fn count_packed(&self) {
         self.pack.tell_taken(|bytes| self.books().set_packed(bytes));
     }
 
-    // A thread that panicked while it held one of these left it whole: each change of the books is one call.
+    // A poisoned lock is safe to use: each change of the accounting is one call.
     fn books(&self) -> MutexGuard<'_, FolderAccounting> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -199,7 +199,7 @@ impl Tier for FolderTier {
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
         let was_packed = self.remove_packed(key)?;
-        // Of a shared folder, another process may have stored it in a file of its own.
+        // In a shared folder, another process may have stored the region in a file of its own.
         if was_packed && !self.is_shared() {
             return Ok(true);
         }
@@ -212,7 +212,7 @@ impl Tier for FolderTier {
         match self.files.remove(&path) {
             Ok(()) => {
                 self.books().forget(key);
-                // It must not come back when the power fails.
+                // The file must not reappear after a power loss.
                 self.sync_leaf(key)?;
                 Ok(true)
             }
@@ -249,7 +249,7 @@ impl Tier for FolderTier {
         self.settings.capacity_bytes
     }
 
-    /// A disk that cannot be asked has nothing free; what compacting would regain is free.
+    /// Returns 0 if the disk cannot be queried. Bytes that compaction would free count as free.
     fn free_bytes(&self) -> u64 {
         let (dead_bytes, spare_bytes) = (self.pack.dead_bytes(), self.pack.spare_bytes());
         let disk = self.files.space(&self.layout.root).map_or(0, |space| space.free_bytes);

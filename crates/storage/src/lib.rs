@@ -1,4 +1,4 @@
-//! Tiers that hold data regions (hop 7 of a study): RAM, and folders on disks of any kind.
+//! Tiers that store data regions (hop 7 of a study): RAM, and folders on disks of any kind.
 //!
 //! ```
 //! use pleach_regions::{DataRegion, Raster, RegionKey};
@@ -10,17 +10,17 @@
 //! let settings = FolderSettings::new(FolderKind::Ssd, 64 << 20);
 //! let tier = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings)?;
 //! let (key, region) = (RegionKey([7; 16]), Arc::new(DataRegion::Mask(Raster::filled(64, 64, 1, 255)?)));
-//! tier.insert(key, &region)?; // on the medium from here on
+//! tier.insert(key, &region)?; // on disk from here on
 //! assert_eq!(tier.get(key)?, Some(region));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A tier says yes to an insertion when the region is as safe as the tier promises ([`Tier::durability`]), never takes
-//! more than its capacity, and gives nothing back whose content has not the digest it was stored with.
+//! A tier confirms an insertion once the region is as durable as the tier promises ([`Tier::durability`]). It never exceeds its
+//! capacity, and never returns content whose digest differs from the stored one.
 //!
-//! A tier that is full says so. [`TierStack`] holds several, from fast to slow, and decides what moves between them.
+//! A full tier returns an error. [`TierStack`] combines several tiers from fast to slow, and moves regions between them.
 //!
-//! Not here: the list of tiers, object storage, and actors.
+//! Not in this crate: the list of tiers, object storage, and actors.
 
 mod error;
 mod folder;

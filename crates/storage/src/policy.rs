@@ -1,24 +1,24 @@
-//! Which region of a level goes first when it needs room.
+//! Eviction order of the regions of a level.
 //!
-//! Nothing here moves or removes anything.
+//! The policy itself moves and removes nothing.
 
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 
-/// By what a level chooses the regions that make room for others.
+/// How a level chooses the regions to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionPolicy {
-    /// None makes room: what is new goes to the next level.
+    /// Evicts nothing: new regions go to the next level.
     None,
-    /// The one that was stored or read least recently.
+    /// Evicts the least recently stored or read region.
     Lru,
-    /// The one that saves the least time for the bytes it takes, and has not been read lately: GreedyDual-Size (Cao and
-    /// Irani, Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997), with the seconds to compute or fetch it as its cost.
+    /// Evicts the region that saves the least time for its bytes and has not been read lately: GreedyDual-Size (Cao and Irani,
+    /// Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997), with the seconds to compute or fetch it as its cost.
     CostBenefit,
 }
 
 impl EvictionPolicy {
-    /// What it is called in files and figures.
+    /// Returns the name in files and statistics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -29,42 +29,42 @@ impl EvictionPolicy {
     }
 }
 
-/// Where a region stands: the lowest goes first.
+/// Rank of a region. The lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// It may not be given up: it moves only when nothing else can.
+    /// The region must not be dropped. It moves only if no other region can.
     is_pinned: bool,
-    /// The bits of a number that is not negative; they are ordered as numbers are.
+    /// Bits of a non-negative float, which sort like the float.
     value: u64,
-    /// When it was used last, in uses of the level.
+    /// Time of the last use, counted in uses of the level.
     used: u64,
 }
 
-/// The regions of one level in the order in which they go.
+/// The regions of one level in eviction order.
 #[derive(Debug)]
 pub struct EvictionQueue {
     policy: EvictionPolicy,
     ranks: HashMap<RegionKey, Rank>,
     order: BTreeMap<Rank, RegionKey>,
     uses: u64,
-    /// The value of what went last (L of GreedyDual-Size): what is used now is worth that much more, so that what has not
-    /// been used for long is overtaken, whatever it cost.
+    /// Value of the last evicted region (L of GreedyDual-Size), added to the value of a region at each use. A region unused for
+    /// long is thus overtaken regardless of its cost.
     inflation: f64,
 }
 
 impl EvictionQueue {
-    /// Without any region.
+    /// Creates an empty queue.
     #[must_use]
     pub fn new(policy: EvictionPolicy) -> Self {
         Self { policy, ranks: HashMap::new(), order: BTreeMap::new(), uses: 0, inflation: 0.0 }
     }
 
-    /// Enters a region that is stored or read now. It takes `bytes`, and `seconds` to have again; what cannot be had again
-    /// takes [`f64::INFINITY`], and goes last.
+    /// Records that a region is stored or read now. It occupies `bytes` and takes `seconds` to recreate. A region that cannot
+    /// be recreated has [`f64::INFINITY`] seconds and is evicted last.
     pub fn touch(&mut self, key: RegionKey, bytes: u64, seconds: f64) {
         self.uses += 1;
         let value = match self.policy {
-            // Infinite values would make all later ones infinite; these are pinned instead.
+            // An infinite value would make all later values infinite, so such regions are pinned instead.
             EvictionPolicy::CostBenefit if seconds.is_finite() => {
                 self.inflation + seconds.max(0.0) / bytes.max(1) as f64
             }
@@ -77,14 +77,14 @@ impl EvictionQueue {
         self.order.insert(rank, key);
     }
 
-    /// Strikes a region out that is there no more, and says whether it was.
+    /// Removes a deleted region. Returns whether it was present.
     pub fn forget(&mut self, key: RegionKey) -> bool {
         let Some(rank) = self.ranks.remove(&key) else { return false };
         self.order.remove(&rank);
         true
     }
 
-    /// Strikes a region out that made room for others.
+    /// Removes an evicted region.
     pub fn evict(&mut self, key: RegionKey) {
         if let Some(rank) = self.ranks.get(&key) {
             self.inflation = self.inflation.max(f64::from_bits(rank.value));
@@ -92,7 +92,7 @@ impl EvictionQueue {
         self.forget(key);
     }
 
-    /// The one to go first of those that `may` go; with `is_pinned`, pinned ones come after all others.
+    /// Returns the first region to evict among those that `may` go. With `is_pinned`, pinned regions follow all others.
     pub fn victim(&self, is_pinned: bool, may: impl Fn(RegionKey) -> bool) -> Option<RegionKey> {
         if self.policy == EvictionPolicy::None {
             return None;
@@ -101,19 +101,19 @@ impl EvictionQueue {
         ranked.map(|(_, key)| *key).find(|key| may(*key))
     }
 
-    /// Whether a region is there.
+    /// Returns whether a region is present.
     #[must_use]
     pub fn contains(&self, key: RegionKey) -> bool {
         self.ranks.contains_key(&key)
     }
 
-    /// How many there are.
+    /// Returns the number of regions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranks.is_empty()
@@ -148,7 +148,7 @@ mod tests {
     fn each_policy_has_its_order() {
         let uses = [(1, 100, 5.0), (2, 10, 0.1), (3, 1000, 1.0), (1, 100, 5.0), (4, 10, f64::INFINITY)];
         assert_eq!(order(ranking(EvictionPolicy::Lru, &uses)), [2, 3, 1, 4]);
-        // Seconds a byte: 0.05, 0.01 and 0.001.
+        // Seconds per byte: 0.05, 0.01 and 0.001.
         assert_eq!(order(ranking(EvictionPolicy::CostBenefit, &uses)), [3, 2, 1, 4]);
         assert_eq!(order(ranking(EvictionPolicy::None, &uses)), []);
     }
@@ -161,7 +161,7 @@ mod tests {
             held.evict(gone);
             held.touch(key(name), 1, 1.0);
             if gone == key(1) {
-                // Others were worth 1 and 2 by then; when one of 3 was there, it was the least.
+                // The others were worth 1 and 2 by then, so a region worth 3 was the minimum.
                 assert_eq!(name, 5);
                 return;
             }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list that is searched anew each time.
+        /// Compares against a list that is searched in full each time.
         #[test]
         fn as_a_list_that_is_searched(
             policy in prop::sample::select(vec![EvictionPolicy::Lru, EvictionPolicy::CostBenefit]),

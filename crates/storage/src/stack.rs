@@ -1,11 +1,11 @@
-//! What lies below RAM on one node: levels from fast to slow, and what moves between them.
+//! Tier stack under RAM on one node: levels from fast to slow, and the movement of regions between them.
 //!
-//! A region goes to the first level that has room. A level without room lets others go, by its policy: down to the next
-//! level, or away, if it can be had again. What cannot be had again moves down, but never goes. All I/O happens outside of
-//! the books (`stack/index.rs`): a level that does not answer holds up whoever asked it, and nobody else.
+//! A region goes to the first level that has space. A full level evicts regions by its policy: it demotes them to the next
+//! level, or drops them if they can be recreated. Regions that cannot be recreated are demoted but never dropped. All I/O
+//! happens outside of the index lock (`stack/index.rs`): a hanging level blocks its caller and no other thread.
 //!
-//! Whoever knows what will be asked for has it brought up before (`stack/prefetch.rs`). Nothing here knows why a region is
-//! wanted, and nothing moves up by itself.
+//! A caller that knows future reads prefetches them (`stack/prefetch.rs`). The stack does not know why a region is wanted, and
+//! promotes nothing by itself.
 
 mod eviction;
 mod fetch;
@@ -27,69 +27,69 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// When a region reaches the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// When it has to make room.
+    /// When the level evicts it.
     Back,
-    /// At once, as far as there is room; then making room costs nothing.
+    /// At once, if the level below has space. Eviction then costs no write.
     Through,
 }
 
-/// One level.
+/// One level of a stack.
 #[derive(Clone, Debug)]
 pub struct TierLevel {
-    /// What it is called in figures; each level has a name of its own.
+    /// Name in statistics, unique per level.
     pub name: String,
-    /// What keeps the regions.
+    /// The tier that stores the regions.
     pub tier: Arc<dyn Tier>,
-    /// Which of them make room for others.
+    /// Chooses the regions to evict.
     pub policy: EvictionPolicy,
-    /// When they reach the level below.
+    /// When regions reach the level below.
     pub write: WriteMode,
-    /// Whether other nodes see what is in it.
+    /// Whether other nodes see its content.
     pub shared: bool,
 }
 
-/// Which level: the fastest is 0.
+/// Index of a level. The fastest is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LevelId(pub usize);
 
-/// What a region is worth to whoever stores it.
+/// Value of a region to the caller that stores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetentionValue {
-    /// To compute it or to fetch it again; [`f64::INFINITY`] if that is not possible.
+    /// Seconds to recompute or refetch it, or [`f64::INFINITY`] if that is not possible.
     pub seconds: f64,
-    /// It has to survive a loss of power, in a shared level if there is one, until it is removed.
+    /// Whether it must survive a power loss until it is removed, in a shared level if the stack has one.
     pub durable: bool,
 }
 
-/// What is asked for a region, whatever policies say of it.
+/// Placement requests for a region, which override eviction policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlacementHints {
-    /// The fastest level that may have it; where it has no room, slower ones follow.
+    /// The fastest allowed level. If it has no space, slower levels follow.
     pub first: LevelId,
-    /// It stays in the level that it is put into until it is removed: it makes no room for others there.
+    /// Pins the region to the level that it is put into until it is removed: the level does not evict it.
     pub keep: bool,
 }
 
-/// Where a region was put.
+/// Result of storing a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedAt {
     /// The level.
     pub level: LevelId,
-    /// Whether it was there before.
+    /// Whether the level had it before.
     pub inserted: Inserted,
 }
 
-/// Levels from fast to slow, as one store for any number of threads. All methods block.
+/// Levels from fast to slow as one store, usable from any number of threads. All methods block.
 #[derive(Debug)]
 pub struct TierStack {
     levels: Vec<TierLevel>,
     counted: Vec<LevelCounters>,
     books: Mutex<StackIndex>,
-    /// A claim was given back.
+    /// Signaled when a claim is released.
     released: Condvar,
 }
 
-/// A region that nobody else stores, moves or removes until this is dropped.
+/// Exclusive right to store, move or remove a region until this is dropped.
 struct Claim<'a> {
     stack: &'a TierStack,
     key: RegionKey,
@@ -103,8 +103,8 @@ impl Drop for Claim<'_> {
 }
 
 impl TierStack {
-    /// A stack of these levels, fast ones first. What private ones hold already is worth nothing to anybody here: it makes
-    /// room first. A level that cannot be listed counts an error, and is asked nevertheless.
+    /// Creates a stack of these levels, fastest first. Regions already in private levels have no value here and are evicted
+    /// first. A level that cannot be listed counts an error and stays in use.
     #[must_use]
     pub fn new(levels: Vec<TierLevel>) -> Self {
         let counted: Vec<LevelCounters> = levels.iter().map(|_| LevelCounters::default()).collect();
@@ -118,13 +118,13 @@ impl TierStack {
         Self { levels, counted, books: Mutex::new(books), released: Condvar::new() }
     }
 
-    /// Stores a region in the first level that has room, or makes it; a durable one in the first level that is durable
-    /// enough. One that is there already stays where it is, and is worth the more of what was said.
+    /// Stores a region in the first level that has or can make space, a durable region in the first level that is durable
+    /// enough. A region already stored stays where it is and keeps the higher of both values.
     ///
     /// # Errors
-    /// What the last level says that was tried: [`TierError::is_lack_of_room`] when nothing has room, or everything that
-    /// could make some is being moved by others.
-    /// [`TierError::NoSuchLevel`] when no level is durable enough.
+    /// Returns the error of the last level tried: [`TierError::is_lack_of_room`] if no level has space, or other threads are
+    /// moving every region that could be evicted.
+    /// Returns [`TierError::NoSuchLevel`] if no level is durable enough.
     pub fn store(
         &self,
         key: RegionKey,
@@ -134,10 +134,10 @@ impl TierStack {
         self.store_from(LevelId(0), key, region, worth)
     }
 
-    /// Stores a region as [`store`](Self::store) does, in no level that is faster than `first`.
+    /// Stores a region like [`store`](Self::store), in no level faster than `first`.
     ///
     /// # Errors
-    /// As [`store`](Self::store).
+    /// Same as [`store`](Self::store).
     pub fn store_from(
         &self,
         first: LevelId,
@@ -148,11 +148,11 @@ impl TierStack {
         self.store_with(key, region, worth, PlacementHints { first, keep: false })
     }
 
-    /// Stores a region as [`store`](Self::store) does, and as is wished for it. One that is there already is kept where it
-    /// is; what was wished for it before goes on.
+    /// Stores a region like [`store`](Self::store), with placement hints. A region already stored stays where it is, and its
+    /// earlier hints remain in force.
     ///
     /// # Errors
-    /// As [`store`](Self::store).
+    /// Same as [`store`](Self::store).
     pub fn store_with(
         &self,
         key: RegionKey,
@@ -177,23 +177,23 @@ impl TierStack {
         Ok(placed)
     }
 
-    /// Stores a region where other nodes find it, through a loss of power. It stays until it is removed, as long as
-    /// nobody else who may write there removes it.
+    /// Stores a durable region where other nodes find it. It stays until it is removed here or by another process that may
+    /// write there.
     ///
     /// # Errors
-    /// As [`store`](Self::store); [`TierError::NoSuchLevel`] when no level is shared.
+    /// Same as [`store`](Self::store). Returns [`TierError::NoSuchLevel`] if no level is shared.
     pub fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<PlacedAt, TierError> {
         if !self.levels.iter().any(|level| level.shared) {
             return Err(TierError::NoSuchLevel { key, wanted: "shared" });
         }
-        // Seconds only ever become more.
+        // 0 s cannot lower the known value: recorded seconds only increase.
         self.store(key, region, RetentionValue { seconds: 0.0, durable: true })
     }
 
-    /// Takes a region out of every level; that it is in none is no error.
+    /// Removes a region from every level. An unknown region is not an error.
     ///
     /// # Errors
-    /// The first of a level that could not remove it; the others have.
+    /// Returns the error of the first level that failed to remove the region. All other levels have removed it.
     pub fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
         let _claim = self.claim(key, None);
         let (mut removed, mut failed) = (false, None);
@@ -212,25 +212,25 @@ impl TierStack {
         failed.map_or(Ok(removed), Err)
     }
 
-    /// What could still be stored without anything making room, as far as capacities and disks go.
+    /// Returns the bytes that can be stored without evicting, within capacities and free disk space.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.levels.iter().map(|level| level.tier.free_bytes()).fold(0, u64::saturating_add)
     }
 
-    /// The levels, fast ones first.
+    /// Returns the levels, fastest first.
     #[must_use]
     pub fn levels(&self) -> &[TierLevel] {
         &self.levels
     }
 
-    /// The level of a name.
+    /// Returns the level with this name.
     #[must_use]
     pub fn level(&self, name: &str) -> Option<LevelId> {
         self.levels.iter().position(|level| level.name == name).map(LevelId)
     }
 
-    /// What each level holds, and what it has done so far.
+    /// Returns the content and activity counters of each level.
     #[must_use]
     pub fn counts(&self) -> Vec<LevelStats> {
         let regions: Vec<usize> = (0..self.levels.len()).map(|id| self.books().len(id)).collect();
@@ -238,7 +238,7 @@ impl TierStack {
         all.map(|((level, counted), regions)| counted.show(level, regions as u64)).collect()
     }
 
-    /// Whether a level keeps regions that have to be durable: a shared one, if there is any.
+    /// Returns whether a level may hold durable regions: a shared level if the stack has one.
     fn is_durable(&self, id: usize) -> bool {
         let level = &self.levels[id];
         level.tier.durability() == Durability::PowerLoss
@@ -246,12 +246,12 @@ impl TierStack {
     }
 
     fn books(&self) -> MutexGuard<'_, StackIndex> {
-        // Every change of the books is one call: a thread that panicked left them whole.
+        // A poisoned lock is safe to use: each change of the index is one call.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else stores, moves or removes a region. Whoever does holds claims only of what was unclaimed:
-    /// nobody who is waited for waits for another claim.
+    /// Waits until no other thread stores, moves or removes the region. Claim holders only take further claims that are free,
+    /// so they never wait for another claim and cannot deadlock.
     fn claim(&self, key: RegionKey, about: Option<RegionMeta>) -> Claim<'_> {
         let mut books = self.books();
         while !books.claim(key, about) {

@@ -17,83 +17,83 @@ pub enum Durability {
     PowerLoss,
 }
 
-/// What became of a region that was inserted.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It is there from now on.
+    /// The region is newly stored.
     New,
-    /// There was one under its key before, which stays: equal keys mean equal bytes.
+    /// The key was taken. The stored region stays, since equal keys mean equal bytes.
     AlreadyPresent,
 }
 
-/// A place that holds data regions by key, for any number of threads.
+/// Thread-safe store of data regions by key.
 pub trait Tier: fmt::Debug + Send + Sync {
-    /// Stores a region. It is as durable as [`durability`](Self::durability) says when this returns; after an error it is
-    /// not listed.
+    /// Stores a region. It has the tier's [`durability`](Self::durability) when this returns. After an error it is not listed.
     ///
     /// # Errors
-    /// [`TierError`] when there is no room for it, or it cannot be written.
+    /// Returns a [`TierError`] if the region does not fit or cannot be written.
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError>;
 
-    /// The region stored under `key`; none where there is none.
+    /// Returns the region stored under `key`. `None` if there is no such region.
     ///
     /// # Errors
-    /// [`TierError::Lost`], once, when there was one that is no more what it was; other errors when it cannot be read.
+    /// Returns [`TierError::Lost`], once, if the stored region is missing or corrupt. Returns other errors if it cannot be
+    /// read.
     fn get(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError>;
 
-    /// Takes a region out, and says whether there was one. It does not come back, whatever happens.
+    /// Removes a region. Returns whether it existed. The region does not reappear after a failure.
     ///
     /// # Errors
-    /// [`TierError`] when it cannot be removed.
+    /// Returns a [`TierError`] if the region cannot be removed.
     fn remove(&self, key: RegionKey) -> Result<bool, TierError>;
 
-    /// Whether there is a region under `key`; getting it may still find it lost.
+    /// Returns whether a region is stored under `key`. A later `get` may still find it lost.
     ///
     /// # Errors
-    /// [`TierError`] when that cannot be found out.
+    /// Returns a [`TierError`] if the lookup fails.
     fn contains(&self, key: RegionKey) -> Result<bool, TierError>;
 
-    /// The keys of all regions, lowest first.
+    /// Returns the keys of all regions in ascending order.
     ///
     /// # Errors
-    /// [`TierError`] when that cannot be found out.
+    /// Returns a [`TierError`] if the regions cannot be listed.
     fn list(&self) -> Result<Vec<RegionKey>, TierError>;
 
-    /// Bytes taken: by regions, by what goes with storing them, and by those that are being inserted.
+    /// Returns the bytes in use: regions, their overhead, and insertions in progress.
     fn held_bytes(&self) -> u64;
 
-    /// What [`held_bytes`](Self::held_bytes) never exceeds by inserting.
+    /// Returns the limit that insertions never let [`held_bytes`](Self::held_bytes) exceed.
     fn capacity_bytes(&self) -> u64;
 
-    /// What could still be stored, as far as capacity and disk go; what goes with storing it comes off that.
+    /// Returns the bytes that can still be stored, by capacity and disk. Overhead counts against them.
     fn free_bytes(&self) -> u64 {
         self.capacity_bytes().saturating_sub(self.held_bytes())
     }
 
-    /// What a region that was inserted survives.
+    /// Returns the failures that an inserted region survives.
     fn durability(&self) -> Durability;
 }
 
-/// What whoever looks after a tier can ask of it. Nothing here decides what may go.
+/// Maintenance of a tier. The caller decides what to delete.
 pub trait TierMaintenance: Tier {
-    /// All regions, lowest key first.
+    /// Returns all regions in ascending order of their keys.
     ///
     /// # Errors
-    /// [`TierError`] when they cannot be listed.
+    /// Returns a [`TierError`] if they cannot be listed.
     fn inventory(&self) -> Result<Vec<RegionFile>, TierError>;
 
-    /// What is in quarantine, in no order.
+    /// Returns the quarantined files in no particular order.
     ///
     /// # Errors
-    /// [`TierError`] when it cannot be listed.
+    /// Returns a [`TierError`] if they cannot be listed.
     fn quarantine_files(&self) -> Result<Vec<Quarantined>, TierError>;
 
-    /// Removes what is in quarantine.
+    /// Deletes a quarantined file.
     ///
     /// # Errors
-    /// [`TierError`] when it cannot be removed.
+    /// Returns a [`TierError`] if it cannot be deleted.
     fn discard(&self, file: &Quarantined) -> Result<(), TierError>;
 
-    /// Regains the room of regions that were removed, whatever that takes, and says how many files are gone.
+    /// Compacts everything with dead bytes, regardless of cost. Returns the number of files removed.
     fn compact(&self) -> usize;
 }

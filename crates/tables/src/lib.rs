@@ -1,8 +1,8 @@
-//! Tables of numbers in files that other programs read and write: CSV, plain text, Parquet.
+//! Tables of numbers in CSV, plain text and Parquet files, for exchange with other programs.
 //!
-//! [`Table`] opens a file, says which columns it has and reads those that are wanted; [`Writer`] writes parameter sets row
-//! by row. The ending of a file's name says its format. Columns are held as numbers, 8 bytes each; rows pass one by one (in
-//! Parquet a part of a column at a time). What columns mean, and whether there are enough of them, is not known here.
+//! [`Table`] opens a file, lists its columns and reads the requested ones. [`Writer`] writes parameter sets row by
+//! row. The file extension selects the format. Columns are held as numbers, 8 bytes each. Rows are streamed (in
+//! Parquet a part of a column at a time). The caller interprets columns and checks their number.
 
 mod delimited;
 mod parquet;
@@ -15,11 +15,11 @@ pub use write::Writer;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Most rows that a table may have: those of the largest design, ten times, as a table has them that says the response of
-/// each of ten tiles. A column of them takes 800 MB.
+/// Maximum rows of a table: ten times those of the largest design, for a table with the response of each of ten
+/// tiles. A column of them takes 800 MB.
 pub const MAX_ROWS: usize = 100_000_000;
 
-/// How numbers are written.
+/// Format of number files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Separated by commas, semicolons or tabs.
@@ -49,11 +49,11 @@ impl Format {
 pub struct FileError {
     /// The file.
     pub file: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: TableProblem,
 }
 
-/// What can be wrong with a table. Rows count from 1, and so do lines, the header included.
+/// Problem with a table. Rows and lines count from 1, the header included.
 #[derive(Debug, Error)]
 pub enum TableProblem {
     /// It cannot be read.
@@ -65,7 +65,7 @@ pub enum TableProblem {
     /// Text that is no table.
     #[error(transparent)]
     Text(#[from] pleach_sensitivity::table::TableError),
-    /// A file that is no Parquet, or one that is damaged.
+    /// The file is not Parquet, or is corrupt.
     #[error("no Parquet that can be read: {0}")]
     Parquet(String),
     /// A field that is no number.
@@ -77,18 +77,18 @@ pub enum TableProblem {
         is_line: bool,
         /// Name of the column, or its place.
         column: String,
-        /// What stands there.
+        /// The invalid text.
         problem: String,
     },
-    /// A column of something else than numbers.
+    /// A column does not hold numbers.
     #[error("column {column} holds {found}, and numbers are needed")]
     NotNumbers {
         /// Name of the column.
         column: String,
-        /// What it holds.
+        /// Type of its values.
         found: String,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("column \"{column}\" occurs twice; each may be there once")]
     Doubled {
         /// The name.

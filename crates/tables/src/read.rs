@@ -5,7 +5,7 @@ use crate::parquet::Parquet;
 use crate::{FileError, Format, TableProblem};
 use std::path::{Path, PathBuf};
 
-/// A table whose columns are known, and whose rows have not been read.
+/// A table with known columns and unread rows.
 pub struct Table {
     file: PathBuf,
     source: Source,
@@ -16,42 +16,42 @@ enum Source {
     Parquet(Parquet),
 }
 
-/// A column that is to be read, by its place.
+/// Request for a column, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnRequest {
     /// As numbers.
     Numbers(usize),
-    /// As texts, of which there are few.
+    /// As labels, with few distinct texts.
     Labels(usize),
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Column {
-    /// A number a row; NaN where there is none. All others are finite.
+    /// One number per row. NaN if missing. All other numbers are finite.
     Numbers(Vec<f64>),
     /// A text a row: which of the texts.
     Labels {
-        /// The texts, in the order in which they occur.
+        /// Distinct texts in order of occurrence.
         texts: Vec<String>,
         /// The text of each row.
         of: Vec<u32>,
     },
 }
 
-/// Columns that were wanted, in the order in which they were.
+/// The requested columns, in the order of the requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableData {
     /// The columns, all of the same length.
     pub columns: Vec<Column>,
     /// Rows.
     pub rows: usize,
-    /// Line of the first row, if every row is on the line after the one before.
+    /// Line of the first row, if every row is on the line after its predecessor.
     pub first_line: Option<usize>,
 }
 
 impl TableData {
-    /// Where a row, from 0, stands in the file: its line, if lines are told, or its number from 1.
+    /// Returns the location of a row (from 0) in the file: its line, if known, or its number from 1.
     #[must_use]
     pub fn place(&self, row: usize) -> String {
         match self.first_line {
@@ -60,7 +60,7 @@ impl TableData {
         }
     }
 
-    /// Takes the numbers of the column at this place of what was wanted; none of one that was wanted as texts.
+    /// Takes the numbers of the request at this position. Empty for a label request.
     #[must_use]
     pub fn take_numbers(&mut self, place: usize) -> Vec<f64> {
         match self.columns.get_mut(place) {
@@ -71,10 +71,10 @@ impl TableData {
 }
 
 impl Table {
-    /// Opens a file and reads which columns it has.
+    /// Opens a file and reads the names of its columns.
     ///
     /// # Errors
-    /// [`FileError`] when it is no table, or has two columns of one name.
+    /// [`FileError`] if the file is no table, or has two columns of the same name.
     pub fn open(file: &Path) -> Result<Self, FileError> {
         let source = match Format::of(file) {
             Format::Parquet => Parquet::open(file).map(Source::Parquet),
@@ -84,7 +84,7 @@ impl Table {
         Ok(Self { file: file.to_owned(), source })
     }
 
-    /// Names of the columns; `None` of a text whose first line holds numbers already.
+    /// Returns the names of the columns. Returns `None` for a text whose first line already holds numbers.
     #[must_use]
     pub fn names(&self) -> Option<&[String]> {
         match &self.source {
@@ -102,10 +102,10 @@ impl Table {
         }
     }
 
-    /// Reads the columns that are wanted, to the end of the file. Nothing else is looked at.
+    /// Reads the requested columns to the end of the file. Other columns are ignored.
     ///
     /// # Errors
-    /// [`FileError`] that names row and column of what is no number, or not finite.
+    /// [`FileError`] with row and column of a value that is no number, or not finite.
     pub fn read(self, wanted: &[ColumnRequest]) -> Result<TableData, FileError> {
         let file = self.file;
         let content = match self.source {

@@ -1,7 +1,7 @@
-//! What a process has measured, for whoever asks.
+//! Exposition of a process's metrics in Prometheus' text format.
 //!
-//! Values that are recorded when something happens are there already. Those that are [sampled](SeriesLifetime::Sampled) are set while
-//! somebody asks, and those of before are forgotten: a series that is not set again has ended.
+//! Event metrics are recorded continuously. [Sampled](SeriesLifetime::Sampled) metrics are cleared and set on every
+//! scrape, so a series that is not set again has ended.
 
 use crate::catalog::{self, ALL};
 use crate::family::{Family, Kind, ProcessRole, SeriesLifetime};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
-/// Why nothing can be shown.
+/// Reason for which no exposition is available.
 #[derive(Debug, Error)]
 pub enum ExpositionError {
     /// The catalog breaks a rule of Prometheus.
@@ -25,7 +25,7 @@ pub enum ExpositionError {
     Installed,
 }
 
-/// A metric whose series can be forgotten.
+/// A metric whose series can be cleared.
 enum Sampled {
     Counter(IntCounterVec),
     Gauge(GaugeVec),
@@ -42,7 +42,7 @@ impl Sampled {
     }
 }
 
-/// See the module.
+/// Registry of a process's metrics and their text format.
 pub struct Exposition {
     registry: Registry,
     sampled: Vec<Sampled>,
@@ -58,11 +58,11 @@ impl fmt::Debug for Exposition {
 }
 
 impl Exposition {
-    /// From now on, all that this process measures is shown here. To be called before anything is measured: handles that
-    /// were taken before record nothing.
+    /// Installs the exposition of everything this process measures. Must run before the first measurement, because
+    /// earlier handles record nothing.
     ///
     /// # Errors
-    /// [`ExpositionError`]; [`Installed`](ExpositionError::Installed) when it is called twice.
+    /// [`ExpositionError`]. [`Installed`](ExpositionError::Installed) on a second call.
     pub fn install(role: ProcessRole, version: &str) -> Result<Self, ExpositionError> {
         let (exposition, recorder) = Self::new(role)?;
         metrics::set_global_recorder(recorder).map_err(|_| ExpositionError::Installed)?;
@@ -70,15 +70,15 @@ impl Exposition {
         Ok(exposition)
     }
 
-    /// An exposition of nothing: what this process measures is recorded nowhere.
+    /// Creates an exposition without a recorder: this process's measurements are not recorded.
     ///
     /// # Errors
-    /// As [`install`](Self::install), which may be called as well.
+    /// As [`install`](Self::install), which may be called too.
     pub fn detached(role: ProcessRole) -> Result<Self, ExpositionError> {
         Ok(Self::new(role)?.0)
     }
 
-    /// The metrics that a process of this role has, and what records them.
+    /// Creates the metrics of this process role, and their recorder.
     fn new(role: ProcessRole) -> Result<(Self, Frozen<NoOp>), prometheus::Error> {
         let registry = Registry::new();
         let mut builder =
@@ -110,12 +110,13 @@ impl Exposition {
         Ok((exposition, builder.build_frozen()))
     }
 
-    /// All that there is, in Prometheus' text format 0.0.4; `sample` sets what is [sampled](SeriesLifetime::Sampled).
+    /// Returns all metrics in Prometheus' text format 0.0.4. `sample` sets the [sampled](SeriesLifetime::Sampled)
+    /// ones.
     ///
     /// # Errors
-    /// [`ExpositionError::Family`] when a family cannot be written.
+    /// [`ExpositionError::Family`] if a family cannot be written.
     pub fn text(&self, sample: impl FnOnce()) -> Result<String, ExpositionError> {
-        // What is behind it is set anew each time.
+        // The lock protects the sampled series, which every call sets again.
         let _only = self.one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
         self.sampled.iter().for_each(Sampled::forget);
         sample();
@@ -124,7 +125,7 @@ impl Exposition {
     }
 }
 
-/// How many series a family has.
+/// Returns the number of series of a family.
 #[cfg(test)]
 fn series(family: &impl prometheus::core::Collector) -> usize {
     family.collect().iter().map(|family| family.get_metric().len()).sum()

@@ -1,12 +1,12 @@
-//! What a metric is, and how it is recorded.
+//! Metric families: kind, unit, labels, and handles that record values.
 //!
-//! A handle is found by name and labels each time one is asked for, which takes some hundred nanoseconds; where something
-//! happens often, it is kept. Of a metric whose series end ([`SeriesLifetime::Sampled`]) none is kept: it would go on recording into a
-//! series that nobody sees.
+//! Looking up a handle by name and labels takes some 100 ns, so frequent events keep their handle. Handles of a
+//! metric whose series end ([`SeriesLifetime::Sampled`]) must not be kept: they would record into a series that is
+//! no longer exposed.
 
 use metrics::{Key, Label, Level, Metadata};
 
-/// What is done with the values of a metric.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A sum that only grows.
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// What values are counted in.
+/// Unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things that are counted.
@@ -38,7 +38,7 @@ pub enum Unit {
     Seconds,
     /// Bytes.
     Bytes,
-    /// Whatever prices are said in.
+    /// The currency of the configured prices.
     Money,
 }
 
@@ -64,21 +64,21 @@ impl ProcessRole {
         }
     }
 
-    /// Whether a process of this role has what is of `other`.
+    /// Returns whether a process of this role has the metrics of `other`.
     #[must_use]
     pub fn has(self, other: Self) -> bool {
         self == other || other == Self::Both || self == Self::Both
     }
 }
 
-/// How long a series of a metric is there.
+/// Lifetime of a metric's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesLifetime {
     /// As long as the process: recorded when it happens. Its labels have few values.
     Recorded,
-    /// Set whenever somebody looks, for what there is then: a study's series end with it, a worker's when it leaves.
+    /// Set on every scrape for the present objects: a study's series end with it, a worker's when it leaves.
     Sampled,
-    /// As long as the process: read from the operating system whenever somebody looks. Handles record nothing into it.
+    /// As long as the process: read from the operating system on every scrape. Handles do not record into it.
     Process,
 }
 
@@ -87,11 +87,11 @@ pub enum SeriesLifetime {
 pub enum HistogramBuckets {
     /// It is no histogram.
     None,
-    /// What a request or a disk takes: 0.5 ms to 10 s.
+    /// Requests and disk operations: 0.5 ms to 10 s.
     Short,
-    /// What a task takes: of an empty one to one on a large tile, 0.1 ms to 5 min.
+    /// Tasks: 0.1 ms (an empty one) to 5 min (on a large tile).
     Task,
-    /// What waits for a worker: 0.1 s, which is how exactly it is known, to 1 h.
+    /// Waits for a worker: 0.1 s, which is their resolution, to 1 h.
     Wait,
 }
 
@@ -108,28 +108,28 @@ impl HistogramBuckets {
     }
 }
 
-/// A metric: what is known of it without any value.
+/// A metric's description, without values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// Its name, by Prometheus' conventions.
     pub name: &'static str,
-    /// What is done with its values.
+    /// Kind.
     pub kind: Kind,
-    /// What they are counted in.
+    /// Unit.
     pub unit: Unit,
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// Which processes have it.
     pub role: ProcessRole,
-    /// How long its series are there.
+    /// Lifetime of its series.
     pub life: SeriesLifetime,
     /// Of a histogram.
     pub buckets: HistogramBuckets,
-    /// What it says, in a sentence.
+    /// Help text in one sentence.
     pub help: &'static str,
 }
 
-/// The facade wants to know from where something is recorded; nobody asks here.
+/// The facade requires the call site's metadata, which pleach does not use.
 const METADATA: Metadata<'static> = Metadata::new("pleach", Level::INFO, None);
 
 impl Family {
@@ -151,7 +151,7 @@ impl<const N: usize> Counter<N> {
         metrics::with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
     }
 
-    /// What is known of it.
+    /// Returns the description.
     #[must_use]
     pub const fn family(&self) -> &Family {
         &self.0
@@ -169,7 +169,7 @@ impl<const N: usize> Gauge<N> {
         metrics::with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
     }
 
-    /// What is known of it.
+    /// Returns the description.
     #[must_use]
     pub const fn family(&self) -> &Family {
         &self.0
@@ -187,7 +187,7 @@ impl<const N: usize> Histogram<N> {
         metrics::with_recorder(|recorder| recorder.register_histogram(&key, &METADATA))
     }
 
-    /// What is known of it.
+    /// Returns the description.
     #[must_use]
     pub const fn family(&self) -> &Family {
         &self.0

@@ -1,12 +1,12 @@
-//! What pleach measures.
+//! Metrics of pleach.
 //!
-//! - [`catalog`]: every metric once: its name, kind, unit, labels and meaning;
-//! - [`Exposition`]: what a process has measured, in Prometheus' text format;
-//! - `process`: metrics of the process, which the exposition reads itself;
-//! - [`markdown`]: the list for its readers, `docs/metrics.md`.
+//! - [`catalog`]: every metric with its name, kind, unit, labels and meaning
+//! - [`Exposition`]: the measurements of a process in Prometheus' text format
+//! - `process`: metrics of the process, which the exposition reads itself
+//! - [`markdown`]: the reference `docs/metrics.md`
 //!
-//! Whoever measures takes a handle from the catalog and records with it, through the [`metrics`] facade: in a process that
-//! has installed no exposition that does nothing. Nothing here knows what is measured, or when; HTTP is its users' as well.
+//! Other crates take a handle from the catalog and record with it through the [`metrics`] facade. Without an
+//! installed exposition, recording does nothing. Callers decide when to measure, and serve HTTP.
 
 pub mod catalog;
 mod exposition;

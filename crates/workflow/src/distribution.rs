@@ -1,11 +1,10 @@
-//! Distributions of reals that are not uniform over a range. Data and what is allowed of it; how values are drawn is for
-//! samplers.
+//! Distributions of reals that are not uniform over a range: data and validation. Samplers draw the values.
 
 use crate::parameter::DomainError;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How likely a real is. Numbers are finite; [`Distribution::check`] says what else holds.
+/// Distribution of a real parameter. Numbers are finite. [`Distribution::check`] checks the other conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "shape")]
 pub enum Distribution {
@@ -23,7 +22,7 @@ pub enum Distribution {
         /// Its standard deviation, above 0.
         deviation: f64,
     },
-    /// Normal, without what lies beyond the bounds: `low < high`.
+    /// Normal, truncated to the bounds: `low < high`.
     TruncatedNormal {
         /// Mean of the normal distribution that is truncated.
         mean: f64,
@@ -45,7 +44,7 @@ pub enum Distribution {
     },
     /// The natural logarithm is normal. Values are above 0, without an upper bound.
     LogNormal {
-        /// Mean of the logarithm, whose exponential is the median.
+        /// Mean of the logarithm. Its exponential is the median.
         mean: f64,
         /// Standard deviation of the logarithm, above 0.
         deviation: f64,
@@ -57,12 +56,12 @@ impl Distribution {
     pub const NAMES: [&'static str; 6] =
         ["uniform", "log-uniform", "normal", "truncated-normal", "triangular", "log-normal"];
 
-    /// How many deviations from the mean of its logarithm a log-normal value has to be a finite number above 0. Samplers go
-    /// to 6.4, half a cell of 2⁻³² from the ends.
+    /// Deviations from the mean of the logarithm within which a log-normal value must be a finite number above 0.
+    /// Samplers reach 6.4, half a cell of 2⁻³² from the ends.
     const LOG_NORMAL_REACH: f64 = 6.5;
 
-    /// How far, in its own deviations, bounds of a truncated normal distribution may lie from its mean: beyond, next to
-    /// nothing of it is left to be drawn from, and no f64 tells it from nothing.
+    /// Maximum distance of the bounds of a truncated normal distribution from its mean, in deviations. Beyond it,
+    /// an f64 cannot distinguish the remaining probability from 0.
     pub const FARTHEST: f64 = 30.0;
 
     /// Its name in study files.
@@ -77,7 +76,7 @@ impl Distribution {
         }
     }
 
-    /// Smallest and largest value; infinite without bounds.
+    /// Returns the smallest and the largest value. Infinite without bounds.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         match *self {
@@ -89,10 +88,10 @@ impl Distribution {
         }
     }
 
-    /// The distribution itself, if there is one of these numbers.
+    /// Returns the distribution if its numbers are valid.
     ///
     /// # Errors
-    /// [`DomainError`] for numbers that are not finite, empty ranges, and what no distribution has.
+    /// [`DomainError`] for numbers that are not finite, empty ranges, and invalid distribution parameters.
     pub fn check(self) -> Result<Self, DomainError> {
         let numbers = match self {
             Self::LogUniform { low, high } => [low, high, 0.0, 0.0],

@@ -1,5 +1,4 @@
-//! What can be wrong with a descriptor: every message names the file, the place in it, the value and what is
-//! allowed.
+//! Errors of a descriptor. Every message names the file, the location, the value and the allowed values.
 
 use crate::parameter::DomainError;
 use crate::value::ValueType;
@@ -14,9 +13,9 @@ use thiserror::Error;
 pub struct DescriptorError {
     /// The descriptor file.
     pub file: PathBuf,
-    /// JSON pointer (RFC 6901) to the value at fault; empty for the whole document.
+    /// JSON pointer (RFC 6901) to the invalid value. Empty for the whole document.
     pub pointer: String,
-    /// What is wrong there; boxed, since results that carry it are mostly fine.
+    /// The problem, boxed to keep results small.
     pub problem: Box<Problem>,
 }
 
@@ -52,10 +51,10 @@ pub enum Problem {
     Cycle {
         /// "tasks" or "stages".
         what: &'static str,
-        /// Names along the cycle, the first one repeated at the end.
+        /// Names along the cycle, with the first repeated at the end.
         members: Vec<String>,
     },
-    /// A region is read, but nothing writes it.
+    /// A region is read but never written.
     #[error("region \"{region}\" is read, but nothing writes it; there are {}", list(known))]
     DanglingRead {
         /// Region named.
@@ -71,7 +70,7 @@ pub enum Problem {
         /// The earlier writer.
         first: String,
     },
-    /// A stage promises a region that none of its tasks writes.
+    /// A stage declares an output that none of its tasks writes.
     #[error("output \"{region}\" is written by no task of this stage")]
     UnwrittenOutput {
         /// Region named.
@@ -86,7 +85,7 @@ pub enum Problem {
         found: ElementType,
         /// Type wanted.
         wanted: ElementType,
-        /// Who wants it.
+        /// Reader of the region.
         reader: String,
     },
     /// An operation gets more or fewer regions than it has ports.
@@ -119,7 +118,7 @@ pub enum Problem {
         /// The argument left out.
         argument: &'static str,
     },
-    /// A task gives one argument twice.
+    /// A task gives an argument twice.
     #[error("argument \"{argument}\" is given twice")]
     DuplicateArgument {
         /// The argument.
@@ -147,7 +146,7 @@ pub enum Problem {
         /// Why.
         error: DomainError,
     },
-    /// More than one of `range`, `values` and `fixed`, or none of them.
+    /// The section has none or several of `range`, `values` and `fixed`.
     #[error("parameter \"{parameter}\" needs exactly one of \"range\", \"values\" and \"fixed\"")]
     DomainKind {
         /// The parameter.
@@ -189,10 +188,10 @@ pub enum Problem {
     RedefinedParameter {
         /// The parameter.
         parameter: String,
-        /// Where it was defined.
+        /// Location of the first definition.
         first: String,
     },
-    /// Two things of one kind share a name.
+    /// Two items of one kind share a name.
     #[error("the name \"{name}\" is given to two {what}")]
     DuplicateName {
         /// Kind of thing.
@@ -226,7 +225,7 @@ pub enum Problem {
         /// Values allowed.
         most: usize,
     },
-    /// A stage that can be left out names no replacement for a region that others read.
+    /// An optional stage names no replacement for a region that other stages read.
     #[error(
         "stage \"{stage}\" can be switched off, but \"bypass\" names no replacement for its output \"{region}\""
     )]
@@ -241,15 +240,15 @@ pub enum Problem {
     BadBypass {
         /// The output to replace.
         region: String,
-        /// What was named instead of it.
+        /// The name given instead.
         instead: String,
         /// Inputs of the workflow.
         known: Vec<String>,
     },
-    /// `bypass` without `switch`, or for something that is no output.
+    /// `bypass` without `switch`, or for a name that is no output.
     #[error("\"bypass\" names \"{region}\", which is no output of a stage with a \"switch\"")]
     StrayBypass {
-        /// What was named.
+        /// The given name.
         region: String,
     },
     /// No stage that is always there writes the region that a study takes its response or reference from.
@@ -262,7 +261,7 @@ pub enum Problem {
     },
 }
 
-/// A message on one line, whatever names it quotes.
+/// Formats a message on one line, even if it quotes names with line breaks.
 pub(crate) fn one_line(message: impl Display) -> String {
     message.to_string().replace(char::is_control, " ")
 }
@@ -279,7 +278,7 @@ fn list<T: Display>(known: &[T]) -> String {
     }
 }
 
-/// A number of things, in the singular where it is one.
+/// Formats a count with its noun, in the singular for 1.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

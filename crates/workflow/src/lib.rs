@@ -1,7 +1,7 @@
 //! Workflows, parameters, operations and study files (hop 1 of a study).
 //!
-//! Data only: this crate validates what users write and says what is wrong with it. It samples nothing, plans
-//! nothing, runs nothing, and opens no image.
+//! Data only: this crate validates users' files and reports errors in them. It does not sample, plan, run, or open
+//! images.
 
 mod core_measurement;
 mod descriptor;

@@ -1,7 +1,7 @@
-//! The one way in for image operations: the [`Operation`] trait and the registry that finds them by name.
+//! Image operations: the [`Operation`] trait and the registry that finds them by name.
 //!
-//! An operation is a pure function from immutable data regions and parameter values to new data regions.
-//! Nothing here runs one: the runtime does, on whichever device slot it grants.
+//! An operation is a pure function from immutable data regions and parameter values to new data regions. The
+//! runtime executes it on the device slot that it grants.
 
 use crate::value::{Value, ValueType};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Values an operation can run with. A study with others is refused, whether it is to be planned or run.
+/// Values that an operation accepts. Planning and execution reject a study with other values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Accepts {
     /// Whole numbers `low..=high`.
@@ -66,10 +66,10 @@ impl fmt::Display for Accepts {
     }
 }
 
-/// A parameter of an operation, as a task hands it over.
+/// A parameter of an operation, as passed by a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Argument {
-    /// Name within the operation; a task may bind another parameter name to it.
+    /// Name within the operation. A task may bind a parameter of another name to it.
     pub name: &'static str,
     /// Values it can run with.
     pub accepts: Accepts,
@@ -80,23 +80,23 @@ pub struct Argument {
 pub struct Port {
     /// Name within the operation, used in messages.
     pub name: &'static str,
-    /// What passes through it.
+    /// Element type.
     pub element: ElementType,
 }
 
 /// Why an operation gave no result.
 #[derive(Debug, Error)]
 pub enum OperationError {
-    /// An input holds something else than its port says.
+    /// The element type of an input differs from that of its port.
     #[error(transparent)]
     WrongElement(#[from] WrongElement),
-    /// Inputs that must have one size do not.
+    /// Inputs that must have the same size differ.
     #[error("inputs are {0} x {1} px and {2} x {3} px, and must be of one size")]
     SizesDiffer(u32, u32, u32, u32),
     /// A buffer came back with a length that its shape does not have.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// The number of inputs or arguments is not the declared one.
+    /// The number of inputs or arguments differs from the declaration.
     #[error("{found} {what} given, {wanted} declared")]
     Arity {
         /// "inputs" or "arguments".
@@ -111,23 +111,23 @@ pub enum OperationError {
     BadArgument {
         /// The argument's name.
         argument: &'static str,
-        /// What was given.
+        /// The value.
         value: Value,
-        /// What is allowed.
+        /// The accepted values.
         accepts: Accepts,
     },
-    /// A library the operation stands on failed.
+    /// A library used by the operation failed.
     #[error("{library}: {cause}")]
     Library {
-        /// Which one.
+        /// The library.
         library: &'static str,
-        /// What it said.
+        /// Its error.
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// A pure image operation. Implementations hold no state that a run could change; a device variant or a program
-/// run as an external process is another implementation behind the same declaration.
+/// A pure image operation. Implementations hold no state that a run could change. A device variant or a program run
+/// as an external process is another implementation behind the same declaration.
 pub trait Operation: Send + Sync {
     /// Name that descriptors use, such as `nuclei.reconstruct`.
     fn name(&self) -> &'static str;
@@ -144,22 +144,23 @@ pub trait Operation: Send + Sync {
     /// Outputs, in order.
     fn outputs(&self) -> &[Port];
 
-    /// The operation, by name and version, that does the same on the window of a tile whose core alone counts: it reads
-    /// that core after all that this one reads (see [`core_of`](crate::core_of)). None where there is none.
+    /// Returns the name and version of the operation that does the same on the window of a tile and counts its core
+    /// only. That operation reads the core after all inputs of this one (see [`core_of`](crate::core_of)). Returns
+    /// `None` if no such operation exists.
     fn within_core(&self) -> Option<(&'static str, u32)> {
         None
     }
 
-    /// Estimated seconds on one core of a typical machine for an image of `pixels` pixels.
+    /// Returns the estimated seconds on one core of a typical machine for an image of `pixels` pixels.
     fn cost_seconds(&self, pixels: u64) -> f64;
 
     /// Estimated bytes in use while running on an image of `pixels` pixels: outputs and scratch, not inputs.
     fn memory_bytes(&self, pixels: u64) -> u64;
 
-    /// Runs once. `inputs` and `arguments` are in declared order and of the declared types.
+    /// Runs the operation once. `inputs` and `arguments` are in declared order and of the declared types.
     ///
     /// # Errors
-    /// [`OperationError`]; the same inputs give the same answer, an error included.
+    /// [`OperationError`]. Equal inputs give equal results, errors included.
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError>;
 }
 
@@ -170,14 +171,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry of these operations; a later one of equal name and version replaces an earlier one.
+    /// Creates a registry of these operations. A later one replaces an earlier one of equal name and version.
     #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Arc<dyn Operation>>) -> Self {
         let operations = operations.into_iter().map(|op| ((op.name(), op.version()), op)).collect();
         Self { operations }
     }
 
-    /// The same with one more; it replaces one of equal name and version.
+    /// Adds an operation, or replaces the one of equal name and version.
     #[must_use]
     pub fn with(mut self, operation: impl Operation + 'static) -> Self {
         self.operations.insert((operation.name(), operation.version()), Arc::new(operation));
@@ -190,7 +191,7 @@ impl Registry {
         self.operations.iter().find(|((n, v), _)| *n == name && *v == version).map(|(_, op)| op)
     }
 
-    /// Versions known of an operation, ascending; none when the name is unknown.
+    /// Returns the known versions of an operation, ascending. Empty for an unknown name.
     #[must_use]
     pub fn versions(&self, name: &str) -> Vec<u32> {
         self.operations.keys().filter(|(n, _)| *n == name).map(|(_, version)| *version).collect()

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use thiserror::Error;
 
-/// The values a sampler may draw. A default, or a value given by the user, may lie outside it.
+/// Values that a sampler may draw. A default or a user-given value may be outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Domain {
@@ -19,10 +19,10 @@ pub enum Domain {
     },
     /// Reals that are not all equally likely.
     Distributed {
-        /// How likely each is.
+        /// Distribution of the values.
         distribution: Distribution,
     },
-    /// An ordered list of at least one distinct value: an integer range, a stepped grid, or a set as given.
+    /// An ordered list of at least one distinct value: an integer range, a stepped grid, or a given set.
     Levels {
         /// The values, in order.
         values: Vec<Value>,
@@ -37,7 +37,7 @@ pub enum Domain {
 /// Why a domain cannot be.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DomainError {
-    /// No value lies between the bounds.
+    /// The range contains no value.
     #[error("range [{low}, {high}] is empty; the first number must be below the second")]
     EmptyRange {
         /// First bound given.
@@ -76,19 +76,19 @@ pub enum DomainError {
     /// Whole numbers with a distribution of reals.
     #[error("a distribution is of reals, and this parameter takes integers; a range or values are allowed")]
     DistributionOfIntegers,
-    /// A logarithm of what has none.
+    /// A logarithmic scale requires positive values.
     #[error("range from {low} has no logarithm; its first number must be above 0")]
     NotPositive {
         /// First bound.
         low: f64,
     },
-    /// No spread, or a negative one.
+    /// The deviation is not positive.
     #[error("deviation {deviation} is not above 0")]
     BadDeviation {
         /// The standard deviation given.
         deviation: f64,
     },
-    /// Bounds where next to nothing is.
+    /// The bounds enclose next to no probability.
     #[error(
         "range [{low}, {high}] lies more than {} deviations of {deviation} from the mean {mean}",
         Distribution::FARTHEST
@@ -103,7 +103,7 @@ pub enum DomainError {
         /// The standard deviation given.
         deviation: f64,
     },
-    /// The likeliest value of a triangular distribution is none of its values.
+    /// The mode of a triangular distribution is outside its range.
     #[error("mode {mode} is not within [{low}, {high}]")]
     BadMode {
         /// The likeliest value given.
@@ -116,7 +116,7 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Grids are held as lists: a million values is far beyond what any study samples, and costs 16 MB.
+    /// Grids are stored as lists: a million values is far beyond the samples of any study, and takes 16 MB.
     pub const MAX_LEVELS: usize = 1_000_000;
 
     /// The range `[low, high]` of a parameter of type `value_type`: continuous for reals, every whole number
@@ -153,7 +153,7 @@ impl Domain {
         Ok(Self::Levels { values })
     }
 
-    /// The same from the keys `range` and `step` of a file, naming the one at fault.
+    /// Returns the domain of the keys `range` and `step` of a file. Errors name the invalid key.
     pub(crate) fn stepped(
         value_type: ValueType,
         [low, high]: [f64; 2],
@@ -168,10 +168,10 @@ impl Domain {
         })
     }
 
-    /// A discrete set of values, in the order given.
+    /// Creates a discrete set of values in the given order.
     ///
     /// # Errors
-    /// [`DomainError`] when it is empty, repeats a value, or holds one that does not fit the type.
+    /// [`DomainError`] if the set is empty, repeats a value, or holds a value that does not fit the type.
     pub fn set(value_type: ValueType, numbers: &[f64]) -> Result<Self, DomainError> {
         if numbers.is_empty() {
             return Err(DomainError::NoValues);
@@ -191,18 +191,18 @@ impl Domain {
         Ok(Self::Levels { values })
     }
 
-    /// One value, never varied.
+    /// Creates a domain of one value that never varies.
     ///
     /// # Errors
-    /// [`DomainError`] when it does not fit the type.
+    /// [`DomainError`] if the value does not fit the type.
     pub fn fixed(value_type: ValueType, number: f64) -> Result<Self, DomainError> {
         Ok(Self::Fixed { value: value_of(value_type, number)? })
     }
 
-    /// Reals that are not all equally likely.
+    /// Creates a domain of non-uniformly distributed reals.
     ///
     /// # Errors
-    /// [`DomainError`] when the parameter takes integers, or there is no such distribution.
+    /// [`DomainError`] if the parameter takes integers, or the distribution is invalid.
     pub fn distributed(value_type: ValueType, distribution: Distribution) -> Result<Self, DomainError> {
         match value_type {
             ValueType::Integer => Err(DomainError::DistributionOfIntegers),
@@ -210,7 +210,7 @@ impl Domain {
         }
     }
 
-    /// Smallest and largest value; infinite where a distribution has no bounds.
+    /// Returns the smallest and the largest value. Infinite if a distribution has no bounds.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         match self {
@@ -233,7 +233,7 @@ impl Domain {
         }
     }
 
-    /// Whether a sampler has anything to vary: fixed parameters and sets of one value do not.
+    /// Returns whether a sampler can vary the parameter. Fixed parameters and sets of one value do not vary.
     #[must_use]
     pub fn varies(&self) -> bool {
         match self {
@@ -257,8 +257,8 @@ pub(crate) fn value_of(value_type: ValueType, number: f64) -> Result<Value, Doma
 
 fn grid_value(value_type: ValueType, low: f64, step: f64, level: u32) -> Result<Value, DomainError> {
     let exact = low + f64::from(level) * step;
-    // To the nearest 1e-12, so that the third step of 0.1 is 0.3 and not 0.30000000000000004; that must be
-    // rounding for the step as well, and within what an f64 holds.
+    // Rounds to the nearest 1e-12, so that the third step of 0.1 is 0.3 and not 0.30000000000000004. The step must
+    // be larger than this rounding, and the value within the precision of an f64.
     let decimal = (exact * 1e12).round() / 1e12;
     let number = if exact.abs() < 1e3 && step > 1e-9 { decimal } else { exact };
     match value_type {
@@ -277,7 +277,7 @@ pub struct Parameter {
     pub value_type: ValueType,
     /// The value of the reference evaluation, and of every study that does not vary it.
     pub default: Value,
-    /// What samplers draw from.
+    /// Domain that samplers draw from.
     pub domain: Domain,
 }
 

@@ -1,4 +1,4 @@
-//! Study files: what a user wants to know, read from TOML and checked against the workflow.
+//! Study files: a user's study, read from TOML and checked against the workflow.
 //!
 //! Paths are relative to the study file. Tiles and slides are found, not opened.
 
@@ -42,36 +42,39 @@ pub struct Study {
     pub workflow: Workflow,
     /// Switches of the workflow that the study turned off, such as `normalize`.
     pub switched_off: Vec<String>,
-    /// The tiles, in order of their paths, each once. Of a study of slides none, until [`Study::cut`] says which.
+    /// The tiles, in order of their paths, without duplicates. Empty for slides until [`Study::cut`] provides the
+    /// tiles.
     pub tiles: Vec<StudyTile>,
-    /// The slides, and how they are cut; none in a study of tiles.
+    /// The slides and their tiling. `None` in a study of tiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slides: Option<Slides>,
-    /// What results are compared with.
+    /// Reference that results are compared with.
     pub reference: ReferenceSource,
-    /// The largest share of the annotations of a reference file that may lie outside its tile.
+    /// Maximum share of the annotations of a reference file that may be outside its tile.
     #[serde(default = "annotations::default_share")]
     pub annotations_outside: f64,
-    /// How the annotations of each reference file that holds outlines lie in its tile; empty until the files are read.
+    /// Annotation counts of each reference file with outlines. Empty until the files are read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub annotations: Vec<Annotations>,
-    /// How parameter sets are chosen and analyzed.
+    /// Method that chooses and analyzes parameter sets.
     pub method: Method,
-    /// Index into [`Response::metrics`](crate::ResponseTable) of the metric that is analyzed; of several, the first.
+    /// Index into [`Response::metrics`](crate::ResponseTable) of the analyzed metric, the first if there are
+    /// several.
     pub metric: usize,
     /// The same of the other metrics that are analyzed, in the order of the study file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<usize>,
-    /// How runs count whose mask and reference are both empty.
+    /// Treatment of runs whose mask and reference are both empty.
     #[serde(default)]
     pub both_empty: BothEmpty,
-    /// What of it has to survive the worker that stored it.
+    /// Regions that must survive the worker that stored them.
     #[serde(default)]
     pub durable: Durability,
-    /// When its sample is large enough; `None`: as it is.
+    /// Stopping rule of a growing sample. `None` for a sample of fixed size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<StoppingRule>,
-    /// Its phases, at least two; none in a study of one part. Until [`Study::for_phase`] says which, it is the first.
+    /// The phases, at least two. Empty in a study of one phase. Until [`Study::for_phase`] selects one, the study
+    /// is its first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
     /// Which phase of another study it is, from 1.
@@ -79,28 +82,29 @@ pub struct Study {
     pub phase: Option<usize>,
 }
 
-/// What is in a tier that all workers share before its instance counts as finished, or, where there is none, with a second
-/// worker.
+/// Regions that must be in a tier shared by all workers before their instance counts as finished. Without such a
+/// tier, a second worker stores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Nothing: what is lost with a worker is computed again.
+    /// No region: outputs lost with a worker are computed again.
     #[default]
     None,
-    /// Stage outputs that others read.
+    /// Stage outputs that other stages read.
     Outputs,
-    /// These, and the study's inputs that workers have read: others need not have their files.
+    /// These, and the study's inputs that workers have read, so that other workers do not need the files.
     All,
 }
 
-/// How runs count whose mask and reference are both empty. By convention such a run agrees completely (Dice 1).
+/// Treatment of runs whose mask and reference are both empty. By convention such a run agrees completely (Dice 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BothEmpty {
     /// As any other run.
     #[default]
     Count,
-    /// Not at all: the mean over tiles is that of the other runs of the evaluation. Where there are none, they count.
+    /// Excluded: the mean over tiles covers the other runs of the evaluation. An evaluation without other runs
+    /// counts them.
     LeaveOut,
 }
 
@@ -139,7 +143,7 @@ pub enum StudyError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser said.
+        /// The parser's message.
         message: String,
     },
     /// A field is wrong.
@@ -149,7 +153,7 @@ pub enum StudyError {
         file: PathBuf,
         /// Dotted path of the field.
         field: String,
-        /// What is wrong with it; boxed, since results that carry it are mostly fine.
+        /// The problem, boxed to keep results small.
         problem: Box<FieldProblem>,
     },
     /// The workflow it names is wrong.
@@ -166,40 +170,40 @@ pub enum FieldProblem {
     /// The field does not exist.
     #[error("unknown; known are {}", .0.join(", "))]
     Unknown(Vec<String>),
-    /// The field holds something of another type.
+    /// The field holds a value of another type.
     #[error("{found} is given, {wanted} is wanted")]
     WrongType {
-        /// What is there.
+        /// Type of the value.
         found: String,
-        /// What belongs there.
+        /// Expected type.
         wanted: &'static str,
     },
-    /// The value is not one of those allowed.
+    /// The value is not an allowed one.
     #[error("{value} is not allowed; allowed: {allowed}")]
     NotAllowed {
-        /// What was given.
+        /// The value.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         allowed: String,
     },
     /// The values of a parameter cannot be.
     #[error(transparent)]
     Domain(#[from] DomainError),
-    /// More than one of `range`, `values` and `fixed`, or none of them.
+    /// The section has none or several of `range`, `values` and `fixed`.
     #[error("give exactly one of range, values and fixed")]
     DomainKind,
-    /// A study of one part and of several.
+    /// The study has both a single method and phases.
     #[error("the study has phases as well; give [method] or [[phase]]")]
     MethodAndPhases,
-    /// More than one rule for survivors, or none of them.
+    /// The section has none or several rules for survivors.
     #[error("give exactly one of threshold, most_influential and cumulative_share")]
     RuleKind,
     /// A sample that is to grow and cannot.
     #[error("{what} cannot be extended: {reason}")]
     NotExtensible {
-        /// What.
+        /// The setting.
         what: String,
-        /// Why not, and what can.
+        /// The reason, and the settings that work.
         reason: &'static str,
     },
     /// A step without a range.
@@ -208,7 +212,7 @@ pub enum FieldProblem {
     /// A key that only goes with slides.
     #[error("only a study of slides has it; \"slides\" is missing")]
     SlidesOnly,
-    /// Tiles and slides in one study.
+    /// The study has both tiles and slides.
     #[error("the study has tiles as well; give tiles or slides")]
     TilesAndSlides,
     /// A pattern matches no file.
@@ -222,15 +226,15 @@ pub enum FieldProblem {
         /// Why.
         message: String,
     },
-    /// A file or folder is not there, or is something else.
+    /// A file or folder does not exist, or has the wrong kind.
     #[error("{}: {wanted}", path.display())]
     NotThere {
         /// The path.
         path: PathBuf,
-        /// What was looked for.
+        /// Expected kind.
         wanted: &'static str,
     },
-    /// A reference folder has nothing for a tile.
+    /// A reference folder has no file for a tile.
     #[error("{} has none of {stem}_labels.png, {stem}.geojson and {stem}.png for tile {}", folder.display(), tile.display())]
     NoMask {
         /// The folder.
@@ -240,7 +244,7 @@ pub enum FieldProblem {
         /// The tile's file name without extension.
         stem: String,
     },
-    /// Two tiles of one name would be compared with one mask.
+    /// Two tiles of the same name would be compared with one mask.
     #[error("{} would be the reference of two tiles named {stem}; names of tiles must differ here", mask.display())]
     SharedMask {
         /// The mask.
@@ -306,7 +310,7 @@ impl Study {
             let given = input.text("reference")?;
             return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
         }
-        // Looked at in the order of the file, so that the first mistake is told first.
+        // Checks follow the order of the file, so that the first mistake is reported first.
         if !root.has("phase") {
             method::read(&root.section("method")?, &["until"])?;
         }
@@ -358,7 +362,7 @@ impl Study {
         self.tiles = tiles;
     }
 
-    /// The name of the metric that is analyzed; of several, the first.
+    /// Returns the name of the analyzed metric, the first if there are several.
     #[must_use]
     pub fn metric_name(&self) -> &str {
         &self.workflow.response.metrics[self.metric].0
@@ -447,7 +451,7 @@ fn metrics(
     Ok((measuring, found.iter().map(place).collect()))
 }
 
-/// How runs count of which mask and reference are both empty.
+/// Reads the treatment of runs whose mask and reference are both empty.
 fn both_empty(root: &Section<'_>) -> Result<BothEmpty, StudyError> {
     let response = root.section("response")?;
     let Some(text) = response.optional_text("both_empty")? else { return Ok(BothEmpty::default()) };
@@ -477,7 +481,7 @@ fn override_parameters(
                 Err(error) => return section.fail("default", error.into()),
             }
         }
-        // What is fixed is fixed in the reference, and in tables that do not name it.
+        // Fixed parameters are fixed in the reference too, and in tables that do not name them.
         if let Domain::Fixed { value } = parameter.domain {
             if section.number("default")?.is_some() && parameter.default != value {
                 let given = parameter.default.to_string();

@@ -1,6 +1,6 @@
 //! A validated workflow: every name resolved to an index, every connection checked.
 //!
-//! Made only by [`Workflow::load`] and [`Workflow::embedded`]; whoever holds one need not check it again.
+//! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
 pub use crate::descriptor::Aggregate;
 use crate::parameter::Parameter;
@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 pub struct Workflow {
     /// Its name.
     pub name: String,
-    /// What it does, in a sentence.
+    /// Purpose in one sentence.
     pub description: String,
-    /// Regions that come from files, one set a tile.
+    /// Regions read from files, one set per tile.
     pub inputs: Vec<RegionDecl>,
     /// The region that results are compared with.
     pub reference: Option<ReferenceDecl>,
@@ -23,19 +23,19 @@ pub struct Workflow {
     pub parameters: Vec<Parameter>,
     /// Stages, each after those it reads from.
     pub stages: Vec<Stage>,
-    /// Where responses come from: the first table that the descriptor lists, unless [`Workflow::measuring`] picked
+    /// Source of the responses: the first table that the descriptor lists, unless [`Workflow::measuring`] selected
     /// another.
     pub response: ResponseTable,
     /// The other tables that a study may take its responses from instead.
     pub alternatives: Vec<ResponseTable>,
 }
 
-/// A region: its name and what it holds.
+/// A region: its name and element type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionDecl {
     /// Its name.
     pub region: String,
-    /// What it holds.
+    /// Element type.
     #[serde(rename = "type")]
     pub element: ElementType,
 }
@@ -45,7 +45,7 @@ pub struct RegionDecl {
 pub struct ReferenceDecl {
     /// Name and type under which stages read it.
     pub region: RegionDecl,
-    /// The stage whose output serves as reference.
+    /// Stage whose output serves as reference.
     pub stage: usize,
     /// Which of its outputs.
     pub output: usize,
@@ -58,18 +58,18 @@ pub struct ResponseTable {
     pub stage: usize,
     /// Which of its outputs.
     pub output: usize,
-    /// Its columns and how each is put together over tiles.
+    /// Its columns with their aggregation over tiles.
     pub metrics: Vec<(String, Aggregate)>,
 }
 
-/// A stage: a DAG of tasks, in an order in which every task comes after those it reads from.
+/// A stage: a DAG of tasks, in topological order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stage {
     /// Its name.
     pub name: String,
-    /// What it does, in a sentence.
+    /// Purpose in one sentence.
     pub description: String,
-    /// Regions it reads and where they come from.
+    /// Regions that the stage reads, with their origins.
     pub inputs: Vec<StageInput>,
     /// Regions it gives to other stages.
     pub outputs: Vec<StageOutput>,
@@ -82,7 +82,7 @@ pub struct Stage {
     pub switch: Option<OptionalStage>,
 }
 
-/// How a stage can be left out.
+/// Settings of a stage that can be switched off.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OptionalStage {
     /// Key of the study file's `[input]` section, such as `normalize`.
@@ -96,11 +96,11 @@ pub struct OptionalStage {
 pub struct StageInput {
     /// Name and type.
     pub region: RegionDecl,
-    /// Where it comes from.
+    /// Origin of the region.
     pub origin: InputOrigin,
 }
 
-/// Where a stage's input comes from.
+/// Origin of a stage's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InputOrigin {
     /// A workflow input: a file of the tile.
@@ -116,7 +116,7 @@ pub enum InputOrigin {
     Reference,
 }
 
-/// A region that a stage gives to others, and the task output it is.
+/// A region that a stage provides to other stages, with the task output that writes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageOutput {
     /// Name and type.
@@ -125,38 +125,39 @@ pub struct StageOutput {
     pub task: usize,
     /// Which of its outputs.
     pub output: usize,
-    /// Whether it is to survive the worker that stored it; `None`: as the study says ([`Durability`](crate::Durability)).
+    /// Whether it must survive the worker that stored it. `None` follows the study
+    /// ([`Durability`](crate::Durability)).
     #[serde(default)]
     pub durable: Option<bool>,
-    /// Where it goes when memory is short; `None`: to the fastest tier that has room for it.
+    /// Spill tier under memory pressure. `None` selects the fastest tier with free space.
     #[serde(default)]
     pub tier: Option<TierKind>,
 }
 
 impl StageOutput {
-    /// What a task writes, of which nothing is said but that others read it.
+    /// Creates the output of a task with default durability and tier.
     #[must_use]
     pub fn new(region: RegionDecl, task: usize, output: usize) -> Self {
         Self { region, task, output, durable: None, tier: None }
     }
 }
 
-/// Kinds of tiers below memory, fast ones first.
+/// Kinds of spill tiers, fast ones first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TierKind {
     /// A folder on the node's own solid-state disk.
     Ssd,
-    /// One on its slower disk.
+    /// A tier on the worker's slower disk.
     Hdd,
-    /// One that all nodes see.
+    /// A tier that all nodes share.
     Lustre,
     /// Object storage.
     S3,
 }
 
 impl TierKind {
-    /// All of them, fast ones first.
+    /// All kinds, fast ones first.
     pub const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
 
     /// As descriptors and lists of tiers call it.
@@ -176,7 +177,7 @@ impl TierKind {
 pub struct Task {
     /// Its name.
     pub name: String,
-    /// What it does, in a sentence.
+    /// Purpose in one sentence.
     pub description: String,
     /// The operation it runs.
     pub operation: String,
@@ -184,13 +185,13 @@ pub struct Task {
     pub version: u32,
     /// For each argument of the operation: an index into [`Stage::parameters`].
     pub arguments: Vec<usize>,
-    /// For each input of the operation: where it comes from.
+    /// Origin of each input of the operation.
     pub reads: Vec<TaskInput>,
     /// For each output of the operation: the region it is.
     pub writes: Vec<RegionDecl>,
 }
 
-/// Where a task's input comes from.
+/// Origin of a task's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskInput {
     /// An input of the stage.
@@ -217,8 +218,8 @@ impl Workflow {
         names
     }
 
-    /// The same workflow without the stages that `off` switches off, and without the parameters that only they
-    /// consume; what they gave to others is read from the regions their `bypass` names.
+    /// Returns the workflow without the stages that `off` switches off, and without the parameters that only they
+    /// consume. Other stages read the regions named by their `bypass` instead.
     #[must_use]
     pub fn without(&self, off: &[String]) -> Self {
         let bypass_of = |stage: usize| {
@@ -237,15 +238,16 @@ impl Workflow {
         })
     }
 
-    /// The same workflow with its responses from one of its tables only (0 is [`Workflow::response`], 1 the first of
-    /// [`Workflow::alternatives`]), without the stages, and their parameters, on which neither that table nor the
-    /// reference depends.
+    /// Returns the workflow with its responses from a single table (0 is [`Workflow::response`], 1 the first of
+    /// [`Workflow::alternatives`]), without the stages on which neither that table nor the reference depends, and
+    /// without the parameters of these stages.
     #[must_use]
     pub fn measuring(&self, table: usize) -> Self {
         self.measuring_all(&[table])
     }
 
-    /// The same with its responses from the first of these tables, and the others for its alternatives.
+    /// Returns the workflow with its responses from the first of these tables, and the remaining ones as
+    /// alternatives.
     pub(crate) fn measuring_all(&self, tables: &[usize]) -> Self {
         let table = |table: &usize| {
             table.checked_sub(1).map_or(&self.response, |other| &self.alternatives[other]).clone()
@@ -255,7 +257,7 @@ impl Workflow {
         let mut needed: BTreeSet<usize> = [response.stage].into();
         needed.extend(alternatives.iter().map(|other| other.stage));
         needed.extend(self.reference.as_ref().map(|reference| reference.stage));
-        // Every stage comes after those it reads from.
+        // Stages are in topological order.
         for stage in (0..self.stages.len()).rev() {
             if needed.contains(&stage) {
                 needed.extend(self.stages[stage].inputs.iter().filter_map(|input| match input.origin {
@@ -283,8 +285,8 @@ impl Workflow {
         elements
     }
 
-    /// Only these stages (ascending), and the parameters that they consume. `bypass` says which workflow input is read
-    /// instead of an output of a stage that is gone.
+    /// Returns the workflow with only these stages (ascending) and the parameters that they consume. `bypass` maps
+    /// an output of a removed stage to the workflow input that replaces it.
     fn keeping(&self, kept: &[usize], bypass: impl Fn(usize, usize) -> Option<usize>) -> Self {
         let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
         let origin = |origin: InputOrigin| match origin {
@@ -300,7 +302,7 @@ impl Workflow {
         workflow.parameters = consumed.iter().map(|&p| self.parameters[p].clone()).collect();
         for stage in &mut workflow.stages {
             for parameter in &mut stage.parameters {
-                // In ascending order still, so that arguments of tasks stay what they are.
+                // Keeps the ascending order, so that the arguments of tasks stay valid.
                 *parameter = consumed.range(..*parameter).count();
             }
             for input in &mut stage.inputs {
@@ -325,8 +327,8 @@ impl Stage {
         task.arguments.iter().map(|&argument| self.parameters[argument])
     }
 
-    /// The same stage with its tasks in another order, `order[position]` being the task that comes there. None when that
-    /// is no order of all its tasks in which each comes after those it reads from.
+    /// Returns the stage with its tasks in another order, where `order[position]` is the task at that position.
+    /// Returns `None` if this is not a topological order of all its tasks.
     #[must_use]
     pub fn in_order(&self, order: &[usize]) -> Option<Self> {
         let mut position_of = vec![None; self.tasks.len()];

@@ -1,4 +1,4 @@
-//! Pieces of shared memory that a peer has lent: read into memory of this process, and kept open for the next time.
+//! Shared memory buffers offered by a peer: copied into memory of this process, and kept mapped for reuse.
 
 use super::is_name;
 use memmap2::{Mmap, MmapOptions};
@@ -10,20 +10,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Open at once, of one peer. It lends fewer, but is told late of those that are not needed.
+/// Maximum number of mapped buffers per peer. A peer uses fewer, but withdraws unused ones late.
 const MOST: usize = 16;
 
-/// Copied and digested at once: it stays in the second cache.
+/// Bytes copied and digested at once, which stay in the L2 cache.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// See the module.
+/// Mapped buffers of one peer.
 #[derive(Debug, Default)]
 pub(in crate::exchange) struct ReceiveBuffers {
     open: Mutex<HashMap<u32, Arc<Mmap>>>,
 }
 
 impl ReceiveBuffers {
-    /// The piece `slot`, of at least `bytes` bytes, which is the file of this name when it is seen for the first time.
+    /// Maps the buffer `slot` of at least `bytes` bytes. At first use, the buffer is the file of this name.
     pub(in crate::exchange) fn open(
         &self,
         slot: u32,
@@ -48,7 +48,7 @@ impl ReceiveBuffers {
         Ok(MappedBuffer { map, bytes: bytes as usize })
     }
 
-    /// A piece that will not be lent again.
+    /// Unmaps a withdrawn buffer.
     pub(in crate::exchange) fn close(&self, slot: u32) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
     }
@@ -60,19 +60,19 @@ fn map(path: &Path, bytes: u64) -> io::Result<Mmap> {
     if !metadata.is_file() || metadata.len() < bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    // SAFETY: the lender, a worker of this cluster and of this user, does not make the file shorter. What it holds is
-    // copied before anything is made of it: were it changed meanwhile, the copy would have another digest.
+    // SAFETY: the sender, a worker of this cluster and of this user, does not truncate the file. The content is copied before
+    // use, so a concurrent change would give the copy another digest.
     unsafe { MmapOptions::new().populate().map(&file) }
 }
 
-/// A piece that is open.
+/// A mapped buffer.
 pub(in crate::exchange) struct MappedBuffer {
     map: Arc<Mmap>,
     bytes: usize,
 }
 
 impl MappedBuffer {
-    /// A copy of what is in it, which the decoder has seen while it was in the processor's caches.
+    /// Copies the content. The decoder processes it while it is in the processor's caches.
     pub(in crate::exchange) fn read(&self, mut decoder: Decoder) -> (Decoder, Vec<u8>) {
         let mut body = Vec::with_capacity(self.bytes);
         for piece in self.map[..self.bytes].chunks(PIECE_BYTES) {

@@ -1,5 +1,4 @@
-//! Pieces of shared memory that are lent to one peer, again and again: memory that is new to a process costs several
-//! times what it costs to fill it.
+//! Shared memory buffers, reused for one peer: memory new to a process costs several times as much as filling it.
 
 use super::{Reserved, SharedMemoryFolder, private};
 use memmap2::{MmapMut, MmapOptions};
@@ -10,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Lent to one peer at once. With two, one is filled while the other is read; the others are for what is slow.
+/// Maximum number of buffers per peer. With 2, one is filled while the peer reads the other. The rest serves slow reads.
 const MOST: usize = 4;
 
-/// One that has not been lent for so long is given back.
+/// Time after which an unused buffer is released.
 const KEPT: Duration = Duration::from_secs(5);
 
 /// A file in memory. It has a name until the peer has opened it.
@@ -33,7 +32,7 @@ struct Open {
     map: Option<MmapMut>,
 }
 
-/// The name of a file, which it has until this is dropped at the latest.
+/// Name of a file. The file keeps it at most until this is dropped.
 #[derive(Debug)]
 pub(in crate::exchange) struct BufferName {
     path: PathBuf,
@@ -42,15 +41,15 @@ pub(in crate::exchange) struct BufferName {
 }
 
 impl BufferName {
-    /// As long as there is a file of this name.
+    /// Returns the name while a file has it.
     pub(in crate::exchange) fn get(&self) -> Option<&str> {
         self.is_there.load(Ordering::Relaxed).then_some(&self.name)
     }
 
-    /// Whoever has opened the file keeps it, nobody else gets it.
+    /// Removes the name. Processes that have opened the file keep it, and no other process can open it.
     pub(in crate::exchange) fn remove(&self) {
         if self.is_there.swap(false, Ordering::Relaxed) {
-            // Where this fails, it is removed when nobody holds this process's lock.
+            // After a failure, a sweep removes the file once this process's lock is free.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -67,7 +66,7 @@ impl SendBuffer {
         self.room.bytes
     }
 
-    /// Puts `content` at its beginning, and says by which name it can be opened.
+    /// Writes `content` at the start of the buffer. Returns the name for opening it.
     pub(in crate::exchange) fn fill(&mut self, content: &[u8]) -> io::Result<Arc<BufferName>> {
         if content.len() as u64 > self.bytes() {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -75,7 +74,8 @@ impl SendBuffer {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                // Written the first time: a folder that is full says so, which memory that is mapped cannot.
+                // The first fill writes the file, because a full folder fails a write with an error, unlike an access to mapped
+                // memory.
                 let name = self.folder.file_name()?;
                 let path = self.folder.path.join(&name);
                 let mut file = private(&path)?;
@@ -88,9 +88,9 @@ impl SendBuffer {
         let map = match &mut open.map {
             Some(map) => map,
             None => {
-                // SAFETY: the file is this process's own, has its full length and is not made shorter. The peer has it
-                // for reading, and reads it only between being told of it and returning it; if it did otherwise, it
-                // would get bytes of another digest.
+                // SAFETY: the file belongs to this process, has its full length and is never truncated. The peer maps it
+                // read-only, and reads it only between the offer and the return. A read at another time would get bytes of
+                // another digest.
                 let map = unsafe { MmapOptions::new().populate().map_mut(&open.file)? };
                 open.map.insert(map)
             }
@@ -100,7 +100,7 @@ impl SendBuffer {
     }
 }
 
-/// See the module.
+/// Buffers of one peer.
 #[derive(Debug, Default)]
 pub(in crate::exchange) struct SendBuffers {
     free: Vec<SendBuffer>,
@@ -109,7 +109,8 @@ pub(in crate::exchange) struct SendBuffers {
 }
 
 impl SendBuffers {
-    /// A slot for so many bytes, and the number of one that had to go for it; none where all are lent or too much is.
+    /// Returns a buffer of at least `bytes` and the number of the buffer evicted for it. `None` if all are in use or the limit is
+    /// reached.
     pub(in crate::exchange) fn take(
         &mut self,
         folder: &Arc<SharedMemoryFolder>,
@@ -125,7 +126,7 @@ impl SendBuffers {
         if self.lent >= MOST {
             return (None, None);
         }
-        // All that are free are too small.
+        // All free buffers are too small.
         let gone =
             if self.lent + self.free.len() >= MOST { self.free.pop().map(|slot| slot.number) } else { None };
         let Some(room) = folder.reserve(bytes) else { return (None, gone) };
@@ -136,20 +137,20 @@ impl SendBuffers {
         (Some(slot), gone)
     }
 
-    /// The peer has read a slot.
+    /// Returns a buffer that the peer has read.
     pub(in crate::exchange) fn put_back(&mut self, mut slot: SendBuffer) {
         self.lent -= 1;
         slot.last = Instant::now();
         self.free.push(slot);
     }
 
-    /// A slot that was taken will not be put back.
+    /// Gives up a buffer that will not be returned.
     pub(in crate::exchange) fn lose(&mut self, slot: SendBuffer) {
         self.lent -= 1;
         drop(slot);
     }
 
-    /// The numbers of those that go because they have not been needed.
+    /// Releases unused buffers. Returns their numbers.
     pub(in crate::exchange) fn trim(&mut self) -> Vec<u32> {
         let (keep, go) =
             std::mem::take(&mut self.free).into_iter().partition(|slot| slot.last.elapsed() < KEPT);
@@ -169,7 +170,7 @@ mod tests {
         fs::read_dir(place).unwrap().count()
     }
 
-    /// Lent three times through one file, which has a name only until it is open on both sides.
+    /// Uses one file three times. It has a name only until both sides have opened it.
     #[test]
     fn what_is_lent_is_read_as_it_is_and_its_memory_is_lent_again() {
         let place = tempfile::tempdir().unwrap();
@@ -206,7 +207,7 @@ mod tests {
         assert!(slots.take(&folder, 10).0.is_none(), "all are lent");
         let first = lent.remove(0);
         slots.put_back(first);
-        // The one that is free is too small, and goes.
+        // The free buffer is too small and is evicted.
         let (larger, gone) = slots.take(&folder, 70);
         assert_eq!((larger.map(|slot| slot.bytes()), gone), (Some(70), Some(0)));
         lent.drain(..).for_each(|slot| slots.lose(slot));

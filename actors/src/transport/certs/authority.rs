@@ -56,7 +56,7 @@ pub struct Issued {
     pub chain_pem: String,
 }
 
-/// See the module.
+/// Authority of a cluster, which signs certificates.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,

@@ -1,4 +1,4 @@
-//! What a node shows and whom it believes: its certificate and key, and its cluster's authority.
+//! Credentials of a node: its certificate and key, and its cluster's authority.
 
 use super::secret_files::read;
 use super::{CertsError, NODE_FILE, NODE_KEY_FILE};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// See the module.
+/// Credentials of a node.
 pub struct Credentials {
     pub(super) identity: NodeIdentity,
     /// The node's certificate, then the authority's.

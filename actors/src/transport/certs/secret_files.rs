@@ -28,7 +28,7 @@ pub fn make_folder(folder: &Path) -> Result<(), CertsError> {
 /// after a crash it is there as a whole, or not at all.
 ///
 /// # Errors
-/// [`CertsError::Exists`], whoever made it first, and [`CertsError::File`].
+/// Returns [`CertsError::Exists`] if the file exists, whichever process created it, and [`CertsError::File`].
 pub fn write_new(path: &Path, content: &[u8]) -> Result<(), CertsError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = temporary(path, content).and_then(|temporary| {

@@ -8,7 +8,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::Path;
 
-/// See the module.
+/// Key of a node, with a signing request.
 pub(crate) struct SigningRequest {
     key: KeyPair,
     request: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Whoever connects: once, or until it is let in.
+//! Connects to a node: once, or until accepted.
 
 use super::server::{first_frame, identity, lost, not_understood, peer};
 use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, tls};
@@ -73,11 +73,11 @@ impl Connector {
         connecting.await.unwrap_or_else(|_| Err(Refusal::new(Cause::Lost, "the network has ended")))
     }
 
-    /// Connects, and tries again as long as there is hope; `wait` waits, with whichever clock there is, and says of each
-    /// failure. The caller resets `backoff` once the link has lasted: a peer may accept a connection and end it at once.
+    /// Connects, and retries until a failure is permanent. `wait` waits with the caller's clock and gets each failure. The caller
+    /// resets `backoff` once the link has lasted, because a peer may accept a connection and end it at once.
     ///
     /// # Errors
-    /// A [`Refusal`] whose cause is permanent.
+    /// Returns a [`Refusal`] with a permanent cause.
     pub async fn keep_connecting(
         &self,
         address: SocketAddr,
@@ -95,7 +95,7 @@ impl Connector {
         }
     }
 
-    /// Ends all its connections, and waits until the others have heard of it.
+    /// Ends all connections, and waits until the peers are notified.
     pub async fn close(self) {
         self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
@@ -150,7 +150,7 @@ pub(super) fn any_address(like: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// A connection to somebody with a certificate of this role.
+/// Opens a connection to a node with a certificate of this role.
 pub(super) async fn open(
     endpoint: &Endpoint,
     crypto: Arc<QuicClientConfig>,

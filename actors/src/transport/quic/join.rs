@@ -1,8 +1,7 @@
-//! A certificate for a token: what a worker says that has none, and who answers.
+//! Certificates for tokens: the request of a worker without a certificate, and the service that answers it.
 //!
-//! The worker makes its key itself and shows a request for it; the key never travels. It knows the manager by the
-//! fingerprint in the token, before it says anything. The desk decides name and role: a worker's, of the name that was
-//! asked for.
+//! The worker creates its key and sends a signing request; the key never travels. It verifies the manager by the fingerprint in
+//! the token before it sends anything. The service sets name and role: a worker with the requested name.
 
 use super::server::{first_frame, lost};
 use super::{NetworkError, QuicRuntime, client, endpoint, tls};
@@ -47,14 +46,14 @@ struct Answer {
     chain_pem: String,
 }
 
-/// Gives certificates for tokens.
+/// Issues certificates for tokens.
 #[derive(Debug)]
 pub struct JoinService {
     authority: Authority,
     used: Mutex<UsedTokens>,
 }
 
-/// Why nobody got a certificate.
+/// Reason for a refused certificate.
 #[derive(Debug, Error)]
 pub enum JoinServiceError {
     /// The token is not good.
@@ -76,11 +75,11 @@ impl JoinService {
         Ok(Self { authority, used })
     }
 
-    /// The certificates for a worker of this name that shows a token and a request, both from anybody. That a token is
-    /// used is on disk before anybody gets them.
+    /// Returns the certificates for a worker with an unverified token and signing request. The use of the token is on disk before
+    /// the return.
     ///
     /// # Errors
-    /// [`JoinServiceError`].
+    /// Returns [`JoinServiceError`].
     pub fn sign(
         &self,
         token: &str,
@@ -102,7 +101,7 @@ impl JoinService {
     }
 }
 
-/// Answers one request. Whoever asked ends the connection.
+/// Answers one request. The worker ends the connection.
 pub(super) async fn serve(
     connection: &Connection,
     desk: &Arc<JoinService>,
@@ -121,7 +120,7 @@ pub(super) async fn serve(
         Ok(Err(JoinServiceError::Certs(error @ CertsError::Request(_)))) => {
             return Err(Refusal::new(Cause::Language, error));
         }
-        // What is wrong with the authority's files is the operator's business, not the peer's.
+        // Defects of the authority's files concern the operator, not the peer.
         Ok(Err(JoinServiceError::Certs(_))) | Err(_) => {
             return Err(Refusal::new(Cause::Busy, "the authority cannot give certificates at this time"));
         }
@@ -138,13 +137,13 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Why a token brought no certificate.
+/// Reason for a token without a certificate.
 #[derive(Debug, Error)]
 pub enum JoinError {
     /// The token is none.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The manager said no, or nothing.
+    /// The manager refused or did not answer.
     #[error("{0}")]
     Refused(#[from] Refusal),
     /// Keys and certificates cannot be made or kept.

@@ -1,7 +1,7 @@
 //! The control stream of a connection as a link of actors: frames go in through a queue and come out of one.
 //!
-//! Both queues are bounded in bytes. A peer that does not read what is sent to it is let go of; one that sends faster than
-//! is read here has to wait. A link that is let go of first sends what is still queued.
+//! Both queues are bounded in bytes. A peer that stops reading is disconnected. A peer that sends faster than this side reads
+//! must wait. A dropped link first sends its queue.
 
 use super::RefusalReporter;
 use crate::transport::codec::MAX_FRAME_BYTES;
@@ -51,7 +51,7 @@ impl QuicLink {
         refusal.close(&self.connection);
     }
 
-    /// Why the connection ended; `None` as long as it lives.
+    /// Returns the reason for the end of the connection. `None` while it lives.
     #[must_use]
     pub fn ended(&self) -> Option<Refusal> {
         self.end_of().ended()
@@ -64,7 +64,7 @@ impl QuicLink {
     }
 }
 
-/// Tells how a link has ended, without keeping it open.
+/// Returns the reason for a link's end without keeping the link open.
 #[derive(Clone, Debug)]
 pub struct LinkEnd(Connection);
 
@@ -135,8 +135,8 @@ pub(super) fn buffered(recv: RecvStream) -> BufReader<RecvStream> {
     BufReader::with_capacity(PIECE_BYTES, recv)
 }
 
-/// Both directions, until both have ended or one of them badly. When one side has nothing more to say, the other one
-/// gets some time to finish as well: a connection that is closed at once could lose what has not been read.
+/// Runs both directions until both have ended or one has failed. After one side ends, the other gets time to finish, because
+/// closing the connection at once could lose unread data.
 async fn carry(
     connection: Connection,
     board: RefusalReporter,
@@ -166,7 +166,7 @@ async fn carry(
     ended.close(&connection);
 }
 
-/// Sends frames until nobody will add any, and waits until they have arrived, or the connection is gone.
+/// Sends frames until the queue is closed, then waits for their arrival or for the end of the connection.
 async fn write(
     mut frames: UnboundedReceiver<Vec<u8>>,
     mut send: SendStream,
@@ -201,7 +201,7 @@ async fn write(
     }
 }
 
-/// Reads frames to the end of the stream, also when nobody wants them any more.
+/// Reads frames to the end of the stream, even after the receiver is dropped.
 async fn read(
     mut recv: BufReader<RecvStream>,
     arrived: UnboundedSender<Frame>,
@@ -214,7 +214,7 @@ async fn read(
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&unread).acquire_many_owned(counted).await else { return Ok(()) };
         let frame = frames::read_body(&mut recv, length).await?;
-        // Nobody may want it; the stream is read to its end all the same.
+        // The receiver may be dropped. The stream is still read to its end.
         let _ = arrived.send(Frame::with_credit(frame, permit));
     }
     Ok(())

@@ -1,8 +1,8 @@
-//! Data regions on their way: each on a stream of its own, beside the frames and behind them where both want to go.
+//! Transfer of data regions: each on its own stream, beside the frames and with lower priority.
 //!
-//! A stream begins with a header: the region's key, its length and its `Seal`, the digest of its bytes as a rule. The
-//! receiver holds no more than its budget, digests bytes as they arrive, and takes nothing that has another digest. How a
-//! region becomes bytes, and who needs which, is decided elsewhere.
+//! A stream begins with a header: the region's key, its length and its `Seal`, usually the digest of its bytes. The receiver
+//! stays within its budget, digests bytes as they arrive, and accepts nothing with another digest. Callers encode regions and
+//! select them.
 
 mod receive;
 
@@ -38,11 +38,11 @@ pub struct ReceivedRegion {
     pub decoder: Option<Box<Decoder>>,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its share of what may be held; let go of with it.
+    /// Share of the receive budget, released with the region.
     _held: OwnedSemaphorePermit,
 }
 
-/// What came on a stream for a region.
+/// Result of a stream for a region.
 pub type RegionArrival = Result<ReceivedRegion, ReceiveError>;
 
 /// A region was announced and did not arrive.
@@ -51,28 +51,28 @@ pub type RegionArrival = Result<ReceivedRegion, ReceiveError>;
 pub struct ReceiveError {
     /// Its key.
     pub key: RegionKey,
-    /// Why.
+    /// Reason.
     pub refusal: Refusal,
 }
 
-/// Why a region was not sent.
+/// Reason for a region that was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
     /// The connection is gone.
     #[error("{0}")]
     Lost(Refusal),
-    /// The receiver did not take it: it is too long for it, or has another digest.
+    /// The receiver refused the region: it is too long or has another digest.
     #[error("the receiver does not take it")]
     NotTaken,
     /// The receiver takes none of it for too long.
     #[error("the receiver has taken none of it for {} s", .0.as_secs_f64())]
     Stalled(Duration),
-    /// Its bytes did not come to an end here: who was to give them stopped before.
+    /// The source of the bytes stopped before their end.
     #[error("its bytes could not be had")]
     Cut,
 }
 
-/// What says that the bytes of a region are the right ones.
+/// Proof of a region's content.
 #[derive(Clone, Copy, Debug)]
 enum Seal {
     /// The digest of the bytes: they are digested as they arrive.
@@ -118,7 +118,7 @@ impl Header {
     }
 }
 
-/// Handed over to a stream at once where somebody looks at whether it moves.
+/// Bytes handed to a stream at once when the sender monitors its progress.
 const WRITTEN_BYTES: usize = 1 << 20;
 
 /// The code with which a sender breaks off a stream.
@@ -213,7 +213,7 @@ impl RegionStreams {
 
     async fn begin(&self, header: Header) -> Result<SendStream, SendError> {
         let mut send = self.connection.open_uni().await.map_err(|_| self.lost())?;
-        // A stream that is gone says so when it is written to.
+        // A write to a lost stream returns the error.
         let _ = send.set_priority(PRIORITY);
         send.write_all(&header.to_bytes()).await.map_err(|_| self.lost())?;
         Ok(send)
@@ -254,8 +254,8 @@ pub(super) fn start(
     (RegionStreams { connection: connection.clone(), under_way, received }, arrivals)
 }
 
-/// Takes regions until the connection ends: so many at once, which includes those that nobody has taken yet and those that
-/// failed, so that a peer cannot pile up either.
+/// Receives regions until the connection ends, with a limited number at once. The limit includes regions not taken yet and failed
+/// ones, so that a peer cannot accumulate either.
 async fn receive_all(
     connection: Connection,
     bounds: Bounds,
@@ -273,14 +273,14 @@ async fn receive_all(
             let arrival = receive(stream, &bounds).await;
             if let Err((key, refusal)) = &arrival {
                 board.note(peer, &Refusal::new(refusal.cause, format!("data region: {refusal}")));
-                // Without a key nobody can wait for it.
+                // A region without a key has no waiting receiver.
                 if key.is_none() {
                     return;
                 }
             }
             let arrival = arrival
                 .map_err(|(key, refusal)| ReceiveError { key: key.unwrap_or(RegionKey([0; 16])), refusal });
-            // Nobody may want it any more.
+            // The receiver may be dropped.
             let _ = arrived.send(arrival).await;
             drop(turn);
         });

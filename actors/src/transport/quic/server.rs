@@ -1,7 +1,7 @@
-//! Whoever is connected to: lets nodes in that may come in, and turns the others away.
+//! Accepts incoming connections and refuses peers that may not join.
 //!
-//! Until a peer has shown its certificate and said its first frame it is half-open. Of those there are few, each for a
-//! short time; beyond some of them a peer has to show first that its address is its own, which costs nothing here.
+//! A peer is half-open until it has presented its certificate and its first frame. Half-open connections are limited in number
+//! and time. Above a threshold a peer must prove its address first, which costs this node nothing.
 
 use super::join::{self, JoinService};
 use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, regions, tls};
@@ -26,18 +26,18 @@ use tokio::time::timeout;
 /// Peers that may wait to be taken by the actor that they are for.
 const WAITING: usize = 64;
 
-/// What quinn keeps of a peer's first packets until somebody has looked at it: two of the largest.
+/// Bytes of a peer's first packets that quinn buffers until the server accepts it: 2 of the largest.
 const FIRST_PACKETS_BYTES: u64 = 64 << 10;
 
 /// What is needed to let nodes in.
 pub struct ServerSetup {
-    /// Who this node is.
+    /// Credentials of this node.
     pub credentials: Arc<Credentials>,
-    /// What it says of itself.
+    /// Hello message of this node.
     pub hello: Hello,
-    /// What it speaks.
+    /// Protocol version of this node.
     pub version: Version,
-    /// Who may come in.
+    /// Accepted roles.
     pub roles: Vec<Role>,
     /// What they may take.
     pub settings: Settings,
@@ -55,7 +55,7 @@ impl fmt::Debug for ServerSetup {
     }
 }
 
-/// See the module.
+/// Listening endpoint that accepts peers.
 #[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
@@ -103,14 +103,14 @@ impl Server {
         self.endpoint.open_connections()
     }
 
-    /// Ends all connections, and waits until the others have heard of it. Frames that are to arrive have to be waited
-    /// for before: a link that has been let go of ends its connection when they have.
+    /// Ends all connections, and waits until the peers are notified. Callers must wait before for frames that have to arrive: a
+    /// dropped link ends its connection once its frames have arrived.
     pub async fn close(self) {
         self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
     }
 
-    /// Ends all connections, and lets nobody in any more.
+    /// Ends all connections and accepts no more.
     pub(crate) fn end(&self, refusal: &Refusal) {
         refusal.close_endpoint(&self.endpoint);
     }
@@ -150,7 +150,7 @@ async fn accept_all(
             let refusal = match entered {
                 Ok(Some(entered)) => {
                     drop(place);
-                    // Nobody takes peers any more: the node ends.
+                    // The receiver is dropped when the node ends.
                     let _ = come_in.send(entered).await;
                     return;
                 }
@@ -198,7 +198,7 @@ fn speaks(connection: &Connection) -> Option<Vec<u8>> {
     connection.handshake_data()?.downcast::<HandshakeData>().ok()?.protocol
 }
 
-/// Who is on the other side, by the certificate that TLS has verified.
+/// Returns the identity in the certificate that TLS has verified.
 pub(super) fn identity(connection: &Connection) -> Result<NodeIdentity, Refusal> {
     let shown =
         connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());

@@ -68,8 +68,8 @@ pub(in crate::transport) fn lenient(
     Ok(config)
 }
 
-/// For whoever is connected to. Peers without a certificate get through TLS, so that they can be told in words why they
-/// are turned away, or show a token where there is a desk for them.
+/// Configures a server. Peers without a certificate get through TLS, so that they can get the reason for a refusal, or present a
+/// token to a join service.
 pub(super) fn server(
     credentials: &Credentials,
     clock: &Arc<dyn Clock>,
@@ -83,7 +83,7 @@ pub(super) fn server(
     QuicServerConfig::try_from(config).map(Arc::new).map_err(unusable)
 }
 
-/// For whoever connects with a certificate.
+/// Configures a client with a certificate.
 pub(super) fn client(
     credentials: &Credentials,
     clock: &Arc<dyn Clock>,
@@ -99,7 +99,7 @@ pub(super) fn client(
     finish(config, NODES)
 }
 
-/// For whoever connects with a token, and knows of the manager's authority no more than its fingerprint.
+/// Configures a client with a token, which knows only the fingerprint of the manager's authority.
 pub(super) fn joining(
     authority: Fingerprint,
     clock: &Arc<dyn Clock>,
@@ -117,7 +117,7 @@ fn finish(mut config: ClientConfig, speaks: &[u8]) -> Result<Arc<QuicClientConfi
     QuicClientConfig::try_from(config).map(Arc::new).map_err(unusable)
 }
 
-/// Believes the authority of a fingerprint, which the server shows along with its own certificate, and nobody else.
+/// Trusts only the authority of a fingerprint. The server presents it with its own certificate.
 #[derive(Debug)]
 struct Fingerprinted {
     authority: Fingerprint,

@@ -1,7 +1,7 @@
-//! Which tokens have been used: a file that only grows, a line each.
+//! Used tokens: an append-only file with one line per token.
 //!
-//! A token counts as used once its line is on disk; only then does anybody get a certificate for it. Whoever has the
-//! file open has it alone, so that two managers do not each let the same token in.
+//! A token counts as used once its line is on disk. Only then does a worker get a certificate for it. A process locks the file
+//! while it is open, so that two managers cannot accept the same token.
 
 use super::{TokenId, hex, unhex};
 use crate::transport::certs::CertsError;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a line: the token's number in hexadecimal digits, and the end of the line.
 const LINE_BYTES: usize = 2 * super::ID_BYTES + 1;
 
-/// See the module.
+/// Open file of used tokens.
 #[derive(Debug)]
 pub struct UsedTokens {
     file: File,
@@ -25,11 +25,11 @@ pub struct UsedTokens {
 }
 
 impl UsedTokens {
-    /// Opens the file, or makes it. A last line that is not whole was never acknowledged, and goes.
+    /// Opens or creates the file. Removes an incomplete last line, which was never acknowledged.
     ///
     /// # Errors
-    /// [`CertsError::File`], also when another process has it open, and [`CertsError::Content`] when a line is no token:
-    /// to go on would let used ones in again.
+    /// Returns [`CertsError::File`], also if another process has locked the file, and [`CertsError::Content`] if a line is not a
+    /// token: ignoring it would accept used tokens again.
     pub fn open(path: &Path) -> Result<Self, CertsError> {
         let fail = |source| CertsError::File { path: path.to_owned(), source };
         let options =
@@ -57,21 +57,21 @@ impl UsedTokens {
         }
         let length = (content.len() - content.len() % LINE_BYTES) as u64;
         file.set_len(length).map_err(fail)?;
-        // A new file's name is on disk before anything in it counts.
+        // A new file's name must be on disk before its content counts.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
         Ok(Self { file, path: path.to_owned(), used, length })
     }
 
-    /// Uses a token; false when it has been used. It is on disk when this returns.
+    /// Uses a token. Returns `false` if it has been used before. The use is on disk at the return.
     ///
     /// # Errors
-    /// [`CertsError::File`]; the token then counts as unused, and no certificate may be given for it.
+    /// Returns [`CertsError::File`]. Then the token counts as unused, and the caller must not issue a certificate for it.
     pub fn use_once(&mut self, id: TokenId) -> Result<bool, CertsError> {
         if self.used.contains(&id) {
             return Ok(false);
         }
-        // An earlier line that failed half-way is written over.
+        // Overwrites an earlier incomplete line.
         let line = format!("{}\n", hex(&id.0));
         let at = SeekFrom::Start(self.length);
         let written = self.file.seek(at).and_then(|_| self.file.write_all(line.as_bytes()));

@@ -1,6 +1,6 @@
 //! Minimum cuts of small networks: shortest augmenting paths (Edmonds and Karp).
 //!
-//! What nodes stand for is not known here.
+//! The network does not know the meaning of its nodes.
 
 use std::collections::VecDeque;
 
@@ -20,13 +20,13 @@ pub(super) mod ends {
 /// No cut goes through such an arc: sums of 64-bit numbers stay far below.
 const BOUND: u128 = u128::MAX / 4;
 
-/// Arcs with what cutting them costs.
+/// Arcs with their cut costs.
 #[derive(Debug)]
 pub(super) struct FlowNetwork {
     /// Arcs by the node they leave. The arc back of arc `i` is `i ^ 1`.
     leaving: Vec<Vec<usize>>,
     to: Vec<usize>,
-    /// What can still flow.
+    /// Residual capacities.
     rest: Vec<u128>,
 }
 
@@ -36,12 +36,12 @@ impl FlowNetwork {
         Self { leaving: vec![Vec::new(); inner + 2], to: Vec::new(), rest: Vec::new() }
     }
 
-    /// Whoever has `from` on the near side has `to` there, too.
+    /// Requires `to` on the near side if `from` is there.
     pub(super) fn bind(&mut self, from: usize, to: usize) {
         self.arc(from, to, BOUND);
     }
 
-    /// Having `from` on the near side and `to` on the far one costs `cost`.
+    /// Charges `cost` for cuts with `from` on the near side and `to` on the far side.
     pub(super) fn pay(&mut self, from: usize, to: usize, cost: u64) {
         self.arc(from, to, u128::from(cost));
     }
@@ -54,7 +54,7 @@ impl FlowNetwork {
         }
     }
 
-    /// The nodes on the near side of the cheapest cut; of several cuts that with fewest nodes there.
+    /// Returns the nodes on the near side of the cheapest cut, on ties of the cut with the fewest nodes there.
     pub(super) fn near_side_of_minimum_cut(mut self) -> Vec<bool> {
         loop {
             let arrived_by = self.search();
@@ -73,7 +73,8 @@ impl FlowNetwork {
         }
     }
 
-    /// For each node that can still be reached from the near end the arc by which it is first; none for that end.
+    /// Returns for each node the arc by which the search reaches it first. `None` for the near end and unreachable
+    /// nodes.
     fn search(&self) -> Vec<Option<usize>> {
         let mut arrived_by = vec![None; self.leaving.len()];
         let mut queue = VecDeque::from([ends::NEAR]);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn flow_that_went_the_wrong_way_is_taken_back() {
-        // The shortest path first goes across; the best cut separates the far end from both.
+        // The shortest path is augmented first, but the best cut separates the far end from both nodes.
         let mut network = FlowNetwork::new(2);
         let [a, b] = [0, 1].map(ends::inner);
         network.pay(ends::NEAR, a, 10);

@@ -1,8 +1,8 @@
-//! The values that a flow-influenced variable has had, as part of a key.
+//! Past values of a flow-influenced variable, as part of a key.
 //!
-//! Which variables need one, paper 004 says (Section 5.2); what a value's bytes are, the caller does.
+//! Paper 004, Section 5.2, defines which variables need a history. The caller defines the bytes of a value.
 
-/// Values in the order in which a variable had them. A key gets 32 bytes of it, however long it is.
+/// Values in the order in which a variable had them. Contributes 32 bytes to a key, independent of its length.
 #[derive(Debug, Clone)]
 pub struct ValueHistory {
     hasher: blake3::Hasher,
@@ -20,7 +20,7 @@ impl Default for ValueHistory {
 }
 
 impl ValueHistory {
-    /// Adds the value that the variable has now: every iteration does, be it a new one or not.
+    /// Records the current value of the variable. Every iteration records, even if the value did not change.
     pub fn record(&mut self, value: &[u8]) {
         // Behind its length, so that no two histories make the same bytes.
         self.hasher.update(&(value.len() as u64).to_le_bytes());
@@ -41,7 +41,8 @@ impl ValueHistory {
         self.bytes
     }
 
-    /// What the history so far adds to a key. Equal for equal values in equal order, and only for those.
+    /// Returns the key contribution of the history so far. Equal if and only if equal values were recorded in equal
+    /// order.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         *self.hasher.finalize().as_bytes()

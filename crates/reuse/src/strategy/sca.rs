@@ -1,13 +1,13 @@
 //! The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2): a baseline, not for large studies.
 //!
-//! Stage instances are the vertices of a complete graph, and an edge weighs what its two instances have in common.
-//! Minimum 2-cuts (Stoer and Wagner, "A simple min-cut algorithm", J. ACM 44, 1997) go on on the larger side until
-//! it fits into a bucket; the rest starts over. Instances of different inputs have nothing in common: each
-//! input's graph is cut by itself.
+//! Stage instances are the vertices of a complete graph. An edge weighs the tasks that its two instances share.
+//! Minimum 2-cuts (Stoer and Wagner, "A simple min-cut algorithm", J. ACM 44, 1997) continue on the larger side
+//! until it fits into a bucket. The remaining instances start over. Instances of different inputs share nothing, so
+//! each input's graph is cut separately.
 //!
-//! The cut is written out here: on a complete graph a dense matrix and two loops are all there is to it, and graph
-//! libraries bring adjacency lists and hash tables that only cost here. Each cut takes O(n³), and there are up to
-//! n a bucket, so [`MAX_INSTANCES`] is a limit.
+//! The cut is implemented here: a complete graph needs only a dense matrix and two loops, and the adjacency lists
+//! and hash tables of graph libraries would only cost time. Each cut takes O(n³), with up to n cuts per bucket,
+//! hence the limit [`MAX_INSTANCES`].
 
 use std::num::NonZeroUsize;
 
@@ -17,8 +17,8 @@ use crate::interner::Interner;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::ReuseTree;
 
-/// The most instances of one input. So many take seconds; the time grows with the fifth power, and the thesis
-/// gave up on 2000 after 14,000 s.
+/// Maximum number of instances of one input. 200 instances take seconds. The time grows with the fifth power, and
+/// the thesis gave up on 2000 after 14,000 s.
 pub const MAX_INSTANCES: usize = 200;
 
 pub(super) fn solve(
@@ -57,15 +57,15 @@ pub(super) fn solve(
 #[derive(Debug, PartialEq)]
 struct Cut {
     weight: f64,
-    /// Of two sides of equal size, the one with the first instance.
+    /// On ties, the side with the first instance.
     larger_side: Vec<Member>,
 }
 
 impl Cut {
-    /// Cuts two instances or more. Of equal cuts the first one found counts.
+    /// Cuts two instances or more. On ties the first cut found counts.
     fn minimum(tree: &ReuseTree, members: &[Member]) -> Self {
         let mut weights = weights(tree, members);
-        // Vertices that were merged are one: the first of them, and who is in it.
+        // Merged vertices are represented by the first of them, with the list of its members.
         let mut merged: Vec<Vec<usize>> = (0..members.len()).map(|vertex| vec![vertex]).collect();
         let mut active: Vec<usize> = (0..members.len()).collect();
         let mut best = (f64::INFINITY, Vec::new());
@@ -91,8 +91,8 @@ impl Cut {
     }
 }
 
-/// A phase of Stoer and Wagner: vertices join in the order of how tightly they are bound to those that joined.
-/// Returns the last two and what binds the last.
+/// Runs a phase of Stoer and Wagner: vertices join in the order of how tightly they are bound to those that joined.
+/// Returns the last two vertices and the weight that binds the last.
 fn phase(weights: &[Vec<f64>], active: &[usize]) -> (usize, usize, f64) {
     let mut left = active.to_vec();
     let mut bound = vec![0.0; weights.len()];
@@ -108,7 +108,7 @@ fn phase(weights: &[Vec<f64>], active: &[usize]) -> (usize, usize, f64) {
     (before_last, last, weight)
 }
 
-/// What each pair has in common: the cost of the tasks at the beginning that both share.
+/// Returns the weight of each pair: the cost of the first tasks that both share.
 fn weights(tree: &ReuseTree, members: &[Member]) -> Vec<Vec<f64>> {
     let paths: Vec<Vec<_>> = members.iter().map(|member| tree.upwards(*member).collect()).collect();
     let shared = |a: &[_], b: &[_]| {
@@ -127,9 +127,9 @@ mod tests {
         members.iter().map(|member| ['b', 'a', 'c', 'd', 'e'][member.0 as usize]).collect()
     }
 
-    /// Thesis Fig. 3.5: five instances of six tasks. The weights of its cuts are in the text (4 for c, 10 for a):
-    /// all share one task, a, b, d and e three, a and b four, d and e five. That makes a and b alike, and the one
-    /// further back goes first.
+    /// Thesis Fig. 3.5: five instances of six tasks. The text gives the weights of its cuts (4 for c, 10 for a):
+    /// all share one task, a, b, d and e three, a and b four, d and e five. This makes a and b equal, and the later
+    /// one goes first.
     const FIGURE_3_5: [[u32; 6]; 5] =
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 2, 1], [1, 2, 1, 1, 1, 1], [1, 1, 1, 2, 1, 1], [1, 1, 1, 2, 1, 2]];
 

@@ -1,13 +1,12 @@
-//! The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4, paper 001 §4.2.4): at most so many buckets, as
-//! even as can be.
+//! The Task-Balanced Reuse-Tree Merging Algorithm (thesis §3.3.4, paper 001 §4.2.4): balanced buckets, at most a
+//! given number.
 //!
-//! [`full_merge`] cuts the reuse tree into branches, [`fold_merge`] joins them until they are few enough, and
-//! [`balance`] moves branches from the dearest bucket to the cheapest. `forest` is the tree they work on.
+//! [`full_merge`] cuts the reuse tree into branches, [`fold_merge`] joins them down to the limit, and [`balance`]
+//! moves branches from the most expensive bucket to the cheapest. `forest` is the tree that all three use.
 //!
-//! What a bucket costs is the problem's business (task counts, or measured costs). A limit of as many buckets as
-//! inputs or more is divided among the inputs, and no bucket reads several; below that, whole inputs are folded
-//! together, share nothing, and [`TrtmaReport::mixed_buckets`] says how many buckets that made. Workers and
-//! memory are unknown here.
+//! The problem defines costs (task counts, or measured costs). If the limit is at least the number of inputs, it is
+//! divided among the inputs, and no bucket reads several. Below that, whole inputs without shared tasks are folded
+//! together, and [`TrtmaReport::mixed_buckets`] counts the resulting buckets. Workers and memory are unknown here.
 
 mod balance;
 mod fold_merge;
@@ -24,13 +23,13 @@ use crate::buckets::Buckets;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::ReuseTree;
 
-/// How TRTMA balances. The default is what the journal describes, with the thesis's pruning among all nodes.
+/// TRTMA's balancing options. The default is the journal's description with the thesis's pruning among all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TrtmaOptions {
     /// Which move a search prefers.
     pub search: MoveSearch,
-    /// Which bucket the dearest one is balanced with.
+    /// Rule for the partner of the most expensive bucket.
     pub small_bucket: PartnerRule,
     /// Which branches count as the same.
     pub pruning: Pruning,
@@ -56,39 +55,39 @@ pub enum MoveSearch {
     /// The journal: the least imbalance among the moves that lower the makespan.
     #[default]
     MakespanInside,
-    /// The thesis: the least imbalance of all; when that does not lower the makespan, balancing ends.
+    /// The thesis: take the least imbalance of all, and end balancing once it does not lower the makespan.
     BestImbalanceFirst,
 }
 
-/// Which bucket the dearest one is balanced with.
+/// Rule for the bucket that balances with the most expensive one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartnerRule {
-    /// The last in the order of costs: one of the cheapest.
+    /// The last in the order of costs, one of the cheapest.
     #[default]
     Last,
-    /// Of the cheapest, the one that has most in common with the dearest (thesis Fig. 3.14a). Looks into each of
-    /// those at every step.
+    /// Of the cheapest buckets, the one that shares most with the most expensive (thesis Fig. 3.14a). Inspects each
+    /// of them at every step.
     MostReuse,
-    /// Every other one, for the best move of all (thesis Fig. 3.14b). Takes a search per bucket and step.
+    /// Every other bucket, for the best move of all (thesis Fig. 3.14b). Takes a search per bucket and step.
     Exhaustive,
 }
 
-/// Which branches of the dearest bucket count as the same: those of equal leaf count and equal costs, in the
-/// bucket and beyond it.
+/// Which branches of the most expensive bucket count as equal: those of equal leaf count and equal costs, in the
+/// bucket and in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pruning {
-    /// None: each node is tried, in time linear in the bucket for each step.
+    /// No pruning: each node is tried, in time linear in the bucket for each step.
     None,
-    /// Siblings; what is below the others is not tried either. As slow as `None`.
+    /// Among siblings: branches below a skipped sibling are skipped too. As slow as `None`.
     Siblings,
-    /// All nodes of the bucket. A step takes logarithmic time where buckets share nothing.
+    /// Among all nodes of the bucket. A step takes logarithmic time if buckets share nothing.
     #[default]
     All,
 }
 
-/// What TRTMA did.
+/// Statistics of a TRTMA run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct TrtmaReport {
     /// Buckets that Full-Merge made.
@@ -99,18 +98,17 @@ pub struct TrtmaReport {
     pub balance_steps: u64,
     /// Nodes that Balance tried.
     pub nodes_tried: u64,
-    /// How often Balance ended with a move that would not have lowered the makespan: once an input at most.
+    /// How often Balance ended with a move that would not have lowered the makespan: at most once per input.
     pub false_improvements: usize,
-    /// Buckets that read different inputs: what is in them shares nothing. None when the limit leaves each input
-    /// a bucket.
+    /// Buckets that read different inputs, which share no tasks. 0 if the limit leaves each input a bucket.
     pub mixed_buckets: usize,
 }
 
 /// Groups the instances of a problem into at most `max_buckets` buckets.
 ///
-/// Every instance is in exactly one bucket; instances of different inputs are together only where there are more
-/// inputs than buckets. Buckets come in the order of the tree, members in depth-first order. Deterministic.
-/// O(kn log n) for sampled designs; memory O(kn).
+/// Every instance is in exactly one bucket. Instances of different inputs share a bucket only if inputs outnumber
+/// buckets. Buckets follow the order of the tree, members are in depth-first order. Deterministic. Takes O(kn log
+/// n) for sampled designs, and O(kn) memory.
 pub fn trtma(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -120,7 +118,7 @@ pub fn trtma(
     let (forest, places) = Forest::build(problem, tree);
     let mut report = TrtmaReport::default();
     let mut buckets = Buckets::default();
-    // What is folded and balanced together, and into how many buckets.
+    // Sets of branches that are folded and balanced together, with their numbers of buckets.
     let parts: Vec<(Vec<u32>, NonZeroUsize)> = match full_merge::shares(&forest, &places, max_buckets.get()) {
         Some(shares) => {
             let heads = full_merge::merge(problem, tree, &places, &shares);

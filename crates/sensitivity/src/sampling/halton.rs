@@ -1,12 +1,12 @@
 //! Halton's sequence and Hammersley's points: radical inverses of a point's number in prime bases.
 //!
-//! Sources: Halton, "Algorithm 247: radical-inverse quasi-random point sequence", CACM 7 (1964), as in paper 001;
-//! Hammersley, "Monte Carlo methods for solving multivariable problems", Ann. New York Acad. Sci. 86 (1960). Scrambled
-//! points permute the digits of each place of each base at random, those of leading zeros too: Owen, "A randomized Halton
-//! algorithm in R", arXiv:1706.02808 (2017), as SciPy's `qmc.Halton`.
+//! Sources: Halton, "Algorithm 247: radical-inverse quasi-random point sequence", CACM 7 (1964), as in paper 001.
+//! Hammersley, "Monte Carlo methods for solving multivariable problems", Ann. New York Acad. Sci. 86 (1960).
+//! Scrambled points permute the digits at each position of each base at random, leading zeros included: Owen, "A
+//! randomized Halton algorithm in R", arXiv:1706.02808 (2017), as SciPy's `qmc.Halton`.
 //!
-//! Numbers count from 1 where digits are not permuted, so that no point lies in the corner, and from 0 where they are.
-//! In high dimensions unscrambled points follow each other for the first b of base b; scrambled ones do not.
+//! Unscrambled points are numbered from 1, so that none is in the corner, scrambled points from 0. In high
+//! dimensions the first b unscrambled points of base b are collinear, scrambled ones are not.
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
@@ -18,27 +18,28 @@ use rand::seq::SliceRandom;
 /// fill.
 pub const MAX_DIMENSIONS: usize = 256;
 
-/// What to sample.
+/// Settings of a low-discrepancy sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LowDiscrepancy {
     /// Number of parameter sets, at least 1.
     pub samples: u32,
     /// Whether digits are permuted at random.
     pub scrambled: bool,
-    /// Seed of the permutations; unscrambled points have none.
+    /// Seed of the permutations. Unused by unscrambled points.
     pub seed: u64,
 }
 
-/// Halton's points as parameter sets, of which more may be asked for later.
+/// Returns Halton's points as parameter sets. A longer sample extends a shorter one.
 ///
 /// # Errors
-/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+/// [`SampleError`] if no set is requested, no parameter varies, a range cannot be sampled, or the sample is too
+/// large.
 pub fn sample(parameters: &[Parameter], halton: &LowDiscrepancy) -> Result<Design, SampleError> {
     let &LowDiscrepancy { samples, scrambled, seed } = halton;
     plain(parameters, Sequence::Halton { scrambled }, samples, seed)
 }
 
-/// Hammersley's points as parameter sets. More of them are others.
+/// Returns Hammersley's points as parameter sets. A different number of points gives different sets.
 ///
 /// # Errors
 /// As [`sample`].
@@ -54,7 +55,7 @@ pub fn sample_hammersley(
 #[must_use]
 pub fn radical_inverse(number: u64, base: u32) -> f64 {
     let base = u64::from(base.max(2));
-    // Digits are gathered in one whole number, so that there is one rounding; a u128 holds 64 bits mirrored in any base.
+    // Collecting the digits in one integer rounds only once. A u128 holds 64 mirrored bits in any base.
     let (mut left, mut mirrored, mut scale) = (number, 0_u128, 1_u128);
     while left > 0 {
         mirrored = mirrored * u128::from(base) + u128::from(left % base);
@@ -79,14 +80,14 @@ pub(super) struct Halton {
 #[derive(Debug)]
 struct Base {
     base: u32,
-    /// For each place a digit of which is permuted, what each digit is worth; none where digits stay.
+    /// Weights of the digits at each permuted position. Empty without permutations.
     places: Vec<Vec<f64>>,
-    /// What zeros are worth in that place and all after it.
+    /// Total weight of zeros at this position and all following ones.
     zeros_from: Vec<f64>,
 }
 
 impl Halton {
-    /// `columns` is at most [`MAX_DIMENSIONS`]; with a seed digits are permuted.
+    /// `columns` is at most [`MAX_DIMENSIONS`]. A seed enables permutations.
     pub(super) fn new(columns: usize, seed: Option<u64>) -> Self {
         let bases = primes().take(columns).zip(0..).map(|(base, dimension)| match seed {
             None => Base { base, places: Vec::new(), zeros_from: Vec::new() },
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(primes().nth(MAX_DIMENSIONS - 1), Some(1619));
     }
 
-    /// A slow reading of the definition: digits one by one, each through its permutation, over all places.
+    /// Slow reference implementation: permutes digit by digit over all positions.
     #[test]
     fn permuted_digits_are_those_of_every_place() {
         let halton = Halton::new(5, Some(11));

@@ -1,10 +1,11 @@
-//! Latin hypercubes: of the n equal stretches of every dimension each holds one of the n points.
+//! Latin hypercubes: every dimension is divided into n equal intervals, and each interval holds one of the n
+//! points.
 //!
-//! Source: McKay, Beckman and Conover, "A comparison of three methods for selecting values of input variables in the
-//! analysis of output from a computer code", Technometrics 21 (1979). [`Placement::Maximin`] spreads points by swapping
-//! coordinates within columns, which keeps them a hypercube, as long as that lowers Morris and Mitchell's φ_p (J.
-//! Statistical Planning and Inference 43, 1995), a smooth stand-in for the smallest distance. It climbs and does not
-//! anneal: the best hypercube there is may be missed.
+//! Source: McKay, Beckman and Conover, "A comparison of three methods for selecting values of input variables in
+//! the analysis of output from a computer code", Technometrics 21 (1979). [`Placement::Maximin`] spreads points by
+//! swapping coordinates within columns, which preserves the hypercube, as long as a swap lowers Morris and
+//! Mitchell's φ_p (J. Statistical Planning and Inference 43, 1995), a smooth substitute for the smallest distance.
+//! It climbs without annealing, so it may miss the best hypercube.
 
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
@@ -16,27 +17,27 @@ use rand::seq::SliceRandom;
 /// Points that a maximin hypercube may have. A swap looks at every point, and there should be tens of swaps a point: seconds.
 pub const MAX_SPREAD: usize = 2_000;
 
-/// Where points lie within their stretches, and how stretches are combined.
+/// Position of points within their intervals, and combination of intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Anywhere within its stretch; stretches are combined at random.
+    /// At random within the interval. Intervals are combined at random.
     #[default]
     Random,
-    /// In the middle of its stretch; stretches are combined at random.
+    /// At the center of the interval. Intervals are combined at random.
     Centered,
-    /// Anywhere within its stretch; stretches are combined so that points lie far from each other.
+    /// At random within the interval. Intervals are combined to keep points far from each other.
     Maximin {
         /// Swaps that are tried. Tens for each point are well spent.
         swaps: u32,
     },
 }
 
-/// What to sample.
+/// Settings of a Latin hypercube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatinHypercube {
-    /// Number of parameter sets n, at least 1. More of them are others.
+    /// Number of parameter sets n, at least 1. A different n gives different sets.
     pub samples: u32,
-    /// Where points lie.
+    /// Position of the points.
     pub placement: Placement,
     /// Seed of the study.
     pub seed: u64,
@@ -45,7 +46,8 @@ pub struct LatinHypercube {
 /// Draws the parameter sets.
 ///
 /// # Errors
-/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+/// [`SampleError`] if no set is requested, no parameter varies, a range cannot be sampled, or the sample is too
+/// large.
 pub fn sample(parameters: &[Parameter], hypercube: &LatinHypercube) -> Result<Design, SampleError> {
     let &LatinHypercube { samples, placement, seed } = hypercube;
     plain(parameters, Sequence::LatinHypercube(placement), samples, seed)
@@ -85,14 +87,14 @@ pub(super) fn points(
     Ok(points)
 }
 
-/// The place within a stretch. Rounding may reach the next stretch; the last number before it is taken then.
+/// Returns a position within an interval. If rounding reaches the next interval, returns the last number before it.
 fn inside(stretch: u32, within: f64, width: f64) -> f64 {
     let place = (f64::from(stretch) + within) * width;
     let end = (f64::from(stretch) + 1.0) * width;
     if place < end { place } else { end.next_down() }
 }
 
-/// Swaps pairs of coordinates as long as that spreads the points. Never less spread than what is given.
+/// Swaps pairs of coordinates as long as this spreads the points. The result is never less spread than the input.
 fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
     let (rows, columns) = (points.rows() as u32, points.columns() as u32);
     if rows < 3 {
@@ -109,7 +111,7 @@ fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
             better.data_mut().swap(one + column, other + column);
         }
     }
-    // φ_p weighs all distances; the smallest is what is promised.
+    // φ_p weighs all distances, but only the smallest is guaranteed not to shrink.
     if smallest_distance(&better) >= smallest_distance(&points) { better } else { points }
 }
 
@@ -124,7 +126,7 @@ fn lowers(points: &UnitPoints, column: usize, one: usize, other: usize) -> bool 
         let to = |from: &[f64]| squared_distance(from, point);
         let (to_a, to_b) = (to(a), to(b));
         let (in_a, in_b) = ((a[column] - point[column]).powi(2), (b[column] - point[column]).powi(2));
-        // Rounding may leave nothing, or less, of two points that are near in all other columns.
+        // Rounding may leave 0 or less for two points that are close in all other columns.
         let swapped = |to: f64, from: f64, with: f64| (to - from + with).max(f64::MIN_POSITIVE);
         change += penalty(swapped(to_a, in_a, in_b)) + penalty(swapped(to_b, in_b, in_a));
         change -= penalty(to_a) + penalty(to_b);
@@ -141,7 +143,7 @@ fn squared_distance(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
-/// The distance of the two nearest points; infinite of one point.
+/// Returns the distance of the two closest points. Infinite for a single point.
 #[must_use]
 pub fn smallest_distance(points: &UnitPoints) -> f64 {
     let pairs = points.iter().enumerate().flat_map(|(index, one)| {

@@ -1,7 +1,7 @@
-//! Which sampler serves which method, and why others do not.
+//! Compatibility of samplers and methods.
 //!
-//! Methods and samplers are chosen independently where statistics allow. What does not fit is refused here, before
-//! anything is drawn, with the reason.
+//! Methods and samplers are chosen independently where statistics allow. Incompatible choices are rejected here
+//! with a reason, before any sampling.
 
 use super::factorial::{self, DesignResolution, Factorial, FactorialError};
 use super::latin_hypercube::Placement;
@@ -11,7 +11,7 @@ use super::{Design, SampleError, draw_points};
 use pleach_workflow::{Parameter, Value};
 use thiserror::Error;
 
-/// How points are chosen, as study files name it.
+/// Sampler of points, as named in study files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampler {
     /// Points of a sequence or a random sample.
@@ -25,7 +25,7 @@ pub enum Sampler {
     Fraction(DesignResolution),
 }
 
-/// What a sample is for.
+/// Purpose of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplePurpose {
     /// Elementary effects, of trajectories that begin at the points.
@@ -69,18 +69,18 @@ pub enum Incompatible {
     },
 }
 
-/// Why there is no sample.
+/// Reason for which a sample cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChoiceError {
     /// Points cannot be drawn.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// There is no such grid.
+    /// The grid is invalid.
     #[error(transparent)]
     Factorial(#[from] FactorialError),
 }
 
-/// Swaps that a maximin hypercube tries for each point where none are named: the smallest distance grows little beyond.
+/// Default swaps per point of a maximin hypercube: beyond 50 the smallest distance grows little.
 pub const SWAPS_PER_POINT: u32 = 50;
 
 impl Sampler {
@@ -99,7 +99,8 @@ impl Sampler {
         "fractional-factorial",
     ];
 
-    /// The sampler of a name, for this many samples; a grid has as many levels as `levels` says.
+    /// Returns the sampler of a name for this many samples. A grid has `levels` levels. Returns `None` for an
+    /// unknown name.
     #[must_use]
     pub fn named(name: &str, samples: u32, levels: u32) -> Option<Self> {
         let lhs = |placement| Self::Points(Sequence::LatinHypercube(placement));
@@ -129,10 +130,10 @@ impl Sampler {
         }
     }
 
-    /// Whether its points are what a method needs.
+    /// Checks that the sampler's points suit a method.
     ///
     /// # Errors
-    /// [`Incompatible::Pair`], which says why they are not.
+    /// [`Incompatible::Pair`] with the reason.
     pub fn serves(self, wanted: SamplePurpose) -> Result<(), Incompatible> {
         let reason = match (self, wanted) {
             (_, SamplePurpose::Curves) => {
@@ -164,10 +165,10 @@ impl Sampler {
         Err(Incompatible::Pair { sampler: self.name(), method, reason })
     }
 
-    /// Whether a study may go on with more of its points until its indices are narrow enough.
+    /// Checks that a study may draw more of its points until its indices converge.
     ///
     /// # Errors
-    /// [`Incompatible::NotExtensible`], which says why not.
+    /// [`Incompatible::NotExtensible`] with the reason.
     pub fn extensible(self) -> Result<(), Incompatible> {
         let reason = match self {
             Self::Points(sequence) => return Ok(sequence.extensible()?),
@@ -178,20 +179,20 @@ impl Sampler {
         Err(PointsError::NotExtensible { sampler: self.name(), reason }.into())
     }
 
-    /// Draws parameter sets without further structure. A grid says itself how many it has.
+    /// Draws parameter sets for given-data methods. A grid determines their number itself.
     ///
     /// # Errors
-    /// [`ChoiceError`] when there are no such sets.
+    /// [`ChoiceError`] if the sets cannot be drawn.
     pub fn sample(self, parameters: &[Parameter], samples: u32, seed: u64) -> Result<Design, ChoiceError> {
         let mut evaluations = Vec::new();
         self.draw(parameters, samples, seed, |row| evaluations.push(row))?;
         Ok(Design::of_rows(parameters, evaluations))
     }
 
-    /// The same where sets are handed on one by one. Those of points are made as they are handed on; a grid is held whole.
+    /// Draws the sets and passes them on one by one. Points are generated on demand, a grid is held in memory.
     ///
     /// # Errors
-    /// As [`Sampler::sample`], and then no set is handed on.
+    /// As [`Sampler::sample`]. No set is passed on then.
     pub fn draw(
         self,
         parameters: &[Parameter],
@@ -212,10 +213,10 @@ impl Sampler {
 }
 
 impl TrajectoryPlan {
-    /// Whether more trajectories of this plan keep the first ones.
+    /// Checks that more trajectories of this plan keep the first ones.
     ///
     /// # Errors
-    /// [`Incompatible`], which says why they do not.
+    /// [`Incompatible`] with the reason.
     pub fn extensible(&self) -> Result<(), Incompatible> {
         if let BasePointSource::Points(sequence) = self.base {
             sequence.extensible()?;
@@ -299,7 +300,7 @@ mod tests {
         );
     }
 
-    /// A change of these numbers changes every user's study of the same seed: say so in the changelog.
+    /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
     fn the_numbers_of_a_seed_stay() {
         let parameters = [reals("T1", 0.0, 1000.0), integers("G1", &[5.0, 30.0, 55.0, 80.0])];

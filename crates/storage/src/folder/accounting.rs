@@ -1,38 +1,38 @@
-//! What a folder tier knows it holds: which regions, and how many bytes they and everything around them take.
+//! Accounting of a folder tier: known regions, and the disk usage of regions and other files.
 //!
-//! Nothing here touches a file.
+//! This module does no I/O.
 
 use super::layout::{LEAVES, shard_of};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 
-/// One folder of regions, as it was found.
+/// A leaf as found by a scan.
 #[derive(Debug, Default)]
 pub(super) struct ShardUsage {
-    /// What each region takes of the disk.
+    /// Disk usage of each region.
     pub(super) regions: HashMap<RegionKey, u64>,
-    /// What the folder itself takes, and what else lies in it.
+    /// Disk usage of the folder itself and of other files in it.
     pub(super) other_bytes: u64,
 }
 
-/// The books of one tier. What is reserved is for regions that are being written.
+/// Accounting of one tier. Reserved bytes belong to regions being written.
 #[derive(Debug)]
 pub(super) struct FolderAccounting {
     leaves: Vec<ShardUsage>,
-    /// Everything, packed regions included.
+    /// Total disk usage, packed regions included.
     held_bytes: u64,
     packed_bytes: u64,
     reserved_bytes: u64,
 }
 
 impl FolderAccounting {
-    /// Books of a folder without regions.
+    /// Creates the accounting of a folder without regions.
     pub(super) fn new(overhead_bytes: u64) -> Self {
         let leaves = (0..LEAVES).map(|_| ShardUsage::default()).collect();
         Self { leaves, held_bytes: overhead_bytes, packed_bytes: 0, reserved_bytes: 0 }
     }
 
-    /// What is held and what is reserved.
+    /// Returns the used and reserved bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.held_bytes + self.reserved_bytes
     }
@@ -45,12 +45,12 @@ impl FolderAccounting {
         self.leaves[shard_of(key)].regions.contains_key(&key)
     }
 
-    /// All keys, in any order.
+    /// Returns all keys in any order.
     pub(super) fn keys(&self) -> Vec<RegionKey> {
         self.leaves.iter().flat_map(|leaf| leaf.regions.keys().copied()).collect()
     }
 
-    /// Reserves `bytes` in place of `before`, if all remains within `capacity_bytes`.
+    /// Replaces a reservation of `before` by `bytes`, if the total stays within `capacity_bytes`.
     pub(super) fn reserve(&mut self, before: u64, bytes: u64, capacity_bytes: u64) -> bool {
         let reserved_bytes = self.reserved_bytes - before;
         let fits =
@@ -61,47 +61,47 @@ impl FolderAccounting {
         fits
     }
 
-    /// Gives a reservation back.
+    /// Releases a reservation.
     pub(super) fn release(&mut self, bytes: u64) {
         self.reserved_bytes -= bytes;
     }
 
-    /// Enters a region.
+    /// Adds a region.
     pub(super) fn add(&mut self, key: RegionKey, bytes: u64) {
         let before = self.leaves[shard_of(key)].regions.insert(key, bytes);
         self.held_bytes = self.held_bytes - before.unwrap_or(0) + bytes;
     }
 
-    /// Strikes a region out, and says what it took.
+    /// Removes a region. Returns its disk usage.
     pub(super) fn forget(&mut self, key: RegionKey) -> Option<u64> {
         let bytes = self.leaves[shard_of(key)].regions.remove(&key)?;
         self.held_bytes -= bytes;
         Some(bytes)
     }
 
-    /// The folder of `key` has become larger: it takes `more` bytes than before.
+    /// Adds `more` bytes to the usage of the leaf folder of `key`.
     pub(super) fn grow(&mut self, key: RegionKey, more: u64) {
         self.leaves[shard_of(key)].other_bytes += more;
         self.held_bytes += more;
     }
 
-    /// Bytes that lie outside of the leaves have come.
+    /// Adds bytes outside of the leaves.
     pub(super) fn add_overhead(&mut self, bytes: u64) {
         self.held_bytes += bytes;
     }
 
-    /// Bytes that lie outside of the leaves have gone; more than are known of cannot.
+    /// Subtracts bytes outside of the leaves, saturating at zero.
     pub(super) fn remove_overhead(&mut self, bytes: u64) {
         self.held_bytes = self.held_bytes.saturating_sub(bytes);
     }
 
-    /// All files of packed regions together are found to take so much.
+    /// Sets the disk usage of all segments.
     pub(super) fn set_packed(&mut self, bytes: u64) {
         self.held_bytes = self.held_bytes - self.packed_bytes + bytes;
         self.packed_bytes = bytes;
     }
 
-    /// A leaf is found to be this one.
+    /// Replaces a leaf by the result of a scan.
     pub(super) fn replace(&mut self, leaf: usize, found: ShardUsage) {
         let bytes = |leaf: &ShardUsage| leaf.other_bytes + leaf.regions.values().sum::<u64>();
         self.held_bytes = self.held_bytes - bytes(&self.leaves[leaf]) + bytes(&found);
@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a plain map and sums made anew after each step.
+        /// Compares against a plain map and sums recomputed after each step.
         #[test]
         fn books_are_kept(steps in prop::collection::vec((0u8..7, 0u8..6, 0u64..100), 1..100)) {
             const CAPACITY: u64 = 400;

@@ -1,7 +1,7 @@
-//! Regions of private folders that have the name by which they were written: whoever wrote them was killed before they got
-//! their own, or the power failed before that was on the medium. Those that are whole may have been said to be stored.
+//! Recovers drafts in private folders: regions under their temporary names because the writer was killed before the rename, or
+//! because the power failed before the rename was on disk. A whole draft may have been reported as stored.
 //!
-//! Nothing here is done while regions are stored and read.
+//! Recovery runs only when the folder is opened.
 
 use super::accounting::ShardUsage;
 use super::layout::Layout;
@@ -13,7 +13,7 @@ use pleach_regions::RegionKey;
 use std::io;
 use std::path::Path;
 
-/// Makes a draft a region if it is whole and there is none of its key, and otherwise removes it. The caller syncs that.
+/// Turns a draft into a region if it is whole and the key is unused, and otherwise removes it. The caller syncs the folder.
 pub(super) fn recover(
     files: &dyn FileSystem,
     layout: &Layout,
@@ -24,7 +24,7 @@ pub(super) fn recover(
     if found.regions.contains_key(&key) || !is_whole(files, draft)? {
         return remove_left_over(files, draft);
     }
-    // Whoever wrote it may have been killed before it waited for that, and nobody looks at it again once it is a region.
+    // The writer may have been killed before its fsync, and a region is not checked again for that.
     let synced = files.open_anywhere(draft, OpenMode::Write).and_then(|file| file.sync());
     let path = layout.region(key);
     match synced.and_then(|()| files.rename(draft, &path)) {
@@ -37,7 +37,7 @@ pub(super) fn recover(
     Ok(())
 }
 
-/// Whether all of it was written. What a later version of the program wrote counts as whole: reading it will tell.
+/// Returns whether the draft is complete. A file of a later format version counts as complete: reading it reports the version.
 fn is_whole(files: &dyn FileSystem, draft: &Path) -> Result<bool, TierError> {
     let (mut file, length_bytes) = match files.open(draft) {
         Ok(opened) => opened,

@@ -1,6 +1,6 @@
-//! What lies in a folder, for whoever looks after it: regions with their sizes and ages, and what is in quarantine.
+//! Inventory of a folder for maintenance: regions with sizes and ages, and quarantined files.
 //!
-//! Nothing here decides what may go.
+//! The caller decides what to delete.
 
 use super::layout::{FileKind, LEAVES, QUARANTINE_NAME, named};
 use super::{FolderTier, failed};
@@ -12,24 +12,24 @@ use std::time::SystemTime;
 /// One region in a folder or a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionFile {
-    /// The region.
+    /// Key of the region.
     pub key: RegionKey,
-    /// What it takes of the disk; of a packed one, its record.
+    /// Disk usage. For a packed region, the size of its record.
     pub taken_bytes: u64,
-    /// When it was written; of a packed one, when its file was last written to.
+    /// Time of the last write. For a packed region, that of its segment.
     pub modified: SystemTime,
-    /// Whether it shares a file with others.
+    /// Whether it shares a file with other regions.
     pub is_packed: bool,
 }
 
-/// One file, or object, that did not hold what it should have held.
+/// A corrupt file or object in quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// The file.
     pub path: PathBuf,
-    /// What it takes of the disk.
+    /// Disk usage.
     pub taken_bytes: u64,
-    /// When it was last written to.
+    /// Time of the last write.
     pub modified: SystemTime,
 }
 

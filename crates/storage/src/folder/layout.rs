@@ -1,18 +1,18 @@
-//! How the folder of a tier is laid out: what every file is called and where it lies.
+//! Folder layout of a tier: file names and paths.
 //!
-//! - `FORMAT` says whose folder it is, and which version wrote it.
-//! - `SCRATCH` says that nothing in the folder was ever synced (`folder/scratch.rs`).
-//! - `lock` is locked by whoever has the tier open: by one if it is private, by all if it is shared.
-//! - `a/b/ab….region` is the encoding of one region, called by its key; the folders are the key's first two digits.
-//! - `a/b/ab….0123….part` is one that is being written, or was when its writer was killed.
-//! - `a/b/ab….0123….draft` is one that is being written in a private folder that is to survive a loss of power. Whoever finds
-//!   it there when it opens the folder makes it a region if it is whole: it may have been said to be stored.
-//! - `pack/0003-00000007.pack` is the seventh of the files in which owner 3 has small regions behind each other
-//!   (`folder/pack.rs`); `pack/0003.lock` is locked by the process that is owner 3, if the folder is shared.
-//! - `pack/board` says how far each owner's files are to be read (`folder/pack/watermarks.rs`).
-//! - `quarantine/ab….0123….region` is one that was not what it should have been.
+//! - `FORMAT` identifies the tier and the format version.
+//! - `SCRATCH` marks a folder that was never synced (`folder/scratch.rs`).
+//! - `lock` is locked by the process that has the tier open: exclusively if it is private, shared otherwise.
+//! - `a/b/ab….region` is the encoding of one region, named by its key. The folders are the first two digits of the key.
+//! - `a/b/ab….0123….part` is a region being written, or left by a killed writer.
+//! - `a/b/ab….0123….draft` is a region being written in a private, durable folder. The next opener turns it into a region if it
+//! is whole, since it may have been reported as stored.
+//! - `pack/0003-00000007.pack` is segment 7 of writer 3, which holds small regions (`folder/pack.rs`). In a shared folder,
+//! `pack/0003.lock` is locked by the process that is writer 3.
+//! - `pack/board` holds the commit watermark of each writer (`folder/pack/watermarks.rs`).
+//! - `quarantine/ab….0123….region` is a corrupt region.
 //!
-//! Nothing here touches a file.
+//! This module does no I/O.
 
 use pleach_regions::RegionKey;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) const PACK_NAME: &str = "pack";
 /// The marker of this version. The number is raised when anything on disk changes its meaning.
 pub(super) const MARKER: &str = "pleach tier 2";
 
-/// What a new file system has in its first folder.
+/// Folder in the root of a new file system.
 pub(super) const LOST_AND_FOUND: &str = "lost+found";
 
 const REGION_SUFFIX: &str = ".region";
@@ -36,25 +36,25 @@ const SEGMENT_SUFFIX: &str = ".pack";
 const OWNER_SUFFIX: &str = ".lock";
 pub(super) const BOARD_NAME: &str = "board";
 
-/// Folders in a folder: one a hexadecimal digit.
+/// Folders per folder: one per hexadecimal digit.
 pub(super) const FANOUT: usize = 16;
 
-/// Folders that hold regions. Of a million regions each has four thousand, which every file system lists quickly, and all
-/// of them are made when the tier is: an insertion makes none.
+/// Folders that hold regions. With 1 million regions each holds about 4,000, which every file system lists quickly. All are
+/// created with the tier, so an insertion creates none.
 pub(super) const LEAVES: usize = FANOUT * FANOUT;
 
-/// Which of the leaves a region lies in.
+/// Returns the leaf of a region.
 pub(super) fn shard_of(key: RegionKey) -> usize {
     usize::from(key.0[0])
 }
 
-/// What a file in a leaf is, by its name.
+/// Kind of a file in a leaf, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
     Region(RegionKey),
     Part,
     Draft(RegionKey),
-    /// Nothing of ours.
+    /// Not a file of the tier.
     Other,
 }
 
@@ -73,7 +73,7 @@ impl Layout {
         self.root.join(name)
     }
 
-    /// The folder around the leaves of one first digit.
+    /// Returns the parent folder of the leaves with this first digit.
     pub(super) fn branch(&self, digit: usize) -> PathBuf {
         self.root.join(format!("{digit:x}"))
     }
@@ -86,12 +86,12 @@ impl Layout {
         self.leaf(shard_of(key)).join(format!("{key}{REGION_SUFFIX}"))
     }
 
-    /// A name that no file has had, where `unique` is.
+    /// Returns an unused name for a part file if `unique` is unused.
     pub(super) fn part(&self, key: RegionKey, unique: u64) -> PathBuf {
         self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
     }
 
-    /// The same of what becomes a region if it is whole.
+    /// Returns an unused name for a draft, which becomes a region if it is whole.
     pub(super) fn draft(&self, key: RegionKey, unique: u64) -> PathBuf {
         self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{DRAFT_SUFFIX}"))
     }
@@ -105,7 +105,7 @@ impl Layout {
     }
 }
 
-/// A file of packed regions: whose it is, and which of theirs. Later ones of an owner have higher numbers.
+/// A segment: its writer and its number. Later segments of a writer have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SegmentName {
     pub(super) owner: u16,
@@ -117,7 +117,7 @@ impl Layout {
         self.root.join(PACK_NAME).join(format!("{owner:04x}-{number:08x}{SEGMENT_SUFFIX}"))
     }
 
-    /// What the process that is this owner has locked.
+    /// Returns the lock file of a writer.
     pub(super) fn owner(&self, owner: u16) -> PathBuf {
         self.root.join(PACK_NAME).join(format!("{owner:04x}{OWNER_SUFFIX}"))
     }
@@ -127,7 +127,7 @@ impl Layout {
     }
 }
 
-/// The file of packed regions that has this name.
+/// Parses the file name of a segment.
 pub(super) fn segment_name(name: &str) -> Option<SegmentName> {
     let (owner, number) = name.strip_suffix(SEGMENT_SUFFIX)?.split_once('-')?;
     let found = SegmentName {
@@ -137,13 +137,13 @@ pub(super) fn segment_name(name: &str) -> Option<SegmentName> {
     (format!("{:04x}-{:08x}{SEGMENT_SUFFIX}", found.owner, found.number) == name).then_some(found)
 }
 
-/// Whether it is the name of a marker that is being written.
+/// Returns whether the name is that of an unfinished marker.
 pub(super) fn is_marker_part(name: &str) -> bool {
     let middle = name.strip_prefix(MARKER_NAME).and_then(|rest| rest.strip_suffix(PART_SUFFIX));
     middle.is_some_and(|middle| middle.starts_with('.'))
 }
 
-/// What a file is that lies in `leaf`.
+/// Returns the kind of a file in `leaf`.
 pub(super) fn named(leaf: usize, name: &str) -> FileKind {
     if let Some(key) = name.strip_suffix(REGION_SUFFIX).and_then(key)
         && shard_of(key) == leaf
@@ -158,7 +158,7 @@ pub(super) fn named(leaf: usize, name: &str) -> FileKind {
     }
 }
 
-/// A key, only in the one way that it is written.
+/// Parses a key. Only the canonical spelling is accepted.
 fn key(digits: &str) -> Option<RegionKey> {
     let key = RegionKey(u128::from_str_radix(digits, 16).ok()?.to_be_bytes());
     (key.to_string() == digits).then_some(key)

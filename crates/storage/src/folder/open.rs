@@ -1,7 +1,7 @@
-//! Opening a folder: whose it is, who else has it open, what is in it, and what a crash has left.
+//! Opens a folder: checks the marker, takes the lock, indexes the regions, and cleans up after a crash.
 //!
-//! No region is read for that: names and sizes are enough. What is found, and what is found gone, is synced before anybody is told
-//! of it: whoever wrote or removed it may have been killed just before doing so.
+//! Opening reads names and sizes, never the content of regions. Everything found present or missing is synced before it is
+//! reported: the process that wrote or removed it may have been killed before its own sync.
 
 use super::accounting::{FolderAccounting, ShardUsage};
 use super::layout::{
@@ -20,19 +20,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// A file that is being written in a shared folder may be another process's. Nobody writes a region for an hour: what has
-/// not been touched for so long, by the clock of the file system, is left over.
+/// Age by the file system's clock from which an unfinished file in a shared folder counts as left over. A younger file may
+/// belong to another process, and no write takes an hour.
 const LEFT_OVER_AFTER: Duration = Duration::from_secs(3600);
 
-/// Longer than any marker; of a file that is something else, no more than this is read and shown.
+/// Longer than any marker. Of a foreign file, at most these bytes are read and shown.
 const MARKER_LIMIT_BYTES: u64 = 64;
 
 impl FolderTier {
-    /// Opens the tier in a folder that exists, or begins one if it is empty.
+    /// Opens the tier in an existing folder, or creates one if the folder is empty.
     ///
     /// # Errors
-    /// [`TierError`] when it is no folder, holds something else, cannot be written to, is open elsewhere though it is
-    /// private, or has no room for regions.
+    /// Returns a [`TierError`] if the path is not a folder, the folder holds something else, cannot be written to, is private
+    /// and open elsewhere, or has no space for regions.
     pub fn open(
         files: Arc<dyn FileSystem>,
         path: &Path,
@@ -91,12 +91,12 @@ impl FolderTier {
     }
 }
 
-/// Whether the folder is a new one; it is refused if it is somebody else's.
+/// Returns whether the folder is new. Fails if it holds something else.
 fn find(files: &dyn FileSystem, layout: &Layout) -> Result<bool, TierError> {
     let path = &layout.root;
     let names = files.list(path).map_err(failed("open the tier", path))?;
     let marker = layout.named(MARKER_NAME);
-    // Another process may just have begun the tier: a list that has its folders may lack the marker, which is older.
+    // Another process may be creating the tier: a listing can contain its folders but not the marker, which is older.
     if names.iter().any(|(name, _)| name == MARKER_NAME) || files.look(&marker).is_ok() {
         let (file, _) = files.open(&marker).map_err(failed("read", &marker))?;
         let mut bytes = Vec::new();
@@ -107,7 +107,7 @@ fn find(files: &dyn FileSystem, layout: &Layout) -> Result<bool, TierError> {
         }
         return Err(TierError::Version { path: path.clone(), found, allowed: MARKER });
     }
-    // What an opening leaves that was killed before the folder was marked, and what a file system begins with.
+    // Files of an opening that was killed before it wrote the marker, and the initial content of a file system.
     let is_ours = |name: &str| name == LOCK_NAME || name == LOST_AND_FOUND || is_marker_part(name);
     match names.into_iter().find(|(name, _)| !is_ours(name)) {
         Some((found, _)) => Err(TierError::NotATier { path: path.clone(), found }),
@@ -125,14 +125,14 @@ fn lock(
     match files.lock(&path, sharing) {
         Ok(Some(lock)) => Ok(Some(lock)),
         Ok(None) => Err(TierError::InUse { path: layout.root.clone() }),
-        // Lustre has locks only where it was mounted with them. Nothing but this refusal depends on them.
+        // Lustre has locks only if it was mounted with them. Only the check for a second opener depends on this lock.
         Err(error) if error.kind() == io::ErrorKind::Unsupported && sharing == LockMode::Shared => Ok(None),
         Err(error) => Err(failed("lock", &path)(error)),
     }
 }
 
-/// Writes the marker if there is none, and says what time it is by the clock of the file system. Fails where no file can be
-/// made; of a folder that is a tier already, a full disk is no hindrance: something may be removed.
+/// Writes the marker if it is missing. Returns the time by the file system's clock. Fails if no file can be created. An
+/// existing tier opens even on a full disk, so that regions can be removed.
 fn mark(
     files: &dyn FileSystem,
     layout: &Layout,
@@ -160,12 +160,12 @@ fn mark(
             remove_left_over(files, &layout.named(&name))?;
         }
     }
-    // Before there is anything else: a folder without a marker is not opened again if something lies in it.
+    // Synced before anything else is created: a folder with content but no marker cannot be opened again.
     sync(files, root)?;
     Ok(now)
 }
 
-/// Makes the folders that are not there, and syncs their names.
+/// Creates the missing folders and syncs their names.
 fn make_folders(files: &dyn FileSystem, layout: &Layout) -> Result<(), TierError> {
     let make = |path: &Path| match files.create_folder(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("make", path)(error)),
@@ -190,7 +190,7 @@ pub(super) fn sync(files: &dyn FileSystem, folder: &Path) -> Result<(), TierErro
     files.sync_folder(folder).map_err(failed("sync", folder))
 }
 
-/// What is taken by everything that is not in a leaf: the folders around them, and what lies beside them.
+/// Returns the disk usage outside of the leaves: parent folders and other files.
 fn overhead_bytes(files: &dyn FileSystem, layout: &Layout) -> Result<u64, TierError> {
     let root = &layout.root;
     let listed = |folder: &Path| -> Result<u64, TierError> {
@@ -201,14 +201,14 @@ fn overhead_bytes(files: &dyn FileSystem, layout: &Layout) -> Result<u64, TierEr
     Ok(root_bytes + listed(root)? + listed(&layout.named(QUARANTINE_NAME))?)
 }
 
-/// What a leaf holds, and the files in it that are being written, or were.
+/// Content of a leaf, with its unfinished files.
 pub(super) struct ShardScan {
     pub(super) found: ShardUsage,
     parts: Vec<(PathBuf, SystemTime)>,
     drafts: Vec<(RegionKey, PathBuf)>,
 }
 
-/// Looks at a leaf.
+/// Scans a leaf.
 pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Result<ShardScan, TierError> {
     let path = layout.leaf(leaf);
     let other_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
@@ -219,7 +219,7 @@ pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Resu
             FileKind::Region(key) if !about.is_folder => {
                 found.regions.insert(key, about.taken_bytes);
             }
-            // Whoever writes it has room reserved for it.
+            // Its writer has reserved space for it.
             FileKind::Part => parts.push((path.join(&name), about.modified)),
             FileKind::Draft(key) if !about.is_folder => drafts.push((key, path.join(&name))),
             FileKind::Region(_) | FileKind::Draft(_) | FileKind::Other => {
@@ -230,12 +230,12 @@ pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Resu
     Ok(ShardScan { found, parts, drafts })
 }
 
-/// Whether a file that was being written is so no more: in a private folder nobody else writes.
+/// Returns whether an unfinished file has been abandoned. A private folder has no other writers.
 fn is_left_over(settings: FolderSettings, now: SystemTime, modified: SystemTime) -> bool {
     !settings.kind.is_shared() || now.duration_since(modified).unwrap_or_default() >= LEFT_OVER_AFTER
 }
 
-/// Removes a file; that it is gone is no error.
+/// Removes a file. A missing file is not an error.
 pub(super) fn remove_left_over(files: &dyn FileSystem, path: &Path) -> Result<(), TierError> {
     match files.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),

@@ -1,28 +1,28 @@
-//! Small regions of a folder, packed behind each other in a few files: a file of its own takes blocks, a name and two waits
-//! for the medium, and many of them take long to list.
+//! Packs small regions of a folder into append-only segments. A file per region would take blocks, a name and two fsyncs, and
+//! many files are slow to list.
 //!
-//! Records are only ever written at the end of one file, the active one. Whoever writes waits until that is on the medium,
-//! and one wait serves all who have written by then (`pack/group_commit.rs`). Which region is where is in memory (`pack/index.rs`),
-//! made from the files when they are opened (`pack/open.rs`); what is dead in them is regained by copying what is not
-//! (`pack/compaction.rs`). A record that is damaged hides no other (`pack/record.rs`).
+//! Writers append records only to the active segment. A writer waits until its record is on disk, and one fsync serves all
+//! writers that have appended by then (`pack/group_commit.rs`). The in-memory index (`pack/index.rs`) is built from the
+//! segments at open (`pack/open.rs`). Compaction copies live records and frees dead ones (`pack/compaction.rs`). A corrupt
+//! record hides no other record (`pack/record.rs`).
 //!
-//! **In a shared folder** every file has one writer: its owner, a process that has its number locked (`pack/writer_lock.rs`). The
-//! others read it as far as the owner says on the board (`pack/watermarks.rs`), behind what they have read already
-//! (`pack/tail_reader.rs`): at once when the board has changed, and with everything opened anew before a region is said not to be
-//! there. Files are read by calls, and never mapped. As nobody locks anything to store, two processes may store one region at
-//! the same time: both records are there, and equal keys mean equal bytes.
+//! **In a shared folder** every segment has one writer: the process that holds the lock on the writer's number
+//! (`pack/writer_lock.rs`). Other processes read the segment up to its commit watermark (`pack/watermarks.rs`), starting where
+//! they stopped before (`pack/tail_reader.rs`). They read at once when a watermark has changed, and reopen everything before
+//! they report a region as missing. Segments are read by system calls and never mapped. Storing takes no lock across processes,
+//! so two processes may store the same region at once. Both records remain, and equal keys mean equal bytes.
 //!
-//! **Removal** in a private folder marks the record where it is, which takes no room. In a shared one it is a stone, written
-//! behind the remover's own records: a mark in another's file would be a second writer of its last page, which NFS may write
-//! back whole with what it held before, and on Lustre would take the lock of that file from whoever is storing; and readers
-//! would not see it without reading all of a file again. A stone names the record by an id that copies keep, so that it does
-//! not matter who is copying it meanwhile. It takes 104 bytes until what it buries is gone, and removal is what a full disk needs:
-//! behind its last record, every owner's file has room on the disk that only stones are written to (`pack/preallocation.rs`).
+//! **Removal** in a private folder marks the record in place, which takes no space. In a shared folder the remover appends a
+//! tombstone to its own segment. A mark in another writer's segment would be a second writer of its last page: NFS may write
+//! that page back whole with its previous content, and Lustre would take the file's lock from the process that is storing.
+//! Readers would also have to reread the whole segment to see the mark. A tombstone names the record by an id that copies keep,
+//! so a concurrent compaction does not matter. It takes 104 bytes until the buried record is gone. A full disk needs removal,
+//! so every writer's segment has preallocated space behind its last record that only tombstones use (`pack/preallocation.rs`).
 //!
-//! Shared folders need locks that all machines see (Lustre's `flock`); without any, nothing is packed. A network file system
-//! that shows names late shows regions late.
+//! Shared folders need locks that all machines see (Lustre's `flock`). Without locks, nothing is packed. On a network file
+//! system that shows names late, regions appear late.
 //!
-//! Nothing here keeps to a capacity.
+//! The pack enforces no capacity.
 
 mod compaction;
 mod group_commit;
@@ -46,25 +46,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use watermarks::{CommitWatermarks, Watermark, WriterWatermarks};
 
-/// What a file grows to at most: it is read in one piece when it is opened, and copied in one when it is compacted.
+/// Maximum segment size: a segment is read in one piece at open and copied in one piece by compaction.
 const SEGMENT_BYTES: u64 = 32 << 20;
 
-/// What a file of a tier of so many bytes grows to. As much has to be free for one to be compacted.
+/// Returns the segment size for a tier of `capacity_bytes`. Compacting a segment needs as many free bytes.
 pub(super) fn segment_bytes(capacity_bytes: u64) -> u64 {
     (capacity_bytes / 64).clamp(16 << 10, SEGMENT_BYTES)
 }
 
-/// One file.
+/// An open segment.
 #[derive(Debug)]
 struct Segment {
     file: Arc<dyn OpenFile>,
-    /// Where the next record goes; of another's, how far it has been read.
+    /// Offset of the next record. In another writer's segment, the offset up to which it has been read.
     end: u64,
-    /// Nobody will write to it any more, and it has been read to its end.
+    /// No process writes to the segment any more, and it has been read to its end.
     is_whole: bool,
-    /// What it takes of the disk, as far as is known.
+    /// Last known disk usage.
     taken_bytes: u64,
-    /// How far this process has taken room for it.
+    /// Offset up to which this process has preallocated space.
     room_bytes: u64,
 }
 
@@ -72,32 +72,32 @@ struct Segment {
 struct State {
     index: Index,
     segments: BTreeMap<SegmentName, Segment>,
-    /// What else lies in the folder.
+    /// Disk usage of all other files in the folder.
     other_bytes: u64,
-    /// The owners that this process is, with their locks; of a private folder all.
+    /// Writer numbers that this process holds, with their locks. In a private folder, all of them.
     owned: BTreeMap<u16, Option<Box<dyn FileLock>>>,
-    /// The one of them whose files are written to, the number of its next file, and the one that is written to now.
+    /// The writer number in use, the number of its next segment, and its active segment.
     writer: Option<u16>,
     next_number: u32,
     active: Option<SegmentName>,
     next_id: u64,
-    /// The board as it was when others' files were read, and whether one of them could not be.
+    /// The watermarks at the last read of other writers' segments, and whether any of those reads failed.
     seen: WriterWatermarks,
     is_stale: bool,
-    /// What the board says of the writer.
+    /// The watermark that this writer has published.
     published: Option<Watermark>,
-    /// Changes that have been written, and how many of them are on the medium.
+    /// Changes written, and how many of them are on disk.
     written: u64,
     synced: u64,
     is_syncing: bool,
-    /// Files with changes that are not on the medium, and whether names of files are not.
+    /// Segments with changes that are not on disk, and whether the folder has unsynced names.
     dirty: BTreeSet<SegmentName>,
     is_folder_dirty: bool,
-    /// Something could not be synced: what is on the medium is not known.
+    /// An fsync failed: the content on disk is unknown.
     is_stopped: bool,
 }
 
-/// What a record was found to be that is not what was written.
+/// A record with corrupt content.
 #[derive(Debug)]
 pub(super) struct CorruptRecord {
     pub(super) path: PathBuf,
@@ -110,17 +110,17 @@ pub(super) struct CorruptRecord {
 pub(super) struct Pack {
     files: Arc<dyn FileSystem>,
     layout: Layout,
-    /// What a file grows to.
+    /// Maximum segment size.
     segment_bytes: u64,
-    /// Of shared folders.
+    /// Shared folders only.
     board: Option<CommitWatermarks>,
     state: Mutex<State>,
-    /// A wait for the medium is over.
+    /// Signaled when a group commit ends.
     committed: Condvar,
 }
 
 impl Pack {
-    /// Stores an encoding; it is on the medium when this returns.
+    /// Stores an encoding. It is on disk when this returns.
     pub(super) fn insert(&self, key: RegionKey, head: &Head, body: &[u8]) -> Result<Inserted, TierError> {
         let record = [&head.0, body].concat();
         let mut state = self.looked(false)?;
@@ -134,25 +134,25 @@ impl Pack {
         let place = self.append(&mut state, Header::new(key, id, &record), &record)?;
         state.index.enter(key, place);
         if let Err(error) = self.commit_all(state, key) {
-            // It was not said to be there. Whoever opens the folder next may find it whole.
+            // The region was not reported as stored. The next process that opens the folder may find the record whole.
             self.state().index.strike(key, place);
             return Err(error);
         }
         Ok(Inserted::New)
     }
 
-    /// Whether a region is there, on the medium.
+    /// Returns whether a region is stored and on disk.
     pub(super) fn is_known(&self, key: RegionKey) -> Result<bool, TierError> {
         let state = self.looked(false)?;
         if !state.index.contains(key) {
             return Ok(false);
         }
-        // Whoever wrote it may be waiting for that, too; it may fail, and then it is not there.
+        // The writer of the region may still wait for the same commit. If the commit fails, the region is not stored.
         self.commit_all(state, key)?;
         Ok(true)
     }
 
-    /// The region, or what is there in its place; that is there no more from then on.
+    /// Returns the region, or its record if that is corrupt. A corrupt record is removed from the index.
     pub(super) fn get(
         &self,
         key: RegionKey,
@@ -176,21 +176,21 @@ impl Pack {
             };
             state = self.state();
             if source.is_err() {
-                // Another process may have copied it, and removed the file that it was in.
+                // Another process may have copied the record and removed its segment.
                 self.read_new_records(&mut state)?;
             }
-            // It may have been moved meanwhile, and what was read may be another file.
+            // Compaction may have moved the record meanwhile, and the bytes read may belong to another file.
             if state.index.place(key) != Some(place) {
                 continue;
             }
             let source = source?;
-            // That it cannot be buried means that it will be found damaged once more.
+            // If the record cannot be buried, the next read finds it corrupt again.
             let _ = self.bury(&mut state, key, place);
             return Ok(Some(Err(CorruptRecord { path, body, source })));
         }
     }
 
-    /// Takes a region out, and says whether there was one. It is off the medium when this returns.
+    /// Removes a region. Returns whether it existed. The removal is on disk when this returns.
     pub(super) fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
         let mut state = self.looked(true)?;
         let places = state.index.places(key);
@@ -212,19 +212,19 @@ impl Pack {
         self.state().index.regions().map(|(key, _)| key).collect()
     }
 
-    /// Whether an encoding of so many bytes can be packed.
+    /// Returns whether an encoding of `encoding_bytes` can be packed.
     pub(super) fn may_hold(&self, encoding_bytes: u64) -> Result<bool, TierError> {
         let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes - self.reserve_bytes();
         Ok(fits && self.acquire_writer(&mut self.state())?)
     }
 
-    /// Tells what everything takes, while nothing changes that.
+    /// Passes the disk usage of all files to `tell` under the state lock, so that it cannot change meanwhile.
     pub(super) fn tell_taken(&self, tell: impl FnOnce(u64)) {
         let state = self.state();
         tell(state.other_bytes + state.segments.values().map(|segment| segment.taken_bytes).sum::<u64>());
     }
 
-    /// What is known, where that is no region of this key, after everything that others have written has been looked at.
+    /// Returns the state. If the key is unknown, first reads everything that other writers have committed.
     fn found(&self, key: RegionKey) -> Result<MutexGuard<'_, State>, TierError> {
         let state = self.looked(false)?;
         if state.index.contains(key) || self.board.is_none() {
@@ -234,10 +234,10 @@ impl Pack {
         self.looked(true)
     }
 
-    /// Writes a record at the end of the active file, or of a new one.
+    /// Appends a record to the active segment, or to a new one.
     fn append(&self, state: &mut State, header: Header, body: &[u8]) -> Result<PackLocation, TierError> {
         let bytes = header.record_bytes();
-        // Who writes for the first time goes on in the last file of the owner that it becomes.
+        // A process that writes for the first time continues in the last segment of the writer number that it acquires.
         self.writer(state, header.key)?;
         let segment = self.segment_for(state, &header)?;
         let path = self.layout.segment(segment);
@@ -253,7 +253,7 @@ impl Pack {
         Ok(PackLocation { segment, offset, body_bytes: header.body_bytes, id: header.id })
     }
 
-    /// Takes a record out of the index, and says so in the files. That is not on the medium yet.
+    /// Removes a record from the index and from the files. The caller commits the change.
     fn bury(&self, state: &mut State, key: RegionKey, place: PackLocation) -> Result<(), TierError> {
         if self.board.is_some() {
             return self.set_stone(state, key, place.id);
@@ -266,7 +266,7 @@ impl Pack {
         marked.map_err(failed("write", &self.layout.segment(place.segment)))
     }
 
-    /// Writes a stone, twice.
+    /// Writes a tombstone twice.
     fn set_stone(&self, state: &mut State, key: RegionKey, id: u64) -> Result<(), TierError> {
         for _ in 0..2 {
             let stone = self.append(state, Header::tombstone(key, id), &[])?;
@@ -281,7 +281,7 @@ impl Pack {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing between two changes of it panics.
+        // A poisoned lock is safe to use: no code between two changes of the state panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! How a file becomes a region again, and what becomes of files that hold something else.
+//! Reads regions from files, and quarantines corrupt files.
 //!
-//! What is read is digested while it comes. A file that is not what was written is moved away, so that nobody reads it
-//! again and somebody can look at it; nothing here fetches or computes the region anew.
+//! The digest is computed while reading. A corrupt file is moved to quarantine, so that it is not read again and an operator
+//! can inspect it. Refetching or recomputing the region is left to the caller.
 
 use super::layout::shard_of;
 use super::pack::CorruptRecord;
@@ -12,13 +12,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is digested at a time: it fills the lanes of the hash, and is still in the second cache then.
+/// 128 KiB fill the lanes of the hash and still fit into the L2 cache.
 const PIECE_BYTES: usize = 128 * 1024;
 
-/// What a file is found to be.
+/// Content of a file.
 enum Content {
     Region(Arc<DataRegion>),
-    /// There is no file.
+    /// The file does not exist.
     Nothing,
     Damaged(DecodeError),
 }
@@ -41,7 +41,7 @@ impl FolderTier {
         }
     }
 
-    /// Reads once more, while nothing of the leaf gets or loses its name here: what is wrong now is wrong.
+    /// Reads again under the leaf lock: no file of the leaf changes its name here, so an error found now is real.
     fn read_again(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
         let path = self.layout.region(key);
         let _held = self.hold(shard_of(key));
@@ -53,7 +53,7 @@ impl FolderTier {
             Content::Region(region) => Ok(Some(region)),
             Content::Nothing => {
                 self.books().forget(key);
-                // Other processes may remove what a shared folder holds.
+                // Other processes may remove regions from a shared folder.
                 if self.is_shared() {
                     return Ok(None);
                 }
@@ -80,7 +80,7 @@ impl FolderTier {
             self.sync_leaf(key)?;
             return Ok(Some(region));
         }
-        // Whoever has damaged it may have made it shorter or longer.
+        // The corruption may have changed the length of the file.
         let taken_bytes =
             if moved { self.files.look(&away).ok().map(|found| found.taken_bytes) } else { None };
         let mut books = self.books();
@@ -94,7 +94,7 @@ impl FolderTier {
         })
     }
 
-    /// Keeps what was found in place of a packed region for somebody to look at.
+    /// Quarantines the content of a corrupt packed region.
     fn set_aside(&self, key: RegionKey, damaged: CorruptRecord) -> TierError {
         let CorruptRecord { path, body, source } = damaged;
         let away = self.layout.quarantined(key, self.unique());
@@ -126,7 +126,7 @@ impl FolderTier {
     }
 }
 
-/// Reads the encoding that a file of `length_bytes` is.
+/// Decodes a file of `length_bytes`.
 pub(super) fn decode(file: &mut dyn Read, length_bytes: u64) -> io::Result<Result<DataRegion, DecodeError>> {
     let mut head = Head([0; Head::BYTES]);
     match file.read_exact(&mut head.0) {

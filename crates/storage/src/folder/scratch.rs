@@ -1,7 +1,7 @@
-//! Scratch folders: nothing in them was ever synced, and a file says so.
+//! Scratch folders: nothing in them was ever synced, and a marker file records that.
 //!
-//! That file is on the medium before anything else is written, so that whoever opens the folder to be durable knows that
-//! names in it may stand for anything. Nothing here is done while regions are stored and read.
+//! The marker is on disk before anything else is written, so that a process that opens the folder as durable knows that its
+//! names may hold arbitrary content. Storing and reading regions does not use this module.
 
 use super::layout::{LEAVES, Layout, MARKER_NAME, PACK_NAME, QUARANTINE_NAME, SCRATCH_NAME};
 use super::open::sync;
@@ -12,8 +12,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Says of a folder whether it is scratch, and gives the files to use it with. One that was, and is to be durable, is
-/// emptied, or refused if it is to be shared: another process may have stored something meanwhile.
+/// Determines whether the folder is scratch, and returns the file system to use. A former scratch folder is emptied when opened
+/// as durable. It is refused when opened as shared, since another process may have stored regions meanwhile.
 pub(super) fn begin(
     files: Arc<dyn FileSystem>,
     layout: &Layout,
@@ -26,7 +26,7 @@ pub(super) fn begin(
             if !is_scratch {
                 files.create(&path).and_then(|mut file| file.sync()).map_err(failed("write", &path))?;
             }
-            // Whoever made it may have been killed just before it came to this.
+            // The process that created the marker may have been killed before this sync.
             sync(&*files, &layout.root)?;
             Ok(Arc::new(UnsyncedFileSystem(files)))
         }
@@ -53,10 +53,10 @@ fn is_there(files: &dyn FileSystem, path: &Path) -> Result<bool, TierError> {
 }
 
 impl FolderTier {
-    /// What the regions of a folder survive as it is now, opened or not; none if no tier has been begun there.
+    /// Returns the durability of regions in a folder as it is now, open or not. `None` if the folder holds no tier.
     ///
     /// # Errors
-    /// [`TierError::Io`] when that cannot be found out.
+    /// Returns [`TierError::Io`] if the file system cannot be queried.
     pub fn durability_of(files: &dyn FileSystem, path: &Path) -> Result<Option<Durability>, TierError> {
         let layout = Layout::new(path);
         if !is_there(files, &layout.named(MARKER_NAME))? {
@@ -67,7 +67,7 @@ impl FolderTier {
     }
 }
 
-/// Removes all files below the folder, and syncs that.
+/// Removes all files below the folder and syncs the removal.
 fn empty(files: &dyn FileSystem, layout: &Layout) -> Result<(), TierError> {
     let leaves = (0..LEAVES).map(|leaf| layout.leaf(leaf));
     for folder in leaves.chain([PACK_NAME, QUARANTINE_NAME].map(|name| layout.named(name))) {

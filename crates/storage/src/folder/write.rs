@@ -1,8 +1,8 @@
-//! How a region becomes a file: room is reserved, the file written and synced, its folder synced, and the file renamed; in
-//! shared folders, renamed before the folder is synced.
+//! Writes a region to a file: reserves space, writes and syncs the file, syncs its folder, renames the file. In shared folders
+//! the rename comes before the folder sync.
 //!
-//! Of a large region the medium is kept busy meanwhile: room on it is taken at once, every piece is on its way as soon as it is
-//! written, and the digest is computed beside all that. Nothing here makes room in the folder.
+//! For a large region the disk is kept busy: the file is preallocated at once, writeback of each piece starts as soon as it is
+//! written, and the digest is computed in parallel. Writing evicts nothing from the folder.
 
 use super::layout::{Layout, shard_of};
 use super::{FolderKind, FolderTier, failed};
@@ -16,24 +16,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, Builder};
 
-/// What is worth a thread for its digest, and more calls: writing it takes a millisecond.
+/// Minimum size for a digest thread and extra system calls: writing 1 MiB takes about 1 ms.
 const LARGE_BYTES: u64 = 1 << 20;
 
-/// What is on its way to the medium at a time: a disk takes as long for a few smaller pieces as for one of these.
+/// Bytes per writeback request: a disk takes as long for a few smaller pieces as for one of this size.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Blocks that a folder may grow by when it gets one more name: a table of names is split, the table of tables as well,
-/// and either may be the first of its kind.
+/// Maximum growth of a folder by one more name, in blocks: a table of names splits, the table of tables splits too, and either
+/// may be the first of its kind.
 const GROWTH_BLOCKS: u64 = 4;
 
-/// Dead bytes of packed regions that are not worth copying others for.
+/// Dead bytes of packed regions below which compaction does not pay off.
 const DEAD_BYTES: u64 = 32 << 20;
 
-/// How often all that is worn is compacted, when all room is wanted: a stone is of no more use once what it buried is gone,
-/// which is known in the round after.
+/// Maximum compaction rounds when all space is wanted: a tombstone becomes useless once its record is gone, which only the next
+/// round sees.
 const ROUNDS: usize = 4;
 
-/// Room that is reserved until it is dropped.
+/// Reserved space, released on drop.
 struct Reserved<'a> {
     tier: &'a FolderTier,
     bytes: u64,
@@ -54,7 +54,8 @@ impl FolderTier {
         if bytes < least_bytes {
             return Err(TierError::TooSmall { key, path: self.layout.root.clone(), bytes, least_bytes });
         }
-        // Masks and labels become many times smaller. Images hardly do, and an SSD writes them in less time than trying takes.
+        // Masks and labels compress many times over. Images hardly compress, and an SSD writes them faster than compression
+        // takes.
         let is_flat = matches!(region.element(), ElementType::Mask | ElementType::Labels);
         let is_small = is_flat || self.settings.kind != FolderKind::Ssd;
         if bytes < LARGE_BYTES {
@@ -65,7 +66,7 @@ impl FolderTier {
             let digesting = Builder::new().spawn_scoped(scope, || region.digest());
             let digest = || match digesting {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // The system gives no thread.
+                // The system refused to start a thread.
                 Err(_) => region.digest(),
             };
             if let Some((head, body)) = region.encode_ahead(is_small) {
@@ -76,7 +77,7 @@ impl FolderTier {
         })
     }
 
-    /// Stores an encoding, whose head is asked for when what follows it is on its way.
+    /// Stores an encoding. `head` is called after writeback of the body has started.
     fn store(&self, key: RegionKey, body: &[u8], head: impl FnOnce() -> Head) -> Result<Inserted, TierError> {
         let length_bytes = (Head::BYTES + body.len()) as u64;
         let is_packed = length_bytes < self.settings.pack_below_bytes && self.pack.may_hold(length_bytes)?;
@@ -101,24 +102,24 @@ impl FolderTier {
         let _held = self.hold(shard_of(key));
         let published = written.and_then(|()| self.publish(key, &part, reserved));
         if !matches!(published, Ok(Inserted::New)) {
-            // While the leaf is held, so that a removal that comes next has this on the medium as well. If its name stays,
-            // the next who opens the folder removes it, or finds it whole.
+            // Removed under the leaf lock, so that the sync of a later removal covers this one too. If the name stays on disk,
+            // the next process that opens the folder removes it or finds it whole.
             let _ = self.files.remove(&part);
         }
         if is_draft && published.is_err() {
-            // It was not said to be there.
+            // The region was not reported as stored.
             let _ = self.files.sync_folder(&self.layout.leaf(shard_of(key)));
         }
         published
     }
 
-    /// Whether files become regions by being whole, whatever their names: of a shared folder others read by name, and of
-    /// scratch nobody looks for what the power has left.
+    /// Returns whether a whole file counts as a region under its draft name. Not in shared folders, where other processes read
+    /// by name, and not in scratch folders, which are not recovered after a power loss.
     fn makes_drafts(&self) -> bool {
         !self.is_shared() && self.settings.durability == Durability::PowerLoss
     }
 
-    /// Whether the region is there, on the medium.
+    /// Returns whether the region is stored and on disk.
     fn is_known(&self, key: RegionKey) -> Result<bool, TierError> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
@@ -131,13 +132,13 @@ impl FolderTier {
         }
         let is_there = self.is_there(key)?;
         if is_there {
-            // Whoever wrote it may not have come to this yet.
+            // The writer of the region may not have synced the folder yet.
             self.sync_leaf(key)?;
         }
         Ok(is_there)
     }
 
-    /// Room for a file of `length_bytes` and its name.
+    /// Reserves space for a file of `length_bytes` and its name.
     fn reserve(&self, key: RegionKey, length_bytes: u64) -> Result<Reserved<'_>, TierError> {
         let (root, settings) = (&self.layout.root, self.settings);
         let blocks = length_bytes.div_ceil(self.block_bytes) + GROWTH_BLOCKS;
@@ -145,7 +146,7 @@ impl FolderTier {
         let free_bytes = self.files.space(root).map_err(failed("look for room in", root))?.free_bytes;
         let capacity_bytes = settings.capacity_bytes.saturating_sub(self.pack.spare_bytes());
         let mut books = self.books();
-        // What is reserved may have been written already: then the disk is a little less full than it seems.
+        // Reserved bytes may already be written. Then the disk has slightly more space than computed here.
         let all_bytes = needed_bytes + books.reserved_bytes();
         let reserve_bytes = settings.reserve_bytes;
         if free_bytes < all_bytes.saturating_add(reserve_bytes) {
@@ -159,26 +160,26 @@ impl FolderTier {
         Ok(Reserved { tier: self, bytes: needed_bytes })
     }
 
-    /// Takes a packed region out; false where there is none.
+    /// Removes a packed region. Returns false if there was none.
     pub(super) fn remove_packed(&self, key: RegionKey) -> Result<bool, TierError> {
         let removed = self.pack.remove(key);
         self.count_packed();
         if matches!(removed, Ok(true)) {
-            // Half of what there is may be dead; below a file's size it is left to lack of room.
+            // Up to half of the bytes may be dead. Below the size of a segment, compaction waits for lack of space.
             self.compact_worn(DEAD_BYTES);
         }
         removed
     }
 
-    /// Compacts files of packed regions for as long as more than `dead_bytes` of them are dead, and more than they hold, or
-    /// whatever they hold where nothing is allowed. How many files are gone.
+    /// Compacts segments while more than `dead_bytes` are dead and the dead bytes exceed the live ones. With `dead_bytes` = 0,
+    /// compacts whatever can be compacted. Returns the number of segments removed.
     pub(super) fn compact_worn(&self, dead_bytes: u64) -> usize {
         if dead_bytes > 0 {
             return self.compact_own(dead_bytes);
         }
         let mut gone = 0;
         for _ in 0..ROUNDS {
-            // Of dead processes as well; that theirs cannot be had leaves one's own.
+            // Includes segments of dead writers. If those cannot be acquired, only this process's segments are compacted.
             let adopted = self.pack.acquire_compactable().unwrap_or_default();
             let now = self.compact_own(dead_bytes);
             self.pack.release(&adopted);
@@ -203,7 +204,7 @@ impl FolderTier {
                 continue;
             }
             let _reserved = Reserved { tier: self, bytes: needed_bytes };
-            // What cannot be compacted stays as it is.
+            // A segment that cannot be compacted stays as it is.
             gone += usize::from(self.pack.compact(name).is_ok());
             self.count_packed();
         }
@@ -216,7 +217,7 @@ impl FolderTier {
         TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes }
     }
 
-    /// Writes a file, and waits until its content is on the medium. The head comes last, since the digest does.
+    /// Writes a file and waits until its content is on disk. The head is written last because it contains the digest.
     fn write_part(&self, part: &Path, body: &[u8], head: impl FnOnce() -> Head) -> Result<(), TierError> {
         let write = || -> io::Result<()> {
             let file = self.files.open_anywhere(part, OpenMode::Create)?;
@@ -238,7 +239,7 @@ impl FolderTier {
         write().map_err(failed("write", part))
     }
 
-    /// Gives a file whose content is on the medium the name of its region. The caller holds the leaf.
+    /// Renames a synced file to the name of its region. The caller holds the leaf lock.
     fn publish(
         &self,
         key: RegionKey,
@@ -247,7 +248,7 @@ impl FolderTier {
     ) -> Result<Inserted, TierError> {
         let (path, leaf) = (self.layout.region(key), self.layout.leaf(shard_of(key)));
         let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.taken_bytes;
-        // Another thread may have been faster, or have found that nothing can be synced.
+        // Another thread may have stored the region first, or an fsync may have failed.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
@@ -256,12 +257,12 @@ impl FolderTier {
         }
         let growth_bytes = GROWTH_BLOCKS * self.block_bytes;
         let needed_bytes = taken_bytes + growth_bytes;
-        // A file in many pieces takes blocks for the list of them.
+        // A fragmented file takes extra blocks for its extent list.
         if needed_bytes > reserved.bytes {
             let mut books = self.books();
             if !books.reserve(reserved.bytes, needed_bytes, self.settings.capacity_bytes) {
                 let held_bytes = books.bytes() - reserved.bytes;
-                // What it reserved is given back when this returns, and that takes the books.
+                // `Reserved` releases its bytes on return, and that takes the lock on the accounting.
                 drop(books);
                 return Err(self.full(key, needed_bytes, held_bytes));
             }
@@ -270,16 +271,18 @@ impl FolderTier {
         let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.taken_bytes;
         let is_draft = self.makes_drafts();
         if is_draft {
-            // By this name it is found from here on. Most file systems have it on the medium already: it came with the file.
+            // The draft name makes the region recoverable from here on. On most file systems the fsync of the file has already
+            // written the name.
             self.sync_leaf(key)?;
         }
         self.files.rename(part, &path).map_err(failed("publish", &path))?;
         if !is_draft && let Err(error) = self.sync_leaf(key) {
-            // It was not said to be there. If it cannot be removed either, whoever opens the tier next finds it whole.
+            // The region was not reported as stored. If the file cannot be removed, the next process that opens the tier finds
+            // it whole.
             let _ = self.files.remove(&path);
             return Err(error);
         }
-        // It is there: that its folder cannot be looked at changes nothing.
+        // The region is stored. A failed lookup of its folder does not change that.
         let after = self.files.look(&leaf).map_or(before, |found| found.taken_bytes);
         let mut books = self.books();
         books.add(key, taken_bytes);

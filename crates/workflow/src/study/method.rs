@@ -1,11 +1,11 @@
-//! `[method]`: how a study chooses its parameter sets. What the sets are is for samplers.
+//! `[method]`: selects the design of a study. Samplers draw the parameter sets.
 
 use super::StudyError;
 use super::fields::Section;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How parameter sets are chosen and analyzed.
+/// Method that chooses and analyzes parameter sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
     /// Morris' one-at-a-time screening.
@@ -14,10 +14,10 @@ pub enum Method {
         trajectories: usize,
         /// Levels of continuous parameters, at least 2.
         levels: usize,
-        /// How the points are drawn that trajectories start from; `None`: at random, with the directions.
+        /// Sampling of the base points of trajectories. `None` draws them at random, with the directions.
         #[serde(default)]
         base: Option<BasePoints>,
-        /// Trajectories drawn, of which those are kept that lie farthest from each other; `None`: all that are drawn.
+        /// Number of trajectories drawn, from which the most distant are kept. `None` keeps all.
         #[serde(default)]
         candidates: Option<u32>,
     },
@@ -25,18 +25,18 @@ pub enum Method {
     Vbd {
         /// Number of base samples, at least 1.
         samples: usize,
-        /// Whether the design has what indices of second order need.
+        /// Whether the design supports second-order indices.
         second_order: bool,
-        /// How base samples are drawn.
+        /// Sampling of the base samples.
         base: BasePoints,
     },
-    /// Correlations, or another method of points without further structure.
+    /// Correlation, or another given-data method.
     Correlation {
         /// Number of evaluations, at least [`GivenDataMethod::min_evaluations`].
         samples: usize,
-        /// How they are drawn.
+        /// Sampling of the points.
         base: BasePoints,
-        /// What is computed of them.
+        /// Analysis of the points.
         #[serde(default)]
         of: GivenDataMethod,
     },
@@ -52,7 +52,7 @@ pub enum Method {
     },
 }
 
-/// Methods of points without further structure.
+/// Methods that need no design.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GivenDataMethod {
@@ -85,7 +85,7 @@ impl GivenDataMethod {
         }
     }
 
-    /// The fewest evaluations of which it tells anything.
+    /// Returns the minimum number of evaluations for meaningful results.
     #[must_use]
     pub fn min_evaluations(self) -> u64 {
         match self {
@@ -97,7 +97,7 @@ impl GivenDataMethod {
     }
 }
 
-/// How the base samples of a design are drawn.
+/// Sampling of the base samples of a design.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BasePoints {
     /// Scrambled Sobol' points, which cover the parameters' ranges evenly.
@@ -105,11 +105,11 @@ pub enum BasePoints {
     Sobol,
     /// Independent random points.
     MonteCarlo,
-    /// A Latin hypercube: each of as many stretches of every range as there are samples holds one.
+    /// A Latin hypercube: every range is divided into as many intervals as there are samples, with one sample each.
     LatinHypercube,
     /// Scrambled Halton points.
     Halton,
-    /// Scrambled Hammersley points: Halton's with evenly spaced ones in the first dimension.
+    /// Scrambled Hammersley points: Halton points with evenly spaced values in the first dimension.
     Hammersley,
 }
 
@@ -132,7 +132,7 @@ impl BasePoints {
 }
 
 impl Method {
-    /// The shortest curve on which four harmonics of every frequency can be told apart.
+    /// The shortest curve that separates four harmonics of every frequency.
     pub const MIN_OF_CURVE: usize = 65;
 
     /// Its name in study files.
@@ -147,7 +147,7 @@ impl Method {
         }
     }
 
-    /// Evaluations of its design when so many parameters vary; of a table none are known.
+    /// Returns the number of evaluations for `varied` varying parameters. For a table the number is unknown.
     #[must_use]
     pub fn evaluations(&self, varied: usize) -> usize {
         match *self {
@@ -161,7 +161,7 @@ impl Method {
         }
     }
 
-    /// The same with a sample so many times as large.
+    /// Returns the method with a sample `times` as large.
     #[must_use]
     pub fn grown(&self, times: usize) -> Self {
         let mut grown = self.clone();
@@ -175,10 +175,10 @@ impl Method {
         grown
     }
 
-    /// Whether a longer sample begins with a shorter one; else what cannot be extended, and why not.
+    /// Checks that a longer sample begins with a shorter one.
     ///
     /// # Errors
-    /// In words.
+    /// The part that cannot be extended, and the reason.
     pub fn extensible(&self) -> Result<(), (String, &'static str)> {
         let base = match *self {
             Self::Table { .. } => {
@@ -208,13 +208,14 @@ impl Method {
     }
 }
 
-/// The most base samples that a study file may ask for. Each is several evaluations, of which samplers allow no more.
+/// Maximum number of base samples in a study file. Each takes several evaluations, and samplers allow no more
+/// evaluations than this.
 pub(super) const MAX_SAMPLES: u64 = 10_000_000;
 
 /// The most trajectories that a screening may choose among: as many distances as pairs of them are held.
 const MAX_CANDIDATES: u64 = 2_000;
 
-/// Reads a section, in which there may be `more` keys that others read.
+/// Reads a section. `more` lists allowed keys that other readers handle.
 pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, StudyError> {
     let allow = |known: &[&str]| section.allow(&[known, more].concat());
     let kind = section.text("kind")?;
@@ -276,7 +277,7 @@ fn base_points(section: &Section<'_>, field: &str) -> Result<Option<BasePoints>,
     }
 }
 
-/// Each kind has one sampler so far, which may be named.
+/// Checks the optional sampler name. Each of these kinds has a single sampler so far.
 fn sampler(section: &Section<'_>, only: &str, kind: &str) -> Result<(), StudyError> {
     match section.optional_text("sampler")? {
         Some(sampler) if sampler != only => section.not_allowed(

@@ -1,7 +1,7 @@
-//! `[[phase]]` and `until`: studies of several parts, one after another.
+//! `[[phase]]` and `until`: studies of several phases or rounds.
 //!
-//! A phase screens, and the next one goes on with the parameters that its rule keeps. A sample with `until` grows until its
-//! intervals are narrow enough. What survives, and how wide an interval is, is decided where there are indices.
+//! A phase screens, and the next one varies the parameters that its rule keeps. A sample with `until` grows until
+//! it converges. The analysis computes survivors and interval widths.
 
 use super::fields::Section;
 use super::{FieldProblem, Method, Study, StudyError, method};
@@ -11,20 +11,20 @@ use serde::{Deserialize, Serialize};
 /// One phase of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// How its parameter sets are chosen and analyzed.
+    /// Method that chooses and analyzes its parameter sets.
     pub method: Method,
-    /// When its sample is large enough; `None`: as it is.
+    /// Stopping rule of a growing sample. `None` for a sample of fixed size.
     pub until: Option<StoppingRule>,
-    /// Which parameters the next phase varies; `None` in the last phase.
+    /// Rule for the parameters that the next phase varies. `None` in the last phase.
     pub survivors: Option<Survivors>,
 }
 
-/// Which parameters go on to be varied.
+/// Selection of the parameters that stay varied.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survivors {
-    /// By which rule.
+    /// Selection rule.
     pub rule: SurvivorRule,
-    /// By which response: an index into [`Response::metrics`](crate::ResponseTable).
+    /// Response that the rule applies to: an index into [`Response::metrics`](crate::ResponseTable).
     pub metric: usize,
 }
 
@@ -34,7 +34,7 @@ pub struct Survivors {
 pub enum SurvivorRule {
     /// Those with a μ* of this or more, in units of the response.
     Threshold(f64),
-    /// So many, those with the largest.
+    /// A fixed number of parameters: those with the largest indices.
     MostInfluential(usize),
     /// As few as have this share of the sum of all, within (0, 1].
     CumulativeShare(f64),
@@ -43,11 +43,11 @@ pub enum SurvivorRule {
 /// When a sample is large enough.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoppingRule {
-    /// Width of the widest 95 % interval that is narrow enough: twice what tables state as ±.
+    /// Maximum width of a 95 % interval of a converged sample: twice the ± value of tables.
     pub ci_width: f64,
-    /// It does not grow beyond so many evaluations.
+    /// Maximum number of evaluations.
     pub max_evaluations: usize,
-    /// Of which response: an index into [`Response::metrics`](crate::ResponseTable).
+    /// Response that the rule applies to: an index into [`Response::metrics`](crate::ResponseTable).
     pub metric: usize,
 }
 
@@ -75,7 +75,7 @@ impl SurvivorRule {
 /// Names of the metrics that a study analyses, and their indices.
 pub(super) type AnalyzedMetrics<'a> = &'a [(usize, String)];
 
-/// How the study's parameter sets are chosen: in one part, or in phases. `varied` parameters are to be varied in the first.
+/// Methods of a study with one phase or several. `varied` counts the varied parameters of the first phase.
 pub(super) struct PhasePlan {
     pub(super) method: Method,
     pub(super) until: Option<StoppingRule>,
@@ -125,7 +125,7 @@ pub(super) fn read(
         }
         let until = until(section, &method, analyzed, varied)?;
         let survivors = if is_last { None } else { Some(survivors(section, analyzed, varied)?) };
-        // Of the next phase it is only known how many vary at least.
+        // Of the next phase only the minimum number of varied parameters is known.
         varied = survivors.map_or(varied, |survivors| survivors.rule.fewest());
         phases.push(Phase { method, until, survivors });
     }
@@ -204,8 +204,8 @@ fn until(
 }
 
 impl Study {
-    /// The study that one of its phases (from 0) is. Where there are `survivors`, all other parameters are fixed at their
-    /// defaults. `None` beyond the last phase.
+    /// Returns the study of one phase (from 0). With `survivors`, all other parameters are fixed at their defaults.
+    /// Returns `None` beyond the last phase.
     #[must_use]
     pub fn for_phase(&self, number: usize, survivors: Option<&[String]>) -> Option<Self> {
         let phase = self.phases.get(number)?;

@@ -1,6 +1,6 @@
-//! Slides of a study: files found by pattern, and how they are to be cut into tiles.
+//! Slides of a study: files found by pattern, and their tiling.
 //!
-//! Nothing is opened here: what a slide can give, and which of its tiles show tissue, is found out by whoever reads it.
+//! Opens no slide. The reader of a slide checks its properties and finds the tiles with tissue.
 
 use super::fields::Section;
 use super::inputs::{StudyTile, found};
@@ -9,36 +9,36 @@ use crate::value::Real;
 use pleach_regions::{PixelRectangle, Table};
 use serde::{Deserialize, Serialize};
 
-/// Sides that a tile may have, pixels. Below the smallest one, planning and dispatch would take longer than the work;
-/// the largest one takes 0.8 GB.
+/// Allowed tile sides in pixels. Below 64, planning and dispatch would take longer than the work. A tile of 16,384
+/// takes 0.8 GB.
 const TILE_PX: std::ops::RangeInclusive<u64> = 64..=16_384;
 
-/// The side of a tile where none is given: that of the published studies.
+/// Default tile side: that of the published studies.
 const DEFAULT_TILE_PX: u64 = 4_096;
 
-/// The halo where none is given: a nucleus is at most 60 px long at 40x. On the slide of the test data clumps of up to
-/// 151 px count once with it as well. What is always enough is the longest object's length less a pixel.
+/// Default halo: a nucleus is at most 60 px long at 40x. On the slide of the test data, clumps of up to 151 px are
+/// counted once with it as well. The length of the longest object less one pixel always suffices.
 const DEFAULT_HALO_PX: u64 = 64;
 
-/// The widest halo. What is computed on a tile of 4,096 px is then four times what it owns.
+/// Maximum halo. A tile of 4,096 px then has a window of four times the area of its core.
 const MAX_HALO_PX: u64 = 2_048;
 
-/// The least share of a tile that shows tissue, for the tile to be computed on, where none is given. The segmentation
-/// itself finds nothing on tiles that are background by nine tenths.
+/// Default minimum tissue fraction of a tile. The segmentation itself finds no objects on tiles with at least 90 %
+/// background.
 const DEFAULT_TISSUE: f64 = 0.01;
 
-/// The slides of a study, and how they are cut.
+/// Slides of a study and their tiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slides {
     /// The slides, in order of their paths, each once.
     pub files: Vec<StudyTile>,
-    /// The magnification at which they are read; their own where none is given.
+    /// Magnification of the read. `None` uses the slide's own.
     pub magnification: Option<Real>,
     /// Side of a tile's core, pixels.
     pub tile_px: u32,
     /// Pixels around a core that are computed on as well.
     pub halo_px: u32,
-    /// Which tiles are worth computing on; none where all are.
+    /// Selects the tiles with tissue. `None` uses all tiles.
     pub tissue: Option<TissueRule>,
 }
 
@@ -47,18 +47,18 @@ pub struct Slides {
 pub struct TissueRule {
     /// The least share of a tile's core that shows tissue, 0 to 1.
     pub least: Real,
-    /// Saturation, 0 to 255, beyond which a pixel is tissue; chosen for each slide where none is given.
+    /// Saturation, 0–255, above which a pixel is tissue. `None` chooses it for each slide.
     pub saturation: Option<u8>,
 }
 
-/// A tile of a slide: where it is, in pixels of the slide at the magnification.
+/// A tile of a slide: its position in pixels of the slide at the magnification.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SlideTile {
-    /// The magnification; the slide's own where none is given.
+    /// Magnification. `None` is the slide's own.
     pub magnification: Option<Real>,
     /// Left, top, width and height of the pixels that are the tile's own: counted here and nowhere else.
     pub core: [u32; 4],
-    /// The same of what is computed on: the core and its halo, as far as the slide goes.
+    /// Bounds of the computed window: the core and its halo, clipped to the slide.
     pub window: [u32; 4],
 }
 
@@ -66,7 +66,7 @@ pub struct SlideTile {
 const CORE_COLUMNS: [&str; 4] = ["left", "top", "width", "height"];
 
 impl SlideTile {
-    /// What is computed on.
+    /// Returns the window that tasks compute on.
     #[must_use]
     pub fn window(&self) -> PixelRectangle {
         rectangle(self.window)
@@ -101,7 +101,7 @@ impl SlideTile {
     }
 }
 
-/// The core that a table describes, within its window; none where it is no such table.
+/// Returns the core that a table describes, within its window. Returns `None` for any other table.
 #[must_use]
 pub fn core_of(table: &Table) -> Option<PixelRectangle> {
     let mut sides = [0; 4];
@@ -120,7 +120,7 @@ fn rectangle([x_px, y_px, width_px, height_px]: [u32; 4]) -> PixelRectangle {
 /// Keys of `[input]` that only a study of slides has.
 pub(crate) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "skip_background", "tissue"];
 
-/// The slides of a study; none where it is one of tiles.
+/// Reads the slides of a study. Returns `None` for a study of tiles.
 pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> {
     if !input.has("slides") {
         return match KEYS.into_iter().find(|key| input.has(key)) {

@@ -1,7 +1,7 @@
-//! What a study file says of parameters and of the method: all that it takes to draw a sample, and to analyze responses.
+//! Parameters and method of a study file: the input of sampling and of response analysis.
 //!
-//! Such a file may be that of a study, or one without a workflow, whose parameters are those of `[parameters.NAME]`. Images,
-//! and whatever else it takes to run a study, are not looked at. What a method needs of its keys is not known here.
+//! The file is that of a study, or one without a workflow that declares its parameters in `[parameters.NAME]`.
+//! Images and other keys of a run are ignored. The method validates its keys.
 
 use super::fields::{Document, Section};
 use super::{FieldProblem, StudyError, domain, load_workflow, override_parameters, switches};
@@ -12,18 +12,18 @@ use crate::value::{Value, ValueType};
 use crate::workflow::{Aggregate, Workflow};
 use std::path::Path;
 
-/// Parameters, and how they are sampled and analyzed.
+/// Parameters and their method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterSpace {
     /// Seed of everything random.
     pub seed: u64,
     /// The parameters, varying or not.
     pub parameters: Vec<Parameter>,
-    /// For each parameter the group that it moves with, where any has one.
+    /// Group of each parameter. `None` if no parameter has a group.
     pub groups: Option<Vec<String>>,
-    /// What the file says of the method.
+    /// Method section of the file.
     pub method: MethodSpec,
-    /// Responses that the workflow measures, and how they are put together over tiles; none without a workflow.
+    /// Responses that the workflow measures, with their aggregation over tiles. Empty without a workflow.
     pub metrics: Vec<(String, Aggregate)>,
 }
 
@@ -32,9 +32,9 @@ pub struct ParameterSpace {
 pub struct MethodSpec {
     /// The method.
     pub kind: Option<String>,
-    /// How points are drawn.
+    /// Sampler of the points.
     pub sampler: Option<String>,
-    /// How base points are drawn, of designs that are built on points.
+    /// Sampler of the base points of a design.
     pub base: Option<String>,
     /// Points, base samples, or evaluations of a curve.
     pub samples: Option<u64>,
@@ -42,19 +42,19 @@ pub struct MethodSpec {
     pub trajectories: Option<u64>,
     /// Levels of a trajectory's parameters, or of a grid.
     pub levels: Option<u64>,
-    /// Trajectories of which some are kept.
+    /// Number of candidate trajectories.
     pub candidates: Option<u64>,
-    /// Whether there are rows for indices of second order.
+    /// Whether the design has rows for second-order indices.
     pub second_order: Option<bool>,
-    /// How indices are estimated.
+    /// Estimator of the indices.
     pub estimator: Option<String>,
     /// Slices of a parameter's values.
     pub slices: Option<u64>,
-    /// Harmonics that are told apart.
+    /// Number of separated harmonics.
     pub harmonics: Option<u64>,
     /// Bootstrap resamples.
     pub resamples: Option<u64>,
-    /// A table of parameter sets, which a study runs and nothing else can be done with.
+    /// Table of parameter sets. Only a study run uses it.
     pub file: Option<String>,
 }
 
@@ -98,10 +98,10 @@ impl MethodSpec {
     }
 
     fn read(section: &Section<'_>) -> Result<Self, StudyError> {
-        // How a sample grows is the study's own business.
+        // Only the study handles the growth of a sample.
         let known: Vec<&str> = Self::KEYS.into_iter().chain(["until"]).collect();
         section.allow(&known)?;
-        // What a method makes of a number, it says itself.
+        // The method checks the values of numbers.
         let number = |key| section.integer(key, 0, u64::from(u32::MAX));
         Ok(Self {
             kind: section.optional_text("kind")?,
@@ -122,10 +122,10 @@ impl MethodSpec {
 }
 
 impl ParameterSpace {
-    /// Reads a study file. `builtin` finds the workflows that the program carries, by name.
+    /// Reads a study file. `builtin` finds the program's built-in workflows by name.
     ///
     /// # Errors
-    /// The first [`StudyError`] found in what is looked at.
+    /// The first [`StudyError`] found in the keys read.
     pub fn load(
         file: &Path,
         registry: &Registry,
@@ -171,7 +171,7 @@ fn metrics(workflow: &Workflow) -> Vec<(String, Aggregate)> {
     responses.flat_map(|response| response.metrics.iter().cloned()).collect()
 }
 
-/// Parameters of a file without a workflow: their sections say all there is to know of them.
+/// Reads the parameters of a file without a workflow from their sections.
 fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<String>>), StudyError> {
     let section = root.section("parameters")?;
     let names: Vec<String> = section.keys().map(str::to_owned).collect();
@@ -215,7 +215,7 @@ fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<Stri
     Ok((parameters, grouped.then_some(labels)))
 }
 
-/// Where a parameter rests that nobody has said it of.
+/// Returns the default of a parameter for which the file gives none.
 fn middle(domain: &Domain) -> Option<Value> {
     match domain {
         Domain::Fixed { value } => Some(*value),

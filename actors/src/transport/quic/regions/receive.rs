@@ -31,7 +31,7 @@ const NOT_TAKEN: VarInt = VarInt::from_u32(1);
 enum Sum {
     /// They are compared with this digest.
     Bytes(Box<blake3::Hasher>, Digest),
-    /// Whoever takes them compares what they encode.
+    /// The decoder's caller compares what the bytes encode.
     Content(Box<Decoder>),
 }
 

@@ -1,11 +1,11 @@
-//! Balance, the third phase of TRTMA (paper 001, Algorithm 4; thesis, Algorithms 4 and 5): as long as it makes
-//! the dearest bucket cheaper, a branch of it moves to the cheapest one.
+//! Balance, the third phase of TRTMA (paper 001, Algorithm 4; thesis, Algorithms 4 and 5): moves a branch of the
+//! most expensive bucket to the cheapest, as long as that makes the former cheaper.
 //!
-//! Every step leaves two buckets that both cost less than the dearer of them did, so the costs, from the dearest
-//! down, only ever fall, and there is an end. (The journal says more: that the sum of imbalances falls, by 2 or
-//! more. That holds between the two buckets where what is moved shares nothing with either; over all of them it
-//! need not. Costs 10, 5, 5, 5 with a branch that costs 1 here and 4 there become 9, 9, 5, 5, and the sum rises
-//! from 5 to 8.)
+//! After every step both buckets cost less than the more expensive one did, so the costs in descending order only
+//! ever fall, and the loop terminates. (The journal claims that the sum of imbalances falls by 2 or more. This
+//! holds for the two buckets if the moved branch shares nothing with either, but not always for the sum over all
+//! buckets. Costs 10, 5, 5, 5 with a branch that costs 1 in the first bucket and 4 in the second become 9, 9, 5, 5,
+//! and the sum rises from 5 to 8.)
 
 mod bucket;
 pub(super) mod replan;
@@ -21,7 +21,7 @@ use super::forest::{Forest, RankedForest};
 use super::{MoveSearch, PartnerRule, TrtmaOptions};
 use crate::merge_problem::Member;
 
-/// The order in which searches come by the nodes; in preorder where there is none.
+/// Returns the order in which searches visit the nodes. `None` is preorder.
 pub(super) fn ranks(forest: &Forest, search: MoveSearch) -> Option<Vec<u32>> {
     match search {
         MoveSearch::MakespanInside => None,
@@ -29,7 +29,7 @@ pub(super) fn ranks(forest: &Forest, search: MoveSearch) -> Option<Vec<u32>> {
     }
 }
 
-/// What the balancing did.
+/// Result of the balancing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Balanced {
     /// Branches moved.
@@ -40,7 +40,7 @@ pub(super) struct Balanced {
     pub(super) ended_falsely: bool,
 }
 
-/// Moves branches between groups; returns the instances of each.
+/// Moves branches between groups. Returns the instances of each group.
 pub(super) fn balance(
     ranked: RankedForest<'_>,
     groups: Vec<Group>,
@@ -66,11 +66,11 @@ struct Pool<'a> {
     /// Built when first looked into.
     buckets: Vec<Option<BalancedBucket>>,
     costs: Vec<u64>,
-    /// The dearest first; of equal ones the one that has been so for longest.
+    /// The most expensive first, on ties the one with the oldest cost.
     order: BTreeSet<(Reverse<u64>, u64, usize)>,
     positions: Vec<u64>,
     next_position: u64,
-    /// How many there are to balance.
+    /// Number of nodes to balance.
     nodes: u64,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Pool<'a> {
         Self { ranked, groups, buckets, costs, order, positions, next_position, nodes }
     }
 
-    /// The dearest bucket, a cheaper one, and the best move between them.
+    /// Returns the best move between the most expensive bucket and a cheaper one.
     fn best_move(
         &mut self,
         options: TrtmaOptions,
@@ -118,7 +118,7 @@ impl<'a> Pool<'a> {
         best
     }
 
-    /// Of the buckets that cost least, the one that has most in common with another.
+    /// Returns the cheapest bucket that shares most with `big`.
     fn closest_of_the_cheapest(&mut self, big: usize) -> Option<usize> {
         let (least, _, last) = *self.order.last()?;
         let cheapest: Vec<usize> = self
@@ -138,7 +138,7 @@ impl<'a> Pool<'a> {
         Some(best.1)
     }
 
-    /// Two buckets; none where they are the same.
+    /// Returns two buckets. Returns `None` if they are the same.
     fn pair(&mut self, big: usize, small: usize) -> Option<(&mut BalancedBucket, &mut BalancedBucket)> {
         for group in [big, small] {
             if self.buckets[group].is_none() {
@@ -179,11 +179,11 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// The order of thesis Algorithm 4: what is below the nodes of a level comes before any of them.
+/// Returns the order of thesis Algorithm 4: the descendants of a level's nodes precede the level.
 fn bottom_up(forest: &Forest) -> Vec<u32> {
     let mut ranks = vec![0; forest.len()];
     let mut next = forest.len() as u32;
-    // Backwards: the nodes of a level, last one first, then what is below them, last one first.
+    // In reverse: the nodes of a level from the last to the first, then their children from the last to the first.
     let mut levels: Vec<Vec<u32>> = vec![siblings(forest, 0, forest.len() as u32)];
     while let Some(level) = levels.pop() {
         for node in level.iter().rev() {

@@ -1,9 +1,9 @@
-//! Fold-Merge, the second phase of TRTMA: buckets by descending cost, and what lies beyond MaxBuckets folded back
-//! onto the rest, so that the cheap end up with the dear.
+//! Fold-Merge, the second phase of TRTMA: sorts buckets by descending cost and folds those beyond MaxBuckets onto
+//! the first ones, so that cheap buckets merge with expensive ones.
 //!
-//! The papers fold again while there are more than twice as many. Whoever has once been among the first
-//! MaxBuckets stays there, since joining makes no bucket cheaper; so a round deals the next MaxBuckets buckets,
-//! dearest first, to those, cheapest first. O(b log b) for b buckets, times the levels above them.
+//! The papers fold repeatedly while more than twice MaxBuckets remain. A bucket among the first MaxBuckets stays
+//! there, because merging makes no bucket cheaper. Each round thus assigns the next MaxBuckets buckets, most
+//! expensive first, to those, cheapest first. O(b log b) for b buckets, times the levels above them.
 
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
@@ -11,23 +11,22 @@ use std::num::NonZeroUsize;
 use super::forest::Forest;
 use crate::interner::Interner;
 
-/// Branches that run as one bucket.
+/// Branches of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
     /// Their topmost nodes.
     pub(super) heads: Vec<u32>,
-    /// What their tasks and those above them cost, each once.
+    /// Cost of their tasks and the tasks above them, each counted once.
     pub(super) cost: u64,
 }
 
-/// Joins branches until at most `max_buckets` groups are left. Groups come in the order of the node each started
-/// with.
+/// Joins branches until at most `max_buckets` groups remain. Groups are in the order of their first nodes.
 pub(super) fn fold(forest: &Forest, heads: &[u32], max_buckets: NonZeroUsize) -> Vec<Group> {
     let alone = |head: &u32| Group {
         heads: vec![*head],
         cost: forest.cost_above(*head) + forest.subtree_cost(*head),
     };
-    // Of equal ones the later is the dearer: so does the example of paper 001, Fig. 8, fold.
+    // On ties the later one counts as more expensive, as in the example of paper 001, Fig. 8.
     let by_cost = |group: &Group| (Reverse(group.cost), Reverse(group.heads[0]));
     let mut groups: Vec<Group> = heads.iter().map(alone).collect();
     if groups.len() > max_buckets.get() {
@@ -59,7 +58,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// Adds what is above a head to a group; returns what of it the group did not have.
+    /// Adds the tasks above a head to a group. Returns the cost of those that the group did not have.
     fn ancestors_cost(&mut self, forest: &Forest, group: u32, head: u32) -> u64 {
         let is_new = |node: &u32| {
             let next = self.seen.len();
@@ -75,7 +74,7 @@ mod tests {
     use crate::merge_problem::{MergeProblem, TaskCosts};
     use crate::tree::ReuseTree;
 
-    /// First tasks with so many second tasks below each, folded; the numbers of second tasks that came together.
+    /// Folds first tasks with `sizes` second tasks each. Returns the merged numbers of second tasks.
     fn folded(sizes: &[u32], max_buckets: usize) -> Vec<(Vec<u32>, u64)> {
         let keys: Vec<u32> = (0..)
             .zip(sizes)
@@ -106,7 +105,7 @@ mod tests {
 
     #[test]
     fn more_than_twice_as_many_are_folded_again() {
-        // 9 8 | 7 6 gives 9+6, 8+7; then 5 4 goes: 5 to the later of the equals, which counts as dearer, last.
+        // 9 8 | 7 6 gives 9+6, 8+7. Then 5 joins the later of the two equals, which counts as more expensive, last.
         assert_eq!(folded(&[9, 8, 7, 6, 5, 4], 2), [(vec![9, 6, 5], 23), (vec![8, 7, 4], 22)]);
         assert_eq!(folded(&[1, 1, 1], 1), [(vec![1, 1, 1], 6)]);
     }

@@ -1,9 +1,9 @@
-//! The reuse tree as the balancing needs it: without chains, in preorder, with whole numbers as costs.
+//! Reuse tree in the form that balancing needs: without chains, in preorder, with integer costs.
 //!
-//! A task with one task below it is wherever that one is, so a chain is one node here: a tree of n instances has
-//! fewer than 2n + inputs nodes, however many tasks a stage has. What an instance reads is the root of its tree,
-//! and every instance is a node of its own (one that costs nothing, where equal instances share their last task).
-//! In preorder a branch is a range of numbers. Nothing here knows of buckets.
+//! A task with a single child is always in the same bucket as that child, so a chain is one node here: a tree of n
+//! instances has fewer than 2n + inputs nodes, independent of the number of tasks. The inputs of an instance are
+//! the root of its tree, and every instance is a node of its own (at no cost, if equal instances share their last
+//! task). In preorder a branch is a range of numbers. The forest does not know buckets.
 
 use crate::interner::Interner;
 use crate::merge_problem::{Member, MergeProblem};
@@ -51,7 +51,7 @@ impl Forest {
         (forest, places)
     }
 
-    /// Fills in what follows from parents, costs and instances.
+    /// Derives the remaining fields from parents, costs and instances.
     fn sum_up(&mut self) {
         for node in (0..self.parents.len()).rev() {
             self.ends[node] = self.ends[node].max(node as u32 + 1);
@@ -73,12 +73,12 @@ impl Forest {
         }
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub(super) fn len(&self) -> usize {
         self.parents.len()
     }
 
-    /// The node above; none above an input.
+    /// Returns the node above. Returns `None` for an input.
     pub(super) fn parent(&self, node: u32) -> Option<u32> {
         Some(self.parents[node as usize]).filter(|parent| *parent != NONE)
     }
@@ -88,42 +88,42 @@ impl Forest {
         std::iter::successors(self.parent(node), |node| self.parent(*node))
     }
 
-    /// One past the last node of the branch.
+    /// Returns one past the last node of the branch.
     pub(super) fn end(&self, node: u32) -> u32 {
         self.ends[node as usize]
     }
 
-    /// How many nodes are right below.
+    /// Returns the number of children.
     pub(super) fn children(&self, node: u32) -> u32 {
         self.children[node as usize]
     }
 
-    /// How many tasks the chain has.
+    /// Returns the number of tasks in the chain.
     pub(super) fn tasks(&self, node: u32) -> u32 {
         self.tasks[node as usize]
     }
 
-    /// How many instances the branch has.
+    /// Returns the number of instances in the branch.
     pub(super) fn leaves(&self, node: u32) -> u32 {
         self.leaves[node as usize]
     }
 
-    /// What the chain itself costs.
+    /// Returns the cost of the chain itself.
     pub(super) fn cost(&self, node: u32) -> u64 {
         self.costs[node as usize]
     }
 
-    /// What the branch costs.
+    /// Returns the cost of the branch.
     pub(super) fn subtree_cost(&self, node: u32) -> u64 {
         self.subtree_costs[node as usize]
     }
 
-    /// What the way from the input to the node costs, the node included.
+    /// Returns the cost of the path from the input to the node, the node included.
     pub(super) fn path_cost(&self, node: u32) -> u64 {
         self.path_costs[node as usize]
     }
 
-    /// What the way to the node costs, without the node.
+    /// Returns the cost of the path to the node, without the node.
     pub(super) fn cost_above(&self, node: u32) -> u64 {
         self.path_cost(node) - self.cost(node)
     }
@@ -141,11 +141,11 @@ impl Forest {
     }
 }
 
-/// The forest with the order in which a search comes by its nodes.
+/// Forest with the order in which a search visits its nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RankedForest<'a> {
     pub(super) forest: &'a Forest,
-    /// By node; where there are none, nodes come in preorder.
+    /// Rank by node. Without ranks, the order is preorder.
     pub(super) ranks: Option<&'a [u32]>,
 }
 
@@ -155,7 +155,7 @@ impl RankedForest<'_> {
     }
 }
 
-/// How many children each tree node has (2 stands for more), and how many forest nodes its branch will be.
+/// Number of children of each tree node (2 means 2 or more), and number of forest nodes in its branch.
 struct Layout {
     children: Vec<u8>,
     sizes: Vec<u32>,
@@ -197,8 +197,8 @@ impl Layout {
         layout
     }
 
-    /// Gives every node its number: the node above's, where that has no other child; else the next free one of
-    /// those that the node above has for its children.
+    /// Numbers every node. An only child gets its parent's number, any other node the next free one in the range of
+    /// its parent's children.
     fn place(&self, problem: &MergeProblem, tree: &ReuseTree, input_of: Vec<u32>) -> (Forest, ForestIndex) {
         let nodes = self.input_sizes.iter().map(|size| *size as usize).sum();
         let mut forest = Forest {
@@ -255,7 +255,8 @@ impl Layout {
             forest.attach(place, places.of_node[leaf]);
             forest.members[place as usize] = member;
             forest.leaves[place as usize] = 1;
-            // What only this instance needs is most of a tree of many tasks, and lies in the order of instances.
+            // Tasks that only one instance needs are most of a tree of many tasks, and are stored in the order of
+            // instances.
             for node in tree.upwards(member).take_while(|node| self.sizes[node.0 as usize] == 1) {
                 forest.tasks[place as usize] += 1;
                 forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
@@ -273,22 +274,22 @@ impl Forest {
     }
 }
 
-/// Costs as whole numbers, so that sums depend neither on their order nor on what was moved in between, and
-/// every step of the balancing is a step forward.
+/// Costs as integers. Sums then depend neither on their order nor on earlier moves, so that every step of the
+/// balancing makes progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FixedPointCost {
     per_unit: f64,
 }
 
 impl FixedPointCost {
-    /// A power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two such sums):
-    /// whole costs stay exact, others keep as many bits as there is room for.
+    /// Picks a power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two such
+    /// sums). Whole costs stay exact, other costs keep as many bits as fit.
     fn of(problem: &MergeProblem, tree: &ReuseTree) -> Self {
         let nodes = (0..tree.len() as u32).map(NodeId);
         let dearest = nodes.map(|node| tree.cost(node)).fold(0.0, f64::max);
         let additions = (problem.len() * problem.levels()).max(1).ilog2() as i32 + 1;
         let exponent = if dearest > 0.0 { dearest.log2().ceil() as i32 } else { 0 };
-        // Not above 2^1000, which is still a number: costs below 2^-1000 count as nothing.
+        // At most 2^1000, which is still finite: costs below 2^-1000 count as 0.
         let per_unit = 2_f64.powi((60 - additions - exponent).min(1000));
         Self { per_unit }
     }

@@ -1,11 +1,11 @@
-//! Which of many trajectories lie farthest from each other.
+//! Selection of the most distant among many trajectories.
 //!
-//! Sources: Campolongo, Cariboni and Saltelli, "An effective screening design for sensitivity analysis of large models",
-//! Environmental Modelling & Software 22 (2007), for the distance d of two trajectories (over all pairs of their points,
-//! the sum of their Euclidean distances in the unit cube) and the spread D of several, D² = Σ d² over pairs; Ruano et al.,
-//! "An improved sampling strategy based on trajectory design for application of the Morris method to systems with many
-//! input factors", Environmental Modelling & Software 37 (2012), for choosing without trying all. Where trajectories come
-//! from is not known here.
+//! Sources: Campolongo, Cariboni and Saltelli, "An effective screening design for sensitivity analysis of large
+//! models", Environmental Modelling & Software 22 (2007), for the distance d of two trajectories (over all pairs of
+//! their points, the sum of their Euclidean distances in the unit cube) and the spread D of several, D² = Σ d² over
+//! pairs. Ruano et al., "An improved sampling strategy based on trajectory design for application of the Morris
+//! method to systems with many input factors", Environmental Modelling & Software 37 (2012), for selection without
+//! an exhaustive search. The caller generates the trajectories.
 
 /// Squared distances between trajectories, all pairs.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Distances {
         self.squared[one * self.count + other]
     }
 
-    /// What a trajectory adds to D² of others.
+    /// Returns the increase of D² by adding a trajectory to the chosen ones.
     fn added(&self, chosen: &[usize], one: usize) -> f64 {
         chosen.iter().map(|&other| self.between(one, other)).sum()
     }
@@ -44,7 +44,7 @@ impl Distances {
     }
 }
 
-/// d of Campolongo: of equal trajectories 0, although points of one lie apart.
+/// Returns Campolongo's d. 0 for equal trajectories, although the points of one are apart.
 fn distance(one: &[f64], other: &[f64], columns: usize) -> f64 {
     if one == other {
         return 0.0;
@@ -55,15 +55,15 @@ fn distance(one: &[f64], other: &[f64], columns: usize) -> f64 {
         .sum()
 }
 
-/// Number of ways to choose `few` of `many`; `None` beyond a u64.
+/// Returns the number of ways to choose `few` of `many`. Returns `None` beyond a u64.
 pub(super) fn choices(many: u64, few: u64) -> Option<u64> {
     // Of r + 1 of them is known from r of them: each step divides without rest.
     let few = few.min(many.checked_sub(few)?);
     (0..few).try_fold(1_u64, |ways, taken| Some(ways.checked_mul(many - taken)? / (taken + 1)))
 }
 
-/// The `few` trajectories of largest spread, by trying all choices: Campolongo's. In ascending order; the first of
-/// equals.
+/// Returns the `few` trajectories of largest spread by trying all choices (Campolongo), in ascending order. On ties
+/// returns the first.
 pub(super) fn exhaustive(distances: &Distances, few: usize) -> Vec<usize> {
     let mut best = (f64::NEG_INFINITY, Vec::new());
     let mut chosen = Vec::with_capacity(few);
@@ -94,14 +94,14 @@ fn extend(
     }
 }
 
-/// `few` trajectories of large spread, by adding one after the other: Ruano's. In ascending order.
+/// Returns `few` trajectories of large spread by adding one after the other (Ruano), in ascending order.
 ///
-/// It starts from each trajectory with its i farthest ones, keeps the best of these, adds the one that widens most until
-/// there are enough, and takes the best over i = 1 … few − 1. Unlike Ruano's it also looks at the first `few` of all: what
-/// is returned is never less spread than what would be had without choosing.
+/// Starts from each trajectory with its i farthest ones, keeps the best of these, adds the one that increases the
+/// spread most up to `few`, and takes the best over i = 1 … few − 1. Unlike Ruano's, it also considers the first
+/// `few` trajectories, so the result is never less spread than without selection.
 pub(super) fn sequential(distances: &Distances, few: usize) -> Vec<usize> {
     let count = distances.count;
-    // Of each trajectory: the others, the farthest first, and the spread of it with as many of them as have been taken.
+    // For each trajectory: the other trajectories, farthest first, and its spread with those taken so far.
     let mut starts: Vec<(Vec<usize>, f64)> = (0..count)
         .map(|one| {
             let mut set: Vec<usize> = (0..count).filter(|&other| other != one).collect();
@@ -127,10 +127,10 @@ pub(super) fn sequential(distances: &Distances, few: usize) -> Vec<usize> {
     best.1
 }
 
-/// Adds the trajectory that widens most, until there are `few`. Their spread, and which they are.
+/// Adds the trajectory that increases the spread most, up to `few`. Returns the spread and the trajectories.
 fn widen(distances: &Distances, set: &[usize], spread: f64, few: usize) -> (f64, Vec<usize>) {
     let (mut spread, mut chosen) = (spread, set.to_vec());
-    // What each would add; nothing if it is chosen already.
+    // Gain of each trajectory. `None` if it is already chosen.
     let mut gains: Vec<Option<f64>> = (0..distances.count)
         .map(|one| (!chosen.contains(&one)).then(|| distances.added(&chosen, one)))
         .collect();
@@ -159,7 +159,8 @@ mod tests {
         Distances::of(&trajectories.map(places), 3)
     }
 
-    /// What SALib 1.6's `BruteForce` and `LocalOptimisation` choose of them, and the distances that it computes (in 32 bits).
+    /// Selections of SALib 1.6's `BruteForce` and `LocalOptimisation`, with the distances that it computes (in 32
+    /// bits).
     #[test]
     fn the_trajectories_chosen_are_those_of_salib() {
         let distances = of_salib([
@@ -192,7 +193,7 @@ mod tests {
         ]);
         assert_eq!(exhaustive(&distances, 4), [2, 7, 8, 9]);
         assert!((distances.spread(&[2, 7, 8, 9]).sqrt() - 36.205_395).abs() < 1e-5);
-        // Adding one after the other misses the best here.
+        // Adding one after the other misses the best selection here.
         assert_eq!(sequential(&distances, 4), [2, 3, 8, 9]);
         assert!((distances.spread(&[2, 3, 8, 9]).sqrt() - 35.811_214).abs() < 1e-5);
     }

@@ -1,8 +1,8 @@
-//! How the room of removed regions is regained: what is left of a file is copied, and the file removed.
+//! Compaction: copies the live records of a segment and removes the segment.
 //!
-//! Only files of owners that this process is are compacted: its own, and those of dead ones whose places it has taken, so
-//! that nobody else writes to them or copies them. Others may read and bury what is in them meanwhile. When that is worth it
-//! is decided elsewhere, and so is whether there is room for the copies.
+//! A process compacts only segments of writer numbers that it holds: its own and those of dead writers it has taken over. No
+//! other process writes to them or copies them, but other processes may read them and bury their records. The caller decides
+//! when compaction pays off and whether the copies have space.
 
 use super::record::{HEADER_BYTES, Header};
 use super::{Pack, Segment, State};
@@ -13,7 +13,7 @@ use pleach_regions::RegionKey;
 use std::sync::Arc;
 
 impl Pack {
-    /// The files with dead bytes in them, those with the least to copy first: name and bytes to copy.
+    /// Returns the segments with dead bytes and the bytes to copy, fewest first.
     pub(in crate::folder) fn compactable(&self) -> Vec<(SegmentName, u64)> {
         let state = self.state();
         let needed_bytes = |name: &SegmentName| state.index.needed(*name).bytes();
@@ -27,7 +27,7 @@ impl Pack {
         worn
     }
 
-    /// Bytes in files that hold nothing that is needed: compacting regains them.
+    /// Returns the bytes of segments that hold nothing needed. Compaction frees them.
     pub(in crate::folder) fn dead_bytes(&self) -> u64 {
         let state = self.state();
         self.own(&state)
@@ -35,13 +35,13 @@ impl Pack {
             .sum()
     }
 
-    /// Bytes of the records that are needed.
+    /// Returns the bytes of live records.
     pub(in crate::folder) fn live_bytes(&self) -> u64 {
         let state = self.state();
         self.own(&state).map(|(name, _)| state.index.needed(*name).bytes()).sum()
     }
 
-    /// What has to stay free, so that files can be compacted, and have room for stones.
+    /// Returns the bytes that must stay free for compaction and for tombstones.
     pub(in crate::folder) fn spare_bytes(&self) -> u64 {
         let state = self.state();
         let has_files = self.own(&state).next().is_some();
@@ -52,8 +52,8 @@ impl Pack {
         state.segments.iter().filter(|(name, _)| self.owns(state, name.owner))
     }
 
-    /// Copies what is needed of a file to others, and removes it. Nobody else of this process writes meanwhile: that takes as
-    /// long as copying 32 MiB does.
+    /// Copies the live records of a segment to others and removes it. Other threads of this process cannot write for the
+    /// duration of copying 32 MiB.
     pub(in crate::folder) fn compact(&self, name: SegmentName) -> Result<(), TierError> {
         let mut state = self.state();
         self.check(&state, RegionKey([0; 16]))?;
@@ -67,7 +67,7 @@ impl Pack {
         let Some(segment) = state.segments.get(&name) else { return Ok(()) };
         let (file, path) = (Arc::clone(&segment.file), self.layout.segment(name));
         for (key, place) in state.index.regions_in(name) {
-            // Whoever was killed while doing this has left copies.
+            // A process killed during compaction leaves copies.
             let is_copied = state.index.places(key).into_iter().any(|other| {
                 other.id == place.id && other.segment != name && self.owns(&state, other.segment.owner)
             });
@@ -76,7 +76,7 @@ impl Pack {
             }
             let mut body = vec![0; place.body_bytes as usize];
             let from = u64::from(place.offset) + HEADER_BYTES as u64;
-            // What is damaged is found so when it is read; nothing here decodes.
+            // Copies corrupt records as they are: a later read detects them.
             let length = file.read_at(&mut body, from).map_err(failed("read", &path))?;
             body.truncate(length);
             let copy = self.append(&mut state, Header::new(key, place.id, &body), &body)?;
@@ -85,7 +85,7 @@ impl Pack {
         for (key, id) in state.index.tombstones_in(name) {
             self.set_stone(&mut state, key, id)?;
         }
-        // The copies first, then their names, and only then the file.
+        // Sync the copies and their names before the removal of the segment.
         self.commit_here(&mut state)?;
         self.drop_segments(&mut state, &[name]).inspect_err(|_| state.is_stopped = true)?;
         self.remove_empty_segments(&mut state)

@@ -1,6 +1,6 @@
-//! One wait for the medium for all who have written by then: syncing costs the same for one record and for a hundred.
+//! Group commit: one fsync for all writers that have appended by then, since it costs the same for 1 record and for 100.
 //!
-//! Of a shared folder, the board is written after that and before anybody is told.
+//! In a shared folder, the watermark is published after the fsync and before any writer returns.
 
 use super::watermarks::Watermark;
 use super::{Pack, SEGMENT_BYTES, State};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl Pack {
-    /// Waits until all that has been written is on the medium. Whoever finds nobody at it syncs for all.
+    /// Waits until everything written is on disk. The first waiter syncs for all.
     pub(super) fn commit_all<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -52,10 +52,10 @@ impl Pack {
         Ok(())
     }
 
-    /// Waits until everything is on the medium, while nobody else writes.
+    /// Syncs everything while the state lock keeps other threads from writing.
     pub(super) fn commit_here(&self, state: &mut State) -> Result<(), TierError> {
         let (slot, mut dirty) = (active_slot(state), std::mem::take(&mut state.dirty));
-        // Somebody may just be waiting for what was written before.
+        // Another thread may be waiting for the commit of earlier records.
         dirty.extend(state.active);
         state.is_folder_dirty = false;
         let synced = dirty
@@ -70,12 +70,12 @@ impl Pack {
         synced.inspect_err(|_| state.is_stopped = true)
     }
 
-    /// Closes the active file for good: only a file that nobody writes to any more is on the medium to its end.
+    /// Closes the active segment for good: readers trust a segment to its end only when no process writes to it any more.
     pub(super) fn seal(&self, state: &mut State) -> Result<(), TierError> {
         let Some(name) = state.active else { return Ok(()) };
         let path = self.layout.segment(name);
         let segment = &state.segments[&name];
-        // What a write that failed has left behind the end.
+        // Truncates the remains of a failed write.
         let sealed = segment.file.set_length(segment.end).and_then(|()| segment.file.sync());
         if let Err(error) = sealed {
             state.is_stopped = true;
@@ -86,7 +86,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Says on the board how far the writer's files are to be read; it never says less than before.
+    /// Publishes the writer's commit watermark. The watermark never moves back.
     pub(super) fn publish(&self, state: &mut State, slot: Watermark) -> Result<(), TierError> {
         if let (Some(board), Some(owner)) = (&self.board, state.writer)
             && state.published.is_none_or(|published| published < slot)
@@ -97,7 +97,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Removes files of this process in which nothing is that anybody needs.
+    /// Removes segments of this process without any needed record.
     pub(super) fn remove_empty_segments(&self, state: &mut State) -> Result<(), TierError> {
         let empty = |state: &State| -> Vec<SegmentName> {
             let is_empty =
@@ -107,9 +107,9 @@ impl Pack {
         if empty(state).is_empty() {
             return Ok(());
         }
-        // A record that a stone in them buries may have been copied.
+        // Another process may have copied a record that a tombstone in these segments buries.
         self.read_new_records(state)?;
-        // Files whose stones were for those removed before.
+        // Removing a segment can make the tombstones in further segments unnecessary.
         loop {
             let names = empty(state);
             if names.is_empty() {
@@ -119,7 +119,7 @@ impl Pack {
         }
     }
 
-    /// Removes files of this process; they do not come back.
+    /// Removes segments of this process permanently.
     pub(super) fn drop_segments(&self, state: &mut State, names: &[SegmentName]) -> Result<(), TierError> {
         for name in names {
             self.retire(state, *name)?;
@@ -131,7 +131,7 @@ impl Pack {
         self.sync_folder().inspect_err(|_| state.is_stopped = true)
     }
 
-    /// Nothing more is written to a file, and nobody looks for what has not been read of it.
+    /// Retires a segment: nothing is written to it, and readers ignore its unread rest.
     fn retire(&self, state: &mut State, name: SegmentName) -> Result<(), TierError> {
         state.active = state.active.filter(|active| *active != name);
         let Some(board) = &self.board else { return Ok(()) };
@@ -154,19 +154,19 @@ impl Pack {
         self.files.sync_folder(&path).map_err(failed("sync", &path))
     }
 
-    /// Looks at what files take now.
+    /// Updates the disk usage of segments.
     pub(super) fn look_at(&self, state: &mut State, names: &BTreeSet<SegmentName>) {
         for name in names {
             if let Some(segment) = state.segments.get_mut(name) {
                 let found = self.files.look(&self.layout.segment(*name));
-                // A file that cannot be looked at takes what it may.
+                // If the lookup fails, the maximum counts.
                 segment.taken_bytes = found.map_or(SEGMENT_BYTES, |found| found.taken_bytes);
             }
         }
     }
 }
 
-/// What may be read when all that has been written is on the medium.
+/// Returns the watermark that holds once everything written is on disk.
 fn active_slot(state: &State) -> Option<Watermark> {
     let name = state.active?;
     Some(Watermark { number: name.number, end: state.segments[&name].end as u32 })

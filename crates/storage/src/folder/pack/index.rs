@@ -1,19 +1,19 @@
-//! Which packed regions there are and where, and which are not there any more: the records of all files, in any order.
+//! Index of packed regions: locations and tombstones, built from the records of all segments in any order.
 //!
-//! A region that is copied keeps its id, so that one stone buries it and its copies, those too that are found later. A stone is
-//! needed as long as a record that it buries lies in another file than it does.
+//! A copied region keeps its id, so one tombstone buries the record and all copies, including copies found later. A tombstone
+//! is needed while another segment holds a record that it buries.
 //!
-//! Nothing here touches a file.
+//! This module does no I/O.
 
 use super::record::HEADER_BYTES;
 use crate::folder::layout::SegmentName;
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 
-/// A stone is written twice, since damage to one header must not bring a region back.
+/// A tombstone is written twice, since one corrupt header must not restore a region.
 pub(super) const STONE_BYTES: u64 = 2 * HEADER_BYTES as u64;
 
-/// Where the record of a region is.
+/// Location of a region's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PackLocation {
     pub(super) segment: SegmentName,
@@ -28,13 +28,13 @@ impl PackLocation {
     }
 }
 
-/// What of a file is needed.
+/// Needed content of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LiveUsage {
-    /// Regions in it, and the bytes of their records.
+    /// Number of regions in it, and the size of their records.
     pub(super) live: u32,
     pub(super) live_bytes: u64,
-    /// Stones in it that bury what lies in other files.
+    /// Number of tombstones in it that bury records in other segments.
     pub(super) stones: u32,
 }
 
@@ -48,7 +48,7 @@ impl LiveUsage {
     }
 }
 
-/// A region that is buried: where stones say so, and where records of it still are.
+/// A buried region: the segments with its tombstones and those with its remaining records.
 #[derive(Debug, Default)]
 struct TombstoneEntry {
     stones: Vec<SegmentName>,
@@ -64,7 +64,7 @@ impl TombstoneEntry {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     regions: HashMap<RegionKey, PackLocation>,
-    /// Further records of the same regions: two processes have stored one at a time, or it is being copied.
+    /// Further records of the same regions: two processes stored one at the same time, or it is being copied.
     others: HashMap<RegionKey, Vec<PackLocation>>,
     graves: HashMap<(RegionKey, u64), TombstoneEntry>,
     needed: BTreeMap<SegmentName, LiveUsage>,
@@ -79,7 +79,7 @@ impl Index {
         self.regions.contains_key(&key)
     }
 
-    /// Every record of a region.
+    /// Returns all records of a region.
     pub(super) fn places(&self, key: RegionKey) -> Vec<PackLocation> {
         let others = self.others.get(&key).into_iter().flatten();
         self.regions.get(&key).into_iter().chain(others).copied().collect()
@@ -93,7 +93,7 @@ impl Index {
         self.needed.get(&segment).copied().unwrap_or_default()
     }
 
-    /// All regions with a record in a file, in the order in which they lie there.
+    /// Returns all regions with a record in a segment, in file order.
     pub(super) fn regions_in(&self, segment: SegmentName) -> Vec<(RegionKey, PackLocation)> {
         let others = self.others.iter().flat_map(|(key, places)| places.iter().map(|place| (*key, *place)));
         let mut all: Vec<_> =
@@ -102,13 +102,13 @@ impl Index {
         all
     }
 
-    /// What the stones of a file bury that lies in others.
+    /// Returns the tombstones of a segment that bury records in other segments.
     pub(super) fn tombstones_in(&self, segment: SegmentName) -> Vec<(RegionKey, u64)> {
         let is_needed = |grave: &TombstoneEntry| grave.stones.contains(&segment) && grave.needs(segment);
         self.graves.iter().filter(|(_, grave)| is_needed(grave)).map(|(name, _)| *name).collect()
     }
 
-    /// Enters a region's record; one that was buried stays so.
+    /// Adds a region's record. A buried region stays buried.
     pub(super) fn enter(&mut self, key: RegionKey, place: PackLocation) {
         if self.graves.contains_key(&(key, place.id)) {
             return self.change(key, place.id, |grave| grave.records.push(place.segment));
@@ -122,7 +122,7 @@ impl Index {
         }
     }
 
-    /// Enters a stone.
+    /// Adds a tombstone.
     pub(super) fn bury(&mut self, key: RegionKey, id: u64, stone: SegmentName) {
         for place in self.places(key).into_iter().filter(|place| place.id == id) {
             self.strike(key, place);
@@ -136,7 +136,7 @@ impl Index {
         });
     }
 
-    /// Takes one record out, of which nothing has to be remembered.
+    /// Removes one record without a tombstone.
     pub(super) fn strike(&mut self, key: RegionKey, place: PackLocation) {
         let places = self.places(key);
         if !places.contains(&place) {
@@ -158,7 +158,7 @@ impl Index {
         }
     }
 
-    /// Files are gone, with all that was in them.
+    /// Removes a deleted segment and all of its records.
     pub(super) fn forget(&mut self, segment: SegmentName) {
         if self.needed(segment).live > 0 {
             self.regions_in(segment).into_iter().for_each(|(key, place)| self.strike(key, place));
@@ -176,7 +176,7 @@ impl Index {
         self.needed.remove(&segment);
     }
 
-    /// Changes a grave, and which stones are needed for it.
+    /// Changes a tombstone entry and recounts the tombstones that it needs.
     fn change(&mut self, key: RegionKey, id: u64, change: impl FnOnce(&mut TombstoneEntry)) {
         let Some(grave) = self.graves.get_mut(&(key, id)) else { return };
         let needed = |grave: &TombstoneEntry| -> Vec<SegmentName> {

@@ -1,7 +1,7 @@
-//! How packed regions are found again: every record of every file.
+//! Opens the packed regions of a folder: reads every record of every segment.
 //!
-//! What is found, and what is found buried, is synced before anybody is told of it (`writer_lock.rs`), unless another process is
-//! there that says how far its files are to be believed (`tail_reader.rs`).
+//! Everything found live or buried is synced before it is reported (`writer_lock.rs`). The exception is a segment with a live
+//! writer, which readers trust up to the published watermark (`tail_reader.rs`).
 
 use super::record::HEADER_BYTES;
 use super::watermarks::CommitWatermarks;
@@ -16,7 +16,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
 impl Pack {
-    /// Reads all files. `unique` is a number that no other process has; `is_shared` says whether there may be others.
+    /// Reads all segments. `unique` is a number that no other process has. `is_shared` allows other processes.
     pub(in crate::folder) fn open(
         files: Arc<dyn FileSystem>,
         layout: &Layout,
@@ -36,9 +36,9 @@ impl Pack {
         Ok(pack)
     }
 
-    /// Opens all files as one's own.
+    /// Opens all segments as the only writer.
     fn open_alone(&self, state: &mut State) -> Result<(), TierError> {
-        // What it says is true no more once something is written that it does not tell of.
+        // The watermarks become stale with the first write that they do not cover.
         let path = self.layout.board();
         match self.files.remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -56,12 +56,12 @@ impl Pack {
         self.remove_empty_segments(state)
     }
 
-    /// Looks again at what other processes have done, those that are dead included.
+    /// Reads the changes of other processes, including dead ones.
     pub(in crate::folder) fn refresh(&self) -> Result<(), TierError> {
         self.recover_dead_writers()
     }
 
-    /// All regions, in no order.
+    /// Returns all regions in no particular order.
     pub(in crate::folder) fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         self.recover_dead_writers()?;
         let state = self.state();

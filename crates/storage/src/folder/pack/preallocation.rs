@@ -1,12 +1,12 @@
-//! Which file the next record goes to, and room for stones on a full disk: it has to be there before the disk is full.
+//! Chooses the segment for the next record, and preallocates space for tombstones: removal must work on a full disk.
 //!
-//! In a shared folder, a sixteenth of a file is for stones: nothing else is written there, and room for as much as is left of it
-//! is taken of the disk behind the last record, without making the file longer. A region that cannot be stored without using
-//! that up is not stored. So many stones bury all of another file whose records take 1,664 bytes or more; when it is gone, and
-//! every process has looked that had it open, there is room again, which whoever writes next takes for stones to come.
+//! In a shared folder, 1/16 of each segment is reserved for tombstones. The writer preallocates the unused part of it behind
+//! the last record without changing the file length. A region that would use up this space is not stored. These tombstones
+//! suffice to bury all of another segment with records of at least 1,664 bytes. Once that segment is removed and every process
+//! that had it open has noticed, its space is free again, and the next writer preallocates it for further tombstones.
 //!
-//! File systems that cannot take room so have none for stones, and a process that has never stored anything has none of its own:
-//! it goes on in the file of one that is dead, or waits for room.
+//! File systems without preallocation have no space for tombstones. A process that never stored anything has no segment of its
+//! own: it continues in the segment of a dead writer, or waits for space.
 
 use super::record::Header;
 use super::{Pack, Segment, State};
@@ -17,24 +17,24 @@ use pleach_files::OpenMode;
 use pleach_regions::RegionKey;
 use std::io;
 
-/// Of a file, the part that is for stones: a sixteenth is 2 MiB for each process where files are largest.
+/// Divisor for the tombstone part of a segment: 1/16 is 2 MiB per process at the maximum segment size.
 const STONES: u64 = 16;
 
-/// Of that part, what is taken more than is needed at a time, so that this is rare.
+/// Divisor for preallocating more than is needed, so that preallocation is rare.
 const AHEAD: u64 = 8;
 
 impl Pack {
-    /// What only stones are written to, of each file.
+    /// Returns the bytes of each segment reserved for tombstones.
     pub(super) fn reserve_bytes(&self) -> u64 {
         if self.board.is_some() { self.segment_bytes / STONES } else { 0 }
     }
 
-    /// What is taken of the disk for stones at most.
+    /// Returns the maximum preallocation for tombstones.
     pub(super) fn reserve_ahead_bytes(&self) -> u64 {
         self.reserve_bytes() + self.reserve_bytes() / AHEAD
     }
 
-    /// The active file, or a new one where that has no room for the record; with room for stones behind it.
+    /// Returns the active segment, or a new one if the record does not fit, with tombstone space preallocated behind it.
     pub(super) fn segment_for(&self, state: &mut State, header: &Header) -> Result<SegmentName, TierError> {
         let (bytes, is_stone) = (header.record_bytes(), header.is_stone);
         let most = if is_stone { self.segment_bytes } else { self.segment_bytes - self.reserve_bytes() };
@@ -42,7 +42,7 @@ impl Pack {
         if let Some((active, end)) = active.filter(|(_, end)| *end <= most) {
             if let Some(segment) = state.segments.get_mut(&active) {
                 let taken = self.take_room(segment, end);
-                // For stones it may have been taken before, when there was some.
+                // A tombstone may fit into earlier preallocation.
                 if !is_stone {
                     taken.map_err(|error| self.refused(active, header, error))?;
                 }
@@ -50,13 +50,13 @@ impl Pack {
             return Ok(active);
         }
         if is_stone {
-            // All of its room is used.
+            // All of its space is used.
             self.seal(state)?;
             let (name, mut segment) = self.begin(state, header.key)?;
             let _ = self.take_room(&mut segment, bytes);
             return Ok(activate(state, name, segment));
         }
-        // The one that there is stays the active one, with its room for stones, unless the next one has as much.
+        // The current segment and its tombstone space stay active unless the next segment gets as much.
         let (name, mut segment) = self.begin(state, header.key)?;
         if let Err(error) = self.take_room(&mut segment, bytes) {
             let _ = self.files.remove(&self.layout.segment(name));
@@ -66,7 +66,7 @@ impl Pack {
         Ok(activate(state, name, segment))
     }
 
-    /// Takes room for stones behind what will be the end of a file, and a little more if there is some.
+    /// Preallocates tombstone space behind the new end of a segment, and slightly more if the disk has it.
     fn take_room(&self, segment: &mut Segment, end: u64) -> io::Result<()> {
         let bytes = self.reserve_bytes();
         let [least, ample] = [0, bytes / AHEAD].map(|more| (end + bytes + more).min(self.segment_bytes));
@@ -81,7 +81,7 @@ impl Pack {
         take(segment, ample).or_else(|_: io::Error| take(segment, least))
     }
 
-    /// Why a region is not stored.
+    /// Returns the reason why a region is not stored.
     fn refused(&self, segment: SegmentName, header: &Header, error: io::Error) -> TierError {
         if !matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return failed("write", &self.layout.segment(segment))(error);
@@ -92,7 +92,7 @@ impl Pack {
         TierError::DiskFull { key: header.key, path, needed_bytes, free_bytes, reserve_bytes }
     }
 
-    /// Makes the next file.
+    /// Creates the next segment.
     fn begin(&self, state: &mut State, key: RegionKey) -> Result<(SegmentName, Segment), TierError> {
         let owner = self.writer(state, key)?;
         let name = SegmentName { owner, number: state.next_number };
@@ -103,7 +103,7 @@ impl Pack {
     }
 }
 
-/// Makes a file the active one.
+/// Makes a segment the active one.
 fn activate(state: &mut State, name: SegmentName, segment: Segment) -> SegmentName {
     state.segments.insert(name, segment);
     state.active = Some(name);

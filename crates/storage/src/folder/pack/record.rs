@@ -1,27 +1,27 @@
-//! What lies behind each other in a file: regions, each a header of [`HEADER_BYTES`] and the region's encoding, and stones,
-//! headers alone that say which region is not there any more.
+//! Record format of a segment: regions, each a header of [`HEADER_BYTES`] and the encoding, and tombstones, which are headers
+//! alone and name a removed region.
 //!
 //! ```text
 //!  0  magic         4 bytes
-//!  4  state         0 live, 255 buried, whatever more of its bits say; the only byte that is changed later, in private
-//!                   folders only, and no part of the check
-//!  5  kind          0 a region, 1 a stone
+//!  4  state         0 live, 255 buried, decided by the majority of its bits; the only byte that changes later, in
+//!                   private folders only, and not covered by the checksum
+//!  5  kind          0 region, 1 tombstone
 //!  6  (zero)        2
-//!  8  body bytes    4, lowest first
+//!  8  body bytes    4, little-endian
 //! 12  key           16
-//! 28  id            8, lowest first: which of all regions that ever had this key; copies keep it
+//! 28  id            8, little-endian: distinguishes all records that ever had this key; copies keep it
 //! 36  body check    8: BLAKE3 of the body
 //! 44  header check  8: BLAKE3 of bytes 0 to 44, with a state of 0
 //! ```
 //!
-//! Nothing here touches a file.
+//! This module does no I/O.
 
 use pleach_regions::RegionKey;
 
-/// Bytes before a body.
+/// Size of the header before a body.
 pub(super) const HEADER_BYTES: usize = 52;
 
-/// Where the state is, and what it is of a record that is not there any more.
+/// Offset of the state byte, and its value in a buried record.
 pub(super) const STATE: u64 = 4;
 pub(super) const BURIED: [u8; 1] = [u8::MAX];
 
@@ -34,7 +34,7 @@ const MAGIC: [u8; 4] = *b"PLPR";
 const CHECK_BYTES: usize = 8;
 const CHECKED: usize = HEADER_BYTES - CHECK_BYTES;
 
-/// What is known of a record without its body.
+/// Header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) key: RegionKey,
@@ -52,18 +52,18 @@ fn check(bytes: &[u8]) -> [u8; CHECK_BYTES] {
 }
 
 impl Header {
-    /// Of a body of less than 4 GiB.
+    /// Creates the header of a body of less than 4 GiB.
     pub(super) fn new(key: RegionKey, id: u64, body: &[u8]) -> Self {
         let (body_bytes, body_check) = (body.len() as u32, check(body));
         Self { key, id, is_live: true, is_stone: false, body_bytes, body_check }
     }
 
-    /// Of a stone for the region of that key and id.
+    /// Creates a tombstone for the region with this key and id.
     pub(super) fn tombstone(key: RegionKey, id: u64) -> Self {
         Self { is_stone: true, ..Self::new(key, id, &[]) }
     }
 
-    /// Bytes of the record, this header included.
+    /// Returns the size of the record, including this header.
     pub(super) fn record_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.body_bytes)
     }
@@ -86,7 +86,7 @@ impl Header {
         bytes
     }
 
-    /// The header that `bytes` begin with, if they begin with one.
+    /// Parses the header at the start of `bytes`. Returns `None` if there is no valid one.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut found: [u8; HEADER_BYTES] = *bytes.first_chunk()?;
         if found[..4] != MAGIC {
@@ -106,8 +106,8 @@ impl Header {
     }
 }
 
-/// The records of a file and where they begin, in order. What is no record is skipped. With `is_doubtful`, the end may never
-/// have been synced: it is with the last record whose body is the one that its header was made for.
+/// Returns the records of a segment and their offsets, in order. Skips invalid bytes. With `is_doubtful`, the end may never
+/// have been synced, so the result ends with the last record whose body matches its checksum.
 pub(super) fn records(bytes: &[u8], is_doubtful: bool) -> Vec<(usize, Header)> {
     let body = |offset: usize, header: &Header| {
         bytes.get(offset + HEADER_BYTES..offset.checked_add(header.record_bytes() as usize)?)
@@ -120,7 +120,7 @@ pub(super) fn records(bytes: &[u8], is_doubtful: bool) -> Vec<(usize, Header)> {
                 found.push((offset, header));
                 header.record_bytes() as usize
             }
-            // Damage hides one record, and none behind it.
+            // Corruption must hide only one record, so the scan continues at the next magic byte.
             None => 1 + rest[1..].iter().position(|byte| *byte == MAGIC[0]).unwrap_or(rest.len() - 1),
         };
     }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A region; without a body, a stone.
+    /// A region record, or a tombstone if `length` is 0.
     fn record(name: u8, length: usize) -> Vec<u8> {
         let (key, id, body) = (RegionKey([name; 16]), u64::from(name) << 40, vec![name; length]);
         let header = if length == 0 { Header::tombstone(key, id) } else { Header::new(key, id, &body) };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens to one byte, and wherever the file ends, all other records are found.
+        /// Flips one bit and truncates anywhere: all other records are found.
         #[test]
         fn damage_hides_one_record(
             lengths in prop::collection::vec(0..200_usize, 1..8), place: prop::sample::Index, bit in 0..8_u8,
@@ -169,7 +169,7 @@ mod tests {
             starts.remove(hit);
             prop_assert_eq!(others, starts);
             let hidden = found.iter().find(|(_, header)| header.key.0[0] == hit as u8);
-            // One bit is not enough for another state, and nobody looks at a body unless it is the last in doubt.
+            // One flipped bit does not change the state, and bodies are verified only at a doubtful end.
             let behind = place - whole[hit];
             let is_last = hit + 1 == whole.len();
             let is_seen = behind == STATE as usize || (behind >= HEADER_BYTES && !(is_doubtful && is_last));

@@ -1,9 +1,8 @@
-//! What other processes have packed: their files, as far as the board says that they are on the medium, behind what has been
-//! read of them already.
+//! Reads the segments of other writers, from the last read offset up to the commit watermark.
 //!
-//! Files are opened anew for that, since a network file system shows what others have written to whoever opens a file. First
-//! the names are listed, then the board is read, then the files: what is in none of those that were listed, and was removed
-//! because it had been copied, is in a file that the board tells of. Nothing here writes.
+//! Segments are reopened for this, because a network file system shows other writers' data on open. The reader lists names
+//! first, then reads the watermarks, then the segments. If a listed segment has been compacted and removed meanwhile, the
+//! watermarks cover the segment with the copies. This module does not write.
 
 use super::index::PackLocation;
 use super::record::records;
@@ -17,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::MutexGuard;
 
-/// So often the files are listed in one go while others remove some of them; then they are listed the next time.
+/// Maximum listings in a row while other processes remove segments. After that, the next call lists again.
 const TRIES: usize = 4;
 
 impl Pack {
-    /// The files of all owners, and what else lies beside them takes.
+    /// Returns the segments of all writers, and the disk usage of other files beside them.
     pub(super) fn listed(&self) -> Result<(BTreeMap<SegmentName, FileMeta>, u64), TierError> {
         let path = self.layout.named(PACK_NAME);
         let (mut names, mut other_bytes) = (BTreeMap::new(), 0);
@@ -34,8 +33,8 @@ impl Pack {
         Ok((names, other_bytes))
     }
 
-    /// What is known, after what others have written was read if the board has changed since that was done last. The board is
-    /// read while others go on.
+    /// Returns the state, after reading what other writers have committed if any watermark has changed. Reads the watermarks
+    /// without the state lock.
     pub(super) fn looked(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
         let Some(board) = &self.board else { return Ok(self.state()) };
         let slots = board.read(anew)?;
@@ -50,7 +49,7 @@ impl Pack {
         Ok(state)
     }
 
-    /// Reads what others have written, and forgets what they have removed.
+    /// Reads the records that other writers have committed, and forgets the segments that they have removed.
     pub(super) fn read_new_records(&self, state: &mut State) -> Result<(), TierError> {
         let Some(board) = &self.board else { return Ok(()) };
         for _ in 0..TRIES {
@@ -66,7 +65,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Whether everything that there should be could be read.
+    /// Returns whether every expected segment could be read.
     fn read_tails(
         &self,
         state: &mut State,
@@ -75,7 +74,7 @@ impl Pack {
     ) -> Result<bool, TierError> {
         let foreign = |name: &SegmentName| !state.owned.contains_key(&name.owner);
         let mut wanted: BTreeSet<SegmentName> = names.keys().copied().filter(foreign).collect();
-        // One that was begun after the names were listed.
+        // Includes a segment created after the listing.
         let current = slots.iter().zip(0..=u16::MAX).filter_map(|(slot, owner)| {
             let slot = slot.filter(|slot| slot.end > 0)?;
             Some(SegmentName { owner, number: slot.number })
@@ -95,7 +94,8 @@ impl Pack {
             }
         }
         if is_all && !gone.is_empty() {
-            // Whose removal they hear of must not come back after what was removed because of it.
+            // Synced before removed segments are forgotten: their files must not reappear after a removal that relied on their
+            // absence.
             self.sync_folder()?;
             for name in gone {
                 state.segments.remove(&name);
@@ -105,7 +105,7 @@ impl Pack {
         Ok(is_all)
     }
 
-    /// Reads on in a file of another, up to what is on the medium, or all of one that is whole.
+    /// Reads the rest of another writer's segment, up to its watermark, or to its end if it is complete.
     fn read_tail(
         &self,
         state: &mut State,
@@ -132,8 +132,8 @@ impl Pack {
         Ok(committed.is_none_or(|committed| end >= committed))
     }
 
-    /// Enters the records of a part of a file, and says how far it goes: to the last record that is whole if it is doubtful
-    /// whether that was ever synced.
+    /// Indexes the records of a range. Returns the end: the end of the last whole record if the range may never have been
+    /// synced.
     pub(super) fn read_records(
         &self,
         state: &mut State,
@@ -142,7 +142,7 @@ impl Pack {
         (from, to): (u64, u64),
         is_doubtful: bool,
     ) -> Result<u64, TierError> {
-        // No file of ours is longer, and none that is takes more memory.
+        // No valid segment is longer. The limit bounds memory for longer files.
         let mut bytes = vec![0; to.min(SEGMENT_BYTES).saturating_sub(from) as usize];
         let read = file.read_at(&mut bytes, from);
         bytes.truncate(read.map_err(failed("read", &self.layout.segment(name)))?);

@@ -1,11 +1,11 @@
-//! How far the files of each owner are to be read: what is behind that is not on the medium yet, or half written.
+//! Commit watermarks: the durable length of each writer's segment. Bytes beyond it are not on disk or half written.
 //!
-//! One file for the whole folder, with a slot for each owner: the number of the file that it writes to, and the bytes of it
-//! that are on the medium, its files of lower numbers being so to their ends. A slot is written before anybody is told what it
-//! covers, by its owner alone; reading all of them tells in one call whether there is anything new. Slots are never waited for:
-//! after a loss of power nobody is an owner, and who takes an owner's place writes its slot anew (`writer_lock.rs`).
+//! One file holds a slot per writer: the number of its active segment and the durable bytes of it. Segments with lower numbers
+//! are durable to their ends. Each writer alone writes its slot, before it reports the covered records as stored. One read of
+//! all slots shows whether any record is new. Slots are never synced: after a power loss no process holds a writer lock, and a
+//! process that takes over a writer rewrites its slot (`writer_lock.rs`).
 //!
-//! Nothing here knows what is in the files.
+//! This module does not know the content of segments.
 
 use crate::TierError;
 use crate::folder::failed;
@@ -18,10 +18,10 @@ const TITLE: [u8; SLOT_BYTES] = *b"pleach's board 1";
 const SLOT_BYTES: usize = 16;
 const CHECKED: usize = 8;
 
-/// Slots that are read in one call: a kilobyte, and as many processes as most folders have.
+/// Slots per read call: 1 KiB, and as many writers as most folders have.
 const SLOTS: usize = 64;
 
-/// How far an owner's files are to be read.
+/// Position up to which a writer's segments are readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Watermark {
     pub(super) number: u32,
@@ -39,7 +39,7 @@ impl Watermark {
         bytes
     }
 
-    /// None where nothing was written, or something else.
+    /// Parses a slot. Returns `None` if it is unwritten or corrupt.
     fn read(owner: u16, bytes: &[u8]) -> Option<Self> {
         let (number, rest) = bytes.split_first_chunk()?;
         let slot =
@@ -48,7 +48,7 @@ impl Watermark {
     }
 }
 
-/// The slots of all owners, from the first one.
+/// The slots of all writers, starting with writer 0.
 pub(super) type WriterWatermarks = Vec<Option<Watermark>>;
 
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) struct CommitWatermarks {
 }
 
 impl CommitWatermarks {
-    /// Opens the board, which is made where there is none.
+    /// Opens the watermark file, creating it if missing.
     pub(super) fn open(files: Arc<dyn FileSystem>, layout: &Layout) -> Result<Self, TierError> {
         let path = layout.board();
         let open = || match files.open_anywhere(&path, OpenMode::Write) {
@@ -78,8 +78,8 @@ impl CommitWatermarks {
         Ok(Self { files, layout: layout.clone(), file })
     }
 
-    /// All slots. This machine may have had a part of the file in memory for some time: one that is opened `anew` is as its
-    /// writers left it.
+    /// Reads all slots. The kernel may cache an old version of the file. With `anew`, the file is reopened and shows the last
+    /// writes.
     pub(super) fn read(&self, anew: bool) -> Result<WriterWatermarks, TierError> {
         let path = self.layout.board();
         let opened = if anew {
@@ -125,7 +125,7 @@ mod tests {
         for anew in [false, true] {
             assert_eq!(other.read(anew).unwrap(), [None, None, Some(slot(3))]);
         }
-        // More than anybody expects, and one that is not what was written.
+        // More writers than one call reads, and one corrupt slot.
         (0..200).for_each(|owner| other.write(owner, slot(u32::from(owner))).unwrap());
         let mut bytes = std::fs::read(layout.board()).unwrap();
         bytes[SLOT_BYTES * 6] ^= 1;
@@ -133,7 +133,7 @@ mod tests {
         let found = one.read(true).unwrap();
         let expected: WriterWatermarks = (0..200).map(|owner| (owner != 5).then_some(slot(owner))).collect();
         assert_eq!(found, expected);
-        // The slot of one owner is not another's.
+        // A slot is bound to its writer.
         assert_eq!(Watermark::read(8, &slot(3).to_bytes(7)), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Whose files are whose: a process of a shared folder is an owner from the first time that it writes, by a lock on that
-//! owner's number, which ends with the process. Whoever gets the lock of a number is that owner: those who had it before are
-//! dead, and what they have written is looked through to its end, synced, and told on the board.
+//! Writer locks. In a shared folder a process becomes a writer at its first write by locking a writer number. The lock ends
+//! with the process, so a process that gets the lock knows that previous holders are dead. It reads their segments to the end,
+//! syncs them, and publishes their watermark.
 //!
-//! Numbers are taken from the lowest on, so that processes that come later go on in the files of those that were there before.
-//! A private folder has one process, which is everybody. Nothing here decides what is worth compacting.
+//! Processes try the lowest number first, so later processes continue in the segments of earlier ones. The single process of a
+//! private folder holds all numbers. This module does not decide when compaction pays off.
 
 use super::watermarks::Watermark;
 use super::{Pack, Segment, State};
@@ -15,22 +15,22 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// What trying to lock an owner's number came to.
+/// Result of trying to lock a writer number.
 enum Tried {
     Locked(Box<dyn FileLock>),
-    /// Another process is this owner.
+    /// Another process holds this number.
     Alive,
     /// The file system has no locks.
     Unsupported,
 }
 
 impl Pack {
-    /// Whether this process may write to the files of an owner, and remove them.
+    /// Returns whether this process may write to and remove the segments of a writer.
     pub(super) fn owns(&self, state: &State, owner: u16) -> bool {
         self.board.is_none() || state.owned.contains_key(&owner)
     }
 
-    /// Makes this process an owner, and says whether there are locks for that.
+    /// Acquires a writer number. Returns false if the file system has no locks or no number is free.
     pub(super) fn acquire_writer(&self, state: &mut State) -> Result<bool, TierError> {
         if state.writer.is_some() {
             return Ok(true);
@@ -42,7 +42,7 @@ impl Pack {
                 Tried::Locked(held) => {
                     self.take_over(state, owner, Some(held))?;
                     self.write_as(state, owner)?;
-                    // What others have copied of those files before is to be known.
+                    // Other processes may have copied records from these segments before.
                     self.read_new_records(state)?;
                     self.remove_empty_segments(state)?;
                     return Ok(true);
@@ -52,7 +52,7 @@ impl Pack {
         Ok(false)
     }
 
-    /// The owner that this process writes as.
+    /// Returns the writer number of this process.
     pub(super) fn writer(&self, state: &mut State, key: RegionKey) -> Result<u16, TierError> {
         self.acquire_writer(state)?;
         let path = self.layout.named(PACK_NAME);
@@ -63,14 +63,15 @@ impl Pack {
         })
     }
 
-    /// Makes an owner that this process is the one that it writes as.
+    /// Makes a writer number that this process holds the one that it writes as.
     pub(super) fn write_as(&self, state: &mut State, owner: u16) -> Result<(), TierError> {
         let of_owner = state.segments.keys().filter(|name| name.owner == owner);
         let last = of_owner.max().copied();
         let slot = self.slot(owner)?;
         let after_last = last.map(|last| last.number + 1);
         let after_slot = slot.map(|slot| slot.number + u32::from(slot.end > 0));
-        // No name is used twice while others may remember it; where nothing is known of names, none is likely to be.
+        // A segment name must not be reused while other processes may remember it. If no name is known, a random start makes a
+        // collision unlikely.
         let fresh = if self.board.is_some() { state.next_id as u32 >> 1 } else { 0 };
         state.writer = Some(owner);
         state.next_number = after_last.max(after_slot).unwrap_or(fresh);
@@ -83,7 +84,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Becomes an owner, and knows all that is in its files. What is found is synced before anybody is told of it.
+    /// Takes over a writer number and indexes all of its segments. Everything found is synced before any watermark covers it.
     pub(super) fn take_over(
         &self,
         state: &mut State,
@@ -110,7 +111,7 @@ impl Pack {
             state.index.forget(name);
         }
         for name in &names {
-            // Only of the last one something may have been written that was never synced.
+            // Only the last segment may hold records that were never synced.
             self.read_owned(state, *name, slot, Some(name) == names.last())?;
         }
         self.sync_folder()?;
@@ -119,7 +120,7 @@ impl Pack {
             |name: &SegmentName| Watermark { number: name.number, end: state.segments[name].end as u32 };
         let found = names.last().map(found);
         let told = match slot {
-            // The file that it tells of is gone: the power has failed after that, and before it was told.
+            // The published segment is missing: the power failed after it was created and before its name was on disk.
             Some(slot) if slot.end > 0 && found.is_none_or(|found| found.number < slot.number) => {
                 Some(Watermark { number: slot.number + 1, end: 0 })
             }
@@ -133,7 +134,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Reads the rest of a file, cuts what was never whole off its end, and syncs it.
+    /// Reads the rest of a segment, truncates a torn write at its end, and syncs it.
     fn read_owned(
         &self,
         state: &mut State,
@@ -163,7 +164,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Takes the places of dead owners for a moment whose files hold something else than they have told.
+    /// Temporarily takes over dead writers whose segments differ from their published watermarks.
     pub(in crate::folder) fn recover_dead_writers(&self) -> Result<(), TierError> {
         let Some(board) = &self.board else { return Ok(()) };
         let mut state = self.state();
@@ -188,7 +189,7 @@ impl Pack {
         self.read_new_records(&mut state)
     }
 
-    /// Takes the places of dead owners with files that could be compacted, and says who they were.
+    /// Takes over dead writers with segments that can be compacted. Returns their numbers.
     pub(in crate::folder) fn acquire_compactable(&self) -> Result<Vec<u16>, TierError> {
         let mut state = self.looked(true)?;
         let is_worn = |(name, segment): (&SegmentName, &Segment)| {
@@ -205,13 +206,13 @@ impl Pack {
         Ok(adopted)
     }
 
-    /// Leaves the places of dead owners to whoever comes next.
+    /// Releases the numbers of dead writers.
     pub(in crate::folder) fn release(&self, adopted: &[u16]) {
         let mut state = self.state();
         adopted.iter().for_each(|owner| drop(state.owned.remove(owner)));
     }
 
-    /// Takes the place of an owner, if it is dead.
+    /// Takes over a writer number if its process is dead.
     fn adopt(&self, state: &mut State, owner: u16) -> Result<bool, TierError> {
         if state.owned.contains_key(&owner) {
             return Ok(false);

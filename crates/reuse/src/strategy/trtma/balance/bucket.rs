@@ -1,7 +1,7 @@
-//! What a bucket has of the forest, and moving a branch from one bucket to another.
+//! A bucket's share of the forest, and moves of branches between buckets.
 //!
-//! A move touches the branch, the nodes above it, and nothing else of either bucket: O(log n) for each of those.
-//! Which branch to move is decided elsewhere.
+//! A move touches only the branch and the nodes above it, in O(log n) each. The search decides which branch to
+//! move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use crate::merge_problem::Member;
 use crate::strategy::trtma::fold_merge::Group;
 use crate::strategy::trtma::forest::{Forest, RankedForest};
 
-/// What a bucket has of a node.
+/// A bucket's share of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeShare {
     /// Instances of the branch.
     pub(super) leaves: u32,
     /// Nodes right below.
     pub(super) children: u32,
-    /// What the branch costs, the node included.
+    /// Cost of the branch, the node included.
     pub(super) cost: u64,
 }
 
-/// A branch that can leave a bucket, by what that does. Moving a node moves what is on a chain with it.
+/// A branch that can leave a bucket, by its effect. Moving a node moves its whole chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BranchMove {
-    /// By how much two buckets that share nothing come closer: what one loses and what the other gains.
+    /// How much closer two buckets that share nothing get: the loss of one plus the gain of the other.
     pub(super) weight: u64,
-    /// What the bucket loses.
+    /// Cost that the bucket loses.
     pub(super) removed: u64,
     /// Instances that move.
     pub(super) leaves: u32,
-    /// When a search comes by.
+    /// Position in the visiting order of a search.
     pub(super) rank: u32,
     /// The deepest node of the chain.
     pub(super) node: u32,
@@ -53,7 +53,7 @@ pub(super) struct BalancedBucket {
     pub(super) parts: BTreeMap<u32, NodeShare>,
     /// Nodes that other buckets have instances of, too.
     partial: BTreeSet<u32>,
-    /// Kept up to date once it was asked for: only buckets that were once the dearest are searched.
+    /// Maintained from the first request on: only buckets that were once the most expensive are searched.
     moves: Option<BTreeSet<BranchMove>>,
     pub(super) cost: u64,
     pub(super) leaves: u32,
@@ -111,15 +111,15 @@ impl BalancedBucket {
         leaves.into_iter()
     }
 
-    /// The nodes right below one.
+    /// Returns the children of a node.
     pub(super) fn children(&self, forest: &Forest, node: u32) -> Vec<u32> {
         let next = |from: u32| self.parts.range(from..forest.end(node)).next().map(|(child, _)| *child);
         std::iter::successors(next(node + 1), |child| next(forest.end(*child))).collect()
     }
 
-    /// Nodes that this bucket and another one have, in preorder.
+    /// Returns the nodes that both buckets have, in preorder.
     pub(super) fn shared(&self, other: &Self) -> Vec<u32> {
-        // What both have, neither has whole.
+        // A node in both buckets is complete in neither.
         self.partial.intersection(&other.partial).copied().collect()
     }
 
@@ -131,7 +131,7 @@ impl BalancedBucket {
 
     /// The deepest node of the chain of a node.
     pub(super) fn bottom(&self, node: u32) -> u32 {
-        // In preorder the first child comes next.
+        // In preorder the first child follows its parent.
         self.parts.range(node..).find(|(_, part)| part.children != 1).map_or(node, |(node, _)| *node)
     }
 
@@ -162,7 +162,7 @@ impl BalancedBucket {
         self.moves.as_ref()
     }
 
-    /// What `self` would cost more with a branch of `other`, given the branch's topmost node.
+    /// Returns the additional cost of `self` with a branch of `other`, given the branch's topmost node.
     pub(super) fn added(&self, forest: &Forest, other: &Self, top: u32) -> u64 {
         if !self.parts.contains_key(&top) {
             let missing = forest.ancestors(top).take_while(|node| !self.parts.contains_key(node));
@@ -219,7 +219,7 @@ impl BalancedBucket {
             let (node, _) = branch[at];
             let mut next = at + 1;
             if !self.parts.contains_key(&node) {
-                // Nothing below is here either: it moves whole.
+                // No node of the branch below is present: it moves whole.
                 next = at + branch[at..].partition_point(|(below, _)| *below < ranked.forest.end(node));
                 self.attach(ranked, &branch[at..next]);
             }
@@ -227,7 +227,7 @@ impl BalancedBucket {
         }
     }
 
-    /// Adds a branch of which this bucket has no node.
+    /// Adds a branch without any node in this bucket.
     fn attach(&mut self, ranked: RankedForest<'_>, branch: &[(u32, NodeShare)]) {
         let forest = ranked.forest;
         let (top, new) = branch[0];
@@ -288,7 +288,7 @@ impl BalancedBucket {
         }
     }
 
-    /// Whether everything kept up to date is what a new look at the parts would find.
+    /// Returns whether all maintained state equals a recomputation from the parts.
     #[cfg(test)]
     pub(super) fn is_consistent(&self, ranked: RankedForest<'_>) -> bool {
         let forest = ranked.forest;

@@ -1,15 +1,14 @@
-//! Planning again while buckets are under way: workers come and go, instances are added, and as little as possible
-//! of what has not begun changes its bucket.
+//! Replan of running buckets when workers join or leave or instances are added. As few unstarted instances as
+//! possible change their bucket.
 //!
-//! - Nothing changed: nothing moves.
-//! - Fewer buckets: the cheapest are given up, and their branches go to the cheapest of the others.
+//! - No change: no instance moves.
+//! - Fewer buckets: the cheapest are dissolved, and their branches go to the cheapest remaining ones.
 //! - Instances added: each goes where most of its tasks are, as long as that keeps the makespan.
-//! - More buckets: branches of the dearest buckets move into the new ones (`SingleBalance`), while that lowers the
-//!   makespan. Nothing moves between old buckets, and nothing moves twice.
+//! - More buckets: branches of the most expensive buckets move into the new ones (`SingleBalance`), while that
+//!   lowers the makespan. No branch moves between old buckets or moves twice.
 //!
-//! What counts is the work that waits: a bucket costs what its waiting instances cost by themselves, since what
-//! those that have begun left behind may be gone. What is done or running is never moved, and when anything runs
-//! is not known here.
+//! Only unstarted work counts: a bucket costs as much as its unstarted instances alone, because the outputs of
+//! started ones may be gone. Finished or running instances never move. The scheduler decides when instances run.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
@@ -25,17 +24,17 @@ use crate::tree::ReuseTree;
 /// The plan there was.
 #[derive(Debug, Clone, Copy)]
 pub struct Previous<'a> {
-    /// Its buckets. They hold the first instances of the problem; those after them are new.
+    /// Its buckets. They hold the first instances of the problem. Later instances are new.
     pub buckets: &'a Buckets,
     /// The limit it was made for.
     pub max_buckets: NonZeroUsize,
 }
 
-/// The plan there is now.
+/// Buckets after a replan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replanned {
-    /// The bucket of each instance. Numbers below those of the previous plan mean its buckets; some may be empty
-    /// now.
+    /// Bucket of each instance. Numbers below the previous plan's bucket count mean its buckets. Some of these may
+    /// be empty now.
     pub bucket_of: Vec<u32>,
     /// The instances that were in another bucket, ascending.
     pub moved: Vec<Member>,
@@ -54,12 +53,12 @@ impl Replanned {
     }
 }
 
-/// Plans again. `begun` says of which instances of the previous plan something has begun: they stay. Afterwards at
-/// most `max_buckets` buckets have instances that wait. Inputs stay apart, unless there are more of them than
-/// buckets, or the previous plan mixed them.
+/// Rebuilds the buckets. `begun` marks the started instances of the previous plan, which stay. Afterwards at most
+/// `max_buckets` buckets have unstarted instances. Inputs stay apart, unless they outnumber the buckets, or the
+/// previous plan mixed them.
 ///
 /// # Errors
-/// When the previous buckets do not hold the first instances of the problem, each once.
+/// If the previous buckets do not hold the first instances of the problem, each once.
 pub fn replan(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -94,7 +93,7 @@ pub fn replan(
     Ok(Replanned { bucket_of: after, moved })
 }
 
-/// The bucket of each instance, when there is one of each and none is missing before the last.
+/// Returns the bucket of each instance, if every instance up to the last appears exactly once.
 fn bucket_of(problem: &MergeProblem, buckets: &Buckets) -> Result<Vec<u32>, PartitionError> {
     let instances = buckets.iter().map(<[Member]>::len).sum();
     let mut found = vec![0; instances];
@@ -111,16 +110,16 @@ fn bucket_of(problem: &MergeProblem, buckets: &Buckets) -> Result<Vec<u32>, Part
     }
 }
 
-/// What waits, by bucket.
+/// Unstarted work by bucket.
 struct Plan<'a> {
     ranked: RankedForest<'a>,
     places: &'a ForestIndex,
     max_buckets: usize,
-    /// Every input is its own class of buckets, or all are one where inputs are mixed anyway.
+    /// Every input is its own class of buckets. With mixed inputs, all are one class.
     mixed: bool,
     buckets: Vec<BalancedBucket>,
     classes: Vec<u32>,
-    /// Buckets in which something waits, the cheapest first.
+    /// Buckets with unstarted work, cheapest first.
     active: BTreeSet<(u64, usize)>,
     active_of_class: BTreeMap<u32, BTreeSet<(u64, usize)>>,
     tried: u64,
@@ -220,7 +219,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A bucket in at least so many branches, as far as it has them, the dearest first.
+    /// Splits a bucket into at least `at_least` branches, or as many as it has, most expensive first.
     fn pieces(&self, bucket: usize, at_least: usize) -> Vec<u32> {
         let (forest, bucket) = (self.ranked.forest, &self.buckets[bucket]);
         let mut branches = BinaryHeap::new();
@@ -252,7 +251,7 @@ impl<'a> Plan<'a> {
             return;
         }
         let forest = self.ranked.forest;
-        // A bucket that has a node, for every node that one has. Inputs cost nothing to have.
+        // One bucket with the node, for every node that a bucket has. Inputs cost nothing.
         let mut having: HashMap<u32, usize> = HashMap::new();
         for (_, bucket) in &self.active {
             for node in self.buckets[*bucket].parts.keys().filter(|node| forest.parent(**node).is_some()) {
@@ -268,7 +267,7 @@ impl<'a> Plan<'a> {
                 let bucket = &self.buckets[bucket];
                 bucket.cost + bucket.added(forest, &alone, leaf)
             };
-            // One that was given up meanwhile is gone.
+            // Skips a bucket that was dissolved meanwhile.
             let closest = forest.ancestors(leaf).find_map(|node| having.get(&node).copied());
             let closest = closest.filter(|bucket| self.buckets[*bucket].leaves > 0);
             let some = || [closest, self.cheapest_of(class)].into_iter().flatten();
@@ -291,7 +290,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Moves branches from the dearest buckets to new ones, as long as that lowers the makespan.
+    /// Moves branches from the most expensive buckets to new ones, as long as that lowers the makespan.
     fn fill_new_buckets(&mut self) {
         let old = self.buckets.len();
         while let Some((_, big)) = self.active.last().copied().filter(|(_, bucket)| *bucket < old) {

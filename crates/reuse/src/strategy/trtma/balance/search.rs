@@ -1,9 +1,9 @@
-//! `SingleBalance`: which branch of the dearer bucket the cheaper one should have.
+//! `SingleBalance`: selects the branch to move from the more expensive bucket to the cheaper one.
 //!
-//! Without pruning by shape, or with pruning among siblings, the dearer bucket is walked. With pruning among all
-//! nodes its moves are kept in order, and the search looks outwards from the weight that would make both buckets
-//! equal: where buckets share nothing it finds what the walk finds, without walking, and elsewhere a move as good
-//! as the first of each shape.
+//! Without pruning by shape, or with pruning among siblings, the search walks the more expensive bucket. With
+//! pruning among all nodes the bucket keeps its moves in order, and the search proceeds outwards from the weight
+//! that would make both buckets equal. If buckets share nothing, it finds the same move as the walk, without
+//! walking. Otherwise it finds a move as good as the first of each shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,30 @@ use crate::strategy::trtma::forest::RankedForest;
 use crate::strategy::trtma::{MoveSearch, Pruning, TrtmaOptions};
 
 /// Shapes that a search tries on either side of the imbalance, the nearest first: at most `AT_FIRST`, and `LATER`
-/// once there were `A_NODE` tries for each node to be balanced. Where buckets share nothing a search needs two.
-/// Where they do and every task has a cost of its own, it would need as many as the bucket has nodes, for a
-/// better move by next to nothing; these limits keep the whole balancing linear then.
+/// once there were `A_NODE` tries per node to balance. A search needs two if buckets share nothing. If they share
+/// tasks and every task has a distinct cost, it would need as many as the bucket has nodes, for a negligibly better
+/// move. These limits keep the whole balancing linear.
 const AT_FIRST: u64 = 512;
 const LATER: u64 = 2;
 const A_NODE: u64 = 2;
 
-/// How many shapes the next search may try, after so many tries among so many nodes.
+/// Returns how many shapes the next search may try, after `tried` tries among `nodes` nodes.
 pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
     if tried < A_NODE * nodes { AT_FIRST } else { LATER }
 }
 
-/// A branch to move and what comes of it.
+/// Branch to move and the resulting costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Improvement {
     /// The topmost node of the branch.
     pub(super) top: u32,
-    /// What the dearer of the two buckets will cost.
+    /// Cost of the more expensive of the two buckets after the move.
     pub(super) makespan: u64,
-    /// What lies between the two afterwards.
+    /// Cost difference of the two buckets after the move.
     pub(super) imbalance: u64,
 }
 
-/// One search between two buckets.
+/// Search between two buckets.
 pub(super) struct SingleBalance<'a> {
     ranked: RankedForest<'a>,
     options: TrtmaOptions,
@@ -58,8 +58,8 @@ impl<'a> SingleBalance<'a> {
         Self { ranked, options, big, small, most_tried, best: None, tried: 0 }
     }
 
-    /// Looks for the move that leaves the least imbalance; of equal ones for the one a search comes by first.
-    /// In the journal's order only moves count that lower the makespan, too.
+    /// Finds the move with the least imbalance, on ties the first visited. In the journal's order only moves that
+    /// also lower the makespan count.
     pub(super) fn search(
         ranked: RankedForest<'a>,
         options: TrtmaOptions,
@@ -82,7 +82,7 @@ impl<'a> SingleBalance<'a> {
         self.big.cost.abs_diff(self.small.cost)
     }
 
-    /// What a move must at least come down to.
+    /// Upper bound for an acceptable move.
     fn bound(&self) -> u64 {
         self.best.map_or(self.imbalance(), |(imbalance, _, _)| imbalance)
     }
@@ -114,13 +114,13 @@ impl<'a> SingleBalance<'a> {
         }
     }
 
-    /// What is left between the buckets after the best move found.
+    /// Returns the imbalance after the best move found.
     #[cfg(test)]
     pub(super) fn least_imbalance(&self) -> u64 {
         self.bound()
     }
 
-    /// The walk of the papers. Siblings of one shape are tried once, and only the first is walked into.
+    /// Walks the bucket as the papers do. Tries siblings of one shape once, and descends only into the first.
     pub(super) fn walk(&mut self) {
         let big = self.big;
         let mut shapes: BTreeMap<u32, BTreeSet<(u64, u64, u32)>> = BTreeMap::new();
@@ -147,11 +147,11 @@ impl<'a> SingleBalance<'a> {
         }
     }
 
-    /// The moves by their distance from the imbalance, one of each shape.
+    /// Tries the moves by their distance from the imbalance, one of each shape.
     pub(super) fn look_outwards(&mut self) {
         let shared = self.big.shared(self.small);
         let forest = self.ranked.forest;
-        // Of what a branch needs above it, the small bucket has at most so much ...
+        // Upper bound of the ancestor cost that the small bucket already has ...
         let most_shared = shared.iter().map(|node| forest.path_cost(*node)).max().unwrap_or(0);
         // ... unless it has some of the branch itself.
         for node in shared {
@@ -176,8 +176,7 @@ impl<'a> SingleBalance<'a> {
         });
     }
 
-    /// Tries one move after the other, as long as `next` names any: given where to go on, the move and where to
-    /// go on from there.
+    /// Tries moves as long as `next` returns one. `next` maps the current position to a move and the next position.
     fn look(&mut self, next: impl Fn(&Self, Option<BranchMove>) -> Option<(BranchMove, BranchMove)>) {
         let (mut from, mut shapes) = (None, 0);
         while shapes < self.most_tried
