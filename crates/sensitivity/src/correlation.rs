@@ -1,15 +1,16 @@
 //! Correlation of each parameter with a response: Pearson's and Spearman's, and partial (PCC) and partial rank
 //! correlation (PRCC).
 //!
-//! Pearson's coefficient sees linear effects, Spearman's monotonic ones; the partial ones leave out what a parameter owes
-//! to its correlation with the others. None sees an effect that rises and falls as much, and none tells interactions.
-//! They need no structure: any design will do, best a Latin hypercube. Sources: Helton et al., "Survey of sampling-based
-//! methods for uncertainty and sensitivity analysis", Reliability Engineering & System Safety 91 (2006), sections 6.5 and
-//! 6.6; papers 001 §3 (importance measures). A failed evaluation drops its row.
+//! Pearson's coefficient detects linear effects, Spearman's monotonic ones. The partial coefficients remove the
+//! part of an effect due to correlation with other parameters. None detects an effect that rises and falls equally,
+//! or interactions. They accept any design, best a Latin hypercube. Sources: Helton et al., "Survey of
+//! sampling-based methods for uncertainty and sensitivity analysis", Reliability Engineering & System Safety 91
+//! (2006), sections 6.5 and 6.6. Papers 001 §3 (importance measures). A failed evaluation drops its row.
 //!
-//! The partial coefficient of parameter i follows from the regression on all parameters in units of their deviations:
-//! with coefficients b, multiple correlation R² and D the diagonal of the inverse of the parameters' correlations, it is
-//! bᵢ / √((1 − R²)·Dᵢ + bᵢ²). It is not defined where the other parameters explain the response without a rest.
+//! The partial coefficient of parameter i follows from the regression on all parameters in units of their
+//! deviations: with coefficients b, multiple correlation R² and D the diagonal of the inverse of the parameters'
+//! correlations, it is bᵢ / √((1 − R²)·Dᵢ + bᵢ²). It is undefined if the other parameters explain the response
+//! completely.
 
 use crate::bootstrap::Bootstrap;
 use crate::cholesky::Cholesky;
@@ -33,7 +34,7 @@ pub struct Correlations {
     pub no_variation: bool,
     /// Bootstrap resamples behind the intervals.
     pub resamples: u32,
-    /// One entry a parameter, in the order of the parameters.
+    /// One entry per parameter, in the order of the parameters.
     pub parameters: Vec<Coefficient>,
 }
 
@@ -46,12 +47,12 @@ pub struct Coefficient {
     pub coefficient: Estimate,
 }
 
-/// Pearson's coefficients, within [−1, 1], of the values of parameters and responses.
+/// Computes Pearson's coefficients of parameters and responses, within [−1, 1].
 ///
-/// Given are one value a row of `columns` for each response; returned is one entry a response.
+/// Each response has one value per row of `columns`, and the result one entry per response.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, fewer than three are left, or a parameter has one value in those.
+/// [`AnalysisError`] if responses do not fit, fewer than 3 are left, or a parameter has one value in those.
 pub fn pearson(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -76,10 +77,10 @@ pub fn spearman(
     correlate(columns, responses, bootstrap, Statistic { name: "spearman", scale, regard, statistic: single })
 }
 
-/// Partial correlation coefficients (PCC).
+/// Computes partial correlation coefficients (PCC).
 ///
 /// # Errors
-/// As [`pearson`], and when there are not two evaluations more than parameters, or a parameter depends on others.
+/// As [`pearson`], and if there are not 2 more evaluations than parameters, or a parameter depends on other ones.
 pub fn pcc(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -102,7 +103,7 @@ pub fn prcc(
     correlate(columns, responses, bootstrap, Statistic { name: "prcc", scale, regard, statistic: partial })
 }
 
-/// Below this share of a response's variance, what other parameters leave of it is rounding.
+/// Below this share of a response's variance, the unexplained remainder is rounding.
 const NOTHING_LEFT: f64 = 1e-12;
 
 fn partial(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {
@@ -136,7 +137,7 @@ fn correlate(
     Ok(responses.iter().zip(analyzed).map(of).collect())
 }
 
-/// One coefficient a name; absent where there is no estimate.
+/// Returns one coefficient per name. Absent without an estimate.
 pub(crate) fn coefficients(names: &[String], estimates: &[Estimate]) -> Vec<Coefficient> {
     let estimate = |place| estimates.get(place).copied().unwrap_or_default();
     let of =

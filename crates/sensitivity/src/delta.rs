@@ -1,16 +1,16 @@
 //! Delta: Borgonovo's moment-independent importance, and the first-order index from the same classes.
 //!
-//! Evaluations are put into classes of equally many by a parameter's value; delta is half the mean area between the
-//! density of the response within a class and anywhere, from 0 to 1. The first-order Sobol' index is the share of the
-//! variance that lies between classes. Needs no structure. Sources: Borgonovo, Reliability Engineering & System Safety 92
-//! (2007); Plischke, Borgonovo and Smith, European Journal of Operational Research 226 (2013), estimator (26) and its
-//! bias reduction (30). Classes, densities and grid are those of SALib's `analyze.delta`.
+//! Evaluations are split into equally large classes by a parameter's value. Delta is half the mean area between the
+//! density of the response within a class and overall, from 0 to 1. The first-order Sobol' index is the share of
+//! the variance between classes. Needs no design. Sources: Borgonovo, Reliability Engineering & System Safety 92
+//! (2007). Plischke, Borgonovo and Smith, European Journal of Operational Research 226 (2013), estimator (26) and
+//! its bias reduction (30). Classes, densities and grid are those of SALib's `analyze.delta`.
 //!
-//! Densities of small classes differ by chance alone: the plain estimate is too large, and twice it less the mean of its
-//! resamples is reported beside it. SALib puts a resample in the place of the plain estimate, so that its numbers depend
-//! on the seed; here only the reduced ones do. Equal values may fall into several classes, as they do in SALib, in the
-//! order of evaluations. Classes whose response is constant add nothing, as in SALib: delta is too small then. A failed
-//! evaluation drops its row.
+//! Densities of small classes differ by chance alone: the plain estimate is too large, and the reduced estimate,
+//! twice the plain one less the mean of its resamples, is also reported. SALib replaces the plain estimate by a
+//! resample, so that its numbers depend on the seed. Here only the reduced ones do. Equal values may fall into
+//! several classes, as in SALib, in the order of evaluations. Classes with a constant response add nothing, as in
+//! SALib: delta is too small then. A failed evaluation drops its row.
 
 mod density;
 
@@ -38,7 +38,7 @@ pub struct DeltaIndices {
     pub resamples: u32,
     /// Classes of evaluations.
     pub classes: usize,
-    /// One entry a parameter, in the order of the parameters.
+    /// One entry per parameter, in the order of the parameters.
     pub parameters: Vec<DeltaParameter>,
 }
 
@@ -47,7 +47,7 @@ pub struct DeltaIndices {
 pub struct DeltaParameter {
     /// The parameter.
     pub name: String,
-    /// Delta with reduced bias; absent without resamples.
+    /// Delta with reduced bias. Absent without resamples.
     pub delta: Estimate,
     /// The plain estimate.
     pub plain: Option<f64>,
@@ -58,10 +58,10 @@ pub struct DeltaParameter {
 /// Evaluations below which a class has too few for a density: SALib's smallest class.
 const FEWEST: usize = 20;
 
-/// Delta indices of each response, one value a row of `columns`.
+/// Computes the delta indices of each response, with one value per row of `columns`.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, fewer than 20 evaluations are left, or a parameter has one value.
+/// [`AnalysisError`] if responses do not fit, fewer than 20 evaluations are left, or a parameter has one value.
 pub fn indices(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -105,7 +105,7 @@ fn of_group(
         let no_variation = is_constant(&values);
         let output = Output::new(standardized(&values), classes);
         let of_resample = |weights: &[f64]| output.statistics(&orders, weights);
-        // Densities of a constant are none.
+        // A constant has no density.
         let bootstrap =
             Bootstrap { resamples: if no_variation { 0 } else { bootstrap.resamples }, ..bootstrap };
         let whole = if no_variation { Vec::new() } else { of_resample(&vec![1.0; used]) };
@@ -138,14 +138,14 @@ fn of_group(
     Ok(())
 }
 
-/// Number of classes for so many evaluations: Plischke et al.'s rule, as SALib rounds it; 48 at most.
+/// Returns the number of classes for `evaluations`: Plischke et al.'s rule, as SALib rounds it, at most 48.
 fn class_count(evaluations: usize) -> usize {
     let count = evaluations as f64;
     let exponent = 2.0 / (7.0 + ((1500.0 - count) / 500.0).tanh());
     (count.powf(exponent).ceil() as usize).min(48)
 }
 
-/// One response, in units of its deviation: indices do not change with an affine change of it.
+/// One response, in units of its deviation: affine changes do not affect the indices.
 struct Output {
     values: Vec<f64>,
     grid: Grid,
@@ -161,7 +161,8 @@ impl Output {
         Self { values, grid, classes, all }
     }
 
-    /// Plain delta and first-order index of each parameter in a resample; `orders` are those of the parameters' values.
+    /// Returns the plain delta and first-order index of each parameter in a resample. `orders` are those of the
+    /// parameters' values.
     fn statistics(&self, orders: &[Vec<u32>], weights: &[f64]) -> Vec<(f64, f64)> {
         let count: f64 = weights.iter().sum();
         let anywhere: Vec<(f64, f64)> = self.drawn(&self.all, weights).collect();
@@ -190,10 +191,10 @@ impl Output {
         drawn(order, weights).map(|(row, weight)| (self.values[row], weight))
     }
 
-    /// Values and how often each is drawn, class after class. What is drawn several times may fall into two classes.
+    /// Splits values with their weights into classes. A value drawn several times may fall into two classes.
     fn split(&self, order: &[u32], weights: &[f64], count: f64) -> Vec<Vec<(f64, f64)>> {
         let mut classes = vec![Vec::new(); self.classes];
-        // numpy's linspace: what has a rank up to this is in the class.
+        // numpy's linspace: values of rank up to this are in the class.
         let upper = |class: usize| (class + 1) as f64 * (count / self.classes as f64);
         let last = self.classes - 1;
         let (mut class, mut rank) = (0, 0.0);

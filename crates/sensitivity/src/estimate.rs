@@ -1,18 +1,18 @@
-//! An index with its confidence interval, and what it is made of: a value and its bootstrap resamples.
+//! An index with its confidence interval, computed from a value and its bootstrap resamples.
 
 use crate::moat::CONFIDENCE_Z;
 use serde::{Deserialize, Serialize};
 
 /// An index and its 95 % confidence intervals. Every number is finite or absent.
 ///
-/// `value ± conf` is the normal interval: `conf` is [`CONFIDENCE_Z`] standard deviations (n − 1) of the resamples, which
-/// is what SALib calls `conf`. `low` and `high` are the percentile interval: the 2.5 % and 97.5 % quantiles of the
-/// resamples, which may lie unevenly about the value.
+/// `value ± conf` is the normal interval: `conf` is [`CONFIDENCE_Z`] standard deviations (n − 1) of the resamples,
+/// as SALib's `conf`. `low` and `high` are the percentile interval: the 2.5 % and 97.5 % quantiles of the
+/// resamples, which may be asymmetric about the value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The index; absent where it is not defined.
+    /// The index. Absent if undefined.
     pub value: Option<f64>,
-    /// Half-width of the normal interval; absent where resamples are too few or too seldom define the index.
+    /// Half-width of the normal interval. Absent with too few resamples, or if too few of them define the index.
     pub conf: Option<f64>,
     /// Lower end of the percentile interval.
     pub low: Option<f64>,
@@ -20,17 +20,17 @@ pub struct Estimate {
     pub high: Option<f64>,
 }
 
-/// Resamples from which a 2.5 % quantile lies between two of them.
+/// Minimum number of resamples with a 2.5 % quantile between two of them.
 const MIN_FOR_QUANTILES: usize = 40;
 
-/// Share of the resamples that have to define an index, so that its interval is not one of the lucky ones only.
+/// Minimum share of resamples that define an index, so that its interval is not biased to those.
 const DEFINED: f64 = 0.9;
 
 impl Estimate {
     /// An index that is not defined.
     pub const ABSENT: Self = Self { value: None, conf: None, low: None, high: None };
 
-    /// The estimate of `value` from its resamples; those that are not finite do not define it.
+    /// Computes the estimate of `value` from its resamples. Resamples that are not finite do not define it.
     pub(crate) fn of(value: f64, resamples: impl ExactSizeIterator<Item = f64>) -> Self {
         let drawn = resamples.len();
         let mut defined: Vec<f64> = resamples.filter(|resample| resample.is_finite()).collect();
@@ -54,7 +54,7 @@ impl Estimate {
         estimate
     }
 
-    /// Whether the normal interval holds this number; `None` without an interval.
+    /// Returns whether the normal interval contains this number. Returns `None` without an interval.
     #[must_use]
     pub fn holds(&self, number: f64) -> Option<bool> {
         Some((number - self.value?).abs() <= self.conf?)
@@ -69,7 +69,7 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     between(at(below), at(below + 1.0), place - below)
 }
 
-/// The number at a `share` of the way from one to the other, rounded as numpy does.
+/// Interpolates between two numbers at `share`, rounded as numpy does.
 pub(crate) fn between(from: f64, to: f64, share: f64) -> f64 {
     let difference = to - from;
     if share >= 0.5 { to - difference * (1.0 - share) } else { from + difference * share }

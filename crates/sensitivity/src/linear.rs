@@ -1,8 +1,8 @@
-//! What methods based on correlations share: correlations of parameters and responses, whole and resampled.
+//! Shared parts of methods based on correlations: correlations of parameters and responses, whole and resampled.
 //!
-//! A statistic of theirs is a function of correlations alone. Those among parameters, and their factor, are computed once
-//! a resample for all responses. In methods on ranks each resample is ranked anew, so that intervals hold what ranking
-//! adds. Which statistic it is, is not known here.
+//! Each statistic is a function of correlations alone. The correlations among parameters, and their factor, are
+//! computed once per resample for all responses. Rank methods rank every resample again, so that intervals include
+//! the effect of ranking. The caller defines the statistic.
 
 use crate::bootstrap::Bootstrap;
 use crate::cholesky::{Cholesky, packed};
@@ -17,11 +17,11 @@ use crate::responses::{Response, ResponseGroup, group_responses, is_constant, st
 pub(crate) enum ValueScale {
     /// Numbers as they are.
     Numbers,
-    /// Ranks from 1; equal numbers share their middle rank.
+    /// Ranks from 1. Equal numbers share their middle rank.
     Ranks,
 }
 
-/// Whether a method regards one parameter at a time, or each beside all others.
+/// Whether a method considers each parameter alone, or given all other ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conditioning {
     /// Correlations of parameters and responses only.
@@ -30,24 +30,24 @@ pub(crate) enum Conditioning {
     All,
 }
 
-/// A statistic of correlations, and what it needs.
+/// A statistic of correlations, with its requirements.
 #[derive(Clone, Copy)]
 pub(crate) struct Statistic {
     /// Its name in messages.
     pub(crate) name: &'static str,
     pub(crate) scale: ValueScale,
     pub(crate) regard: Conditioning,
-    /// Values of one response, from its correlations with the parameters and, with [`Conditioning::All`], the factor of those
-    /// among parameters.
+    /// Values for one response, from its correlations with the parameters and, with [`Conditioning::All`], the
+    /// factor of the correlations among parameters.
     pub(crate) statistic: fn(&[f64], Option<&Cholesky>) -> Vec<f64>,
 }
 
-/// What a method says of one response.
+/// Results for one response.
 pub(crate) struct Coefficients {
     pub(crate) used: usize,
     pub(crate) dropped: usize,
     pub(crate) no_variation: bool,
-    /// Estimates of the values of the statistic; none without variation.
+    /// Estimates of the values of the statistic. Empty without variation.
     pub(crate) estimates: Vec<Estimate>,
 }
 
@@ -80,7 +80,7 @@ fn of_group(
     let (used, dropped) = (kept.len(), columns.rows() - kept.len());
     let needed = match method.regard {
         Conditioning::Single => 3,
-        // One more than coefficients, the constant among them.
+        // One more than the number of coefficients, the constant included.
         Conditioning::All => columns.names().len() + 2,
     };
     if used < needed {
@@ -115,7 +115,7 @@ fn of_group(
         response: first,
         method: method.name,
     })?;
-    // A resample may lack what tells two parameters apart; it then defines nothing.
+    // A resample may lack the rows that distinguish two parameters. It then defines no statistic.
     let resampled = bootstrap.over(used, |weights| table.statistics(weights).ok());
     for (output, (&place, values)) in places.iter().zip(&whole).enumerate() {
         let estimate = |(at, &value): (usize, &f64)| {

@@ -1,14 +1,14 @@
-//! PAWN: how far the distribution of the response moves when a parameter is held within a slice of its values.
+//! PAWN: shift of the response's distribution if a parameter is restricted to a slice of its values.
 //!
-//! Each parameter's values are cut into slices; the distance of a slice is the Kolmogorov–Smirnov statistic between the
-//! response within it and anywhere, from 0 (the parameter does not matter) to 1. The index is the median over slices.
-//! Needs no structure, and no finite variance. Sources: Pianosi and Wagener, Environmental Modelling & Software 67 (2015)
-//! and 108 (2018); values are SALib's `analyze.pawn` where values are continuous.
+//! Each parameter's values are cut into slices. The distance of a slice is the Kolmogorov–Smirnov statistic between
+//! the response within it and overall, from 0 (the parameter does not matter) to 1. The index is the median over
+//! slices. Needs no design, and no finite variance. Sources: Pianosi and Wagener, Environmental Modelling &
+//! Software 67 (2015) and 108 (2018). Values are SALib's `analyze.pawn` for continuous values.
 //!
-//! Slices lie between equally spaced quantiles, and the largest value is in none, as in SALib. A parameter with no more
-//! distinct values than slices is held at each of its values instead: there SALib leaves some levels out. A failed
-//! evaluation drops its row. Resamples are cut into slices of their own. Distances of few evaluations are above 0 by
-//! chance alone, so that no interval tells whether a parameter matters at all.
+//! Slices are bounded by equally spaced quantiles, and the largest value is in none, as in SALib. A parameter with
+//! no more distinct values than slices gets one slice per value instead: SALib omits some levels then. A failed
+//! evaluation drops its row. Resamples are sliced again. Distances of few evaluations are above 0 by chance alone,
+//! so intervals do not show whether a parameter matters at all.
 
 use crate::bootstrap::Bootstrap;
 use crate::columns::Columns;
@@ -36,11 +36,11 @@ pub struct PawnIndices {
     pub resamples: u32,
     /// Slices of a parameter with more distinct values.
     pub slices: usize,
-    /// One entry a parameter or group, in the order of the parameters.
+    /// One entry per parameter or group, in the order of the parameters.
     pub parameters: Vec<PawnParameter>,
 }
 
-/// Statistics of one parameter's distances over its slices; of a group, means of its members' statistics.
+/// Statistics of one parameter's distances over its slices. For a group, means of its members' statistics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PawnParameter {
     /// The parameter or group.
@@ -59,12 +59,12 @@ pub struct PawnParameter {
     pub cv: Estimate,
 }
 
-/// PAWN indices of each response, one value a row of `columns`.
+/// Computes the PAWN indices of each response, with one value per row of `columns`.
 ///
-/// `groups` names the group of each parameter, in the order of the parameters, where there are any.
+/// `groups` names the group of each parameter, in the order of the parameters, if parameters are grouped.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, there are fewer evaluations than slices, a parameter has one value, or
+/// [`AnalysisError`] if responses do not fit, evaluations are fewer than slices, a parameter has one value, or
 /// groups do not fit.
 pub fn indices(
     columns: &Columns,
@@ -178,7 +178,8 @@ fn of_group(
     Ok(())
 }
 
-/// Names of what is reported, and the parameters of each: groups in the order of their first members.
+/// Returns the names of the reported entries and the parameters of each: groups in the order of their first
+/// members.
 fn members(names: &[String], groups: Option<&[String]>) -> (Vec<String>, Vec<Vec<usize>>) {
     let mut reported: Vec<(String, Vec<usize>)> = Vec::new();
     for (place, name) in groups.unwrap_or(names).iter().enumerate() {
@@ -237,9 +238,9 @@ impl Input {
     }
 }
 
-/// Kolmogorov–Smirnov distance of each slice that has rows.
+/// Returns the Kolmogorov–Smirnov distance of each non-empty slice.
 ///
-/// One pass over the responses in ascending order: the share of a slice rises at its own rows only, so that the distance
+/// One pass over the responses in ascending order: the share of a slice rises at its own rows only, so the distance
 /// is largest just before or at one of them.
 fn distances(values: &[f64], order: &[u32], cut: &[usize], weights: &[f64]) -> Vec<f64> {
     let slices = cut.iter().filter(|&&slice| slice != NOWHERE).max().map_or(0, |last| last + 1);
@@ -263,7 +264,7 @@ fn distances(values: &[f64], order: &[u32], cut: &[usize], weights: &[f64]) -> V
             up_to += weights[row];
             let slice = cut[row];
             if slice != NOWHERE && weights[row] > 0.0 {
-                // Before the first of these equal responses; later ones of the slice are nearer, or the same.
+                // Before the first of these equal responses. Later ones of the slice are at most as distant.
                 largest[slice] = largest[slice].max(before / all - within[slice] / sizes[slice]);
                 within[slice] += weights[row];
             }

@@ -1,4 +1,4 @@
-//! Reads what SALib's users have: a `problem` in JSON, and SALib's parameter files.
+//! Reads SALib inputs: a `problem` in JSON, and SALib's parameter files.
 //!
 //! A problem has `num_vars`, `names` and `bounds`, and may have `groups` and `dists`, as SALib 1.6's `sample` functions take
 //! them: of a `unif` and `logunif` parameter bounds are `[low, high]`, of `norm` `[mean, deviation]`, of `lognorm`
@@ -35,22 +35,22 @@ pub enum ProblemError {
         /// The key.
         key: String,
     },
-    /// A key that has to be there.
+    /// A required key is missing.
     #[error("{key}: missing; {wanted} is needed")]
     Missing {
         /// The key.
         key: &'static str,
-        /// What is wanted.
+        /// Expected value.
         wanted: &'static str,
     },
     /// A value of another type.
     #[error("{at}: {} is not {wanted}", quoted(found, 80))]
     WrongType {
-        /// Where it is, such as `bounds[2]`.
+        /// Its location, such as `bounds[2]`.
         at: String,
-        /// What stands there.
+        /// The value found.
         found: String,
-        /// What is wanted.
+        /// Expected value.
         wanted: &'static str,
     },
     /// Lists that do not pair up.
@@ -66,9 +66,9 @@ pub enum ProblemError {
     /// A parameter that cannot be.
     #[error("{at}: {problem}")]
     Parameter {
-        /// Where it is.
+        /// Its location.
         at: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: ParameterError,
     },
     /// No parameters.
@@ -76,10 +76,10 @@ pub enum ProblemError {
     NoParameters,
 }
 
-/// Why there is no such parameter.
+/// Reason for which a parameter is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ParameterError {
-    /// A name that two parameters have, or an empty one.
+    /// An empty or duplicate parameter name.
     #[error("the name \"{}\" is not allowed; each parameter needs one of its own", quoted(.0, 80))]
     Name(String),
     /// An unknown distribution.
@@ -122,16 +122,16 @@ fn said(error: &serde_json::Error) -> String {
     text.split(" at line").next().unwrap_or_default().to_owned()
 }
 
-/// The parameters of a problem in JSON. A byte-order mark and CRLF are accepted.
+/// Parses a problem in JSON. Accepts a byte-order mark and CRLF.
 ///
 /// # Errors
-/// [`ProblemError`], which names key, place and value, and what is allowed.
+/// [`ProblemError`] with key, location, value, and the allowed values.
 pub fn parse(text: &str) -> Result<Imported, ProblemError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Value::Object(object) = serde_json::from_str(text).map_err(ProblemError::Malformed)? else {
         return Err(ProblemError::NoObject);
     };
-    // What SALib itself adds to a problem, and does not change a sample.
+    // Keys that SALib itself adds to a problem and that do not change a sample.
     let known = ["num_vars", "names", "bounds", "groups", "dists", "outputs", "sample_scaled"];
     if let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(ProblemError::UnknownKey { key: key.clone() });
@@ -216,7 +216,7 @@ fn numbers(place: usize, item: &Value) -> Result<Vec<f64>, ProblemError> {
     items.iter().enumerate().map(number).collect()
 }
 
-/// What SALib draws a parameter of this distribution and these `bounds` from.
+/// Returns the range that SALib draws a parameter of this distribution and these `bounds` from.
 fn range(name: &str, numbers: &[f64]) -> Result<ImportedRange, ParameterError> {
     let wrong = |wanted| ParameterError::Numbers { name: name.to_owned(), found: numbers.len(), wanted };
     if let Some(&number) = numbers.iter().find(|number| !number.is_finite()) {
@@ -271,7 +271,7 @@ mod tests {
         parse(text).unwrap_err().to_string()
     }
 
-    /// The example of SALib's documentation, with what it may have besides.
+    /// The example of SALib's documentation, with optional keys.
     #[test]
     fn a_problem_of_salib() {
         let text = "\u{feff}{\"num_vars\": 5, \"names\": [\"x1\", \"x2\", \"x3\", \"x4\", \"x5\"],\r\n \"bounds\": [[-2.5, 2.5], \

@@ -1,14 +1,14 @@
 //! RBD-FAST: first-order indices from any sample, by the low frequencies of the response along each parameter.
 //!
-//! Responses in the order of a parameter's values, every other one forth and the rest back, are a periodic series; what
-//! the parameter explains alone is in its first harmonics. Sources: Plischke, "An effective algorithm for computing global
-//! sensitivity indices (EASI)", Reliability Engineering & System Safety 95 (2010); correction of the bias: Tissot and
-//! Prieur, the same 107 (2012). Values are SALib's `analyze.rbd_fast`, where no two values of a parameter are equal: equal
-//! ones stand in the order of evaluations here, and anyhow there. A failed evaluation drops its row.
+//! Responses in the order of a parameter's values, every second one forward and the rest backward, are a periodic
+//! series. Its first harmonics hold the variance that the parameter explains alone. Sources: Plischke, "An
+//! effective algorithm for computing global sensitivity indices (EASI)", Reliability Engineering & System Safety 95
+//! (2010). Correction of the bias: Tissot and Prieur, the same 107 (2012). Values are SALib's `analyze.rbd_fast` if
+//! all values of a parameter differ: equal ones are in the order of evaluations here, and in any order there. A
+//! failed evaluation drops its row.
 //!
-//! Intervals resample half as many evaluations as there are, as SALib's, and so are wider than the error. What is drawn
-//! several times stands beside itself, which looks like an effect: half-widths are of use, and percentiles, which would lie
-//! too high, are left out.
+//! Intervals resample half of the evaluations, as SALib's do, and so are wider than the error. Repeated draws are
+//! adjacent, which looks like an effect: half-widths are usable, but percentiles would be too high and are omitted.
 
 use crate::bootstrap::{Bootstrap, drawn};
 use crate::columns::Columns;
@@ -38,15 +38,16 @@ pub struct RbdFastIndices {
     pub resamples: u32,
     /// Harmonics that are summed.
     pub harmonics: usize,
-    /// One entry a parameter, in the order of the parameters: its first-order index, without percentiles.
+    /// One entry per parameter, in the order of the parameters: its first-order index, without percentiles.
     pub parameters: Vec<Coefficient>,
 }
 
-/// First-order indices of each response, one value a row of `columns`, from so many harmonics.
+/// Computes the first-order indices of each response, with one value per row of `columns`, from `harmonics`
+/// harmonics.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, a parameter has one value, or there are no harmonics, or fewer than
-/// 4·harmonics + 2 evaluations: resamples, of half of them, have to hold the harmonics and more.
+/// [`AnalysisError`] if responses do not fit, a parameter has one value, `harmonics` is 0, or evaluations are fewer
+/// than 4·harmonics + 2: resamples of half of them must hold more than the harmonics.
 pub fn indices(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -110,7 +111,7 @@ pub fn indices(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The index of the parameter whose values are in this order, in a resample; NaN where the response is constant.
+/// Returns the index of the parameter with this order of values, in a resample. NaN for a constant response.
 fn first_order(values: &[f64], order: &[u32], weights: &[f64], harmonics: usize) -> f64 {
     let ascending: Vec<f64> = drawn(order, weights)
         .flat_map(|(row, weight)| std::iter::repeat_n(values[row], weight as usize))
@@ -119,7 +120,7 @@ fn first_order(values: &[f64], order: &[u32], weights: &[f64], harmonics: usize)
     let series: Vec<f64> = forth.chain(back).copied().collect();
     let of_harmonics: f64 = first_powers(&series, harmonics).iter().sum();
     let share = 2.0 * of_harmonics / variance(&series);
-    // What noise has in the harmonics: 2M of n frequencies.
+    // Share of noise in the harmonics: 2M of n frequencies.
     let noise = 2.0 * harmonics as f64 / series.len() as f64;
     share - noise / (1.0 - noise) * (1.0 - share)
 }

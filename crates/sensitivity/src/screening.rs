@@ -1,8 +1,8 @@
-//! Which parameters a screening leaves: those whose μ* is large, by a rule.
+//! Selects the parameters that survive a screening: those with large μ*, by a rule.
 //!
-//! Source: Campolongo, Cariboni and Saltelli, "An effective screening design for sensitivity analysis of large models",
-//! Environmental Modelling & Software 22 (2007): factors are ranked by μ*, and those at the end of the ranking fixed, as
-//! papers 000 and 001 do before a decomposition. What becomes of the others is not known here.
+//! Source: Campolongo, Cariboni and Saltelli, "An effective screening design for sensitivity analysis of large
+//! models", Environmental Modelling & Software 22 (2007): factors are ranked by μ*, and those at the end of the
+//! ranking fixed, as papers 000 and 001 do before a decomposition. The caller fixes the remaining parameters.
 
 use crate::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::SurvivorRule;
@@ -24,19 +24,20 @@ pub enum ScreeningError {
     AllBelow {
         /// The response.
         response: String,
-        /// What was asked for.
+        /// Requested threshold.
         threshold: f64,
         /// The largest μ*.
         largest: f64,
-        /// Whose it is.
+        /// The parameter.
         name: String,
     },
 }
 
-/// The parameters that a rule keeps, in the order of the parameters; at least one. Of equal ones the first is kept first.
+/// Returns the parameters that a rule keeps, at least one, in the order of the parameters. On ties the first is
+/// kept first.
 ///
 /// # Errors
-/// [`ScreeningError`] where nothing is left, or nothing can be said.
+/// [`ScreeningError`] if no parameter is left, or the indices do not allow a decision.
 pub fn survivors(rule: SurvivorRule, indices: &MoatIndices) -> Result<Vec<String>, ScreeningError> {
     let mut ranked: Vec<(usize, &MoatParameter)> = indices.parameters.iter().enumerate().collect();
     ranked.sort_by(|(_, a), (_, b)| b.mu_star.total_cmp(&a.mu_star));
@@ -60,7 +61,8 @@ pub fn survivors(rule: SurvivorRule, indices: &MoatIndices) -> Result<Vec<String
     Ok(kept.into_iter().map(|(_, parameter)| parameter.name.clone()).collect())
 }
 
-/// How many of the first have this share of the sum of all. Those of no effect add nothing, and are never needed.
+/// Returns how many of the first parameters reach this share of the sum. Parameters without effect add nothing and
+/// are never needed.
 fn fewest_with(share: f64, ranked: &[(usize, &MoatParameter)]) -> usize {
     let sums = ranked.iter().scan(0.0, |sum, (_, parameter)| {
         *sum += parameter.mu_star;
@@ -106,7 +108,7 @@ mod tests {
         assert_eq!(kept(SurvivorRule::CumulativeShare(0.4)), ["p1"]);
         assert_eq!(kept(SurvivorRule::CumulativeShare(0.8)), ["p1", "p3", "p4"]);
         assert_eq!(kept(SurvivorRule::CumulativeShare(1.0)), ["p0", "p1", "p3", "p4"]);
-        // Of equal ones the first.
+        // On ties the first.
         assert_eq!(survivors(SurvivorRule::MostInfluential(1), &indices(&[0.5, 0.5])).unwrap(), ["p0"]);
     }
 
@@ -127,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whoever is kept matters at least as much as whoever is not; and of a share no fewer would do.
+        /// Kept parameters matter at least as much as dropped ones, and no smaller set reaches the share.
         #[test]
         fn the_largest_are_kept(mu_stars in prop::collection::vec(0.0..10.0_f64, 1..20), share in 0.01..=1.0_f64) {
             let of = indices(&mu_stars);

@@ -1,8 +1,8 @@
-//! Parameter sets that a user brings in a CSV.
+//! Parameter sets from a user's CSV file.
 //!
-//! Columns are named by parameter, in any order; parameters without a column stay at their defaults, and a
-//! column [`EVALUATION_COLUMN`] is accepted and ignored, so that a `samples.csv` reads back. Values are checked for their
-//! type and not against sampling ranges, which a user may leave on purpose. Rows are kept in order, equal
+//! Columns are named by parameter, in any order. Parameters without a column stay at their defaults, and a column
+//! [`EVALUATION_COLUMN`] is accepted and ignored, so that a `samples.csv` reads back. Values are checked for their
+//! type but not against sampling ranges, because users may exceed these on purpose. Rows are kept in order, equal
 //! ones included.
 
 mod numbers;
@@ -20,16 +20,16 @@ use thiserror::Error;
 /// The column that numbers evaluations in the tables pleach writes. A parameter of that name comes first.
 pub const EVALUATION_COLUMN: &str = "evaluation";
 
-/// Why a table cannot be used. Lines count from 1, the header included; the caller names the file.
+/// Reason for which a table cannot be used. Lines count from 1, the header included. The caller names the file.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// Nothing to read.
+    /// The file has no header.
     #[error("the table is empty; a header that names parameters is needed ({known})")]
     NoHeader {
         /// Known parameters.
         known: String,
     },
-    /// Nothing to read, where any columns would do.
+    /// The file has no columns.
     #[error("the table is empty; a line of column names, or of numbers, is needed")]
     NoColumns,
     /// A header without rows.
@@ -51,7 +51,7 @@ pub enum TableError {
         /// Known parameters.
         known: String,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("line {line}: column \"{}\" occurs twice; each may be there once", quoted(column, 80))]
     DuplicateColumn {
         /// Line of the header.
@@ -68,7 +68,7 @@ pub enum TableError {
         found: usize,
         /// Fields of the header.
         expected: usize,
-        /// What separates them.
+        /// Their separator.
         separator: &'static str,
     },
     /// More rows than are held in memory.
@@ -84,7 +84,7 @@ pub enum TableError {
         line: usize,
         /// The parameter.
         column: String,
-        /// The field, and what is allowed.
+        /// The field, and the allowed values.
         problem: ParseValueError,
     },
     /// The CSV reader gave up.
@@ -95,19 +95,19 @@ pub enum TableError {
     Unreadable(#[from] std::io::Error),
 }
 
-/// A word on decimal commas, where there is one.
+/// Returns a hint on decimal commas, if the text has one.
 fn decimals(text: &str) -> &'static str {
     if text.contains(',') { "; decimals are written with a point" } else { "" }
 }
 
-/// The parameter sets of a CSV: a value for every parameter in each row, all of them in memory.
+/// Parses the parameter sets of a CSV into memory: a value for every parameter in each row.
 ///
-/// A byte-order mark, CRLF, blank lines, quoted fields and spaces around fields are accepted. Fields are separated by
-/// commas; by semicolons or tabs where the header has these and no commas. With semicolons, as spreadsheets write them
-/// where the comma is in numbers, `2,5` is two and a half.
+/// Accepts a byte-order mark, CRLF, blank lines, quoted fields and spaces around fields. Fields are separated by
+/// commas, or by semicolons or tabs if the header has these and no commas. With semicolons, as in spreadsheets with
+/// decimal commas, `2,5` is two and a half.
 ///
 /// # Errors
-/// [`TableError`], which names line, column and value, and what is allowed.
+/// [`TableError`] with line, column, value, and the allowed values.
 pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Vec<Vec<Value>>, TableError> {
     let mut rows = Rows::open(text.as_bytes(), parameters)?;
     let mut all = Vec::new();
@@ -120,20 +120,20 @@ pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Vec<Vec<Value>>, Ta
     if all.is_empty() { Err(TableError::NoRows) } else { Ok(all) }
 }
 
-/// The parameter sets of a CSV as they are read, in as little memory as a row takes. After an error there is no other row.
+/// Streams the parameter sets of a CSV in the memory of one row. After an error no row follows.
 pub struct Rows<'a, R> {
     table: Table<R>,
     parameters: &'a [Parameter],
-    /// For each column the place of its parameter, `None` for the evaluation column.
+    /// Parameter index of each column. `None` for the evaluation column.
     columns: Vec<Option<usize>>,
     defaults: Vec<Value>,
 }
 
 impl<'a, R: Read> Rows<'a, R> {
-    /// Reads the header; see [`parse`] for what is accepted.
+    /// Reads the header. See [`parse`] for the accepted syntax.
     ///
     /// # Errors
-    /// [`TableError`] when the header is none of these parameters.
+    /// [`TableError`] if the header does not match these parameters.
     pub fn open(table: R, parameters: &'a [Parameter]) -> Result<Self, TableError> {
         let mut table = Table::open(table)?;
         if !table.advance()? {
@@ -190,7 +190,7 @@ impl<R: Read> Table<R> {
         Self::open_separated(table, false)
     }
 
-    /// Opens a table whose fields may be separated by blanks.
+    /// Opens a table. With `blanks`, blanks may separate its fields.
     fn open_separated(table: R, blanks: bool) -> Result<Self, TableError> {
         let (separator, source) = source::open(table, blanks)?;
         let reader = csv::ReaderBuilder::new()
@@ -202,7 +202,7 @@ impl<R: Read> Table<R> {
         Ok(Self { reader, record: csv::StringRecord::new(), separator, columns: 0, ended: false })
     }
 
-    /// Whether there is another row, which is `record` then.
+    /// Reads the next row into `record`. Returns false at the end.
     fn advance(&mut self) -> Result<bool, TableError> {
         if self.ended || !self.reader.read_record(&mut self.record)? {
             return Ok(false);
@@ -243,7 +243,7 @@ fn name_of(separator: u8) -> &'static str {
     }
 }
 
-/// For each column the place of its parameter, `None` for the evaluation column.
+/// Returns the parameter index of each column. `None` for the evaluation column.
 fn read_header(
     header: &csv::StringRecord,
     line: usize,

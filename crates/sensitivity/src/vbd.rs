@@ -1,14 +1,14 @@
 //! Variance-based decomposition (VBD): first-order, total and second-order Sobol' indices of a Saltelli design.
 //!
-//! The first-order index of a parameter is the share of the response's variance that it explains alone; the total index
-//! that in which it has a part, interactions included; the second-order index of a pair what both explain together beyond
-//! what each does alone. Where the design swaps groups of parameters, indices are those of groups. Sources:
-//! papers 000 §2.2 and 001 §3; [`Estimator`] names those of the estimators. Responses are centered about the mean of
-//! all rows, as in SALib's `analyze.sobol`, whose values the default estimator has.
+//! The first-order index of a parameter is the share of the response's variance that it explains alone. The total
+//! index includes its interactions. The second-order index of a pair is the share that both explain together beyond
+//! their first-order indices. If the design swaps groups of parameters, indices refer to groups. Sources: papers
+//! 000 §2.2 and 001 §3. [`Estimator`] names those of the estimators. Responses are centered about the mean of all
+//! rows, as in SALib's `analyze.sobol`, whose values the default estimator reproduces.
 //!
-//! A failed evaluation drops its whole block of rows: indices are over the same base samples then, so that they can be
-//! compared and summed. Which parameter's rows failed is counted. Intervals resample base samples. They take those for
-//! independent: over Sobol' base points, which are spread more evenly than that, intervals are wider than the error.
+//! A failed evaluation drops its whole block of rows: all indices then use the same base samples, so that they can
+//! be compared and summed. Failed rows are counted by parameter. Intervals resample base samples and assume that
+//! these are independent: Sobol' base points are spread more evenly, so intervals are wider than the error.
 
 mod estimator;
 
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub struct VbdIndices {
     /// Name of the response.
     pub response: String,
-    /// How first-order and total indices are estimated.
+    /// Estimator of the first-order and total indices.
     pub estimator: Estimator,
     /// Base samples the indices are over.
     pub samples_used: usize,
@@ -37,13 +37,13 @@ pub struct VbdIndices {
     pub no_variation: bool,
     /// Bootstrap resamples behind the intervals.
     pub resamples: u32,
-    /// One entry a varying parameter or group, in the order of the design.
+    /// One entry per varying parameter or group, in the order of the design.
     pub parameters: Vec<VbdParameter>,
-    /// One entry a pair, (0, 1), (0, 2) … (1, 2) …; absent where the design has no rows for second order.
+    /// One entry per pair, (0, 1), (0, 2) … (1, 2) …. Absent if the design has no rows for second-order indices.
     pub pairs: Option<Vec<VbdPair>>,
 }
 
-/// Indices of one parameter or group. They are shares of a variance; noise makes values below 0 and above 1 possible.
+/// Indices of one parameter or group: shares of a variance. Noise makes values below 0 and above 1 possible.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VbdParameter {
     /// The parameter.
@@ -59,18 +59,18 @@ pub struct VbdParameter {
 /// Second-order index of two parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VbdPair {
-    /// The parameter that comes first in the design.
+    /// The parameter that is first in the design.
     pub one: String,
-    /// The other one.
+    /// The second parameter.
     pub other: String,
     /// Second-order index.
     pub second: Estimate,
 }
 
-/// Indices of each response, one value a row of the design.
+/// Computes the indices of each response, with one value per row of the design.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit the design, or fewer than two base samples are complete.
+/// [`AnalysisError`] if responses do not fit the design, or fewer than 2 base samples are complete.
 pub fn indices(
     blocks: &RowBlocks,
     responses: &[Response<'_>],
@@ -87,7 +87,7 @@ pub fn indices(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Base samples below which there is no variance to share out.
+/// Minimum number of base samples with a variance.
 const FEWEST: usize = 2;
 
 fn of_group(
@@ -120,7 +120,7 @@ fn of_group(
                 response.values[sample * length..(sample + 1) * length].iter().copied().flatten()
             })
             .collect();
-        // Without variation there are no terms, and so no indices.
+        // Without variation no terms and no indices exist.
         terms.push(if is_constant(&values) { Vec::new() } else { layout.terms(&standardized(&values)) });
     }
 

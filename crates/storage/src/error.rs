@@ -1,4 +1,4 @@
-//! Why a tier did not do what it was asked for. Every error names the place and the cause.
+//! Errors of tiers. Every error names the location and the cause.
 
 use pleach_regions::{DecodeError, RegionKey};
 use std::fmt;
@@ -6,14 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Where a tier keeps what it holds.
+/// Location of a tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TierLocation {
-    /// In memory.
+    /// RAM.
     Ram,
-    /// In a folder.
+    /// A folder.
     Folder(PathBuf),
-    /// In object storage, under this address.
+    /// Object storage at this address.
     Bucket(String),
 }
 
@@ -33,31 +33,31 @@ pub enum RegionLoss {
     /// Its file is gone, and the tier has not removed it.
     #[error("its file is gone")]
     Missing,
-    /// Its file holds something else.
+    /// Its file is corrupt.
     #[error("{source}; {}", quarantined.as_ref().map_or_else(
         || "the file could not be moved away".to_owned(), |path| format!("the file is now {}", path.display())))]
     Damaged {
-        /// Where the file is now; none where it could not be moved, and lies where it did.
+        /// Path in quarantine. `None` if the file could not be moved and is still in place.
         quarantined: Option<PathBuf>,
-        /// What is wrong with it.
+        /// The decoding error.
         source: DecodeError,
     },
 }
 
-/// Why a tier cannot be used, or did not do something.
+/// Errors of opening or using a tier.
 #[derive(Debug, Error)]
 pub enum TierError {
-    /// The system refused.
+    /// A system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system error.
         source: io::Error,
     },
-    /// The path of a tier is no folder.
+    /// The path of a tier is not a folder.
     #[error("open the tier {}: it is no folder; name one that exists", path.display())]
     NotAFolder {
         /// The path.
@@ -68,20 +68,20 @@ pub enum TierError {
     NotATier {
         /// The folder.
         path: PathBuf,
-        /// One of them.
+        /// Name of one foreign entry.
         found: String,
     },
-    /// Another version of the program wrote it.
+    /// The folder was written by another version of the program.
     #[error("open the tier {}: its FORMAT says {found:?}, only {allowed:?} is allowed; name another folder", path.display())]
     Version {
         /// The folder.
         path: PathBuf,
         /// The first line of its marker.
         found: String,
-        /// What it has to be.
+        /// The required marker.
         allowed: &'static str,
     },
-    /// A folder that is to be shared has been scratch.
+    /// A folder opened as shared was scratch.
     #[error(
         "open the tier {}: it was a scratch tier, of which nothing is sure to be on the medium; name another folder",
         path.display()
@@ -90,23 +90,23 @@ pub enum TierError {
         /// The folder.
         path: PathBuf,
     },
-    /// A private folder is open elsewhere, or a shared one as a private one.
+    /// A private folder is open elsewhere, or a shared one is open as private.
     #[error("open the tier {}: another tier has it open", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
-    /// The capacity leaves no room for regions.
+    /// The capacity leaves no space for regions.
     #[error("open the tier {}: of {capacity_bytes} bytes, its empty folders take {overhead_bytes}", path.display())]
     Capacity {
         /// The folder.
         path: PathBuf,
-        /// The capacity given.
+        /// The requested capacity.
         capacity_bytes: u64,
-        /// What is taken without any region.
+        /// Bytes in use without any region.
         overhead_bytes: u64,
     },
-    /// The capacity does not suffice.
+    /// The region exceeds the capacity.
     #[error(
         "store region {key} in {place}: {needed_bytes} bytes beside {held_bytes} exceed its {capacity_bytes}"
     )]
@@ -115,14 +115,14 @@ pub enum TierError {
         key: RegionKey,
         /// The tier.
         place: TierLocation,
-        /// What the region would take at most.
+        /// Maximum bytes of the region.
         needed_bytes: u64,
-        /// What is held already.
+        /// Bytes in use.
         held_bytes: u64,
-        /// What may be.
+        /// The capacity.
         capacity_bytes: u64,
     },
-    /// The disk has no room, whatever the tier's capacity.
+    /// The disk has no space, regardless of the tier's capacity.
     #[error(
         "store region {key} in {}: {needed_bytes} bytes of the {free_bytes} that are free would leave less than the \
          reserve of {reserve_bytes}", path.display()
@@ -132,11 +132,11 @@ pub enum TierError {
         key: RegionKey,
         /// The folder.
         path: PathBuf,
-        /// What it would take at most, with others that are being inserted.
+        /// Maximum bytes of the region and of other insertions in progress.
         needed_bytes: u64,
-        /// What is free.
+        /// Free bytes.
         free_bytes: u64,
-        /// What has to stay free.
+        /// Bytes that must stay free.
         reserve_bytes: u64,
     },
     /// The region is too small for a file of its own.
@@ -148,10 +148,10 @@ pub enum TierError {
         path: PathBuf,
         /// Its bytes in memory.
         bytes: u64,
-        /// The fewest that are allowed.
+        /// The minimum.
         least_bytes: u64,
     },
-    /// Nothing more is written, since nobody knows what became of what was written before.
+    /// Writing has stopped, since the fate of earlier writes is unknown.
     #[error("store region {key} in {}: a folder could not be synced earlier; open the tier anew", path.display())]
     Stopped {
         /// The region.
@@ -159,28 +159,28 @@ pub enum TierError {
         /// The folder.
         path: PathBuf,
     },
-    /// No level of a stack is of the kind that the region needs.
+    /// No level of a stack has the property that the region needs.
     #[error("store region {key}: none of the tiers is {wanted}")]
     NoSuchLevel {
         /// The region.
         key: RegionKey,
-        /// The kind.
+        /// The property.
         wanted: &'static str,
     },
-    /// A region that was stored is there no more. It is not listed any longer.
+    /// A stored region has been lost. It is no longer listed.
     #[error("read region {key} from {}: {source}", path.display())]
     Lost {
         /// The region.
         key: RegionKey,
         /// Its file.
         path: PathBuf,
-        /// How.
+        /// The cause.
         source: RegionLoss,
     },
 }
 
 impl TierError {
-    /// Whether there was no room for a region: another tier may have some.
+    /// Returns whether the region did not fit. Another tier may have space.
     #[must_use]
     pub fn is_lack_of_room(&self) -> bool {
         let is_full = |source: &io::Error| {
@@ -188,13 +188,13 @@ impl TierError {
         };
         match self {
             Self::TooSmall { .. } | Self::Full { .. } | Self::DiskFull { .. } => true,
-            // Somebody else took the room while it was written.
+            // Another process used the space during the write.
             Self::Io { source, .. } => is_full(source),
             _ => false,
         }
     }
 
-    /// What has to be free for another try, if the region was refused for that.
+    /// Returns the bytes that must be free for a retry, if the region was refused for lack of space.
     #[must_use]
     pub fn needed_bytes(&self) -> Option<u64> {
         match self {

@@ -1,28 +1,28 @@
-//! Whether other machines see the locks of a folder, by the options that its file system is mounted with.
+//! Checks the mount options of a folder for locks that other machines see.
 //!
-//! Nothing is locked here. That a file system has no locks at all shows when one is asked for.
+//! This module takes no lock. Missing lock support shows when a lock is requested.
 
 use crate::TierError;
 use std::fs;
 use std::path::Path;
 
-/// What the system says of mounts (proc(5)).
+/// Mount table (proc(5)).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Options by which locks of a network file system are of one machine only, with the beginning of its type (mount.lustre(8),
+/// Mount options that make locks of a network file system local to one machine, with the prefix of the type (mount.lustre(8),
 /// nfs(5), which shows `nolock` as the second one).
 const LOCAL: [(&str, &str); 3] =
     [("lustre", "localflock"), ("nfs", "local_lock=all"), ("nfs", "local_lock=flock")];
 
-/// Whether the locks of a folder are not seen by other machines that have it mounted.
+/// Returns whether other machines that mount the folder do not see its locks.
 ///
 /// # Errors
-/// [`TierError::Io`] when there is no such folder.
+/// Returns [`TierError::Io`] if the folder does not exist.
 pub fn locks_are_local(folder: &Path) -> Result<bool, TierError> {
     let found = folder.canonicalize();
     let whole =
         found.map_err(|source| TierError::Io { action: "look at", path: folder.to_owned(), source })?;
-    // Where the system says nothing of mounts, nothing is known to be wrong.
+    // Without a mount table, locks are assumed to work.
     Ok(fs::read_to_string(MOUNTS).is_ok_and(|mounts| are_local(&mounts, &whole)))
 }
 
@@ -35,7 +35,7 @@ fn are_local(mounts: &str, folder: &Path) -> bool {
         let (kind, options) = (words.next()?.to_owned(), words.nth(1)?.to_owned());
         folder.starts_with(&place).then_some((place.len(), kind, options))
     };
-    // Of mounts over each other the last one counts.
+    // Of stacked mounts, the last one counts.
     let Some((_, kind, options)) = mounts.lines().filter_map(mount).max_by_key(|(length, ..)| *length) else {
         return false;
     };

@@ -1,6 +1,6 @@
-//! Lustre file systems: whether a folder is on one, and over how many of its servers new files are spread.
+//! Lustre file systems: detection, and striping of new files over servers.
 //!
-//! Settings are made by Lustre's own program, `lfs`; nothing here is needed to read or write.
+//! Settings are made by Lustre's own program, `lfs`. Reading and writing do not need this module.
 
 use crate::TierError;
 use rustix::fs::statfs;
@@ -9,20 +9,20 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What `statfs` calls a Lustre file system (`LUSTRE_SUPER_MAGIC`, linux/lustre/lustre_user.h).
+/// Type of a Lustre file system in `statfs` (`LUSTRE_SUPER_MAGIC`, linux/lustre/lustre_user.h).
 const MAGIC: u64 = 0x0BD0_0BD0;
 
-/// How the bytes of each file are spread.
+/// Striping of new files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Striping {
-    /// Over how many targets: -1 for all; as the file system has it where it is none.
+    /// Number of targets, -1 for all. `None` keeps the file system's default.
     pub count: Option<i32>,
-    /// Bytes on one before the next: a multiple of 65 536; as the file system has it where it is none.
+    /// Bytes per stripe, a multiple of 65,536. `None` keeps the file system's default.
     pub size_bytes: Option<u64>,
 }
 
 impl Striping {
-    /// What `lfs` is called with for the files that will be made in a folder.
+    /// Returns the arguments of `lfs` for new files in a folder.
     #[must_use]
     pub fn arguments(&self, folder: &Path) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec!["setstripe".into()];
@@ -32,15 +32,15 @@ impl Striping {
         if let Some(bytes) = self.size_bytes {
             words.extend(["--stripe-size".into(), bytes.to_string().into()]);
         }
-        // A folder whose name begins with a dash is no option.
+        // `--` keeps a folder name with a leading dash from being parsed as an option.
         words.extend(["--".into(), folder.into()]);
         words
     }
 
-    /// Sets it for a folder on Lustre, and says whether that was done; elsewhere, and where nothing is to be set, it is not.
+    /// Sets the striping of a folder. Returns false if the folder is not on Lustre or there is nothing to set.
     ///
     /// # Errors
-    /// [`TierError::Io`] when the folder cannot be looked at, or `lfs` is not there or fails.
+    /// Returns [`TierError::Io`] if the folder cannot be queried, or `lfs` is missing or fails.
     pub fn apply(&self, folder: &Path) -> Result<bool, TierError> {
         let failed = |source| TierError::Io { action: "set the stripes of", path: folder.to_owned(), source };
         if *self == Self::default() || !is_lustre(folder).map_err(failed)? {
@@ -56,12 +56,12 @@ impl Striping {
     }
 }
 
-/// Whether a folder is on a Lustre file system.
+/// Returns whether a folder is on a Lustre file system.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system error.
 pub fn is_lustre(folder: &Path) -> io::Result<bool> {
-    // The type is as wide as the platform's words, and perhaps signed.
+    // `f_type` has the width of the platform's word and may be signed.
     Ok(statfs(folder)?.f_type as u64 & u64::from(u32::MAX) == MAGIC)
 }
 

@@ -1,15 +1,14 @@
-//! RAM as a tier: the RAM tier of `pleach-regions`, with a capacity.
+//! RAM as a tier: the RAM tier of `pleach-regions` with a capacity.
 //!
-//! What a region takes beside its bytes is estimated; the allocator's own overhead is not known here.
+//! The overhead per region is an estimate. It excludes the overhead of the allocator.
 
 use crate::{Durability, Inserted, Tier, TierError, TierLocation};
 use pleach_regions::{DataRegion, MemoryCounter, RamTier, RegionKey, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that a region takes beside its content: the region's own fields behind two counters, and in the table its key, a
-/// pointer, an identity that is perhaps known (33 bytes) and a byte of the table. Tables are between 7/16 and 7/8 full, so
-/// that half as much again is empty.
+/// Overhead per region: its own fields behind two counters, and a table entry of key, pointer, optional identity (33 bytes) and
+/// control byte. Tables are between 7/16 and 7/8 full, so half as much again is empty.
 pub(crate) const ENTRY_BYTES: u64 =
     (size_of::<DataRegion>() + 2 * size_of::<usize>() + (16 + size_of::<usize>() + 33 + 1) * 3 / 2) as u64;
 
@@ -18,12 +17,12 @@ pub(crate) const ENTRY_BYTES: u64 =
 pub struct BoundedRam {
     tier: RamTier,
     capacity_bytes: u64,
-    /// Of all regions, overhead included; counted before they are inserted and after they are removed.
+    /// Bytes of all regions with overhead. Added before an insertion and subtracted after a removal.
     held_bytes: AtomicU64,
 }
 
 impl BoundedRam {
-    /// An empty tier that counts the bytes of its regions in `ledger`.
+    /// Creates an empty tier that counts the bytes of its regions in `ledger`.
     #[must_use]
     pub fn new(ledger: Arc<MemoryCounter>, capacity_bytes: u64) -> Self {
         Self { tier: RamTier::new(ledger), capacity_bytes, held_bytes: AtomicU64::new(0) }

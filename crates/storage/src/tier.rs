@@ -1,6 +1,6 @@
-//! What every tier can do, whatever it keeps its regions in.
+//! Interface of all tiers, independent of their medium.
 //!
-//! Nothing here decides what goes where.
+//! Placement is decided by the caller.
 
 use crate::TierError;
 use crate::{Quarantined, RegionFile};
@@ -8,12 +8,12 @@ use pleach_regions::{DataRegion, RegionKey};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a region that was inserted survives.
+/// Failures that an inserted region survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
-    /// It goes with the process, or may go when the power fails.
+    /// It is lost with the process, or may be lost when the power fails.
     Process,
-    /// It is there after the process was killed, and after the power failed.
+    /// It survives a kill of the process and a power loss.
     PowerLoss,
 }
 

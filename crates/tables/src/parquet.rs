@@ -1,8 +1,8 @@
 //! Parquet, by the `parquet` crate without Arrow: flat columns of whole numbers, reals, truth values and texts.
 //!
-//! Read are files of pandas, polars and others, compressed by Snappy or Zstandard or not at all; written are columns of
-//! doubles and 64-bit integers without nulls, in Snappy. Nested columns, dates and decimals are no numbers here. The file's
-//! own word on how much there is allocates nothing beyond a batch.
+//! Reads files of pandas, polars and other programs, compressed by Snappy or Zstandard or uncompressed. Writes
+//! columns of doubles and 64-bit integers without nulls, in Snappy. Nested columns, dates and decimals are
+//! rejected. Sizes claimed by the file allocate nothing beyond a batch.
 
 use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
 use crate::{MAX_ROWS, TableProblem};
@@ -33,7 +33,7 @@ const GROUP_BYTES: usize = 512 << 20;
 /// `tests/memory.rs`.
 const CHUNK_BYTES: u64 = 2_048;
 
-/// Rows of a group of so many columns.
+/// Returns the rows of a group with this many columns.
 fn group_rows(columns: usize) -> usize {
     (GROUP_BYTES / size_of::<f64>() / columns.max(1)).clamp(1, GROUP_ROWS)
 }
@@ -72,7 +72,7 @@ impl Parquet {
         let (mut names, mut places): (Vec<String>, Vec<usize>) = Default::default();
         for (place, column) in schema.columns().iter().enumerate() {
             let name = column.path().string();
-            // How pandas numbers its rows is no column of its user's.
+            // The index column of pandas is no user column.
             if name.starts_with("__index_level_") {
                 continue;
             }
@@ -185,14 +185,14 @@ impl Parquet {
     }
 }
 
-/// A missing number: a NaN of its own, so that one that stands in the file can be told from it.
+/// A missing number: a distinct NaN, so that it differs from a NaN in the file.
 const MISSING: u64 = 0x7ff8_0000_6e75_6c6c;
 
 fn is_no_number(number: f64) -> bool {
     !number.is_finite() && number.to_bits() != MISSING
 }
 
-/// Whether the numbers of a column are unsigned; `None` of a column that holds none.
+/// Returns whether the numbers of a column are unsigned. Returns `None` for a column without numbers.
 fn numeric(schema: &ColumnDescriptor) -> Option<bool> {
     let plain = schema.max_rep_level() == 0 && schema.path().parts().len() == 1;
     match (schema.physical_type(), schema.logical_type_ref()) {
@@ -338,7 +338,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(())
     }
 
-    /// Writes what is left, and the end of the file.
+    /// Writes the remaining rows and the end of the file.
     pub(crate) fn finish(mut self) -> Result<W, ParquetError> {
         if self.rows > 0 {
             self.group()?;

@@ -1,4 +1,4 @@
-//! A table that is open: its columns, and those that are wanted of them.
+//! An open table: its columns, and requests for them.
 
 use crate::delimited::Delimited;
 use crate::parquet::Parquet;

@@ -277,11 +277,8 @@ impl Study {
             || name.contains(char::is_control)
             || name.starts_with('.')
         {
-            return study.not_allowed(
-                "name",
-                &format!("\"{name}\""),
-                "a name for a folder, without slashes or a leading dot",
-            );
+            let allowed = "a name for a folder, without slashes or a leading dot";
+            return study.not_allowed("name", &format!("\"{name}\""), allowed);
         }
         let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
         let durable = match study.optional_text("durability")? {

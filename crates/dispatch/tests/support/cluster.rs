@@ -63,8 +63,8 @@ impl Cluster {
 
     /// A cluster for what is left of a plan when `finished` instances have reported before.
     pub(crate) fn resume(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Self {
-        let ids = (0..plan.instances.len() as u32).map(InstanceId);
-        let closed = ids.filter(|id| !is_needed(&plan, finished, *id)).collect();
+        let is_closed = |id: &InstanceId| !is_needed(&plan, finished, *id);
+        let closed = (0..plan.instances.len() as u32).map(InstanceId).filter(is_closed).collect();
         let mut cluster = Self {
             manager: manager_of(plan.clone(), finished).expect("a plan that keeps the rules"),
             buckets: plan.buckets.iter().map(|bucket| bucket.instances.clone()).collect(),
@@ -343,8 +343,7 @@ impl Cluster {
         struck.into_iter().map(|id| (id, Some(origin))).collect()
     }
 
-    /// Checks every effect of an event against the model; `expected` are the instances that end with it, and
-    /// the origin of their failure.
+    /// Checks every effect of an event against the model; `expected` are the instances that end with it, and the origin of their failure.
     fn perform(&mut self, expected: &[(InstanceId, Option<InstanceId>)]) {
         self.manager.sanity_check().expect("sane");
         let mut ended = Vec::new();

@@ -1,9 +1,10 @@
-//! Search curves for eFAST: on each, one varying parameter swings fast and all others slowly, from a random phase.
+//! Search curves for eFAST: on each, one varying parameter oscillates fast and all other ones slowly, from a random
+//! phase.
 //!
-//! Source: Saltelli, Tarantola and Chan, "A quantitative model-independent method for global sensitivity analysis of model
-//! output", Technometrics 41 (1999), equation (20): x = ½ + arcsin(sin(ωs + φ))/π, with one random phase φ a curve, as in
-//! SALib's `sample.fast_sampler`. A parameter sweeps its range evenly; levels are equally likely. Frequencies are those of
-//! [`Curves`]; indices are computed by [`crate::fast`].
+//! Source: Saltelli, Tarantola and Chan, "A quantitative model-independent method for global sensitivity analysis
+//! of model output", Technometrics 41 (1999), equation (20): x = ½ + arcsin(sin(ωs + φ))/π, with one random phase φ
+//! per curve, as in SALib's `sample.fast_sampler`. A parameter sweeps its range evenly, and levels are equally
+//! likely. [`Curves`] defines the frequencies, and [`crate::fast`] computes indices.
 
 use super::marginal::Marginal;
 use super::{Design, MAX_EVALUATIONS, Structure, resting_value, varying};
@@ -15,18 +16,18 @@ use rand::RngExt;
 use std::f64::consts::{PI, TAU};
 use thiserror::Error;
 
-/// What to sample.
+/// Settings of an eFAST sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fast {
     /// Evaluations of each varying parameter's curve, more than 4·harmonics².
     pub samples: u32,
-    /// Harmonics to tell apart, at least 1; 4 in SALib.
+    /// Number of separated harmonics, at least 1. SALib uses 4.
     pub harmonics: u32,
     /// Seed of the study, for the phases.
     pub seed: u64,
 }
 
-/// Why there is no design.
+/// Reason for which curves cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FastError {
     /// Every parameter is fixed or has one value.
@@ -59,12 +60,13 @@ pub enum FastError {
     },
 }
 
-/// Draws the curves, one after the other in the order of the parameters, and says how they lie.
+/// Draws the curves, one after the other in the order of the parameters, and returns their structure.
 ///
-/// Unlike with other samplers, more samples are other samples: they cannot extend a study.
+/// Unlike with other samplers, a different number of samples gives different sets: they cannot extend a study.
 ///
 /// # Errors
-/// [`FastError`] when nothing varies, a curve is too short, a range cannot be drawn from, or it is too much.
+/// [`FastError`] if no parameter varies, a curve is too short, a range cannot be sampled, or the sample is too
+/// large.
 pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves), FastError> {
     let varying = varying(parameters);
     if varying.is_empty() {
@@ -92,7 +94,7 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
         for at in 0..curves.samples() {
             let mut point = resting.clone();
             for (place, &column) in varying.iter().enumerate() {
-                // The turn modulo 1 in whole numbers, so that late samples lie as exactly as early ones.
+                // Computes the turn modulo 1 in integers, so that late samples are as exact as early ones.
                 let turn = (curves.frequency(curve, place) * at) % curves.samples();
                 let angle = TAU * turn as f64 / curves.samples() as f64 + phase;
                 let value = marginals[place].value(0.5 + angle.sin().asin() / PI);
@@ -142,7 +144,8 @@ mod tests {
         }
     }
 
-    /// SALib 1.6.0, `fast_sampler.sample` with N = 1000 and M = 4: ω = 124, and 1, 8, 15 for three others.
+    /// SALib 1.6.0, `fast_sampler.sample` with N = 1000 and M = 4: ω = 124, and 1, 8, 15 for three other
+    /// parameters.
     #[test]
     fn frequencies_are_those_of_salib() {
         let curves = |samples, names: &[&str]| {

@@ -10,12 +10,12 @@
 //! | `L` values | one of the first L − ⌊L/2⌋ of them | ⌊L/2⌋ places further in the list |
 //! | fixed, or one value | that value | none: no effect is computed |
 //!
-//! Half of the steps run from base to base + step, the other half back. Parameters of a group step at the same time, each
-//! in a direction of its own, and count as one ([`crate::trajectory::Step::fraction`]).
+//! Half of the steps run from base to base + step, the other half back. Parameters of a group step simultaneously,
+//! each in its own direction, and count as one ([`crate::trajectory::Step::fraction`]).
 //!
-//! BasePointSource points are drawn at random or from a sequence ([`BasePointSource`]), as papers 000 and 001 sample MOAT from Halton's. Of many
-//! candidates those may be kept that lie far from each other ([`TrajectorySelection`]): Campolongo's, by trying all choices, or
-//! Ruano's, step by step.
+//! Base points are drawn at random or from a sequence ([`BasePointSource`]), as papers 000 and 001 sample MOAT from
+//! Halton's. Many candidates can be reduced to distant ones ([`TrajectorySelection`]): Campolongo's selection tries
+//! all choices, Ruano's adds one after the other.
 
 mod build;
 mod spread;
@@ -30,24 +30,24 @@ use spread::Distances;
 use steps::StepChoices;
 use thiserror::Error;
 
-/// What to sample.
+/// Settings of a Morris design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Morris {
-    /// Number of trajectories r, at least 1. Each has one more evaluation than there are varying parameters.
+    /// Number of trajectories r, at least 1. Each has one more evaluation than varying parameters.
     pub trajectories: u32,
     /// Levels p of continuous parameters, at least 2. Even numbers make all levels equally likely.
     pub levels: u32,
-    /// Seed of the study. The same seed gives the same trajectories, of which more may be asked for later.
+    /// Seed of the study. The same seed gives the same trajectories, and a larger r extends them.
     pub seed: u64,
 }
 
-/// How base points are drawn.
+/// Source of the base points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BasePointSource {
     /// At random, with the directions.
     #[default]
     Random,
-    /// Points of a sequence, which say where each parameter starts and thereby in which direction it steps.
+    /// Points of a sequence, which determine the start and thus the step direction of each parameter.
     Points(Sequence),
 }
 
@@ -57,9 +57,9 @@ pub enum TrajectorySelection {
     /// All that are drawn.
     #[default]
     All,
-    /// Of each batch of candidates those that lie farthest from each other.
+    /// The most distant trajectories of each batch of candidates.
     Spread {
-        /// How they are found.
+        /// Search method.
         search: SpreadSearch,
         /// Trajectories drawn for each batch.
         candidates: u32,
@@ -68,12 +68,12 @@ pub enum TrajectorySelection {
     },
 }
 
-/// How trajectories of large spread are found.
+/// Search for trajectories of large spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpreadSearch {
     /// All choices are tried, as far as [`MAX_CHOICES`] allows.
     Campolongo,
-    /// One after the other is added.
+    /// Adds one trajectory after the other.
     Ruano,
 }
 
@@ -83,12 +83,12 @@ pub const MAX_CHOICES: u64 = 100_000_000;
 /// Candidates of a batch: all pairs of them are compared, in 32 MB and seconds.
 pub const MAX_CANDIDATES: u32 = 2_000;
 
-/// Trajectories, how their base points are drawn and which are kept.
+/// Number, base points and selection of trajectories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrajectoryPlan {
     /// Number of trajectories kept, levels, and seed.
     pub morris: Morris,
-    /// How base points are drawn.
+    /// Source of the base points.
     pub base: BasePointSource,
     /// Which trajectories are kept.
     pub choice: TrajectorySelection,
@@ -100,13 +100,13 @@ impl From<Morris> for TrajectoryPlan {
     }
 }
 
-/// Why there is no design.
+/// Reason for which a design cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MorrisError {
-    /// There are no such base points.
+    /// The base points are invalid.
     #[error(transparent)]
     Points(#[from] PointsError),
-    /// Batches that choose nothing, or more than they have.
+    /// Batches that leave no choice, or select more than they contain.
     #[error(
         "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MAX_CANDIDATES}"
     )]
@@ -156,7 +156,7 @@ pub enum MorrisError {
     /// No trajectories are asked for.
     #[error("trajectories = 0 gives no evaluations; at least 1 is needed")]
     NoTrajectories,
-    /// One level or none leaves no room for a step.
+    /// At most one level, which allows no step.
     #[error("levels = {levels} leaves no room for a step; at least 2 are needed")]
     TooFewLevels {
         /// Levels asked for.
@@ -189,21 +189,21 @@ pub enum MorrisError {
 
 /// Draws the trajectories: r(k+1) rows for k varying parameters, trajectory after trajectory.
 ///
-/// Asking for more trajectories with the same parameters, levels and seed keeps the first ones.
+/// A larger number of trajectories with the same parameters, levels and seed keeps the first ones.
 ///
 /// # Errors
-/// [`MorrisError`] when nothing is asked for, nothing varies, or a range cannot be stepped over.
+/// [`MorrisError`] if no trajectory is requested, no parameter varies, or a range allows no step.
 pub fn sample(parameters: &[Parameter], morris: &Morris) -> Result<Design, MorrisError> {
     sample_plan(parameters, &Groups::alone(parameters), &TrajectoryPlan::from(*morris))
 }
 
-/// Draws the trajectories of a plan, whose steps are those of groups: r(g+1) rows for g groups in which something varies.
+/// Draws the trajectories of a plan that steps in groups: r(g+1) rows for g varying groups.
 ///
-/// Asking for more trajectories keeps the first ones where base points are random or of a sequence that can be extended,
-/// and batches are the same.
+/// A larger number of trajectories keeps the first ones if base points are random or of an extensible sequence, and
+/// batches are the same.
 ///
 /// # Errors
-/// [`MorrisError`] as [`sample`], and for batches and base points that cannot be.
+/// [`MorrisError`] as [`sample`], and for invalid batches and base points.
 pub fn sample_plan(
     parameters: &[Parameter],
     groups: &Groups,
@@ -234,7 +234,7 @@ pub fn sample_plan(
     if drawn * (groups.len() as u64 + 1) > MAX_EVALUATIONS {
         return Err(MorrisError::TooManyCandidates { trajectories, candidates, batch, drawn });
     }
-    // Below what a u32 holds.
+    // Fits into a u32.
     let drawn = drawn as u32;
     let base = match plan.base {
         BasePointSource::Random => None,
@@ -323,7 +323,7 @@ mod tests {
         assert!(seen[2].iter().eq(["1→2", "2→1", "2→3", "3→2"]), "{:?}", seen[2]);
     }
 
-    /// A change of these numbers changes every user's study of the same seed: say so in the changelog.
+    /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
     fn the_numbers_of_a_seed_stay() {
         let parameters =

@@ -1,19 +1,20 @@
 //! Saltelli's design for variance-based decomposition (VBD): for each base sample two points A and B, and A with each
 //! single column of B.
 //!
-//! Source: Saltelli et al., "Variance based sensitivity analysis of model output", Computer Physics Communications 181
-//! (2010) 259–270: its A, B and A_B^(i), n(k+2) evaluations of n samples for k varying parameters, as in papers 000
-//! (§2.2) and 001 (§3). For indices of second order the rows B_A^(i) are added, n(2k+2) evaluations in all: Saltelli,
-//! "Making best use of model evaluations to compute sensitivity indices", Computer Physics Communications 145 (2002).
+//! Source: Saltelli et al., "Variance based sensitivity analysis of model output", Computer Physics Communications
+//! 181 (2010) 259–270: its A, B and A_B^(i), n(k+2) evaluations of n samples for k varying parameters, as in papers
+//! 000 (§2.2) and 001 (§3). Second-order indices add the rows B_A^(i), n(2k+2) evaluations in total: Saltelli,
+//! "Making best use of model evaluations to compute sensitivity indices", Computer Physics Communications 145
+//! (2002).
 //!
-//! A sample is one point in 2k dimensions, the first k of which are A and the others B. Base points are Sobol' points
-//! ([`BasePoints::Sobol`], scrambled by the seed; nothing is skipped, since scrambling leaves no point at 0), best in
-//! numbers that are powers of two, or others ([`BasePoints`]). Those of Sobol' and Halton and random ones depend on their
-//! number, the seed and k, and not on how many are asked for. Parameters of a group are taken from B together.
+//! A sample is one point in 2k dimensions: the first k are A, the last k are B. Base points are Sobol' points
+//! ([`BasePoints::Sobol`], scrambled by the seed, without skipping, since scrambling leaves no point at 0), best in
+//! powers of two, or those of another sampler ([`BasePoints`]). Sobol', Halton and random points depend on their
+//! index, the seed and k, but not on the number requested. Parameters of a group are taken from B together.
 //!
-//! Levels of discrete and stepped parameters are equally likely. A and B often have the same level then, and rows are
-//! equal: they stay in the design, where estimators look for them, and are for the merging of evaluations to run once.
-//! Fixed parameters, and sets of one value, keep it and get no rows. Indices are not computed here.
+//! Levels of discrete and stepped parameters are equally likely. A and B often have the same level then, and rows
+//! are equal: they stay in the design, where estimators expect them, and the merging of evaluations runs them once.
+//! Fixed parameters, and sets of one value, keep it and get no rows. Indices are computed by [`crate::vbd`].
 
 use super::groups::{Group, Groups};
 use super::points::{PointsError, Sequence, UnitPoints};
@@ -24,20 +25,20 @@ use pleach_workflow::{BasePoints, Parameter, Value};
 use rand::Rng;
 use thiserror::Error;
 
-/// What to sample.
+/// Settings of a Saltelli design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saltelli {
     /// Number of base samples n, at least 1.
     pub samples: u32,
-    /// Whether there are rows for indices of second order.
+    /// Whether the design has rows for second-order indices.
     pub second_order: bool,
-    /// How the points A and B are drawn.
+    /// Sampling of the points A and B.
     pub base: BasePoints,
-    /// Seed of the study. The same seed gives the same samples, of which more may be asked for later.
+    /// Seed of the study. The same seed gives the same samples, and a larger number extends them.
     pub seed: u64,
 }
 
-/// Why there is no design.
+/// Reason for which a design cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SaltelliError {
     /// No samples are asked for.
@@ -58,7 +59,7 @@ pub enum SaltelliError {
         /// Parameters that vary.
         varying: usize,
     },
-    /// There are no such base points.
+    /// The base points are invalid.
     #[error(transparent)]
     Points(#[from] PointsError),
     /// A domain that cannot be drawn from.
@@ -80,16 +81,17 @@ pub enum SaltelliError {
 
 /// Draws the design: the row blocks of all samples, in the order of [`RowBlocks`].
 ///
-/// Asking for more samples of the same parameters with the same seed keeps the first ones, where base points can be
+/// A larger number of samples with the same parameters and seed keeps the first ones, if base points can be
 /// extended ([`Sequence::extensible`]).
 ///
 /// # Errors
-/// [`SaltelliError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+/// [`SaltelliError`] if no sample is requested, no parameter varies, a range cannot be sampled, or the design is
+/// too large.
 pub fn sample(parameters: &[Parameter], saltelli: &Saltelli) -> Result<Design, SaltelliError> {
     sample_groups(parameters, &Groups::alone(parameters), saltelli)
 }
 
-/// The same with groups in place of parameters: g groups in which something varies make blocks of g + 2 or 2g + 2 rows.
+/// Draws the design with groups in place of parameters: g varying groups make blocks of g + 2 or 2g + 2 rows.
 ///
 /// # Errors
 /// As [`sample`].
@@ -103,11 +105,11 @@ pub fn sample_groups(
     Ok(Design { names: names(parameters), evaluations, structure: Structure::Saltelli(blocks) })
 }
 
-/// The same where rows are handed on one by one, in their order, and none is kept: what is held are the base points, 16
-/// bytes for each parameter and sample.
+/// Draws the rows and passes them on one by one, in order, without keeping them. Memory holds only the base points,
+/// 16 bytes for each parameter and sample.
 ///
 /// # Errors
-/// As [`sample`], and then no row is handed on.
+/// As [`sample`]. No row is passed on then.
 pub fn draw_groups(
     parameters: &[Parameter],
     groups: &Groups,
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(sample(&parameters, &random).unwrap().evaluations.len(), 4 * 131);
     }
 
-    /// A change of these numbers changes every user's study of the same seed: say so in the changelog.
+    /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
     fn the_numbers_of_a_seed_stay() {
         let parameters =

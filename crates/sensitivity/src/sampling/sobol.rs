@@ -1,12 +1,13 @@
 //! Sobol' points, Owen-scrambled.
 //!
-//! Sources: Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci. Comput. 30
-//! (2008), for the directions; Burley, "Practical hash-based Owen scrambling", JCGT 9 (2020), for the scrambling. Both are
-//! the crate `sobol_burley`'s. Its parts are put together here because its ready-made sampler ends at 65,536 points and
-//! tells 2²³ places of the unit interval apart; these are 2³².
+//! Sources: Joe and Kuo, "Constructing Sobol sequences with better two-dimensional projections", SIAM J. Sci.
+//! Comput. 30 (2008), for the directions. Burley, "Practical hash-based Owen scrambling", JCGT 9 (2020), for the
+//! scrambling. The crate `sobol_burley` implements both. Its parts are combined here because its own sampler ends
+//! at 65,536 points and distinguishes 2²³ positions in the unit interval, instead of 2³².
 //!
-//! Of the first 2^m points, m ≤ 16, every interval [j/2^m, (j+1)/2^m) of every dimension holds one. Beyond 65,536 points
-//! the sequence begins again, scrambled anew: such parts are independent of each other, and each has the property.
+//! Each interval [j/2^m, (j+1)/2^m) of every dimension holds one of the first 2^m points, m ≤ 16. Beyond 65,536
+//! points the sequence restarts with a new scrambling: such parts are independent of each other, and each has the
+//! property.
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
@@ -15,19 +16,20 @@ use pleach_workflow::Parameter;
 use rand::Rng;
 use sobol_burley::parts::{owen_scramble_rev, sobol_rev};
 
-/// What to sample.
+/// Settings of a Sobol' sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SobolPoints {
-    /// Number of parameter sets, at least 1; best a power of two.
+    /// Number of parameter sets, at least 1. Powers of two are best.
     pub samples: u32,
     /// Seed of the scrambling.
     pub seed: u64,
 }
 
-/// Draws the parameter sets, of which more may be asked for later.
+/// Draws the parameter sets. A longer sample extends a shorter one.
 ///
 /// # Errors
-/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+/// [`SampleError`] if no set is requested, no parameter varies, a range cannot be sampled, or the sample is too
+/// large.
 pub fn sample(parameters: &[Parameter], sobol: &SobolPoints) -> Result<Design, SampleError> {
     plain(parameters, Sequence::Sobol, sobol.samples, sobol.seed)
 }
@@ -46,21 +48,21 @@ pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
     points
 }
 
-/// Cells of the unit interval: as many as 32 bits tell apart.
+/// Cells of the unit interval: the resolution of 32 bits.
 const CELLS: f64 = 4_294_967_296.0;
 
-/// Dimensions that there are directions for.
+/// Maximum number of dimensions with directions.
 pub(super) const MAX_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
 /// Directions are for 16 bits of a point's number.
 const INDEX_BITS: u32 = 16;
 
-/// The points of one seed. Which point it is decides its coordinates, and not which ones were asked for before.
+/// Points of one seed. Coordinates depend only on the index of the point, not on earlier requests.
 #[derive(Debug)]
 pub(super) struct Sobol {
     seed: u64,
     part: u32,
-    /// One for each dimension, for the points of `part`.
+    /// One scramble per dimension, for the points of `part`.
     scrambles: Vec<u32>,
 }
 
@@ -78,12 +80,13 @@ impl Sobol {
         self.part = part;
     }
 
-    /// Writes the coordinates of point `index`, from 0: one a dimension, in units of 2⁻³².
+    /// Writes the coordinates of point `index`, from 0: one per dimension, in units of 2⁻³².
     pub(super) fn fill(&mut self, index: u32, point: &mut [u32]) {
         if self.part != index >> INDEX_BITS {
             self.scramble(index >> INDEX_BITS);
         }
-        // The crate's numbers have their bits reversed, the most significant one last. Of the index it reads the last 16.
+        // The crate's numbers have reversed bits, the most significant one last. It reads the last 16 bits of the
+        // index.
         let reversed = index.reverse_bits();
         for ((dimension, &scramble), coordinate) in (0..).zip(&self.scrambles).zip(point) {
             *coordinate = owen_scramble_rev(sobol_rev(reversed, dimension), scramble).reverse_bits();

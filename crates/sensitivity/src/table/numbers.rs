@@ -1,14 +1,14 @@
-//! Columns of numbers that another program reads or writes: parameter sets, and responses.
+//! Columns of numbers exchanged with other programs: parameter sets, and responses.
 //!
-//! Which columns are of interest is the caller's to say. An empty field is a number that is missing, such as the response
-//! of an evaluation that failed. A first line of nothing but numbers is no header, as in what numpy's `savetxt` writes.
+//! The caller selects columns. An empty field is a missing number, such as the response of a failed evaluation. A
+//! first line with only numbers is no header, as in the output of numpy's `savetxt`.
 
 use super::{Table, TableError, decimals};
 use pleach_workflow::text::quoted;
 use std::io::Read;
 use thiserror::Error;
 
-/// A CSV row by row, in as little memory as a row takes. What is accepted is as in [`super::parse`].
+/// Reads a CSV row by row, in the memory of one row. Accepts the same syntax as [`super::parse`].
 pub struct Numbers<R> {
     table: Table<R>,
     header: Option<Vec<String>>,
@@ -33,7 +33,7 @@ pub struct NoNumber {
 pub enum Separation {
     /// By commas, semicolons or tabs.
     Marks,
-    /// By these, or by blanks, any number of which separate two fields; none of them is empty then.
+    /// By these marks, or by any number of blanks. Fields separated by blanks are never empty.
     MarksOrBlanks,
 }
 
@@ -41,7 +41,7 @@ impl<R: Read> Numbers<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// [`TableError`] when there is none, or a name stands in it twice.
+    /// [`TableError`] without a first line, or if a name occurs twice in it.
     pub fn open(table: R, separation: Separation) -> Result<Self, TableError> {
         let mut table = Table::open_separated(table, separation == Separation::MarksOrBlanks)?;
         if !table.advance()? {
@@ -61,7 +61,7 @@ impl<R: Read> Numbers<R> {
         Ok(Self { table, header: Some(header), pending: false })
     }
 
-    /// Names of the columns; `None` of a table without a header.
+    /// Returns the names of the columns. Returns `None` for a table without a header.
     #[must_use]
     pub fn header(&self) -> Option<&[String]> {
         self.header.as_deref()
@@ -73,10 +73,10 @@ impl<R: Read> Numbers<R> {
         self.table.columns
     }
 
-    /// Goes to the next row, the first one at first. After an error there is no other row.
+    /// Advances to the next row, initially to the first. After an error no row follows.
     ///
     /// # Errors
-    /// [`TableError`] when it has more or fewer fields than the first line.
+    /// [`TableError`] if the row has more or fewer fields than the first line.
     pub fn advance(&mut self) -> Result<bool, TableError> {
         if std::mem::take(&mut self.pending) {
             return Ok(true);
@@ -98,10 +98,10 @@ impl<R: Read> Numbers<R> {
         self.table.record.get(column).unwrap_or_default()
     }
 
-    /// A number of the row at hand; `None` of an empty field.
+    /// Returns a number of the current row. Returns `None` for an empty field.
     ///
     /// # Errors
-    /// [`NoNumber`] of a text, and of what is not finite.
+    /// [`NoNumber`] for a text or a number that is not finite.
     pub fn number(&self, column: usize) -> Result<Option<f64>, NoNumber> {
         let field = self.field(column);
         if field.is_empty() {
@@ -119,7 +119,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Names of columns, if there are any, and rows.
+    /// Column names, if present, and rows.
     type Read = (Option<Vec<String>>, Vec<Vec<Option<f64>>>);
 
     fn read(text: &str, separation: Separation) -> Result<Read, String> {
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(marks("7"), Ok((None, vec![vec![Some(7.0)]])));
     }
 
-    /// What numpy's `savetxt` and Dakota write.
+    /// Output of numpy's `savetxt` and Dakota.
     #[test]
     fn blanks_separate_where_they_may() {
         let blanks = |text: &str| read(text, Separation::MarksOrBlanks);

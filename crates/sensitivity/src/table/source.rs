@@ -1,17 +1,17 @@
-//! The bytes of a table on their way into the CSV reader: which separator they have, and on which line each row begins.
+//! Byte source of the CSV reader: detects the separator and counts the lines of rows.
 //!
-//! Of what has been read only the row at hand is kept, and what the CSV reader holds in advance.
+//! Memory holds only the current row and the CSV reader's read-ahead.
 
 use std::io::{Cursor, Read};
 
-/// The separators that tables have: commas, or what spreadsheets write where commas are in numbers.
+/// Separators of tables: commas, or those of spreadsheets with decimal commas.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// How much of a table is looked at to find its header: far longer than any header.
+/// Bytes searched for the header: far longer than any header.
 const HEAD_BYTES: u64 = 1 << 16;
 
-/// A table whose separator is known, without its byte-order mark.
-/// Blanks separate where they may, and nothing else does.
+/// Opens a table, skips its byte-order mark and detects its separator. Blanks separate only if `blanks` is set and
+/// no mark does.
 pub(super) fn open<R: Read>(mut table: R, blanks: bool) -> std::io::Result<(u8, Source<R>)> {
     let mut head = Vec::new();
     table.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
@@ -25,8 +25,8 @@ pub(super) fn open<R: Read>(mut table: R, blanks: bool) -> std::io::Result<(u8, 
     ))
 }
 
-/// The first separator of the header that stands outside of quotes; a comma where there is none, or where there are
-/// commas too.
+/// Returns the first separator of the header outside of quotes. Returns a comma without any, or if the header also
+/// has commas.
 fn separator(head: &[u8], blanks: bool) -> u8 {
     let blank = head.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let header = head[blank..].split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
@@ -50,9 +50,9 @@ fn separator(head: &[u8], blanks: bool) -> u8 {
 /// Bytes that are counted as they pass.
 pub(super) struct Source<R> {
     bytes: std::io::Chain<Cursor<Vec<u8>>, R>,
-    /// What has been read and not yet let go of.
+    /// Bytes read and not yet released.
     kept: Vec<u8>,
-    /// Of these, bytes that are let go of.
+    /// Number of these bytes that are released.
     done: usize,
     /// Place in the table of the first byte that is not.
     start: u64,
@@ -63,7 +63,7 @@ pub(super) struct Source<R> {
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.bytes.read(buffer)?;
-        // Moving what is kept costs more than holding some of what is not.
+        // Moving the kept bytes costs more than holding some released ones.
         if self.done > 1 << 16 {
             self.kept.drain(..self.done);
             self.done = 0;
@@ -74,7 +74,7 @@ impl<R: Read> Read for Source<R> {
 }
 
 impl<R> Source<R> {
-    /// Lets go of what lies before this place of the table.
+    /// Releases the bytes before this position of the table.
     pub(super) fn release(&mut self, place: u64) {
         let count = usize::try_from(place.saturating_sub(self.start)).unwrap_or(usize::MAX);
         let left = &self.kept[self.done..];
@@ -84,7 +84,7 @@ impl<R> Source<R> {
         self.start += count as u64;
     }
 
-    /// Line of the first row that has not been let go of: blank lines before it are none.
+    /// Returns the line of the first unreleased row, without blank lines before it.
     pub(super) fn line(&self) -> usize {
         let left = &self.kept[self.done..];
         let blank = left.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();

@@ -6,9 +6,9 @@
 //! - `a/b/ab….region` is the encoding of one region, named by its key. The folders are the first two digits of the key.
 //! - `a/b/ab….0123….part` is a region being written, or left by a killed writer.
 //! - `a/b/ab….0123….draft` is a region being written in a private, durable folder. The next opener turns it into a region if it
-//! is whole, since it may have been reported as stored.
+//!   is whole, since it may have been reported as stored.
 //! - `pack/0003-00000007.pack` is segment 7 of writer 3, which holds small regions (`folder/pack.rs`). In a shared folder,
-//! `pack/0003.lock` is locked by the process that is writer 3.
+//!   `pack/0003.lock` is locked by the process that is writer 3.
 //! - `pack/board` holds the commit watermark of each writer (`folder/pack/watermarks.rs`).
 //! - `quarantine/ab….0123….region` is a corrupt region.
 //!

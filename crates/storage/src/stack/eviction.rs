@@ -1,7 +1,7 @@
-//! How a stack puts a region into a level, and makes room there.
+//! Insertion into a level of a stack, and eviction from it.
 //!
-//! Whoever calls has claimed the region; what makes room is claimed here, and only what nobody has claimed, so that
-//! nobody waits while holding a claim.
+//! The caller has claimed the region to insert. Eviction claims only unclaimed regions, so no thread waits while it holds a
+//! claim.
 
 use super::stats::count;
 use super::{Claim, LevelId, PlacedAt, TierStack, WriteMode};
@@ -10,7 +10,7 @@ use pleach_regions::{DataRegion, RegionKey};
 use std::sync::Arc;
 
 impl TierStack {
-    /// Puts a region into the first level from `first` on that `may` have it and has room.
+    /// Stores a region in the first level from `first` that `may` have it and has space.
     pub(super) fn place(
         &self,
         first: usize,
@@ -33,7 +33,7 @@ impl TierStack {
         Err(full.or(failed).unwrap_or(nowhere))
     }
 
-    /// Puts a region into a level, and makes room as long as that helps.
+    /// Stores a region in a level, and evicts while that helps.
     pub(super) fn put(
         &self,
         id: usize,
@@ -51,21 +51,21 @@ impl TierStack {
                 return Err(error);
             }
         };
-        // What others have stored in a shared level is not ours to move.
+        // Regions that other nodes stored in a shared level must not be moved from here.
         if inserted == Inserted::New || !self.levels[id].shared {
             self.books().touch(id, key);
         }
         if inserted == Inserted::New {
             count(&self.counted[id].inserted);
             if self.levels[id].write == WriteMode::Through {
-                // What finds no room there now moves down when it has to, or goes.
+                // If the level below has no space now, eviction demotes or drops the region later.
                 let _ = self.place(id + 1, key, region, |_| true);
             }
         }
         Ok(inserted)
     }
 
-    /// Makes room for so many bytes, and says whether any has been made.
+    /// Evicts until `needed_bytes` are free. Returns whether any region was evicted.
     fn make_room(&self, id: usize, needed_bytes: u64) -> bool {
         let (mut made, mut pinned_move) = (false, true);
         loop {
@@ -75,7 +75,7 @@ impl TierStack {
             let is_pinned = about.is_pinned();
             match self.let_go(id, key, is_pinned, about.durable) {
                 Ok(true) => made = true,
-                // Others may be smaller, but there may be a million of them.
+                // Other pinned regions may be smaller, but trying up to a million of them takes too long.
                 Ok(false) => pinned_move = false,
                 Err(_) => {
                     count(&self.counted[id].errors);
@@ -89,7 +89,8 @@ impl TierStack {
         }
     }
 
-    /// Takes a region out of a level: it is below by then, or may go. Whether it is out; one that has to stay stays.
+    /// Evicts a region from a level once it is below, or if it may be dropped. Returns whether it was evicted. A region that
+    /// must stay remains.
     fn let_go(&self, id: usize, key: RegionKey, is_pinned: bool, durable: bool) -> Result<bool, TierError> {
         let (tier, counted) = (&self.levels[id].tier, &self.counted[id]);
         let may_hold = |below: usize| !durable || self.is_durable(below);
@@ -119,7 +120,7 @@ impl TierStack {
         Ok(true)
     }
 
-    /// Whether a level has a region; others may have removed it from a shared one.
+    /// Returns whether a level has a region. Other nodes may have removed it from a shared level.
     fn holds(&self, id: usize, key: RegionKey) -> bool {
         let level = &self.levels[id];
         self.books().contains(id, key) && (!level.shared || level.tier.contains(key).unwrap_or(false))

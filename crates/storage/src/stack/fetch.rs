@@ -1,6 +1,6 @@
-//! How a stack finds a region: the fastest level that has a whole copy gives it.
+//! Reads from a stack: the fastest level with an intact copy serves the region.
 //!
-//! Nothing here moves a region up: that is in `stack/prefetch.rs`.
+//! Promotion is in `stack/prefetch.rs`.
 
 use super::stats::count;
 use super::{LevelId, TierStack};
@@ -9,12 +9,12 @@ use pleach_regions::{DataRegion, RegionKey};
 use std::sync::Arc;
 
 impl TierStack {
-    /// The region, and the fastest level that has it. What a level finds damaged is out of it from then on, and the next
-    /// one is asked.
+    /// Returns the region and the fastest level that has it. A level that finds its copy corrupt loses it, and the next level
+    /// is tried.
     ///
     /// # Errors
-    /// When no level has it whole: the first error of one that could not read it, or had lost it. Asked again, what was
-    /// lost is not there.
+    /// If no level has an intact copy, returns the first error of a level that could not read it or had lost it. After a loss,
+    /// the next call returns `None`.
     pub fn get(&self, key: RegionKey) -> Result<Option<(Arc<DataRegion>, LevelId)>, TierError> {
         let mut failed = None;
         for (id, (level, counted)) in self.levels.iter().zip(&self.counted).enumerate() {
@@ -22,7 +22,7 @@ impl TierStack {
                 Ok(Some(region)) => {
                     count(&counted.hits);
                     let mut books = self.books();
-                    // What others have stored in a shared level is not ours to move.
+                    // Regions that other nodes stored in a shared level must not be moved from here.
                     if books.contains(id, key) {
                         books.touch(id, key);
                         books.end_ahead(id, key);
@@ -49,7 +49,7 @@ impl TierStack {
         failed.map_or(Ok(None), Err)
     }
 
-    /// Strikes a region out of a level that has it no more, unless it has come back meanwhile.
+    /// Removes a region from the index of a level that no longer has it, unless it was stored again meanwhile.
     fn settle(&self, id: usize, key: RegionKey) {
         if !self.books().contains(id, key) {
             return;
@@ -60,7 +60,7 @@ impl TierStack {
         }
     }
 
-    /// Whether a level has it; of those that only shared levels may hold, one that cannot be asked has none.
+    /// Returns whether any level has the region. A shared level that cannot be queried counts as not having it.
     #[must_use]
     pub fn contains(&self, key: RegionKey) -> bool {
         let mut levels = self.levels.iter().enumerate();

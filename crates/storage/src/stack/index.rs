@@ -1,12 +1,12 @@
-//! What a stack knows of its regions: in which levels each is, what it is worth, and who is busy with it.
+//! Index of a stack: the levels, value and claim of each region.
 //!
-//! Nothing here asks a tier.
+//! This module calls no tier.
 
 use crate::{EvictionPolicy, policy::EvictionQueue};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 
-/// What is known of a region besides where it is.
+/// Metadata of a region.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RegionMeta {
     pub(super) bytes: u64,
@@ -15,16 +15,16 @@ pub(super) struct RegionMeta {
 }
 
 impl RegionMeta {
-    /// Of one that was found, by somebody to whom it is worth nothing.
+    /// A region found at start, without value to this process.
     const FOUND: Self = Self { bytes: 0, seconds: 0.0, durable: false };
 
-    /// Both were said of the same region.
+    /// Merges two descriptions of the same region.
     fn and(self, other: Self) -> Self {
         let (bytes, seconds) = (self.bytes.max(other.bytes), self.seconds.max(other.seconds));
         Self { bytes, seconds, durable: self.durable || other.durable }
     }
 
-    /// Whether it may not be given up.
+    /// Returns whether the region must not be dropped.
     pub(super) fn is_pinned(self) -> bool {
         self.durable || self.seconds == f64::INFINITY
     }
@@ -37,11 +37,11 @@ impl RegionMeta {
 #[derive(Debug)]
 struct Entry {
     about: RegionMeta,
-    /// Somebody stores, moves or removes it.
+    /// A thread stores, moves or removes it.
     is_claimed: bool,
-    /// The level in which it makes no room for others.
+    /// The level that must not evict it.
     kept_in: Option<usize>,
-    /// The level that it was brought to before anybody asked for it, until somebody does, and its bytes.
+    /// The level it was prefetched to and its bytes, until the first read.
     ahead: Option<(usize, u64)>,
 }
 
@@ -51,12 +51,12 @@ impl Entry {
     }
 }
 
-/// The books of one stack.
+/// Index of one stack.
 #[derive(Debug)]
 pub(super) struct StackIndex {
     entries: HashMap<RegionKey, Entry>,
     levels: Vec<EvictionQueue>,
-    /// Bytes in memory of what was brought somewhere and has not been asked for yet.
+    /// Bytes in memory of prefetched regions that have not been read yet.
     ahead_bytes: u64,
 }
 
@@ -65,13 +65,13 @@ impl StackIndex {
         Self { entries: HashMap::new(), levels: policies.map(EvictionQueue::new).collect(), ahead_bytes: 0 }
     }
 
-    /// Enters a region that a level held before.
+    /// Adds a region that a level held at start.
     pub(super) fn find(&mut self, level: usize, key: RegionKey) {
         self.entries.entry(key).or_insert_with(Entry::found);
         self.touch(level, key);
     }
 
-    /// Claims a region for whoever asks, unless somebody has; `about` is what is said of it now.
+    /// Claims a region for the caller and merges `about` into its metadata. Returns false if another thread has claimed it.
     pub(super) fn claim(&mut self, key: RegionKey, about: Option<RegionMeta>) -> bool {
         let entry = self.entries.entry(key).or_insert_with(Entry::found);
         if entry.is_claimed {
@@ -82,13 +82,13 @@ impl StackIndex {
         true
     }
 
-    /// Notes what is said of a region besides what is known.
+    /// Merges further metadata of a region.
     pub(super) fn update_meta(&mut self, key: RegionKey, about: RegionMeta) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let before = entry.about;
         entry.about = before.and(about);
         if entry.about != before {
-            // It is worth more wherever it is.
+            // The new value applies in every level that has the region.
             for level in 0..self.levels.len() {
                 if self.levels[level].contains(key) {
                     self.touch(level, key);
@@ -97,15 +97,14 @@ impl StackIndex {
         }
     }
 
-    /// A region is to stay in a level, as long as it is there.
+    /// Pins a region in a level for as long as it is there.
     pub(super) fn keep(&mut self, level: usize, key: RegionKey) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.kept_in = Some(level);
         }
     }
 
-    /// A claimed region is about to be brought to a level before anybody asks for it; false if there is too much of that
-    /// then.
+    /// Begins prefetching a claimed region to a level. Returns false if prefetched bytes would exceed the limit.
     pub(super) fn begin_ahead(&mut self, level: usize, key: RegionKey, bytes: u64, most_bytes: u64) -> bool {
         if self.ahead_bytes.saturating_add(bytes) > most_bytes {
             return false;
@@ -117,7 +116,7 @@ impl StackIndex {
         true
     }
 
-    /// A region has been asked for, or is not in the level any more that it was brought to.
+    /// Ends the prefetched state: the region has been read, or has left the level.
     pub(super) fn end_ahead(&mut self, level: usize, key: RegionKey) {
         if let Some(entry) = self.entries.get_mut(&key)
             && let Some((_, bytes)) = entry.ahead.take_if(|(there, _)| *there == level)
@@ -130,7 +129,7 @@ impl StackIndex {
         self.ahead_bytes
     }
 
-    /// Gives a claim back. A region that is nowhere is forgotten.
+    /// Releases a claim. A region in no level is forgotten.
     pub(super) fn release(&mut self, key: RegionKey) {
         if self.levels.iter().any(|level| level.contains(key)) {
             self.entries.entry(key).and_modify(|entry| entry.is_claimed = false);
@@ -139,7 +138,7 @@ impl StackIndex {
         }
     }
 
-    /// Claims the region of a level that goes first; with `is_pinned`, one that may not be given up if there is no other.
+    /// Claims the first region to evict from a level. With `is_pinned`, a region that must not be dropped if there is no other.
     pub(super) fn claim_victim(&mut self, level: usize, is_pinned: bool) -> Option<(RegionKey, RegionMeta)> {
         let may_go = |entry: &Entry| !entry.is_claimed && entry.kept_in != Some(level);
         let is_free = |key| self.entries.get(&key).is_some_and(may_go);
@@ -149,14 +148,14 @@ impl StackIndex {
         Some((key, entry.about))
     }
 
-    /// Enters a region in a level, or notes that it is read there, or that it is worth something else.
+    /// Adds a region to a level, or records a read or a changed value.
     pub(super) fn touch(&mut self, level: usize, key: RegionKey) {
         if let Some(Entry { about, .. }) = self.entries.get(&key) {
             self.levels[level].touch(key, about.bytes, about.ranked_seconds());
         }
     }
 
-    /// Strikes a region out of a level.
+    /// Removes a region from a level.
     pub(super) fn forget(&mut self, level: usize, key: RegionKey) {
         self.levels[level].forget(key);
         self.leave(level, key);
@@ -166,7 +165,7 @@ impl StackIndex {
         }
     }
 
-    /// Strikes a region out of a level that made room there.
+    /// Removes an evicted region from a level.
     pub(super) fn evict(&mut self, level: usize, key: RegionKey) {
         self.levels[level].evict(key);
         self.leave(level, key);

@@ -1,8 +1,7 @@
-//! How regions come up before they are asked for: copied from a slower level to the fastest one, at once or by a thread
-//! that does nothing else.
+//! Prefetching: copies regions from a slower level to the fastest one before they are read, at once or on a dedicated thread.
 //!
-//! What is below stays there: when the copy makes room, nothing has to be written. What was brought and has not been asked
-//! for is limited, since it takes the room of what was. What will be asked for is not known here.
+//! The slower copy stays, so evicting the prefetched one needs no write. Prefetched bytes that have not been read are limited,
+//! since they displace regions in use. The caller predicts the reads.
 
 use super::stats::count;
 use super::{LevelId, RetentionValue, TierStack};
@@ -14,24 +13,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
-/// Regions that may wait to be brought; what comes after them is not taken. Of one bucket there are some tens.
+/// Maximum queue length. Further regions are refused. One bucket needs a few tens.
 const MAX_WAITING: usize = 1024;
 
 impl TierStack {
-    /// Copies a region from a slower level to the fastest one, which makes room for it by its policy, and says whether it
-    /// has. It has not where the region is there already or nowhere, and where more than `most_bytes` would have been
-    /// brought that nobody has asked for since. To have it again from where it was takes `seconds`.
+    /// Copies a region from a slower level to the fastest one, which evicts by its policy. Returns whether it was copied. It is
+    /// not copied if it is already there, is in no level, or unread prefetched bytes would exceed `most_bytes`. Refetching it
+    /// from the slower level takes `seconds`.
     ///
     /// # Errors
-    /// [`TierError`] when it cannot be read, or there is no room.
+    /// Returns a [`TierError`] if the region cannot be read or the fastest level has no space.
     pub fn promote(&self, key: RegionKey, seconds: f64, most_bytes: u64) -> Result<bool, TierError> {
         if self.books().contains(0, key) {
             return Ok(false);
         }
-        // Nothing is claimed while it is read: others that want it need not wait for a slow level.
+        // Reads without a claim: other threads must not wait for a slow level.
         let Some((region, LevelId(from))) = self.get(key)? else { return Ok(false) };
         let _claim = self.claim(key, None);
-        // It may have come, or been removed, meanwhile; nobody here removes it from now on.
+        // The region may have been promoted or removed meanwhile. The claim prevents a removal from here on.
         if from == 0 || self.books().contains(0, key) || !self.levels[from].tier.contains(key)? {
             return Ok(false);
         }
@@ -52,7 +51,7 @@ impl TierStack {
         }
     }
 
-    /// Bytes in memory of what was brought to the fastest level and has not been asked for since.
+    /// Returns the bytes in memory of prefetched regions that have not been read yet.
     #[must_use]
     pub fn ahead_bytes(&self) -> u64 {
         self.books().ahead_bytes()
@@ -90,14 +89,14 @@ impl Shared {
             };
             queue.is_busy = true;
             drop(queue);
-            // What cannot be brought is read where it is; what a level says of that, its own figures tell.
+            // A region that cannot be prefetched is read where it is. The level's error counters record the failure.
             let _ = self.stack.promote(key, seconds, self.most_bytes);
             queue = self.queue();
         }
     }
 }
 
-/// A thread that brings regions to the fastest level of a stack before they are asked for, one after the other.
+/// Thread that prefetches regions to the fastest level of a stack, one at a time.
 #[derive(Debug)]
 pub struct Prefetcher {
     shared: Arc<Shared>,
@@ -105,10 +104,10 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// For a stack, of which no more than `most_bytes` are to be brought that nobody has asked for.
+    /// Creates a prefetcher for a stack, with at most `most_bytes` of unread prefetched regions.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns an error if the system refuses a thread.
     pub fn new(stack: Arc<TierStack>, most_bytes: u64) -> io::Result<Self> {
         let shared = Arc::new(Shared { stack, most_bytes, queue: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
@@ -116,8 +115,8 @@ impl Prefetcher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Has regions brought, in this order, when those are that were asked for before; to have one again takes
-    /// [`RetentionValue::seconds`]. Says how many were taken: the queue is limited. What is in no level, or too much, is left out.
+    /// Queues regions in this order, behind earlier requests. Refetching one takes [`RetentionValue::seconds`]. Returns how
+    /// many were queued: the queue is limited. Regions in no level or beyond the byte limit are skipped later.
     pub fn prefetch(&self, regions: impl IntoIterator<Item = (RegionKey, RetentionValue)>) -> usize {
         let mut queue = self.shared.queue();
         let room = MAX_WAITING - queue.waiting.len();
@@ -129,7 +128,7 @@ impl Prefetcher {
         taken
     }
 
-    /// Waits until nothing is to be brought any more.
+    /// Waits until the queue is empty.
     pub fn settle(&self) {
         let mut queue = self.shared.queue();
         while queue.is_busy {
@@ -139,12 +138,12 @@ impl Prefetcher {
 }
 
 impl Drop for Prefetcher {
-    /// Waits for the region that is being brought; those that wait are not.
+    /// Waits for the region in progress. Queued regions are discarded.
     fn drop(&mut self) {
         self.shared.queue().has_ended = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing more to do.
+            // A thread that panicked has nothing left to do.
             let _ = thread.join();
         }
     }

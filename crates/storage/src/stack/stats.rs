@@ -1,38 +1,38 @@
-//! What a level of a stack has done so far.
+//! Activity counters of a stack's levels.
 
 use super::TierLevel;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a level holds now, and what it has done since the stack was made.
+/// Current content of a level, and its activity since the stack was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelStats {
-    /// The level.
+    /// Name of the level.
     pub name: String,
-    /// Regions that are known to be in it.
+    /// Regions known to be in it.
     pub regions: u64,
-    /// Bytes taken.
+    /// Bytes in use.
     pub held_bytes: u64,
-    /// Bytes that may be taken.
+    /// Maximum bytes in use.
     pub capacity_bytes: u64,
-    /// Regions that were found in it.
+    /// Lookups that found the region.
     pub hits: u64,
-    /// Regions that were looked for and not found.
+    /// Lookups that did not find the region.
     pub misses: u64,
-    /// Regions that were stored in it, those that came from above included.
+    /// Regions stored in it, including regions demoted from above.
     pub inserted: u64,
-    /// Regions that made room and are in no level below.
+    /// Regions evicted that are in no level below.
     pub evicted: u64,
-    /// Regions that made room and are below now.
+    /// Regions evicted that are in a level below.
     pub spilled: u64,
-    /// Regions that were brought to it before they were asked for; they are counted as stored, too.
+    /// Regions prefetched to it, also counted as inserted.
     pub prefetched: u64,
-    /// Regions that were damaged or gone.
+    /// Regions found corrupt or missing.
     pub lost: u64,
-    /// Times that the level could not do what it was asked for, other than for lack of room.
+    /// Failed operations, except for lack of space.
     pub errors: u64,
 }
 
-/// The same while it is counted. The numbers are sums, and order nothing.
+/// Live counters. They are sums and imply no memory ordering.
 #[derive(Debug, Default)]
 pub(super) struct LevelCounters {
     pub(super) hits: AtomicU64,
@@ -65,7 +65,7 @@ impl LevelCounters {
     }
 }
 
-/// One more.
+/// Increments a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

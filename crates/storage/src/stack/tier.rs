@@ -1,4 +1,4 @@
-//! A stack as one tier: what it holds cannot be had again, and stays.
+//! Stack as a single tier: its content cannot be recreated and is never dropped.
 
 use super::{RetentionValue, TierStack};
 use crate::{Durability, Inserted, Tier, TierError};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 impl Tier for TierStack {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
-        // What a shared level held before is known to it alone.
+        // Only a shared level itself knows what it held before.
         if Self::contains(self, key) {
             return Ok(Inserted::AlreadyPresent);
         }
@@ -48,7 +48,7 @@ impl Tier for TierStack {
         Self::free_bytes(self)
     }
 
-    /// That of the level that keeps the least.
+    /// Returns the durability of the least durable level.
     fn durability(&self) -> Durability {
         let all = self.levels().iter().map(|level| level.tier.durability());
         all.min().unwrap_or(Durability::Process)

@@ -42,7 +42,10 @@ fn the_study_itself() {
     refused(&[(name, "")], ": study.name: missing; a text is needed");
     refused(&[("seed = 500", "seed = -1")], ": study.seed: -1 is not allowed; allowed: 0 or more");
     refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 is given, a whole number is wanted");
-    refused(&[("seed = 500", "sed = 500")], ": study.sed: unknown; known are name, workflow, seed, durability");
+    refused(
+        &[("seed = 500", "sed = 500")],
+        ": study.sed: unknown; known are name, workflow, seed, durability",
+    );
     refused(
         &[("workflow = \"nuclei\"", "workflow = \"nuklei\"")],
         r#": study.workflow: "nuklei" is not allowed; allowed: a workflow file, or built in: nuclei"#,
