@@ -1,7 +1,7 @@
-//! The cache as others see it: entries are asked for and handed in, by any number of threads.
+//! Public interface of the task cache: lookup and storage of entries from any number of threads.
 //!
-//! What is where, `index.rs` knows; what goes where, `writer.rs`. Here they are held together: no thread waits for
-//! another's disk to find something, and a failing disk never fails a study.
+//! Combines the index (`index.rs`) with the writer (`writer.rs`). A lookup never waits for another thread's disk access, and a
+//! failing disk never fails a study.
 
 use crate::folder::{self, Folder};
 use crate::index::Index;
@@ -18,27 +18,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
-/// What earlier studies computed. See the crate's documentation.
+/// Results of earlier studies. See the crate's documentation.
 #[derive(Debug)]
 pub struct Cache {
     folder: Folder,
     index: RwLock<Index>,
     writer: Mutex<Option<Writer>>,
-    /// Whether times of use and burials are written.
+    /// Whether usage times and tombstone marks are written.
     writable: bool,
     tally: CacheCounters,
     reports: Mutex<CacheWarnings>,
     now_seconds: AtomicU64,
 }
 
-/// What became of an entry that was handed in.
+/// Result of storing an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertOutcome {
-    /// It is there from now on.
+    /// The entry is newly stored.
     New,
-    /// It was there before.
+    /// The entry was already stored.
     Known,
-    /// It is not there: nothing can be written, there is no room, or it would take more than half of the limit.
+    /// The entry is not stored: the folder is not writable, is full, or the entry exceeds half of the limit.
     Not,
 }
 
@@ -58,12 +58,12 @@ impl Cache {
         }
     }
 
-    /// The trace of a task instance. None when there is none, or what there is cannot be believed.
+    /// Returns the trace of a task instance. `None` if there is no trace or it is corrupt.
     pub fn lookup(&self, key: &CacheKey) -> Option<Trace> {
         self.find(Kind::Trace, &key.0, |body| Trace::from_bytes(&body))
     }
 
-    /// The data region of a digest. None when there is none, or what there is has another digest.
+    /// Returns the data region with this digest. `None` if there is no region or its content has another digest.
     pub fn load(&self, digest: &Digest) -> Option<DataRegion> {
         self.find(Kind::Blob, &digest.0, |body| {
             let (region, found) = DataRegion::decode(&body).ok()?;
@@ -71,13 +71,13 @@ impl Cache {
         })
     }
 
-    /// Whether a data region was there when its segment was read; [`load`](Self::load) may still find it damaged.
+    /// Returns whether a data region was present when its segment was read. [`load`](Self::load) may still find it corrupt.
     #[must_use]
     pub fn contains_region(&self, digest: &Digest) -> bool {
         self.index().contains(Kind::Blob, &digest.0)
     }
 
-    /// Keeps the trace of a task instance.
+    /// Stores the trace of a task instance.
     pub fn insert(&self, key: CacheKey, trace: &Trace) -> InsertOutcome {
         self.store_with(Kind::Trace, &key.0, |now_seconds| {
             let body = trace.to_bytes();
@@ -85,7 +85,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a data region; `digest` is its own ([`DataRegion::digest`]).
+    /// Stores a data region. `digest` is its own ([`DataRegion::digest`]).
     pub fn store(&self, digest: &Digest, region: &DataRegion) -> InsertOutcome {
         self.store_with(Kind::Blob, &digest.0, |now_seconds| {
             let body = region.encode(digest);
@@ -93,13 +93,13 @@ impl Cache {
         })
     }
 
-    /// Takes in what other processes have stored and removed since the last time, and goes on at the time `now`. A look
-    /// at the folder, and at what is new in it.
+    /// Reads what other processes have stored and removed since the last call, and sets the time to `now`. Costs one folder
+    /// listing and reading the new records.
     pub fn refresh(&self, now: SystemTime) {
         self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
-        // Before the list is made: a segment that another thread enters from now on is newer than the list.
+        // Locked before the listing: any segment that another thread adds from now on is newer than the list.
         let mut index = self.index_mut();
-        // A folder that cannot be listed has nothing new.
+        // A folder that cannot be listed is treated as unchanged.
         let Ok(numbers) = self.folder.numbers() else { return };
         let gone: Vec<u64> =
             index.numbers().filter(|number| numbers.binary_search(number).is_err()).collect();
@@ -123,7 +123,7 @@ impl Cache {
         index_records(index, &segment, from).map(|_| ())
     }
 
-    /// Counts since the cache was opened, and what there is now.
+    /// Returns the counters since the cache was opened, and its current content.
     #[must_use]
     pub fn statistics(&self) -> CacheStats {
         let numbers = self.folder.numbers().unwrap_or_default();
@@ -139,12 +139,12 @@ impl Cache {
         }
     }
 
-    /// What went wrong since this was asked last, the first hundred of it.
+    /// Returns the warnings since the last call, at most the first 100.
     pub fn take_reports(&self) -> Vec<CacheWarning> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Finds an entry and makes of its body what `read` does. An entry of which that makes nothing is dropped.
+    /// Finds an entry and decodes its body with `read`. An entry that fails to decode is dropped.
     fn find<T>(&self, kind: Kind, id: &[u8; 32], read: impl FnOnce(Vec<u8>) -> Option<T>) -> Option<T> {
         let found = self.index().find(kind, id);
         let Some((segment, place)) = found else {
@@ -174,7 +174,7 @@ impl Cache {
         self.report(CacheWarning::Damaged { segment: folder::name(place.segment), offset: place.offset });
     }
 
-    /// Stores what `record` makes, unless it is there.
+    /// Stores the entry that `record` creates, unless it is already stored.
     fn store_with(
         &self,
         kind: Kind,
@@ -190,7 +190,7 @@ impl Cache {
             return InsertOutcome::Not;
         }
         let now_seconds = self.now_seconds.load(Ordering::Relaxed);
-        // Encoding takes longest, and keeps nobody else from writing.
+        // Encoding takes longest, so it runs before the writer lock is taken.
         let (header, body) = record(now_seconds);
         let stored = self.append(&header, &body, now_seconds);
         let counter = match stored {
@@ -204,7 +204,7 @@ impl Cache {
 
     fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> InsertOutcome {
         let mut slot = self.writer();
-        // Another thread may have been faster, or have found the disk full.
+        // Another thread may have stored the entry, or have found the disk full.
         if self.index().contains(header.kind, &header.id) {
             return InsertOutcome::Known;
         }
@@ -223,7 +223,7 @@ impl Cache {
             Ok(None) => InsertOutcome::Not,
             Err(error) => {
                 drop(index);
-                // Closes its segment behind what is whole.
+                // Closes its segment behind the last whole record.
                 *slot = None;
                 self.report(CacheWarning::Stopped { reason: error.to_string() });
                 InsertOutcome::Not
@@ -231,7 +231,7 @@ impl Cache {
         }
     }
 
-    /// The traces of an operation, read one after the other; those that cannot be believed are left out.
+    /// Returns the traces of an operation, read one at a time. Corrupt traces are skipped.
     pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
         let places = self.index().of_operation(operation_tag(operation));
         places.into_iter().filter_map(|(key, place)| {
@@ -246,8 +246,7 @@ impl Cache {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner).add(report);
     }
 
-    // A thread that panicked while it held one of these left it whole: each change is one call on maps, or a record
-    // whose header is written last.
+    // A poisoned lock is safe to use: each change is one call on maps, or a record whose header is written last.
     fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }

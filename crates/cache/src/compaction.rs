@@ -1,8 +1,8 @@
-//! Small segments become one: every run of a study leaves a segment, and a hundred short studies should not leave a
-//! hundred open files.
+//! Compaction: merges small segments. Every run of a study leaves a segment, and 100 short studies should not leave 100 open
+//! files.
 //!
-//! Records that nobody would find any more stay behind: second ones of the same id, and buried ones. What is copied is
-//! on the medium before its originals are removed; it is the only place where the cache waits for that.
+//! Duplicate and buried records are not copied. Copies are synced before the originals are removed. This is the only place
+//! where the cache waits for an fsync.
 
 use crate::eviction::make_room;
 use crate::folder::Folder;
@@ -14,10 +14,10 @@ use pleach_files::OpenFile;
 use std::io;
 use std::sync::Arc;
 
-/// So many small segments are left alone: merging fewer would copy the same entries every time a cache is opened.
+/// Number of small segments that are left alone: merging fewer would copy the same entries at every open.
 pub(crate) const SMALL_SEGMENTS: usize = 16;
 
-/// A segment is small below this part of what it may become.
+/// A segment is small below this fraction of the segment size.
 const SMALL_PART: u64 = 4;
 
 /// A closed segment that may be merged.
@@ -28,8 +28,8 @@ pub(crate) struct SealedSegment {
     pub(crate) used_seconds: u64,
 }
 
-/// Merges the small ones among `closed`, where there are many and room for their entries, and says what was evicted for
-/// that. The folder is locked.
+/// Merges the small segments among `closed` if there are many and their entries have space. Returns the segments evicted for
+/// that. The caller holds the folder lock.
 pub(crate) fn merge(
     folder: &Folder,
     lock: &dyn OpenFile,
@@ -44,7 +44,7 @@ pub(crate) fn merge(
     if sources.len() < SMALL_SEGMENTS {
         return Ok(Vec::new());
     }
-    // Those used least recently first: a merged segment is as recent as the most recent of its sources.
+    // Least recently used first: a merged segment is as recent as the most recent of its sources.
     sources.sort_unstable_by_key(|segment| (segment.used_seconds, segment.number));
     let mut bytes = START;
     sources.retain(|segment| {
@@ -76,7 +76,7 @@ pub(crate) fn merge(
     Ok(evicted)
 }
 
-/// Copies a record to `end` and says how many bytes that took: none where it is not what was written.
+/// Copies a record to `end`. Returns the bytes copied, `None` if the record is corrupt.
 fn copy(
     from: &Segment,
     place: &RecordLocation,

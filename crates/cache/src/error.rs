@@ -1,10 +1,10 @@
-//! Why a folder cannot be used as a cache at all. What goes wrong later is reported, and never stops a study.
+//! Errors of opening a cache. Later failures are reported as warnings and never stop a study.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why there is no cache.
+/// Reason why a cache cannot be opened.
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// The folder holds something else.
@@ -13,14 +13,14 @@ pub enum CacheError {
         /// The folder.
         path: PathBuf,
     },
-    /// Another version of the program wrote it.
+    /// The folder was written by another version of the program.
     #[error("open the cache {}: its FORMAT says {found:?}, only {allowed:?} is allowed; name another folder", path.display())]
     Version {
         /// The folder.
         path: PathBuf,
         /// The first line of its marker.
         found: String,
-        /// What it has to be.
+        /// The required marker.
         allowed: &'static str,
     },
     /// The folder cannot be read.
@@ -28,7 +28,7 @@ pub enum CacheError {
     Io {
         /// The folder, or a file in it.
         path: PathBuf,
-        /// What the system says.
+        /// The system error.
         source: io::Error,
     },
 }

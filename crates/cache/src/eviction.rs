@@ -1,8 +1,8 @@
-//! What goes when there is no room: the segments whose entries nobody has used for longest.
+//! Evicts the least recently used segments.
 //!
-//! Segments go whole. An entry that is used keeps its neighbors, which are of the same study and mostly used with it; in
-//! return nothing is ever rewritten to make room, and no order of single entries has to be kept. Segments that
-//! somebody writes to stay. The caller holds the folder's lock.
+//! Segments are evicted whole. A used entry keeps the other entries of its segment, which are of the same study and mostly used
+//! together. In return, eviction rewrites nothing and keeps no order of single entries. Segments with a writer stay. The caller
+//! holds the folder lock.
 
 use crate::folder::Folder;
 use crate::segment::{Segment, SegmentHead};
@@ -10,7 +10,7 @@ use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::time::Duration;
 
-/// A segment that may have to go.
+/// A segment that may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EvictionCandidate {
     pub(crate) number: u64,
@@ -18,8 +18,8 @@ pub(crate) struct EvictionCandidate {
     pub(crate) used_seconds: u64,
 }
 
-/// Which of `candidates` have to go so that `taken_bytes` and `extra_bytes` stay within `limit_bytes`: those used least
-/// recently, and no more than needed. None when all together are not enough; then none should go.
+/// Returns the `candidates` to evict so that `taken_bytes` and `extra_bytes` stay within `limit_bytes`: the least recently
+/// used, and no more than needed. `None` if all of them are not enough. Then nothing should be evicted.
 pub(crate) fn choose(
     mut candidates: Vec<EvictionCandidate>,
     taken_bytes: u64,
@@ -39,12 +39,12 @@ pub(crate) fn choose(
     (excess == 0).then_some(chosen)
 }
 
-/// Whether a segment has been out of use for too long.
+/// Returns whether a segment has been unused for too long.
 pub(crate) fn is_expired(used_seconds: u64, now_seconds: u64, age: Option<Duration>) -> bool {
     age.is_some_and(|age| now_seconds.saturating_sub(used_seconds) > age.as_secs())
 }
 
-/// Removes segments until `extra_bytes` more fit `limit_bytes`, and says which; none when that cannot be done.
+/// Evicts segments until `extra_bytes` more fit into `limit_bytes`. Returns their numbers. `None` if that is impossible.
 pub(crate) fn make_room(
     folder: &Folder,
     extra_bytes: u64,
@@ -53,7 +53,7 @@ pub(crate) fn make_room(
 ) -> io::Result<Option<Vec<u64>>> {
     let mut taken_bytes = folder.small_files_bytes()?;
     let mut candidates = Vec::new();
-    // Open and locked until the decision is made.
+    // Kept open and locked until the decision is made.
     let mut locked: Vec<Box<dyn OpenFile>> = Vec::new();
     for number in folder.numbers()? {
         let Some(file) = folder.segment(number, OpenMode::Write)? else { continue };
@@ -61,7 +61,7 @@ pub(crate) fn make_room(
         taken_bytes += bytes;
         if file.try_lock()? {
             let segment = Segment::new(number, file, false);
-            // A time that is still to come is damage, or another machine's clock.
+            // A time in the future is corrupt or from another machine's clock.
             let used_seconds = match segment.beginning()? {
                 SegmentHead::Segment { used_seconds } => used_seconds.min(now_seconds),
                 SegmentHead::Nothing | SegmentHead::Broken => 0,
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(choose(candidates(), 300, 1, 300), Some(vec![2]));
         assert_eq!(choose(candidates(), 300, 101, 300), Some(vec![2, 3]));
         assert_eq!(choose(candidates(), 300, 301, 300), None);
-        // What cannot go counts as well.
+        // Segments that cannot be evicted count as well.
         assert_eq!(choose(candidates(), 400, 300, 400), Some(vec![2, 3, 1]));
         assert_eq!(choose(candidates(), 400, 301, 400), None);
     }
@@ -104,7 +104,7 @@ mod tests {
         assert!(!is_expired(1000, 1000 + 86_400, day));
         assert!(is_expired(1000, 1001 + 86_400, day));
         assert!(!is_expired(1000, u64::MAX, None));
-        // Clocks that disagree make nothing old.
+        // Clock skew expires nothing.
         assert!(!is_expired(2000, 1000, Some(Duration::ZERO)));
     }
 

@@ -1,14 +1,13 @@
-//! The folder of a cache, and how processes keep out of each other's way in it.
+//! Cache folder: file layout and locking between processes.
 //!
-//! - `FORMAT` says whose folder it is, and which version wrote it.
-//! - `lock` is held by whoever makes, lengthens, cuts or removes segments, and by nobody for longer than that takes. It
-//!   holds the highest number that a segment has ever had: numbers are not used twice, so that nobody mistakes one
-//!   segment for another.
-//! - `000000000001.segment` and so on. A segment is locked by its writer as long as it is written to; without a lock
-//!   nobody will write to it again, whether its writer has closed it or was killed.
+//! - `FORMAT` identifies the cache and the format version.
+//! - `lock` is held while segments are created, extended, truncated or removed, and no longer. It contains the highest segment
+//!   number ever used: numbers are not reused, so that no process mistakes one segment for another.
+//! - `000000000001.segment` and so on. The writer of a segment holds its lock while writing. An unlocked segment is never
+//!   written to again, whether its writer closed it or was killed.
 //!
-//! The lengths of all these files are what a cache takes; a writer lengthens its segment before it writes, so that their
-//! sum is known to everybody. What is in segments is not known here.
+//! The size of a cache is the sum of its file lengths. A writer extends its segment before writing, so every process can
+//! compute the sum. This module does not know the content of segments.
 
 use crate::error::CacheError;
 use pleach_files::{FileSystem, OpenFile, OpenMode};
@@ -18,47 +17,47 @@ use std::sync::Arc;
 
 const MARKER_NAME: &str = "FORMAT";
 
-/// What the marker is called while it is written.
+/// Name of the marker while it is written.
 const MARKER_PART_NAME: &str = "FORMAT.part";
 const LOCK_NAME: &str = "lock";
 const SEGMENT_SUFFIX: &str = ".segment";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning: segments, records, traces,
-/// encodings of regions, digests, or what keys are made of.
+/// encodings of regions, digests, or the components of keys.
 const MARKER: &str = "pleach cache 1";
 
-/// Longer than any marker; of a file that is something else, no more than this is read and shown.
+/// Longer than any marker. Of a foreign file, at most these bytes are read and shown.
 const MARKER_LIMIT_BYTES: usize = 64;
 
-/// Bytes of the number in the lock's file.
+/// Size of the number in the lock file.
 const NUMBER_BYTES: usize = size_of::<u64>();
 
-/// Numbers from here on are taken for damage: no folder has seen so many segments.
+/// Numbers from here on count as corrupt: no folder has had this many segments.
 const NUMBER_LIMIT: u64 = 1 << 48;
 
-/// A cache's folder.
+/// The folder of a cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     files: Arc<dyn FileSystem>,
     path: PathBuf,
 }
 
-/// The folder's lock, while it is held.
+/// The folder lock, held until drop.
 #[derive(Debug)]
 pub(crate) struct Locked<'a>(&'a dyn OpenFile);
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // The lock also goes with the file: nothing is to be done if this fails.
+        // Closing the file also releases the lock, so a failure needs no handling.
         let _ = self.0.unlock();
     }
 }
 
 impl Folder {
-    /// Looks at a folder that exists, or makes one where `create` says so.
+    /// Opens an existing folder, or creates one if `create` is set.
     ///
     /// # Errors
-    /// When it cannot be read, or is not the folder of a cache of this version and not empty either.
+    /// Fails if the folder cannot be read, or is neither empty nor a cache of this version.
     pub(crate) fn find(files: Arc<dyn FileSystem>, path: &Path, create: bool) -> Result<Self, CacheError> {
         let folder = Self { files, path: path.to_owned() };
         let refuse = |source| CacheError::Io { path: path.to_owned(), source };
@@ -71,7 +70,7 @@ impl Folder {
         };
         let marker = names.iter().any(|name| name == MARKER_NAME);
         let found = if marker { folder.marker().map_err(refuse)? } else { String::new() };
-        // A marker that was being written when its writer was killed belongs to a folder without segments.
+        // An unfinished marker of a killed writer belongs to a folder without segments.
         let unfinished = MARKER.starts_with(&found) && !names.iter().any(|name| number(name).is_some());
         let ours = |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME].contains(&name.as_str());
         if found == MARKER || (unfinished && names.iter().all(ours)) {
@@ -83,7 +82,7 @@ impl Folder {
         }
     }
 
-    /// The first line of the marker, as far as it can be shown.
+    /// Returns the printable part of the marker's first line.
     fn marker(&self) -> io::Result<String> {
         let mut bytes = [0; MARKER_LIMIT_BYTES];
         let length = self.open(MARKER_NAME, OpenMode::Read)?.read_at(&mut bytes, 0)?;
@@ -91,17 +90,17 @@ impl Folder {
         Ok(text.lines().next().unwrap_or_default().to_owned())
     }
 
-    /// The file whose lock is the folder's, opened for writing; the folder is marked as a cache's.
+    /// Opens the lock file of the folder for writing, and marks the folder as a cache.
     pub(crate) fn prepare(&self) -> io::Result<Box<dyn OpenFile>> {
         let lock = self.open_or_create(LOCK_NAME)?;
         let locked = Self::lock(&*lock)?;
-        // Its full length from the beginning: what the folder takes must not grow by numbering segments.
+        // Created at its full length: numbering segments must not change the size of the folder.
         if lock.length()? < NUMBER_BYTES as u64 {
             lock.write_at(&[0; NUMBER_BYTES], 0)?;
         }
         let is_marked = match self.open(MARKER_NAME, OpenMode::Read) {
             Ok(marker) if marker.length()? > MARKER.len() as u64 => {
-                // Whoever wrote it may have been killed just before it came to this.
+                // The process that wrote the marker may have been killed before this sync.
                 marker.sync()?;
                 self.files.sync_folder(&self.path)?;
                 true
@@ -117,8 +116,8 @@ impl Folder {
         Ok(lock)
     }
 
-    /// Writes the marker. It is on the medium before anything else is: what a loss of power leaves of the rest can be read,
-    /// and what it leaves of a marker would be taken for another version's, or for nobody's.
+    /// Writes the marker and syncs it before anything else. Other files remain readable after a power loss, but a torn marker
+    /// would look like another version's or a foreign folder's.
     fn mark(&self) -> io::Result<()> {
         let (part, marker) = (self.path.join(MARKER_PART_NAME), self.path.join(MARKER_NAME));
         match self.files.remove(&part) {
@@ -143,13 +142,13 @@ impl Folder {
         self.files.open_anywhere(&self.path.join(name), how)
     }
 
-    /// Waits for the folder's lock. One process must not ask for it twice at a time through one file.
+    /// Waits for the folder lock. A process must not request it twice at a time through one file.
     pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<Locked<'_>> {
         lock.lock()?;
         Ok(Locked(lock))
     }
 
-    /// The numbers of the segments there are, lowest first.
+    /// Returns the numbers of all segments in ascending order.
     pub(crate) fn numbers(&self) -> io::Result<Vec<u64>> {
         let names = self.files.list(&self.path)?;
         let mut numbers: Vec<u64> = names.iter().filter_map(|(name, _)| number(name)).collect();
@@ -157,7 +156,7 @@ impl Folder {
         Ok(numbers)
     }
 
-    /// Opens a segment; none where it has just been removed.
+    /// Opens a segment. `None` if it has just been removed.
     pub(crate) fn segment(&self, number: u64, how: OpenMode) -> io::Result<Option<Box<dyn OpenFile>>> {
         match self.open(&name(number), how) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && how != OpenMode::Create => Ok(None),
@@ -165,7 +164,7 @@ impl Folder {
         }
     }
 
-    /// Makes a segment of a number that none has had. The folder is locked.
+    /// Creates a segment with an unused number. The caller holds the folder lock.
     pub(crate) fn new_segment(&self, lock: &dyn OpenFile) -> io::Result<(u64, Box<dyn OpenFile>)> {
         let mut bytes = [0; NUMBER_BYTES];
         let known = if lock.read_at(&mut bytes, 0)? == bytes.len() { u64::from_le_bytes(bytes) } else { 0 };
@@ -175,7 +174,7 @@ impl Folder {
         Ok((number, self.open(&name(number), OpenMode::Create)?))
     }
 
-    /// Removes a segment; that it is gone already is no error.
+    /// Removes a segment. A missing segment is not an error.
     pub(crate) fn remove(&self, number: u64) -> io::Result<()> {
         match self.files.remove(&self.path.join(name(number))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -183,14 +182,14 @@ impl Folder {
         }
     }
 
-    /// Bytes of the files that are no segments.
+    /// Returns the size of all files other than segments.
     pub(crate) fn small_files_bytes(&self) -> io::Result<u64> {
         let length = |name| self.open(name, OpenMode::Read)?.length();
         Ok(length(MARKER_NAME)? + length(LOCK_NAME)?)
     }
 }
 
-/// The file name of a segment.
+/// Returns the file name of a segment.
 pub(crate) fn name(number: u64) -> String {
     format!("{number:012x}{SEGMENT_SUFFIX}")
 }
@@ -198,7 +197,7 @@ pub(crate) fn name(number: u64) -> String {
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(SEGMENT_SUFFIX)?;
     let number = u64::from_str_radix(digits, 16).ok().filter(|number| *number < NUMBER_LIMIT)?;
-    // Only the one way that they are written.
+    // Only the canonical spelling is accepted.
     (self::name(number) == name).then_some(number)
 }
 
@@ -263,7 +262,7 @@ mod tests {
         folder.remove(2).unwrap();
         assert_eq!(new(), 3);
         assert_eq!(folder.numbers().unwrap(), [1, 3]);
-        // A damaged count: the segments there are still say what is free.
+        // With a corrupt counter, the existing segments still determine the next free number.
         lock.write_at(&[0xff; 8], 0).unwrap();
         assert_eq!(new(), 4);
     }

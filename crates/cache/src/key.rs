@@ -1,11 +1,11 @@
-//! What a task instance is known by: a key of 32 bytes, and the components it is made of.
+//! Cache key of a task instance: 32 bytes, and the components it is derived from.
 //!
-//! Where values and identities come from, the caller knows.
+//! The caller provides values and identities.
 
 use pleach_regions::Digest;
 use std::fmt;
 
-/// Names one task instance: BLAKE3 over its [`KeyComponents`], or over whatever else decides what it computes.
+/// Identifies one task instance: BLAKE3 of its [`KeyComponents`], or of anything else that determines its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CacheKey(pub [u8; 32]);
 
@@ -15,7 +15,7 @@ impl fmt::Display for CacheKey {
     }
 }
 
-/// What decides what a task instance computes. Kept beside a trace, so that somebody can be told why a key is not there.
+/// Everything that determines the outputs of a task instance. Stored with a trace, so that a cache miss can be explained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyComponents {
     /// The operation.
@@ -24,7 +24,7 @@ pub struct KeyComponents {
     pub version: u32,
     /// Names and values of its arguments, in the operation's order.
     pub arguments: Vec<(String, String)>,
-    /// Names and identities of its inputs, in the operation's order: the digest of a region's or a file's content.
+    /// Names and identities of its inputs, in the operation's order: content digests of regions or files.
     pub inputs: Vec<(String, Digest)>,
 }
 
@@ -32,9 +32,9 @@ pub struct KeyComponents {
 const KEY_CONTEXT: &str = "pleach task key 1";
 
 impl KeyComponents {
-    /// The key of the task instance of these components.
+    /// Returns the key of the task instance with these components.
     ///
-    /// Every part is preceded by its length, so that no two different lists make the same bytes.
+    /// Every part is preceded by its length, so that different lists never yield the same bytes.
     #[must_use]
     pub fn key(&self) -> CacheKey {
         let mut hasher = blake3::Hasher::new_derive_key(KEY_CONTEXT);
@@ -57,7 +57,7 @@ impl KeyComponents {
     }
 }
 
-/// A number that tells operations apart without their names being read.
+/// Returns a number that distinguishes operations without reading their names.
 pub(crate) fn operation_tag(operation: &str) -> u64 {
     let mut tag = [0; 8];
     tag.copy_from_slice(&blake3::hash(operation.as_bytes()).as_bytes()[..8]);

@@ -1,23 +1,21 @@
-//! What earlier studies computed, on disk: a study that is repeated, widened or resumed starts from what exists.
+//! Task cache on disk: results of earlier studies, from which a repeated, extended or resumed study starts.
 //!
-//! Two kinds of entries, and nothing else:
+//! It holds two kinds of entries:
 //!
-//! - a [`Trace`] under the [`CacheKey`] of a task instance: which content its outputs had (digest, bytes, small ones whole),
-//!   how long it took, and the [`KeyComponents`] its key was made of, so that [`Cache::nearest`] can say why a key is not
-//!   there;
+//! - a [`Trace`] under the [`CacheKey`] of a task instance: the content of its outputs (digest, bytes, small ones whole), its
+//!   run time, and the [`KeyComponents`] of its key, from which [`Cache::nearest`] explains a cache miss;
 //! - a *blob*: a data region under the digest of its content.
 //!
-//! Traces alone lead from the digests of tiles to responses without an image being read; blobs let a study go on from
-//! where earlier ones agree with it.
+//! Traces alone lead from the digests of tiles to responses without reading an image. Blobs let a study continue where earlier
+//! ones agree with it.
 //!
-//! Nothing is believed that cannot be checked: traces carry checksums, blobs are digested again. What is damaged counts as
-//! not there, is reported ([`Cache::take_reports`]), and whoever asked computes it again. Losing entries is
-//! always allowed, and nothing is synced as it is written, but for what says whose folder it is.
+//! All content is verified: traces carry checksums, blobs are digested again. A corrupt entry counts as missing, is reported
+//! ([`Cache::take_reports`]), and the caller computes it again. Entries may be lost at any time, so writes are not synced,
+//! except for the marker of the folder.
 //!
-//! Any number of processes may use one folder at a time; `folder.rs` says how they keep out of each other's way. The way
-//! through the crate, bottom up: `pleach-files` (what is asked of a file system), `record.rs`, `segment.rs`, `folder.rs`,
-//! `index.rs` (where entries are), `writer.rs` and `eviction.rs` (where new ones go, and what goes for them), `open.rs`,
-//! `cache.rs`.
+//! Any number of processes may use one folder at a time (`folder.rs` describes the locking). Modules, bottom up: `pleach-files`
+//! (file system interface), `record.rs`, `segment.rs`, `folder.rs`, `index.rs` (locations of entries), `writer.rs` and
+//! `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`.
 //!
 //! ```
 //! use pleach_cache::{Cache, KeyComponents, Limits, Output, Trace};
@@ -45,8 +43,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Time is an argument and there is no randomness. The crate knows nothing of studies, workers and operations, and does
-//! not decide what is worth keeping.
+//! Time is an argument, and there is no randomness. The crate knows nothing of studies, workers and operations, and does not
+//! decide which entries are worth storing.
 
 mod cache;
 mod compaction;

@@ -1,31 +1,31 @@
-//! Why a key is not there: the task instance of the same operation whose components differ in fewest places.
+//! Explains a cache miss: finds the task instance of the same operation with the fewest differing components.
 //!
-//! An answer for people. Every trace of the operation is read for it; nothing is computed from what it says.
+//! The answer is for users. It reads every trace of the operation, and no computation depends on it.
 
 use crate::{Cache, CacheKey, KeyComponents, Trace};
 use pleach_regions::Digest;
 use std::cmp::Reverse;
 use std::fmt;
 
-/// The trace that comes nearest.
+/// The nearest trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
     /// Its key.
     pub key: CacheKey,
     /// The trace.
     pub trace: Trace,
-    /// In what it differs; nothing when it is the very one that was asked for.
+    /// The differing components, empty for an exact match.
     pub differences: Vec<Difference>,
 }
 
-/// One component that differs: what is `found` in the cache, and what is `wanted`. None where one side has no such name.
+/// A differing component: `found` in the cache, `wanted` by the caller. `None` if one side has no such name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The operation's version.
     Version {
         /// In the cache.
         found: u32,
-        /// Asked for.
+        /// Requested.
         wanted: u32,
     },
     /// The value of an argument.
@@ -34,7 +34,7 @@ pub enum Difference {
         name: String,
         /// In the cache.
         found: Option<String>,
-        /// Asked for.
+        /// Requested.
         wanted: Option<String>,
     },
     /// The identity of an input.
@@ -43,7 +43,7 @@ pub enum Difference {
         name: String,
         /// In the cache.
         found: Option<Digest>,
-        /// Asked for.
+        /// Requested.
         wanted: Option<Digest>,
     },
 }
@@ -66,8 +66,8 @@ impl fmt::Display for Difference {
 }
 
 impl Cache {
-    /// The stored trace of the same operation that differs from `wanted` in fewest components; of several the one written
-    /// last, then that of the lowest key. None where there is no trace of the operation.
+    /// Returns the stored trace of the same operation with the fewest components differing from `wanted`. Ties go to the one
+    /// written last, then to the lowest key. `None` if the operation has no trace.
     #[must_use]
     pub fn nearest(&self, wanted: &KeyComponents) -> Option<Nearest> {
         let of_operation = self
@@ -81,7 +81,7 @@ impl Cache {
     }
 }
 
-/// In what two component lists of one operation differ, by name.
+/// Returns the differences of two component lists of one operation, by name.
 fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference> {
     let mut differences = Vec::new();
     if found.version != wanted.version {
@@ -94,7 +94,7 @@ fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference>
     differences
 }
 
-/// Names with different values in two lists: those of `wanted` in order, then those of `found` alone.
+/// Returns the names with different values: those of `wanted` in order, then those only in `found`.
 fn named_differences<'a, T: Clone + PartialEq>(
     found: &'a [(String, T)],
     wanted: &'a [(String, T)],

@@ -1,6 +1,6 @@
-//! Opening a folder: what is in it is found, what is torn is cut, and what is too old or too much goes.
+//! Opens a cache: indexes the segments, truncates torn writes, and evicts expired and excess segments.
 //!
-//! Only segments that nobody writes to are cut or removed, under the folder's lock.
+//! Only segments without a writer are truncated or removed, under the folder lock.
 
 use crate::Cache;
 use crate::compaction::{SealedSegment, merge};
@@ -17,38 +17,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a cache may keep.
+/// Limits of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all files of its folder together, room included that processes have been granted and not yet used.
+    /// Maximum size of all files in the folder, including preallocated space of running processes.
     pub bytes: u64,
-    /// How long entries are kept that nobody uses; for ever where it is none. It is judged by segments, when a cache is
-    /// opened: an entry lives as long as any of its segment is used.
+    /// Maximum age of unused entries. `None` keeps them forever. It is checked per segment when a cache is opened: an entry
+    /// lives as long as any entry of its segment is used.
     pub age: Option<Duration>,
 }
 
-/// What a cache is opened for.
+/// Access mode of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Finding and storing; only finding where the folder cannot be written to.
+    /// Lookup and storage. Lookup only if the folder is not writable.
     Write,
-    /// Finding only: nothing in the folder is changed, not even when an entry was used.
+    /// Lookup only: nothing in the folder is changed, not even usage times.
     Read,
 }
 
-/// Seconds since 1970; 0 before that.
+/// Returns the seconds since 1970, 0 for earlier times.
 pub(crate) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 impl Cache {
-    /// Opens the cache in a folder, or begins one where the folder is empty or is not there.
+    /// Opens the cache in a folder, or creates one if the folder is empty or missing.
     ///
-    /// A folder that can only be read is read; that, and everything that was damaged, is reported
-    /// ([`Cache::take_reports`]). It waits while another process opens the folder or lengthens a segment.
+    /// A folder that is not writable is opened for reading. That and all corrupt content are reported
+    /// ([`Cache::take_reports`]). Opening waits while another process opens the folder or extends a segment.
     ///
     /// # Errors
-    /// [`CacheError`] when the folder cannot be read, holds something else, or was written by another version.
+    /// Returns a [`CacheError`] if the folder cannot be read, holds something else, or was written by another version.
     pub fn open(path: &Path, limits: Limits, now: SystemTime) -> Result<Self, CacheError> {
         Self::open_on(Arc::new(OsFileSystem), path, limits, Access::Write, now)
     }
@@ -56,7 +56,7 @@ impl Cache {
     /// Opens the cache in a folder of any file system.
     ///
     /// # Errors
-    /// As [`Cache::open`].
+    /// Same as [`Cache::open`].
     pub fn open_on(
         files: Arc<dyn FileSystem>,
         path: &Path,
@@ -92,7 +92,7 @@ impl Cache {
     }
 }
 
-/// What opening finds.
+/// State found at open.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
     pub(crate) index: Index,
@@ -102,7 +102,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Reads all segments, puts right those that nobody writes to, and brings the folder within its limits.
+    /// Reads all segments, repairs those without a writer, and enforces the limits.
     fn recover(
         &mut self,
         folder: &Folder,
@@ -127,7 +127,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads a segment; what nobody writes to is put right, and returned if it stays.
+    /// Reads a segment. A segment without a writer is repaired, and returned if it stays.
     fn recover_segment(
         &mut self,
         folder: &Folder,
@@ -177,7 +177,7 @@ impl Opened {
         Ok(Some(SealedSegment { number, bytes: end, used_seconds }))
     }
 
-    /// Reads a segment without changing anything.
+    /// Reads a segment without changing it.
     fn read(&mut self, folder: &Folder, number: u64) {
         let entered = open_segment(folder, number, false).and_then(|segment| match segment {
             Some(segment) => index_records(&mut self.index, &Arc::new(segment), START),
@@ -195,8 +195,8 @@ impl Opened {
     }
 }
 
-/// Enters the records of a segment from `from` on, and says where they end and how. What ends otherwise than cleanly may
-/// still be being written.
+/// Indexes the records of a segment from `from` on. Returns where and how they end. A torn or broken end may be a write in
+/// progress.
 pub(crate) fn index_records(
     index: &mut Index,
     segment: &Arc<Segment>,

@@ -1,36 +1,36 @@
-//! One entry in a segment: a header of [`HEADER_BYTES`], then a body. Both can be checked, each by itself.
+//! Record format: a header of [`HEADER_BYTES`], then a body, each with its own checksum.
 //!
 //! ```text
 //!  0  magic           4 bytes; zeros where no record has been written
-//!  4  state           0 live, anything else buried; the only byte that is changed later, and no part of the check
+//!  4  state           0 live, anything else buried; the only byte that changes later, not covered by the checksum
 //!  5  kind            1 trace, 2 blob
 //!  6  (zero)          2
-//!  8  body bytes      8, lowest first, as all numbers
+//!  8  body bytes      8, little-endian like all numbers
 //! 16  id              32: key or digest
-//! 48  tag             8: which operation
+//! 48  tag             8: operation
 //! 56  written         8: seconds since 1970
-//! 64  body check      16: BLAKE3 of the body; zeros for a blob, whose id is the digest of what it holds
+//! 64  body check      16: BLAKE3 of the body; zeros for a blob, whose id is the digest of its content
 //! 80  header check    8: BLAKE3 of bytes 0 to 80, with a state of 0
 //! ```
 //!
-//! A body is written before its header, so that whoever reads along sees whole records or none. What bodies mean, and
-//! where records are, is not known here.
+//! A body is written before its header, so that concurrent readers see whole records or none. This module knows neither the
+//! meaning of bodies nor the location of records.
 
-/// Bytes before a body.
+/// Size of the header before a body.
 pub(crate) const HEADER_BYTES: usize = 88;
 
 const MAGIC: [u8; 4] = *b"PLRC";
 
-/// Where the state is.
+/// Offset of the state byte.
 const STATE: usize = 4;
 
-/// The state of a record that is not to be read again.
+/// State of a buried record.
 const BURIED: u8 = 1;
 
-/// Where the check of a header begins: all before it is checked.
+/// Offset of the header checksum, which covers all bytes before it.
 const CHECK: usize = 80;
 
-/// What a record is.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A trace under its key.
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Blob,
 }
 
-/// What is known of a record without its body.
+/// Header of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
@@ -50,20 +50,20 @@ pub(crate) struct Header {
     pub(crate) body_check: [u8; 16],
 }
 
-/// What is where a header may be.
+/// Content at the offset of a possible header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordState {
-    /// Nothing has been written here.
+    /// Unwritten space.
     Nothing,
-    /// A record.
+    /// A live record.
     Live(Header),
-    /// A record that is not to be read.
+    /// A buried record.
     Buried(Header),
-    /// Neither nothing nor a header.
+    /// Neither unwritten space nor a header.
     Broken,
 }
 
-/// BLAKE3 of `bytes`, as many bytes of it as are asked for.
+/// Returns the first `N` bytes of the BLAKE3 hash of `bytes`.
 fn check<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut check = [0; N];
     check.copy_from_slice(&blake3::hash(bytes).as_bytes()[..N]);
@@ -71,24 +71,24 @@ fn check<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 impl Header {
-    /// The header of a trace.
+    /// Creates the header of a trace.
     pub(crate) fn of_trace(key: [u8; 32], tag: u64, body: &[u8], written_seconds: u64) -> Self {
         let (body_bytes, body_check) = (body.len() as u64, check(body));
         Self { kind: Kind::Trace, id: key, tag, written_seconds, body_bytes, body_check }
     }
 
-    /// The header of a blob.
+    /// Creates the header of a blob.
     pub(crate) fn of_blob(digest: [u8; 32], body: &[u8], written_seconds: u64) -> Self {
         let body_bytes = body.len() as u64;
         Self { kind: Kind::Blob, id: digest, tag: 0, written_seconds, body_bytes, body_check: [0; 16] }
     }
 
-    /// Bytes of the record, this header included.
+    /// Returns the size of the record, including this header.
     pub(crate) fn record_bytes(&self) -> u64 {
         (HEADER_BYTES as u64).saturating_add(self.body_bytes)
     }
 
-    /// Whether `body` is the one this header was made for, as far as a header can tell.
+    /// Returns whether `body` matches this header, as far as the header can tell.
     pub(crate) fn fits(&self, body: &[u8]) -> bool {
         match self.kind {
             Kind::Trace => body.len() as u64 == self.body_bytes && self.body_check == check(body),
@@ -115,7 +115,7 @@ impl Header {
 }
 
 impl RecordState {
-    /// What `bytes` are.
+    /// Parses a header.
     pub(crate) fn in_bytes(bytes: &[u8; HEADER_BYTES]) -> Self {
         if bytes[..4] == [0; 4] {
             return Self::Nothing;
@@ -143,12 +143,12 @@ impl RecordState {
     }
 }
 
-/// What to write, and how far behind the start of a record, so that the record is not read again.
+/// Returns the offset in a record and the byte to write there, so that the record is not read again.
 pub(crate) fn tombstone() -> (u64, [u8; 1]) {
     (STATE as u64, [BURIED])
 }
 
-/// `N` bytes from `start` on.
+/// Returns `N` bytes from `start` on.
 fn array<const N: usize>(bytes: &[u8; HEADER_BYTES], start: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[start..start + N]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// A changed byte makes a header broken, or unwritten where the magic is gone; only the state may change.
+        /// A changed byte makes a header broken, or unwritten if the magic becomes zero. Only the state may change.
         #[test]
         fn changed_bytes_are_found(place in 0..HEADER_BYTES, change in 1..=255_u8) {
             let mut bytes = header().to_bytes();

@@ -1,25 +1,25 @@
-//! A segment: one file of records, each behind the one before, written by one process and read by all.
+//! Segment: an append-only file of records, written by one process and read by all.
 //!
-//! It begins with 32 bytes: magic, version (4 bytes each), then at 16 the second since 1970 when an entry of it was used
-//! last; that number decides what is evicted first and nothing else, so it is changed in place and has no check. Behind
-//! the last record there may be zeros: room that the writer has been granted. Who may write, cut and remove segments is
-//! decided elsewhere.
+//! The file begins with 32 bytes: magic and version (4 bytes each), then at offset 16 the time of the last use of an entry in
+//! seconds since 1970. That time only determines the eviction order, so it is updated in place and has no checksum. Zeros may
+//! follow the last record: preallocated space of the writer. The caller decides which process may write, truncate and remove
+//! segments.
 
 use crate::record::{self, HEADER_BYTES, Header, RecordState};
 use pleach_files::OpenFile;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes before the first record.
+/// Size of the file header before the first record.
 pub(crate) const START: u64 = 32;
 
 const MAGIC: [u8; 4] = *b"PLSG";
 const VERSION: u32 = 1;
 
-/// Where the time of last use is.
+/// Offset of the time of last use.
 const USED: u64 = 16;
 
-/// Headers are read ahead in pieces of this size, since traces are short: some 200 of them a piece.
+/// Read-ahead size for headers: 64 KiB hold about 200 traces.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// An open segment.
@@ -27,13 +27,13 @@ const PIECE_BYTES: usize = 64 * 1024;
 pub(crate) struct Segment {
     pub(crate) number: u64,
     pub(crate) file: Box<dyn OpenFile>,
-    /// Whether its state and its time of last use can be changed.
+    /// Whether the record states and the time of last use can be changed.
     writable: bool,
-    /// The last time of use that this process has written there.
+    /// The last time of use that this process has written to the file.
     touched_seconds: AtomicU64,
 }
 
-/// Where a record is.
+/// Location of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordLocation {
     pub(crate) segment: u64,
@@ -43,38 +43,38 @@ pub(crate) struct RecordLocation {
     pub(crate) written_seconds: u64,
 }
 
-/// What a file begins with.
+/// Parsed file header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentHead {
-    /// As a segment does.
+    /// A valid header.
     Segment {
-        /// When an entry was used last, in seconds since 1970.
+        /// Time of the last use of an entry, in seconds since 1970.
         used_seconds: u64,
     },
-    /// With zeros, or not at all: its writer was killed before it wrote.
+    /// Zeros or an empty file: the writer was killed before its first write.
     Nothing,
-    /// With something else.
+    /// Anything else.
     Broken,
 }
 
 /// How the records of a segment end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanEnd {
-    /// With the file, or with room for more.
+    /// At the end of the file, or at preallocated space.
     Clean,
-    /// In the middle of a record.
+    /// In the middle of a record: a torn write.
     Torn,
-    /// With something that is no record.
+    /// At bytes that are not a record.
     Broken,
 }
 
 impl Segment {
-    /// A segment in an open file.
+    /// Creates a segment from an open file.
     pub(crate) fn new(number: u64, file: Box<dyn OpenFile>, writable: bool) -> Self {
         Self { number, file, writable, touched_seconds: AtomicU64::new(0) }
     }
 
-    /// Writes what a segment begins with.
+    /// Writes the file header.
     pub(crate) fn begin(&self, used_seconds: u64) -> io::Result<()> {
         let mut bytes = [0; START as usize];
         bytes[..4].copy_from_slice(&MAGIC);
@@ -84,7 +84,7 @@ impl Segment {
         self.file.write_at(&bytes, 0)
     }
 
-    /// What the file begins with.
+    /// Reads the file header.
     pub(crate) fn beginning(&self) -> io::Result<SegmentHead> {
         let mut bytes = [0; START as usize];
         self.file.read_at(&mut bytes, 0)?;
@@ -99,15 +99,15 @@ impl Segment {
         Ok(SegmentHead::Segment { used_seconds: u64::from_le_bytes(used) })
     }
 
-    /// Notes that an entry is used now: one write for each time that `now_seconds` names. Failing costs the segment its
-    /// place in the order of eviction, and nothing else.
+    /// Records that an entry is used now, with one write per value of `now_seconds`. A failed write only affects the segment's
+    /// place in the eviction order.
     pub(crate) fn touch(&self, now_seconds: u64) {
         if self.writable && self.touched_seconds.fetch_max(now_seconds, Ordering::Relaxed) < now_seconds {
             let _ = self.file.write_at(&now_seconds.to_le_bytes(), USED);
         }
     }
 
-    /// Hands every record from `from` on to `found`, and says where they end and how.
+    /// Passes every record from `from` on to `found`. Returns where and how the records end.
     pub(crate) fn scan(
         &self,
         from: u64,
@@ -140,7 +140,7 @@ impl Segment {
         Ok((offset, ScanEnd::Clean))
     }
 
-    /// Writes a record at `offset`: its body first, so that nobody sees a header without one.
+    /// Writes a record at `offset`. The body comes first, so that no reader sees a header without its body.
     pub(crate) fn write(&self, offset: u64, header: &Header, body: &[u8]) -> io::Result<RecordLocation> {
         self.file.write_at(body, offset + HEADER_BYTES as u64)?;
         self.file.write_at(&header.to_bytes(), offset)?;
@@ -148,7 +148,7 @@ impl Segment {
         Ok(RecordLocation { segment: self.number, offset, body_bytes, tag, written_seconds })
     }
 
-    /// The record at a place, header and body; none when it is not there, not whole, or buried.
+    /// Reads the header and body of a record. `None` if it is missing, incomplete or buried.
     pub(crate) fn read(&self, place: &RecordLocation) -> io::Result<Option<(Header, Vec<u8>)>> {
         let mut bytes = vec![0; HEADER_BYTES + place.body_bytes as usize];
         let length = self.file.read_at(&mut bytes, place.offset)?;
@@ -158,7 +158,7 @@ impl Segment {
         Ok(header.fits(&bytes).then_some((header, bytes)))
     }
 
-    /// Marks a record as not to be read again. Failing only means that it will be found damaged once more.
+    /// Marks a record as buried. If the write fails, the next read finds the record corrupt again.
     pub(crate) fn bury(&self, place: &RecordLocation) {
         let (behind, state) = record::tombstone();
         if self.writable {
@@ -167,7 +167,7 @@ impl Segment {
     }
 }
 
-/// A window on a file, moved as headers are asked for.
+/// Read-ahead window of a file, moved on demand.
 struct Piece<'a> {
     file: &'a dyn OpenFile,
     bytes: Vec<u8>,
@@ -175,7 +175,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// The bytes of a header at `offset`; none when the file ends before, unless it ends with zeros.
+    /// Returns the header bytes at `offset`. `None` if the file ends before, except in trailing zeros.
     fn header(&mut self, offset: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
         let within = |piece: &Self| {
             let skipped = usize::try_from(offset.checked_sub(piece.start)?).ok()?;
@@ -220,7 +220,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let segment = segment(&folder);
         let mut end = START;
-        // Bodies shorter and longer than what is read ahead.
+        // Bodies shorter and longer than the read-ahead window.
         for (name, length) in [(1, 0), (2, 10), (3, 200_000), (4, 70_000), (5, 7)] {
             let body = vec![name; length];
             let place = segment.write(end, &header(name, &body), &body).unwrap();

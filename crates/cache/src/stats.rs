@@ -1,49 +1,49 @@
-//! What a cache has to say for itself: counts, and what went wrong.
+//! Statistics and warnings of a cache.
 //!
-//! Nothing here goes anywhere: whoever runs the study shows it.
+//! The caller that runs the study displays them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that whoever runs a study should be told once. None of it makes a result wrong.
+/// A warning for the user of a study. No warning affects the correctness of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheWarning {
-    /// The folder is only read.
+    /// The folder is opened for reading only.
     NotWritable {
-        /// What the system says.
+        /// The system error.
         reason: String,
     },
-    /// Nothing is stored any more; what is there is still found.
+    /// Storing has stopped. Lookups continue.
     Stopped {
-        /// What the system says.
+        /// The system error.
         reason: String,
     },
-    /// A segment ends in the middle of a record, or with something that is none: all from there on is dropped.
+    /// A segment ends in the middle of a record or with invalid bytes. Everything from there on is dropped.
     Cut {
         /// File name of the segment.
         segment: String,
-        /// Bytes that are kept.
+        /// Bytes kept.
         kept_bytes: u64,
-        /// Bytes that are dropped.
+        /// Bytes dropped.
         dropped_bytes: u64,
     },
-    /// An entry is not what was written: it is dropped.
+    /// A corrupt entry is dropped.
     Damaged {
         /// File name of the segment.
         segment: String,
-        /// Where its record begins, bytes.
+        /// Offset of its record in bytes.
         offset: u64,
     },
-    /// A file that begins as no segment does: it is removed.
+    /// A file without a segment header is removed.
     NotASegment {
-        /// Its name.
+        /// Its file name.
         segment: String,
     },
     /// A segment cannot be read.
     Unreadable {
         /// Its file name.
         segment: String,
-        /// What the system says.
+        /// The system error.
         reason: String,
     },
 }
@@ -65,10 +65,10 @@ impl fmt::Display for CacheWarning {
     }
 }
 
-/// More reports than this are only counted: one disk that fails says the same about every entry.
+/// Warnings beyond 100 are only counted: a failing disk reports the same for every entry.
 const REPORTS_KEPT: usize = 100;
 
-/// Reports that nobody has taken yet.
+/// Warnings not yet taken by the caller.
 #[derive(Debug, Default)]
 pub(crate) struct CacheWarnings(Vec<CacheWarning>);
 
@@ -84,34 +84,34 @@ impl CacheWarnings {
     }
 }
 
-/// Counts since a cache was opened, and what there is.
+/// Counters since a cache was opened, and its content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Traces known.
+    /// Indexed traces.
     pub traces: u64,
-    /// Data regions known.
+    /// Indexed data regions.
     pub blobs: u64,
-    /// Segments there are.
+    /// Segments in the folder.
     pub segments: u64,
-    /// Bytes that the folder's files take.
+    /// Size of the folder's files in bytes.
     pub bytes: u64,
-    /// Entries found.
+    /// Lookups that found an entry.
     pub hits: u64,
-    /// Entries asked for that were not there.
+    /// Lookups that found none.
     pub misses: u64,
     /// Entries stored.
     pub stored: u64,
-    /// Entries not stored because they were there.
+    /// Entries not stored because they were already present.
     pub known: u64,
-    /// Entries not stored for want of room, or because nothing can be written.
+    /// Entries not stored for lack of space or because the folder is not writable.
     pub not_stored: u64,
-    /// Entries and ends of segments found damaged.
+    /// Corrupt entries and segment ends.
     pub damaged: u64,
-    /// Segments removed for room or age.
+    /// Segments evicted for space or age.
     pub evicted: u64,
 }
 
-/// The counts among them; relaxed, since they order nothing.
+/// The live counters. Relaxed, since they imply no memory ordering.
 #[derive(Debug, Default)]
 pub(crate) struct CacheCounters {
     pub(crate) hits: AtomicU64,
@@ -123,7 +123,7 @@ pub(crate) struct CacheCounters {
     pub(crate) evicted: AtomicU64,
 }
 
-/// Adds to a count.
+/// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, more: u64) {
     counter.fetch_add(more, Ordering::Relaxed);
 }

@@ -1,14 +1,14 @@
-//! What is known of a task instance that has run: the content of its outputs, without the outputs.
+//! Trace of an executed task instance: the content of its outputs, without the outputs.
 //!
-//! `trace/layout.rs` makes bytes of it. Where they are kept is not decided here.
+//! `trace/layout.rs` serializes it. The caller decides where to store it.
 
 mod layout;
 
 use crate::KeyComponents;
 use pleach_regions::{DataRegion, Digest};
 
-/// Encoded outputs up to this length are kept inside the trace: tables of metrics take a few hundred bytes, and reading
-/// one more place on disk for each would cost more than carrying it.
+/// Maximum encoded size of an output kept inside the trace: tables of metrics take a few hundred bytes, and a separate disk
+/// read for each would cost more than carrying it.
 pub const INLINE_LIMIT_BYTES: usize = 4096;
 
 /// One output of a task instance.
@@ -16,23 +16,23 @@ pub const INLINE_LIMIT_BYTES: usize = 4096;
 pub struct Output {
     /// The digest of its content.
     pub digest: Digest,
-    /// Bytes it takes in memory.
+    /// Its bytes in memory.
     pub bytes: u64,
-    /// All of it, encoded, where that is small.
+    /// Its encoding, if that is small.
     inline: Option<Vec<u8>>,
 }
 
 impl Output {
-    /// A region as an output; `digest` is its own.
+    /// Creates an output from a region. `digest` is its own.
     #[must_use]
     pub fn new(region: &DataRegion, digest: Digest) -> Self {
-        // No mask of more pixels than this can become small enough but an empty one, and few images do.
+        // Above this size only an empty mask, and few images, can be encoded small enough.
         let encoded = (region.bytes() <= 8 * INLINE_LIMIT_BYTES as u64).then(|| region.encode(&digest));
         let inline = encoded.filter(|bytes| bytes.len() <= INLINE_LIMIT_BYTES);
         Self { digest, bytes: region.bytes(), inline }
     }
 
-    /// The region, where the trace holds it.
+    /// Returns the region, if the trace contains it.
     #[must_use]
     pub fn region(&self) -> Option<DataRegion> {
         let (region, digest) = DataRegion::decode(self.inline.as_ref()?).ok()?;
@@ -40,14 +40,14 @@ impl Output {
     }
 }
 
-/// What is known of a task instance that has run.
+/// Trace of an executed task instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Its outputs, in the operation's order.
     pub outputs: Vec<Output>,
-    /// How long it took.
+    /// Its run time.
     pub seconds: f64,
-    /// What its key was made of.
+    /// The components of its key.
     pub components: KeyComponents,
 }
 

@@ -1,8 +1,8 @@
-//! Where new entries go: the one segment that this process writes to, lengthened as it fills and followed by the next.
+//! Writes new entries to the active segment of this process, which is extended as it fills and replaced when full.
 //!
-//! A segment is lengthened before anything is written there, under the folder's lock, and only as far as all files
-//! together stay within the limit: so the limit holds at every moment, however many processes write. What has been
-//! written is not entered into an index here.
+//! A segment is extended before anything is written there, under the folder lock, and only while all files together stay within
+//! the limit. The limit therefore holds at every moment for any number of writers. Indexing the written entries is left to the
+//! caller.
 
 use crate::eviction::make_room;
 use crate::folder::Folder;
@@ -12,18 +12,17 @@ use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::sync::Arc;
 
-/// A segment is closed at this part of the limit, so that eviction takes a small share of what there is, and no more
-/// files are open than a process may have.
+/// A segment is closed at 1/32 of the limit, so that eviction removes a small share, and the number of open files stays within
+/// a process's limit.
 const SEGMENTS_WITHIN_LIMIT: u64 = 32;
 
-/// Small limits, which only tests have, still leave room for a few traces a segment.
+/// Minimum segment size. Small limits, used only in tests, still fit a few traces per segment.
 const SEGMENT_LEAST_BYTES: u64 = 4096;
 
-/// A segment is lengthened by this much at a time: rarely enough for the lock not to matter, and little enough for a
-/// short study to leave no gap.
+/// Extension step: 1 MiB keeps locking rare and the unused end of a short study small.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Writes entries.
+/// Appends entries.
 #[derive(Debug)]
 pub(crate) struct Writer {
     folder: Folder,
@@ -33,35 +32,35 @@ pub(crate) struct Writer {
     evicted: Vec<u64>,
 }
 
-/// The segment being written, which this process has locked.
+/// The active segment, locked by this process.
 #[derive(Debug)]
 struct Active {
     segment: Arc<Segment>,
-    /// Where the next record goes.
+    /// Offset of the next record.
     end: u64,
-    /// The length of the file.
+    /// Length of the file.
     reserved: u64,
 }
 
-/// An entry that has been written.
+/// A written entry.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) place: RecordLocation,
     pub(crate) segment: Arc<Segment>,
-    /// Where its record ends.
+    /// Offset of the end of its record.
     pub(crate) end: u64,
 }
 
 impl Writer {
-    /// A writer that has written nothing.
+    /// Creates a writer without an active segment.
     pub(crate) fn new(folder: Folder, lock: Box<dyn OpenFile>, limit_bytes: u64) -> Self {
         Self { folder, lock, limit_bytes, active: None, evicted: Vec::new() }
     }
 
-    /// Writes an entry; none when it would take more than half of the limit, or nothing else can go for it.
+    /// Writes an entry. `None` if it exceeds half of the limit or eviction cannot free enough space.
     ///
     /// # Errors
-    /// What the system says. What was written before stays whole; nothing more should be written.
+    /// Returns the system error. Earlier entries stay intact, and nothing more should be written.
     pub(crate) fn append(
         &mut self,
         header: &Header,
@@ -78,17 +77,17 @@ impl Writer {
         Ok(Some(Written { place, segment: Arc::clone(&active.segment), end: active.end }))
     }
 
-    /// The segments that have been removed since this was asked last.
+    /// Returns the segments evicted since the last call.
     pub(crate) fn take_evicted(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Bytes at which a segment is followed by the next.
+    /// Returns the size at which a segment is replaced by the next.
     pub(crate) fn segment_bytes(limit_bytes: u64) -> u64 {
         (limit_bytes / SEGMENTS_WITHIN_LIMIT).max(SEGMENT_LEAST_BYTES)
     }
 
-    /// Sees to it that there is an active segment with room for a record.
+    /// Ensures an active segment with space for a record.
     fn room_for(&mut self, record_bytes: u64, now_seconds: u64) -> io::Result<bool> {
         let segment_bytes = Self::segment_bytes(self.limit_bytes);
         if self.active.as_ref().is_some_and(|active| active.end + record_bytes > segment_bytes) {
@@ -102,12 +101,12 @@ impl Writer {
         if granted >= missing {
             return Ok(true);
         }
-        // Nothing can go any more but what this process has written itself.
+        // Only segments written by this process itself are left to evict.
         self.close()?;
         self.begin(record_bytes, now_seconds)
     }
 
-    /// Lengthens the active segment by `step` bytes, or `missing` if there is not as much room, or not at all.
+    /// Extends the active segment by `step` bytes, by `missing` if `step` does not fit, or not at all.
     fn lengthen(&mut self, missing: u64, step: u64, now_seconds: u64) -> io::Result<u64> {
         let locked = Folder::lock(&*self.lock)?;
         let Some(active) = &mut self.active else { return Ok(0) };
@@ -123,7 +122,7 @@ impl Writer {
         Ok(0)
     }
 
-    /// Begins a segment with room for a record, and makes it the active one.
+    /// Creates a segment with space for a record and makes it the active one.
     fn begin(&mut self, record_bytes: u64, now_seconds: u64) -> io::Result<bool> {
         let needed = START + record_bytes;
         let wanted = STEP_BYTES.min(Self::segment_bytes(self.limit_bytes)).max(needed);
@@ -140,7 +139,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Closes the active segment: it becomes as long as its records are, and may be evicted from now on.
+    /// Closes the active segment: truncates it to its records and allows its eviction.
     fn close(&mut self) -> io::Result<()> {
         let Some(active) = self.active.take() else { return Ok(()) };
         if active.end == START {
@@ -154,12 +153,12 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // What fails here is put right by whoever opens the folder next.
+        // The next process that opens the folder repairs a failure.
         let _ = self.close();
     }
 }
 
-/// A new, locked segment of `bytes` bytes. The folder is locked, and has room for it.
+/// Creates a locked segment of `bytes` bytes. The caller holds the folder lock, and the folder has space for it.
 pub(crate) fn new_segment(
     folder: &Folder,
     lock: &dyn OpenFile,
@@ -168,7 +167,7 @@ pub(crate) fn new_segment(
 ) -> io::Result<Segment> {
     let (number, file) = folder.new_segment(lock)?;
     if !file.try_lock()? {
-        // Whoever locks segments holds the folder's lock.
+        // Locking a segment requires the folder lock, which the caller holds.
         return Err(io::Error::other(format!("segment {number} is locked by somebody who may not")));
     }
     file.set_length(bytes)?;
@@ -177,7 +176,7 @@ pub(crate) fn new_segment(
     Ok(segment)
 }
 
-/// Opens a segment for reading, and for noting its use where `writable` says so; none where it is gone.
+/// Opens a segment for reading, and with `writable` for recording its use. `None` if it is gone.
 pub(crate) fn open_segment(folder: &Folder, number: u64, writable: bool) -> io::Result<Option<Segment>> {
     let how = if writable { OpenMode::Write } else { OpenMode::Read };
     Ok(folder.segment(number, how)?.map(|file| Segment::new(number, file, writable)))

@@ -1,9 +1,9 @@
-//! What the cache and tiers ask of a file system, so that tests can put another one in its place that fails or loses power
+//! File system interface of the cache and the tiers. Tests substitute one that fails or loses power
 //! (`tests/support/memory.rs`).
 //!
-//! [`OsFileSystem`] is the real one, whose files are their owner's alone, [`SharedDisk`] the same for folders of several users, and
-//! [`UnsyncedFileSystem`] one that waits for no medium. [`private`] and [`scratch`] are for files that no cache and no tier holds. Nothing
-//! here knows what files hold.
+//! [`OsFileSystem`] is the real one, with files private to their owner. [`SharedDisk`] is the same for folders of several
+//! users, and [`UnsyncedFileSystem`] never waits for an fsync. [`private`] and [`scratch`] are for files outside of caches and
+//! tiers. The crate does not interpret file content.
 
 mod looks;
 pub mod private;
@@ -25,48 +25,48 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is known of a file or a folder without reading it.
+/// Metadata of a file or a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileMeta {
     /// Whether it is a folder.
     pub is_folder: bool,
-    /// The bytes in it; of a folder, whatever the file system says.
+    /// Length of a file in bytes. For a folder, the value is up to the file system.
     pub length_bytes: u64,
-    /// What it takes of the disk.
+    /// Disk usage in bytes.
     pub taken_bytes: u64,
-    /// When it was last written to.
+    /// Time of the last write.
     pub modified: SystemTime,
 }
 
-/// The room of a file system.
+/// Space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes of it altogether.
+    /// Total bytes.
     pub total_bytes: u64,
     /// Bytes that this user can still write.
     pub free_bytes: u64,
-    /// Bytes are taken in multiples of these.
+    /// Allocation unit in bytes.
     pub block_bytes: u64,
 }
 
-/// Who else may have a lock at the same time.
+/// Whether a lock can be held several times at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Nobody.
+    /// Held once.
     Exclusive,
-    /// Others that share it.
+    /// Shared with other holders in this mode.
     Shared,
 }
 
-/// A lock, given back when it is dropped and when the process ends.
+/// A lock, released on drop and when the process ends.
 pub trait FileLock: fmt::Debug + Send + Sync {}
 
 /// A new file that is being written.
 pub trait NewFile: Write {
-    /// Waits until what was written is on the medium; the file's name may not be.
+    /// Waits until the written content is on disk. The file's name may not be.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system error.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -77,64 +77,64 @@ pub enum OpenMode {
     Read,
     /// An existing file, for reading and writing.
     Write,
-    /// A new file, for reading and writing; it is an error if there is one.
+    /// A new file, for reading and writing. An existing file is an error.
     Create,
 }
 
-/// A file that is read and written anywhere, by any number of threads. All errors are what the system says.
+/// File with random access, usable from any number of threads. All errors are system errors.
 #[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait OpenFile: fmt::Debug + Send + Sync {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills `bytes` from `offset` on, as far as the file goes, and says how far that was.
+    /// Fills `bytes` from `offset` on, up to the end of the file. Returns the number of bytes read.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes all of `bytes` at `offset`; after an error, some of them may have been.
+    /// Writes all of `bytes` at `offset`. After an error, some of them may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes a new file so long, by zeros, on room of the medium that is taken now: what is written there later neither
-    /// looks for room nor makes the file longer. Where the file system cannot do that, nothing is done.
+    /// Extends a new file to this length with zeros on preallocated disk space. Later writes there neither allocate nor extend
+    /// the file. Does nothing if the file system does not support it.
     fn reserve(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Takes room of the medium for the file to become so long, and leaves its length as it is. Cutting the file gives that
-    /// room back. Where the file system cannot do that, nothing is done.
+    /// Preallocates disk space up to this length without changing the file length. Truncating the file releases the space. Does
+    /// nothing if the file system does not support it.
     fn reserve_behind(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Has bytes that were written go to the medium from now on, and waits for nothing. It promises nothing either: that is
-    /// what [`sync`](Self::sync) is for, which finds less to do then.
+    /// Starts writeback of written bytes without waiting. It guarantees nothing: only [`sync`](Self::sync) does, and then has
+    /// less left to write.
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()>;
 
-    /// Cuts the file, or makes it longer by zeros.
+    /// Truncates the file, or extends it with zeros.
     fn set_length(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Waits until what was written, and the length, is on the medium; the file's name may not be.
+    /// Waits until the written content and the length are on disk. The file's name may not be.
     fn sync(&self) -> io::Result<()>;
 
-    /// Waits for the lock on this file, which [`unlock`](Self::unlock), closing the file and the end of the process give
-    /// back. Only one open file has it at a time, be they of one process or of several.
+    /// Waits for the lock on this file. [`unlock`](Self::unlock), closing the file and the end of the process release it. Only
+    /// one open file holds it at a time, within a process and across processes.
     fn lock(&self) -> io::Result<()>;
 
-    /// Takes the lock if nobody has it, and says whether it did.
+    /// Takes the lock if it is free. Returns whether it did.
     fn try_lock(&self) -> io::Result<bool>;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     fn unlock(&self) -> io::Result<()>;
 }
 
-/// A file system. All errors are what the system says.
+/// File system interface. All errors are system errors.
 #[expect(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait FileSystem: fmt::Debug + Send + Sync {
-    /// The names of what lies in a folder and what is known of each, in any order. What goes meanwhile is left out.
+    /// Lists the names in a folder with their metadata, in any order. Entries removed meanwhile are omitted.
     fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>>;
 
-    /// What is known of a file or a folder.
+    /// Returns the metadata of a file or a folder.
     fn look(&self, path: &Path) -> io::Result<FileMeta>;
 
-    /// Makes one folder; that there is one already is an error.
+    /// Creates one folder. An existing folder is an error.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Makes a folder, and those it lies in; that there is one already is none.
+    /// Creates a folder and its parents. An existing folder is not an error.
     fn create_folders(&self, folder: &Path) -> io::Result<()> {
         match self.create_folder(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -155,42 +155,43 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Makes a file; that there is one already is an error.
+    /// Creates a file. An existing file is an error.
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
 
-    /// Opens a file for reading, and says how long it is. It can be read to its end, whatever becomes of its name.
+    /// Opens a file for reading. Returns it with its length. It stays readable to its end even if its name is removed or
+    /// replaced.
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
-    /// Opens a file, to read and write anywhere in it.
+    /// Opens a file for random access.
     fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>>;
 
-    /// Gives a file another name, at once; what had that name is gone.
+    /// Renames a file atomically, replacing any file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file; whoever has it open goes on reading it.
+    /// Removes a file. Processes that have it open can continue to read it.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Waits until the names in a folder are on the medium: those of files made, renamed and removed.
+    /// Waits until the names in a folder are on disk: created, renamed and removed files.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Takes the lock of a file, which is made where there is none; none where others have it.
+    /// Locks the file, creating it if missing. Returns `None` if another holder has the lock.
     fn lock(&self, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>>;
 
-    /// The room that there is for a folder.
+    /// Returns the space of the file system that contains a folder.
     fn space(&self, folder: &Path) -> io::Result<DiskSpace>;
 }
 
-/// The operating system's files. Those created are private: mode 0600, folders 0700.
+/// The operating system's files. Created files are private: mode 0600, folders 0700.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsFileSystem;
 
-/// The unit in which the system counts what a file takes, whatever its blocks are.
+/// Unit in which the system counts disk usage, independent of the block size.
 const COUNTED_BYTES: u64 = 512;
 
 impl From<Metadata> for FileMeta {
     fn from(metadata: Metadata) -> Self {
         let (is_folder, length_bytes) = (metadata.is_dir(), metadata.len());
-        // File systems that compress, or decide late where a file goes, may count too little.
+        // File systems with compression or delayed allocation may report too little.
         let least_bytes = if is_folder { 0 } else { length_bytes };
         let taken_bytes = (metadata.blocks() * COUNTED_BYTES).max(least_bytes);
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
@@ -260,7 +261,7 @@ impl FileSystem for OsFileSystem {
     }
 }
 
-/// Takes the lock of a file, which these options create if it is missing.
+/// Locks a file, which these options create if it is missing.
 fn lock(mut options: OpenOptions, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     let locked = match sharing {
@@ -326,7 +327,7 @@ impl OpenFile for File {
     }
 
     fn sync(&self) -> io::Result<()> {
-        // When it was written to is not worth a second wait.
+        // The modification time is not worth a second disk write.
         self.sync_data()
     }
 

@@ -3,9 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Identity, length and times of a file. Equal looks mean equal content, as far as the file system tells: whoever writes to
-/// a file changes its times, and `changed` cannot be set back as `modified` can. A medium that loses bits changes none of
-/// them.
+/// Identity, length and times of a file. Equal looks mean equal content, as far as the file system reports: a write changes the
+/// times, and unlike `modified`, `changed` cannot be set back. Bit rot changes none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
     device: u64,

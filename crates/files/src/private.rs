@@ -26,7 +26,7 @@ const ROOT: u32 = 0;
 /// Creates a private folder, and those above it that are missing, private as well. An existing folder keeps its mode.
 ///
 /// # Errors
-/// Those of the system.
+/// Returns the system error.
 pub fn create_folders(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
@@ -34,7 +34,7 @@ pub fn create_folders(folder: &Path) -> io::Result<()> {
 /// Creates one private folder.
 ///
 /// # Errors
-/// Those of the system; an existing folder is one.
+/// Returns the system error. An existing folder is an error.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(folder)
 }
@@ -47,13 +47,13 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Makes private whatever this process creates from here on, by its umask. For processes of which nothing is shared.
+/// Restricts the umask, so that everything this process creates from here on is private. For processes that share no files.
 pub fn restrict_process() {
     // SAFETY: the call takes a number and cannot fail.
     unsafe { libc::umask(OTHERS) };
 }
 
-/// The user in whose name this process reads and writes.
+/// Returns the effective user of this process.
 #[must_use]
 pub fn user() -> u32 {
     // SAFETY: the call takes nothing and cannot fail.
@@ -65,14 +65,14 @@ pub fn user() -> u32 {
 pub enum Claim {
     /// It was missing, or private.
     Private,
-    /// Other users could enter it by this mode. Its mode and those of so many entries were restricted.
+    /// Other users could enter it by this mode. Its mode and those of its entries were restricted.
     Restricted {
         /// The mode before.
         mode: u32,
-        /// Files and folders below, restricted as well.
+        /// Restricted files and folders below.
         entries: u64,
     },
-    /// It belongs to root and lets every user in by this mode, which only root can change.
+    /// It belongs to root and its mode admits every user. Only root can change that.
     OpenVolume {
         /// The mode.
         mode: u32,
@@ -94,11 +94,11 @@ impl fmt::Display for Claim {
     }
 }
 
-/// Takes a folder for this user alone: creates it, or restricts it with all that it holds if other users can enter it.
+/// Claims a folder for this user alone: creates it, or restricts it with all of its content if other users can enter it.
 ///
 /// # Errors
-/// Those of the system, and [`io::ErrorKind::PermissionDenied`] for a folder of another user. A folder of root that this user
-/// may use is a volume that was given to it.
+/// Returns the system error, and [`io::ErrorKind::PermissionDenied`] for a folder of another user. A folder of root that this
+/// user may use is a volume that was given to it.
 pub fn claim(folder: &Path) -> io::Result<Claim> {
     create_folders(folder)?;
     let found = fs::metadata(folder)?;

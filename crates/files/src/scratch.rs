@@ -1,11 +1,11 @@
 //! Scratch folders of processes: private, removed by their owner's end or, after a kill, by the next process that starts.
 //!
-//! A folder is named `PREFIX-PID-RANDOM` and holds a file `lock`, locked for as long as its owner lives. A folder whose lock
-//! is free has a dead owner. The creator makes the folder, then the file, then takes the lock: a sweep in between removes the
-//! unlocked file or the empty folder, and the creator starts again under another name.
+//! A folder is named `PREFIX-PID-RANDOM` and contains a file `lock`, which its owner keeps locked. A free lock means a dead
+//! owner. The creator makes the folder, then the file, then takes the lock: a sweep in between removes the unlocked file or the
+//! empty folder, and the creator starts again under another name.
 //!
-//! Sweeps stay out where locks do not cross machines: a folder of another machine's living process would look abandoned.
-//! Callers decide that; where locks are unsupported nothing is ever found abandoned.
+//! Sweeps are not for file systems whose locks do not cross machines: a folder of another machine's living process would look
+//! abandoned. The caller checks that. Without lock support no folder ever counts as abandoned.
 
 use super::private;
 use std::ffi::OsStr;
@@ -17,14 +17,14 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
 
-/// Names are random: another process takes one of them no more often than this in a row.
+/// Names are random: 16 collisions in a row do not happen.
 const ATTEMPTS: usize = 16;
 
 /// A scratch folder. It is removed on drop.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// Locked as long as it is open.
+    /// Locked while open.
     _lock: File,
 }
 
@@ -32,7 +32,7 @@ impl Scratch {
     /// Creates a scratch folder in `parent`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Returns the system error.
     pub fn create(parent: &Path, prefix: &str) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let random = RandomState::new().hash_one(prefix);
@@ -54,11 +54,11 @@ impl Scratch {
         &self.path
     }
 
-    /// Removes this user's scratch folders of dead processes, and returns those that are gone. What cannot be removed is
+    /// Removes this user's scratch folders of dead processes. Returns the removed folders. A folder that cannot be removed is
     /// left for the next sweep.
     ///
     /// # Errors
-    /// Those of listing the folder.
+    /// Returns the error of listing the folder.
     pub fn sweep(parent: &Path, prefix: &str) -> io::Result<Vec<PathBuf>> {
         let user = private::user();
         let mut gone = Vec::new();
@@ -66,7 +66,7 @@ impl Scratch {
             let entry = entry?;
             let path = entry.path();
             let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
-            // Not of a link: it leads to something that no process has created here.
+            // A link is skipped: it leads to something that no process has created here.
             if is_scratch(&entry.file_name(), prefix)
                 && fs::symlink_metadata(&path).is_ok_and(is_ours)
                 && matches!(remove_abandoned(&path), Ok(true))
@@ -80,12 +80,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The next sweep removes what this leaves.
+        // The next sweep removes the rest.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Creates and locks a lock file; `None` if a sweep was faster.
+/// Creates and locks a lock file. `None` if a sweep was faster.
 fn lock_new(path: &Path) -> io::Result<Option<File>> {
     let lock = private::options().read(true).write(true).create_new(true).open(path)?;
     match lock.try_lock() {
@@ -97,7 +97,7 @@ fn lock_new(path: &Path) -> io::Result<Option<File>> {
     Ok((lock.metadata()?.nlink() > 0).then_some(lock))
 }
 
-/// Whether a name is that of a scratch folder: `PREFIX-PID-RANDOM`.
+/// Returns whether a name is that of a scratch folder: `PREFIX-PID-RANDOM`.
 fn is_scratch(name: &OsStr, prefix: &str) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_prefix('-'));
     rest.and_then(|rest| rest.split_once('-')).is_some_and(|(pid, random)| {
@@ -115,14 +115,14 @@ fn remove_abandoned(path: &Path) -> io::Result<bool> {
     };
     let lock = match options().open(&lock_path) {
         Ok(lock) => lock,
-        // Its creator is about to make the lock, or was killed before: only an empty folder goes.
+        // Its creator is about to create the lock, or was killed before. Only an empty folder is removed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir(path).map(|()| true),
         Err(error) => return Err(error),
     };
     if lock.try_lock().is_err() {
         return Ok(false);
     }
-    // The lock goes last: a sweep that is killed meanwhile is repeated by the next.
+    // Removes the lock last, so that the next sweep can repeat an interrupted one.
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_name() == LOCK {
@@ -163,7 +163,7 @@ mod tests {
         let place = place("sweep");
         let alive = Scratch::create(&place, PREFIX).unwrap();
         fs::write(alive.path().join("tile"), "x").unwrap();
-        // As after a kill: all of it is there, and the lock is free.
+        // As after a kill: all content is present, and the lock is free.
         let dead = Scratch::create(&place, PREFIX).unwrap();
         fs::create_dir(dead.path().join("inputs")).unwrap();
         fs::write(dead.path().join("inputs/tile"), "x").unwrap();
@@ -171,7 +171,7 @@ mod tests {
         let Scratch { _lock: lock, .. } = &dead;
         lock.unlock().unwrap();
         std::mem::forget(dead);
-        // As after a kill before there was a lock, and what other programs have.
+        // As after a kill before the lock was created, and folders of other programs.
         let begun = place.join(format!("{PREFIX}-1-{:016x}", 7));
         fs::create_dir(&begun).unwrap();
         let foreign =

@@ -1,6 +1,6 @@
-//! The operating system's files, in folders that several users may share: what is created has the modes that the umask leaves.
+//! The operating system's files in folders that several users may share: created files have the modes that the umask leaves.
 //!
-//! Everything else is as [`OsFileSystem`] does it.
+//! Everything else is delegated to [`OsFileSystem`].
 
 use super::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem, lock,

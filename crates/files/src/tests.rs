@@ -1,4 +1,4 @@
-//! The operating system's files do what is asked of them.
+//! Tests of the operating system's files.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn folders_are_made_with_those_around_them() {
         assert_eq!((read.length().unwrap(), read.read_at(&mut bytes, 1).unwrap()), (5, 4));
         assert_eq!(&bytes[..4], b"\0tex");
         assert!(read.write_at(b"x", 0).is_err());
-        // One open file has the lock at a time.
+        // Only one open file holds the lock at a time.
         made.lock().unwrap();
         assert!(!read.try_lock().unwrap());
         made.unlock().unwrap();

@@ -1,13 +1,13 @@
-//! A file system that never waits for its medium: what is written is there for every process, until the power fails.
+//! File system without fsync: written content is visible to every process, but may be lost in a power loss.
 //!
-//! Everything else is done by the file system below it.
+//! Everything else is delegated to the wrapped file system.
 
 use super::{DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Files of another file system, whose medium nobody waits for.
+/// Files of another file system, without its fsyncs.
 #[derive(Clone, Debug)]
 pub struct UnsyncedFileSystem(pub Arc<dyn FileSystem>);
 

@@ -1,7 +1,7 @@
-//! Object storage that speaks S3 as a tier of data regions (hop 7 of a study): what a burst into a cloud shares.
+//! S3 object storage as a tier of data regions (hop 7 of a study), which bursts into a cloud share.
 //!
-//! Nothing here decides what goes there, and credentials are never read from files of ours: they come from the environment
-//! as Amazon's own programs want them (`AWS_ACCESS_KEY_ID` and its like), or from the machine.
+//! The caller decides which regions to store. Credentials are never read from pleach files: they come from the environment
+//! under Amazon's names (`AWS_ACCESS_KEY_ID` etc.) or from the machine.
 
 mod location;
 #[cfg(feature = "s3")]
@@ -14,19 +14,19 @@ pub use tier::S3Tier;
 use pleach_storage::{TierError, TierMaintenance};
 use std::sync::Arc;
 
-/// Opens a place that exists as a tier of so many bytes.
+/// Opens an existing location as a tier of `capacity_bytes`.
 ///
 /// # Errors
-/// [`TierError::Io`] when it cannot be reached or listed, or the program was built without the feature `s3`.
+/// Returns [`TierError::Io`] if it cannot be reached or listed, or the program was built without the feature `s3`.
 #[cfg(feature = "s3")]
 pub fn open(bucket: &S3Location, capacity_bytes: u64) -> Result<Arc<dyn TierMaintenance>, TierError> {
     Ok(Arc::new(S3Tier::open(bucket, capacity_bytes)?))
 }
 
-/// Says that this program was built without object storage.
+/// Reports that this program was built without object storage.
 ///
 /// # Errors
-/// [`TierError::Io`], always.
+/// Always returns [`TierError::Io`].
 #[cfg(not(feature = "s3"))]
 pub fn open(bucket: &S3Location, _: u64) -> Result<Arc<dyn TierMaintenance>, TierError> {
     let source = std::io::Error::new(

@@ -1,25 +1,26 @@
-//! Which bucket, and where in it.
+//! Location in object storage: bucket and prefix.
 //!
-//! Nothing here connects to anything.
+//! This module opens no connection.
 
-/// Longest prefix: with the rest of a name it stays far below the 1024 bytes that S3 allows.
+/// Maximum prefix length: with the rest of a name it stays far below the 1,024 bytes that S3 allows.
 const MAX_PREFIX_BYTES: usize = 200;
 
-/// A place in object storage.
+/// Location in object storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Location {
     /// Name of the bucket ([`S3Location::is_name`]).
     pub name: String,
-    /// Address of a server that is not Amazon's.
+    /// Address of a server other than Amazon's.
     pub endpoint: Option<String>,
-    /// Region; that of the environment, or `us-east-1`, where it is none.
+    /// Region. `None` uses that of the environment, or `us-east-1`.
     pub region: Option<String>,
-    /// What the names of all objects begin with ([`S3Location::is_prefix`]); may be empty.
+    /// Prefix of all object names ([`S3Location::is_prefix`]). May be empty.
     pub prefix: String,
 }
 
 impl S3Location {
-    /// Whether it is a name that S3 allows: 3 to 63 letters in lower case, digits, dots and dashes, not at the ends.
+    /// Returns whether S3 allows the bucket name: 3–63 lowercase letters, digits, dots and dashes, the latter two not at the
+    /// ends.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         let is_inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
@@ -30,8 +31,8 @@ impl S3Location {
             && !name.contains("..")
     }
 
-    /// Whether it is a prefix that means the same to every server and every program: letters, digits, dots, dashes,
-    /// underscores and single slashes, and no part that a path would resolve.
+    /// Returns whether all servers and programs interpret the prefix in the same way: letters, digits, dots, dashes,
+    /// underscores and single slashes, without parts that a path would resolve.
     #[must_use]
     pub fn is_prefix(prefix: &str) -> bool {
         let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'.' | b'-' | b'_');
@@ -42,7 +43,7 @@ impl S3Location {
                     .all(|part| !matches!(part, "" | "." | "..") && part.bytes().all(is_letter))
     }
 
-    /// The place in the words of other programs: `s3://bucket/prefix`.
+    /// Returns the address in the notation of other programs: `s3://bucket/prefix`.
     #[must_use]
     pub fn address(&self) -> String {
         let slash = if self.prefix.is_empty() { "" } else { "/" };

@@ -1,9 +1,9 @@
-//! A place in object storage as a tier: one object a region, put there if there is none of its name.
+//! Tier in object storage: one object per region, created only if its name is unused.
 //!
-//! A runtime of its own does the network; whoever calls waits for it. Every request is retried for a while, and all of it
-//! has a deadline. What is read is digested; a bad copy is moved away within the bucket. Capacity is kept by what was
-//! listed last and what this process has put and removed since: others that share the place know as little. Large regions
-//! are put in parts, several at once.
+//! A dedicated runtime does the network I/O while the caller waits. Every request is retried for a limited time and has a
+//! deadline. Content is digested on read, and a corrupt object is moved to quarantine within the bucket. Capacity is enforced
+//! by the last listing plus this process's own insertions and removals. Other processes that share the location know just as
+//! little. Large regions are uploaded in parts, several at once.
 
 use crate::S3Location;
 use futures_util::TryStreamExt;
@@ -25,25 +25,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::{Builder, Runtime};
 
-/// A server that does not even answer is not waited for longer.
+/// Maximum time for a server to accept a connection.
 const CONNECT_SECONDS: u64 = 5;
 
-/// For how long what may pass (an overloaded server, a broken connection) is tried again.
+/// Retry time for transient failures (an overloaded server, a broken connection).
 const RETRY_SECONDS: u64 = 30;
 
-/// After this the caller hears of it, whatever is still being tried: enough for a region of a GB over a slow line.
+/// 120 s: the caller gets an error after this, even while retries continue. Enough for a 1 GB region over a slow line.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What is longer is put in parts of this length: S3 takes 5 MiB to 5 GiB a part, and a part that fails is sent again alone.
+/// Part size of multipart uploads, used for longer objects. S3 allows 5 MiB to 5 GiB per part, and a failed part is resent
+/// alone.
 const PART_BYTES: usize = 16 << 20;
 
-/// Parts under way at once: a line of some ms is full then.
+/// Concurrent part uploads, enough to fill a line with a latency of some ms.
 const PARTS_AT_ONCE: usize = 4;
 
 const SUFFIX: &str = ".region";
 const QUARANTINE: &str = "quarantine";
 
-/// Sizes of the objects that are known, and of those that are being put.
+/// Sizes of known objects, and of uploads in progress.
 #[derive(Debug, Default)]
 struct ObjectIndex {
     regions: HashMap<RegionKey, u64>,
@@ -61,7 +62,7 @@ impl ObjectIndex {
     }
 }
 
-/// Data regions in a bucket.
+/// Tier that stores data regions in a bucket.
 #[derive(Debug)]
 pub struct S3Tier {
     store: Arc<dyn ObjectStore>,
@@ -70,20 +71,20 @@ pub struct S3Tier {
     capacity_bytes: u64,
     books: Mutex<ObjectIndex>,
     reserved_bytes: AtomicU64,
-    /// None while it is being dropped.
+    /// `None` during drop.
     runtime: Option<Runtime>,
 }
 
 impl S3Tier {
-    /// Opens a place that exists, and lists it.
+    /// Opens and lists an existing location.
     ///
     /// # Errors
-    /// [`TierError::Io`] when it cannot be reached or listed.
+    /// Returns [`TierError::Io`] if it cannot be reached or listed.
     pub fn open(bucket: &S3Location, capacity_bytes: u64) -> Result<Self, TierError> {
         let address = bucket.address();
         let failed =
             |source| TierError::Io { action: "open the tier", path: PathBuf::from(&address), source };
-        // Whoever comes first decides for the process; it is ring everywhere in this program.
+        // The first provider installed applies to the process. It is ring everywhere in this program.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = ClientOptions::new()
             .with_connect_timeout(Duration::from_secs(CONNECT_SECONDS))
@@ -102,7 +103,7 @@ impl S3Tier {
             builder = builder.with_region(region);
         }
         let store = builder.build().map_err(|error| failed(io::Error::other(error)))?;
-        // One thread waits for the network, however many call.
+        // One thread handles the network for any number of callers.
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("objects")
@@ -122,14 +123,14 @@ impl S3Tier {
         Ok(tier)
     }
 
-    /// Lists the place: what others have put and removed is known from here on.
+    /// Lists the location to learn of objects that other processes have stored and removed.
     fn refresh(&self) -> Result<(), TierError> {
         let found = self.found()?;
         let mut books = ObjectIndex::default();
         for object in found {
             match key_of(&object.location) {
                 Some(key) => books.add(key, object.size),
-                // What is in quarantine takes room as well.
+                // Quarantined objects count as well.
                 None => books.held_bytes += object.size,
             }
         }
@@ -137,7 +138,7 @@ impl S3Tier {
         Ok(())
     }
 
-    /// What lies in the place, by the server's clock.
+    /// Lists the objects of the location, with times by the server's clock.
     fn found(&self) -> Result<Vec<ObjectMeta>, TierError> {
         let prefix = ObjectPath::from(self.prefix.as_str());
         self.perform("list", &prefix, |store| {
@@ -156,7 +157,7 @@ impl S3Tier {
         PathBuf::from(format!("{}/{}", self.address, within.trim_start_matches('/')))
     }
 
-    /// Does something on the runtime, and waits for it. That there is no such object is an error like others.
+    /// Runs an operation on the runtime and waits for it. A missing object is an error like any other.
     fn perform<T: Send + 'static, F>(
         &self,
         action: &'static str,
@@ -191,7 +192,7 @@ impl S3Tier {
         }
     }
 
-    /// Room for an object, until it is given back.
+    /// Reserves space for an object until it is released.
     fn reserve(&self, key: RegionKey, needed_bytes: u64) -> Result<(), TierError> {
         let books = self.books();
         let held_bytes = books.held_bytes + self.reserved_bytes.load(Ordering::Relaxed);
@@ -203,7 +204,7 @@ impl S3Tier {
         Ok(())
     }
 
-    /// Moves a bad copy to where nobody reads it.
+    /// Moves a corrupt object to quarantine, where no reader looks.
     fn quarantine(&self, key: RegionKey, object: &ObjectPath) -> Option<PathBuf> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("{}/{QUARANTINE}/{key}.{:016x}{SUFFIX}", self.prefix, now.as_nanos() as u64);
@@ -217,13 +218,13 @@ impl S3Tier {
     }
 
     fn books(&self) -> MutexGuard<'_, ObjectIndex> {
-        // Each change of it is one call.
+        // A poisoned lock is safe to use: each change of the index is one call.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Puts an object. One that takes several parts replaces one of its name, which holds the same: S3 has no way to put parts
-/// only if there is none. What has been sent of one that fails is removed.
+/// Uploads an object. A multipart upload replaces an object of the same name, which has the same content, since S3 has no
+/// conditional multipart upload. The parts of a failed upload are removed.
 async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Result<PutResult, Error> {
     if bytes.len() <= PART_BYTES {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -233,26 +234,26 @@ async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Re
     let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
     for part in bytes.chunks(PART_BYTES) {
         if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
-            // What cannot be removed now goes by the bucket's own rules.
+            // If the removal fails, the bucket's own rules expire the parts.
             let _ = upload.abort().await;
             return Err(error);
         }
         upload.write(part);
     }
-    // It removes what it has sent if it fails.
+    // On failure, `finish` removes the parts itself.
     upload.finish().await
 }
 
 impl Drop for S3Tier {
     fn drop(&mut self) {
-        // Waiting for it is not allowed on threads of another runtime, and nothing is left to wait for.
+        // Waiting is not allowed on threads of another runtime, and no work is left to wait for.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// The region that an object is, by its name.
+/// Returns the region of an object, by its name.
 fn key_of(object: &ObjectPath) -> Option<RegionKey> {
     let mut parts = object.as_ref().rsplit('/');
     let digits = parts.next()?.strip_suffix(SUFFIX)?;
@@ -260,7 +261,7 @@ fn key_of(object: &ObjectPath) -> Option<RegionKey> {
     (key.to_string() == digits && parts.next() == Some(&digits[..2])).then_some(key)
 }
 
-/// What a request for an object that is not there answers.
+/// Converts the error for a missing object to `None`.
 fn or_none<T>(done: Result<T, TierError>) -> Result<Option<T>, TierError> {
     match done {
         Ok(done) => Ok(Some(done)),
@@ -288,7 +289,7 @@ impl Tier for S3Tier {
                 books.add(key, length);
                 Ok(Inserted::New)
             }
-            // Another process was faster, or an answer to ours got lost and it was sent again.
+            // Another process was faster, or our request succeeded, its response was lost, and it was retried.
             Err(TierError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 books.add(key, length);
                 Ok(Inserted::AlreadyPresent)
@@ -321,7 +322,7 @@ impl Tier for S3Tier {
     }
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        // Removing what is not there is no error to S3.
+        // S3 does not report the removal of a missing object as an error.
         let was_there = self.contains(key)?;
         let object = self.object(key);
         let gone = self.perform("remove", &object, |store| {
@@ -398,7 +399,7 @@ impl TierMaintenance for S3Tier {
         Ok(())
     }
 
-    /// Each region is an object: there is nothing to regain.
+    /// Each region is its own object, so compaction has nothing to free.
     fn compact(&self) -> usize {
         0
     }

@@ -1,6 +1,6 @@
-//! The books: which blocks are idle, how many bytes are live, and what has to go when there are too many.
+//! Free list: idle blocks, the count of live bytes, and the blocks to evict above the limit.
 //!
-//! Pure bookkeeping: addresses are carried and compared with nothing, and no system call is made.
+//! Pure bookkeeping: addresses are stored but never dereferenced, and no system call is made.
 
 /// An idle block.
 #[derive(Clone, Copy, Debug)]
@@ -9,16 +9,16 @@ pub(crate) struct Block {
     pub(crate) bytes: usize,
 }
 
-// SAFETY: nobody uses an idle block's memory, and it does not matter which thread has it next.
+// SAFETY: no thread uses an idle block's memory, and any thread may reuse it.
 unsafe impl Send for Block {}
 
-/// Idle blocks at most; then the longest idle goes. Ten times what a study of small tiles keeps, and at two words each
-/// cheap to search.
+/// Maximum number of idle blocks, beyond which the longest idle is freed. 10 times as many as a study of small tiles keeps, and
+/// at two words each cheap to search.
 const SLOTS: usize = 1024;
 
 const NONE: Block = Block { start: std::ptr::null_mut(), bytes: 0 };
 
-/// Live bytes, and the idle blocks in the order in which they became idle.
+/// Live bytes, and idle blocks in the order in which they became idle.
 pub(crate) struct FreeList {
     blocks: [Block; SLOTS],
     count: usize,
@@ -40,7 +40,7 @@ impl FreeList {
         self.live_bytes
     }
 
-    /// An idle block of exactly `bytes`, live from now on; the latest, whose contents a cache may still hold.
+    /// Takes the latest idle block of exactly `bytes`, whose content may still be in a CPU cache. It is live from now on.
     pub(crate) fn reuse(&mut self, bytes: usize) -> Option<*mut u8> {
         let index = self.blocks[..self.count].iter().rposition(|block| block.bytes == bytes)?;
         let block = self.remove(index);
@@ -48,18 +48,18 @@ impl FreeList {
         Some(block.start)
     }
 
-    /// Counts `bytes` as live, before they are taken from the system: what [`Self::surplus`] returns goes first.
+    /// Counts `bytes` as live before they are mapped: the caller first frees the blocks that [`Self::surplus`] returns.
     pub(crate) fn grow(&mut self, bytes: usize) {
-        // Threads that all ask for half of the address space must be refused, not stopped by an overflow.
+        // Threads that all request half of the address space must be refused, not stopped by an overflow.
         self.live_bytes = self.live_bytes.wrapping_add(bytes as u64);
     }
 
-    /// Counts `bytes` as no longer live, after they went back to the system.
+    /// Counts `bytes` as no longer live after they were unmapped.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         self.live_bytes = self.live_bytes.wrapping_sub(bytes as u64);
     }
 
-    /// Puts a live block on the shelf, unless there is too much already.
+    /// Adds a live block to the idle blocks, unless the list is full or over the limit.
     pub(crate) fn keep(&mut self, block: Block) -> bool {
         let room = self.count < SLOTS && !self.is_over();
         if room {
@@ -71,13 +71,13 @@ impl FreeList {
         room
     }
 
-    /// The longest idle block, off the shelf, when there are more bytes than `limit_bytes` or no free slot.
+    /// Takes the longest idle block if the bytes exceed `limit_bytes` or no slot is free.
     pub(crate) fn surplus(&mut self) -> Option<Block> {
         let full = self.count == SLOTS || self.is_over();
         (full && self.count > 0).then(|| self.remove(0))
     }
 
-    /// The longest idle block, off the shelf.
+    /// Takes the longest idle block.
     pub(crate) fn oldest(&mut self) -> Option<Block> {
         (self.count > 0).then(|| self.remove(0))
     }

@@ -1,13 +1,12 @@
-//! A global allocator that keeps large freed blocks for the next one who asks, and meters what work allocates.
+//! Global allocator that recycles large freed blocks and meters allocations.
 //!
-//! Image operations make and drop buffers of many MB. The system hands each out as untouched pages, and touching them
-//! for the first time costs more than most operations do with them (`docs/adr/0006-recycled-pages.md` has the
-//! figures). [`RecyclingAllocator`] keeps them instead, touched as they are, up to a limit. Small blocks are
-//! [`System`](std::alloc::System)'s business, and so are blocks aligned beyond a page; what foreign code allocates
-//! (OpenCV's own scratch) does not come here at all.
+//! Image operations create and drop buffers of many MB. The system returns each as untouched pages, and the first touch costs
+//! more than most operations do with them (`docs/adr/0006-recycled-pages.md` has the measurements). [`RecyclingAllocator`]
+//! keeps touched blocks up to a limit instead. Small blocks and blocks aligned beyond a page go to
+//! [`System`](std::alloc::System). Allocations of foreign code (OpenCV's own scratch memory) bypass this allocator.
 //!
-//! What is kept belongs to the whole process; what is metered belongs to a thread. Nothing here knows what the bytes
-//! are for, or who may have how many: the limit is said by whoever plans memory.
+//! Idle blocks belong to the whole process, metering to a thread. The crate knows neither the purpose of the bytes nor their
+//! budgets: the memory planner sets the limit.
 
 mod free_list;
 mod mapping;
@@ -20,9 +19,9 @@ use std::alloc::{GlobalAlloc, Layout};
 
 pub use meter::metered;
 
-/// Live and idle bytes kept before anybody says otherwise. One running task of the segmentation on a 4096 × 4096 tile
-/// needs up to 0.3 GB, so this recycles all that two cores work with; and no process is ever more than this larger
-/// than it would be without recycling. Unlimited would be faster for nobody, and keep the peak of a whole run.
+/// 1 GiB: default limit of live and idle bytes. One running task of the segmentation on a 4096 × 4096 tile needs up to 0.3 GB,
+/// so this recycles everything that 2 cores work with, and no process grows by more than this through recycling. A higher limit
+/// would be no faster and would retain the peak of a whole run.
 const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 
 static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
@@ -45,11 +44,11 @@ static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecyclingAllocator;
 
-// SAFETY: every call goes to the one pool, which keeps the contract (see there); a block that one `RecyclingAllocator` handed out
-// is known to all of them.
+// SAFETY: every call goes to the one pool, which upholds the contract (see there). All `RecyclingAllocator` values share it, so
+// each knows the blocks of every other.
 unsafe impl GlobalAlloc for RecyclingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that the pool asks for.
+        // SAFETY: the caller upholds the contract, which is also the pool's.
         unsafe { POOL.alloc(layout) }
     }
 
@@ -69,27 +68,26 @@ unsafe impl GlobalAlloc for RecyclingAllocator {
     }
 }
 
-/// Says how many bytes of large blocks, live and idle together, there may be before freed blocks go back to the system
-/// (1 GiB until this is called). Idle blocks beyond it go back at once, the longest idle first. It never makes an
-/// allocation fail: when live blocks alone exceed it, nothing is kept.
+/// Sets the maximum of live and idle bytes of large blocks (1 GiB by default). Idle blocks beyond it are unmapped at once, the
+/// longest idle first. The limit never fails an allocation: if live blocks alone exceed it, no block is kept.
 pub fn set_limit_bytes(limit: u64) {
     POOL.set_limit(limit);
 }
 
-/// Bytes of large blocks that nobody uses and that are kept for reuse.
+/// Returns the idle bytes of large blocks, kept for reuse.
 #[must_use]
 pub fn idle_bytes() -> u64 {
     POOL.idle_bytes()
 }
 
-/// Bytes of large blocks in use, as taken from the system: rounded up to size classes. 0 where [`RecyclingAllocator`] is not the
-/// global allocator. Together with [`idle_bytes`] a bound of what large blocks add to the resident set.
+/// Returns the live bytes of large blocks as mapped, rounded up to size classes. 0 if [`RecyclingAllocator`] is not the global
+/// allocator. The sum with [`idle_bytes`] bounds what large blocks add to the resident set.
 #[must_use]
 pub fn live_bytes() -> u64 {
     POOL.live_bytes()
 }
 
-/// Gives all idle blocks back to the system.
+/// Unmaps all idle blocks.
 pub fn trim() {
     POOL.trim();
 }

@@ -1,15 +1,15 @@
-//! Pages of the system: mapped, moved, given back.
+//! Maps, moves and unmaps pages of the system.
 //!
-//! Not `malloc`'s: it adapts the size above which a freed block really goes back, so that what is over the limit would
-//! stay. A failure is a null pointer, as an allocator has to report it.
+//! `malloc` is not used: it adapts the size above which freed blocks return to the system, so that bytes over the limit would
+//! stay. Failures are null pointers, as an allocator must report them.
 
 use std::ptr;
 
-/// Blocks from here on ask for huge pages: the size of one on x86-64 and on aarch64 with pages of 4 KiB. A first touch
-/// then costs a third, and a walk across rows misses fewer translations.
+/// Minimum block size for huge pages: 2 MiB is their size on x86-64, and on aarch64 with 4 KiB pages. With them a first touch
+/// costs a third, and a walk across rows causes fewer TLB misses.
 const HUGE_BYTES: usize = 2 << 20;
 
-/// `bytes` of zeros, aligned to a page.
+/// Maps `bytes` of zeros, aligned to a page.
 pub(crate) fn map(bytes: usize) -> *mut u8 {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new anonymous mapping at an address of the system's choice touches no memory that is in use.
@@ -21,31 +21,31 @@ pub(crate) fn map(bytes: usize) -> *mut u8 {
     start.cast()
 }
 
-/// Asks for huge pages where they fit; a refusal changes nothing but speed.
+/// Requests huge pages if they fit. A refusal only affects speed.
 fn advise(start: *mut u8, bytes: usize) {
-    // Miri knows the other calls, but not this one.
+    // Miri supports the other calls, but not this one.
     if bytes >= HUGE_BYTES && cfg!(not(miri)) {
-        // SAFETY: start and length are those of a mapping; the advice changes no contents.
+        // SAFETY: start and length describe a mapping, and the advice changes no content.
         unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
     }
 }
 
-/// Gives a mapping back.
+/// Unmaps a mapping.
 ///
 /// # Safety
-/// `start` and `bytes` are a mapping made here, and nobody uses it any more.
+/// `start` and `bytes` describe a mapping created here that is no longer in use.
 pub(crate) unsafe fn unmap(start: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise. It fails only when the process has too many mappings; then the pages are lost, and
-    // an allocator has nobody to tell.
+    // SAFETY: guaranteed by the caller. The call fails only if the process has too many mappings. Then the pages leak, since an
+    // allocator cannot report it.
     unsafe { libc::munmap(start.cast(), bytes) };
 }
 
-/// Changes a mapping's length; it may move, with its contents. New bytes are 0. On failure it stays as it was.
+/// Resizes a mapping, which may move with its content. New bytes are 0. On failure it is unchanged.
 ///
 /// # Safety
-/// `start` and `old` are a mapping made here; after success nobody uses `start`.
+/// `start` and `old` describe a mapping created here. After success `start` is no longer used.
 pub(crate) unsafe fn remap(start: *mut u8, old: usize, new: usize) -> *mut u8 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let moved = unsafe { libc::mremap(start.cast(), old, new, libc::MREMAP_MAYMOVE) };
     if moved == libc::MAP_FAILED {
         return ptr::null_mut();

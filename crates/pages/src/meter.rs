@@ -1,20 +1,20 @@
-//! Bytes a thread has allocated less those it has freed, and their peak.
+//! Meters the bytes that a thread has allocated minus the bytes it has freed, and their peak.
 //!
-//! Two cells a thread, without a destructor, so that they need no memory and outlive everything that allocates. A block
-//! freed by another thread than the one that made it counts on both.
+//! Two cells per thread without a destructor, so that they need no allocation and outlive every allocating destructor. A block
+//! freed by another thread counts on both threads.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// Allocated less freed; below 0 where a thread frees what others made.
+    /// Allocated minus freed bytes, negative if the thread frees blocks of other threads.
     static HELD: Cell<i64> = const { Cell::new(0) };
-    /// The most of it since the innermost [`metered`] began.
+    /// Peak since the innermost [`metered`] began.
     static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Counts a block of `size` bytes, which is never above `isize::MAX`.
+/// Counts a block of `size` bytes, which never exceeds `isize::MAX`.
 pub(crate) fn add(size: usize) {
-    // Without destructors the cells are always there; were they not, nothing would be counted.
+    // Cells without destructors are always accessible. If one were not, nothing would be counted.
     let _ = HELD.try_with(|held| {
         let now = held.get().wrapping_add(size as i64);
         held.set(now);
@@ -27,16 +27,16 @@ pub(crate) fn subtract(size: usize) {
     let _ = HELD.try_with(|held| held.set(held.get().wrapping_sub(size as i64)));
 }
 
-/// Runs `work` on this thread and says how many bytes this thread had allocated at most at one time beyond what it had
-/// at the start. Counted are all Rust allocations of this thread, large and small, by the sizes asked for, recycled or
-/// fresh; what was freed meanwhile is subtracted, whoever had made it. A large block that grows counts twice while it does,
-/// as if it were copied, whether it is or not.
+/// Runs `work` on this thread. Returns its result and the thread's peak of allocated bytes above the start. All Rust
+/// allocations of this thread count by their requested sizes, large and small, recycled and fresh. Blocks freed meanwhile are
+/// subtracted, whichever thread allocated them. A large block that grows counts twice while it grows, as if it were copied,
+/// even when it is not.
 ///
-/// Costs nothing but the counting that goes on anyway: a few instructions an allocation. Calls may be nested. A panic
-/// passes through and leaves the counters right.
+/// The cost is the permanent counting: a few instructions per allocation. Calls may be nested. A panic passes through and
+/// leaves the counters correct.
 ///
-/// Says 0 where [`RecyclingAllocator`](crate::RecyclingAllocator) is not the global allocator. Work given to other threads and memory that
-/// foreign code allocates are not seen.
+/// Returns 0 if [`RecyclingAllocator`](crate::RecyclingAllocator) is not the global allocator. Work on other threads and
+/// allocations of foreign code are not counted.
 pub fn metered<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let span = Span::begin();
     let result = work();
@@ -44,7 +44,7 @@ pub fn metered<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (result, peak)
 }
 
-/// A stretch with a peak of its own; when it ends, by return or panic, the stretch around it learns of that peak.
+/// A metered span with its own peak. On return or panic, it passes the peak on to the enclosing span.
 struct Span {
     start: i64,
     outer_peak: i64,

@@ -1,8 +1,8 @@
-//! The allocator behind [`RecyclingAllocator`](crate::RecyclingAllocator): large blocks from the shelf or from the system, small ones from
-//! `malloc`; and the metering of both.
+//! Allocator behind [`RecyclingAllocator`](crate::RecyclingAllocator): large blocks from the free list or the system, small
+//! ones from `malloc`, and metering of both.
 //!
-//! One lock guards the shelf. Under it nothing allocates and nothing can panic; system calls are made under it only to
-//! give surplus back before something new is taken, so that there is never more than the books say.
+//! One lock guards the free list. No code under the lock allocates or panics. System calls under the lock only unmap surplus
+//! before a new mapping, so that the process never maps more than the free list counts.
 
 use crate::free_list::{Block, FreeList};
 use crate::size_class::{MIN_BYTES, PAGE_BYTES, class_bytes};
@@ -11,13 +11,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A pool of large blocks. The process has one; tests make their own.
+/// A pool of large blocks. The process has one, and tests create their own.
 pub(crate) struct Pool {
-    /// The standard library's mutex is one word and a futex: taking it never allocates.
+    /// The standard library's mutex is one word and a futex, so taking it never allocates.
     shelf: Mutex<FreeList>,
 }
 
-/// Whether a block of this layout comes from the pool; all calls about one block agree.
+/// Returns whether a block of this layout comes from the pool. All calls about one block agree.
 fn is_large(layout: Layout) -> bool {
     layout.size() >= MIN_BYTES && layout.align() <= PAGE_BYTES
 }
@@ -52,7 +52,7 @@ impl Pool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block of the class `bytes`, and whether it is fresh, that is, all zero.
+    /// Returns a block of the class `bytes`, and whether it is fresh, that is, all zero.
     fn obtain(&self, bytes: usize) -> (*mut u8, bool) {
         let mut shelf = self.lock();
         if let Some(start) = shelf.reuse(bytes) {
@@ -63,7 +63,7 @@ impl Pool {
         drop(shelf);
         let mut start = mapping::map(bytes);
         if start.is_null() {
-            // Memory or mappings ran out; idle blocks may be what is missing.
+            // Memory or mappings ran out. Idle blocks may hold what is missing.
             self.trim();
             start = mapping::map(bytes);
         }
@@ -73,33 +73,33 @@ impl Pool {
         (start, true)
     }
 
-    /// Keeps a block, or gives it back.
+    /// Keeps a block as idle, or unmaps it.
     ///
     /// # Safety
-    /// `block` came from [`Self::obtain`] or [`Self::resize`], and nobody uses it any more.
+    /// `block` came from [`Self::obtain`] or [`Self::resize`], and is no longer in use.
     unsafe fn release(&self, block: Block) {
         if self.lock().keep(block) {
             return;
         }
-        // SAFETY: the caller's promise; it is not on the shelf, so nobody else gets it either.
+        // SAFETY: guaranteed by the caller. The block is not in the free list, so no other thread can get it.
         unsafe { mapping::unmap(block.start, block.bytes) };
         let mut shelf = self.lock();
         shelf.shrink(block.bytes);
-        // Where slots ran out, the next block finds one.
+        // If slots ran out, this frees one for the next block.
         give_surplus_back(&mut shelf);
     }
 
-    /// A block of the class `bytes`, another than `old`'s, with the first `used` bytes of `old`. On success `old` is
-    /// gone, on failure (null) it stays. Copies into an idle block where there is one, else moves the pages.
+    /// Returns a block of the class `bytes`, which differs from `old`'s, with the first `used` bytes of `old`. On success `old`
+    /// is gone, on failure (null) it remains. Copies into an idle block if there is one, else moves the pages.
     ///
     /// # Safety
-    /// `old` came from here and its user asks for this; `used` is below both classes.
+    /// `old` came from here and its owner requests this. `used` is below both classes.
     unsafe fn resize(&self, old: Block, bytes: usize, used: usize) -> *mut u8 {
         let grown = bytes.saturating_sub(old.bytes);
         let mut shelf = self.lock();
         if let Some(start) = shelf.reuse(bytes) {
             drop(shelf);
-            // SAFETY: both blocks are live, distinct, and at least `used` bytes long; then nobody uses `old` any more.
+            // SAFETY: both blocks are live, distinct, and at least `used` bytes long. After this `old` is unused.
             unsafe {
                 ptr::copy_nonoverlapping(old.start, start, used);
                 self.release(old);
@@ -109,7 +109,7 @@ impl Pool {
         shelf.grow(grown);
         give_surplus_back(&mut shelf);
         drop(shelf);
-        // SAFETY: `old` is a live mapping, and its user goes on with the new address.
+        // SAFETY: `old` is a live mapping, and its owner continues with the new address.
         let moved = unsafe { mapping::remap(old.start, old.bytes, bytes) };
         self.lock().shrink(if moved.is_null() { grown } else { old.bytes.saturating_sub(bytes) });
         moved
@@ -122,21 +122,21 @@ fn give_surplus_back(shelf: &mut FreeList) {
     }
 }
 
-/// Gives a block back that was idle until now.
+/// Unmaps a block that was idle.
 fn give_back(block: Block) {
-    // SAFETY: what is on the shelf is a whole mapping that nobody uses; it was taken off, so nobody will.
+    // SAFETY: an idle block is a whole unused mapping. It has left the free list, so no thread can reuse it.
     unsafe { mapping::unmap(block.start, block.bytes) };
 }
 
-// SAFETY: a live block is on no shelf and is one mapping of its own, so it overlaps no other; its class is at least the
-// size asked for, and its start is aligned to a page, which is at least the alignment asked for (`is_large`). Other
-// blocks are `System`'s, with the same layouts. Nothing here unwinds: no lookup can fail, and nothing else panics.
+// SAFETY: a live block is not in the free list and is one mapping of its own, so it overlaps no other. Its class is at least
+// the requested size, and its start is aligned to a page, which is at least the requested alignment (`is_large`). Other blocks
+// are `System`'s, with the same layouts. No call unwinds: lookups cannot fail, and nothing else panics.
 unsafe impl GlobalAlloc for Pool {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = if is_large(layout) {
             self.obtain(class_bytes(layout.size())).0
         } else {
-            // SAFETY: the caller's promise: the size is not 0.
+            // SAFETY: guaranteed by the caller: the size is not 0.
             unsafe { System.alloc(layout) }
         };
         count(start, layout)
@@ -144,12 +144,12 @@ unsafe impl GlobalAlloc for Pool {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_large(layout) {
-            // SAFETY: the caller's promise: the size is not 0.
+            // SAFETY: guaranteed by the caller: the size is not 0.
             return count(unsafe { System.alloc_zeroed(layout) }, layout);
         }
         let (start, fresh) = self.obtain(class_bytes(layout.size()));
         if !fresh {
-            // SAFETY: a block of at least this size that nobody else has.
+            // SAFETY: a block of at least this size that only this thread has.
             unsafe { ptr::write_bytes(start, 0, layout.size()) };
         }
         count(start, layout)
@@ -167,7 +167,7 @@ unsafe impl GlobalAlloc for Pool {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise: the new size, rounded up to the alignment, does not overflow.
+        // SAFETY: guaranteed by the caller: the new size, rounded up to the alignment, does not overflow.
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         let used = layout.size().min(new_size);
         match (is_large(layout), is_large(new)) {
@@ -178,29 +178,29 @@ unsafe impl GlobalAlloc for Pool {
                     meter::subtract(layout.size());
                     return count(block, new);
                 }
-                // SAFETY: allocated with this layout, so from here and of this class; `used` is below both sizes.
+                // SAFETY: allocated with this layout, so from here and of this class. `used` is below both sizes.
                 let moved = count(unsafe { self.resize(old, bytes, used) }, new);
                 if !moved.is_null() {
-                    // Last, as if it had been copied: the peak must not depend on what was idle.
+                    // Subtracted last, as if the block had been copied: the peak must not depend on the idle blocks.
                     meter::subtract(layout.size());
                 }
                 moved
             }
             (false, false) => {
-                // SAFETY: allocated with this layout, so by `System`; the caller's promise about the size.
+                // SAFETY: allocated with this layout, so by `System`. The caller guarantees the size.
                 let moved = unsafe { System.realloc(block, layout, new_size) };
                 if !moved.is_null() {
                     meter::subtract(layout.size());
                 }
                 count(moved, new)
             }
-            // From one to the other a block has to be copied.
+            // A block that changes between the pool and `System` must be copied.
             _ => {
-                // SAFETY: the new size is not 0 (the caller's promise).
+                // SAFETY: guaranteed by the caller: the new size is not 0.
                 let moved = unsafe { self.alloc(new) };
                 if !moved.is_null() {
-                    // SAFETY: the blocks are distinct and `used` is below both sizes; the old one was allocated with
-                    // this layout and is not used again.
+                    // SAFETY: the blocks are distinct and `used` is below both sizes. The old one was allocated with this
+                    // layout and is not used again.
                     unsafe {
                         ptr::copy_nonoverlapping(block, moved, used);
                         self.dealloc(block, layout);
@@ -212,7 +212,7 @@ unsafe impl GlobalAlloc for Pool {
     }
 }
 
-/// Meters a new block, if it is one.
+/// Meters a new block unless it is null.
 fn count(start: *mut u8, layout: Layout) -> *mut u8 {
     if !start.is_null() {
         meter::add(layout.size());

@@ -1,11 +1,11 @@
 //! Tiles, masks and label maps in files: PNG, JPEG and TIFF in, PNG out; and polygons in GeoJSON, read as a mask or
 //! label map.
 //!
-//! The format of an image is told by the content, never by the file's name. Of a TIFF (or BigTIFF) the first image is
-//! read; an orientation noted in a file is not followed. Whole-slide formats and their pyramids are not read here.
+//! The format of an image is detected by content, never by the file name. Of a TIFF (or BigTIFF) the first image is
+//! read. Orientation tags are ignored. Whole-slide formats and their pyramids are not supported here.
 //!
-//! Headers are looked at before a decoder believes them, so that no file costs more memory than the pixels it can hold;
-//! `tests/hostile_images` says what it may cost, and shows it.
+//! Headers are validated before decoding, so that no file costs more memory than the pixels it can hold.
+//! `tests/hostile_images` defines and checks the memory limits.
 
 mod encode;
 mod geojson;
@@ -26,13 +26,14 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Longest side of an image that is read. Tiles are 4,096; a header that says more is mistaken or hostile.
+/// Maximum side of an image. Tiles are 4,096. A header with more is wrong or hostile.
 pub const MAX_SIDE_PX: u32 = 65_536;
 
 /// Most bytes that an image may decode to, as it is in the file or as B, G, R.
 pub const MAX_BYTES: u64 = 2 << 30;
 
-/// Why a tile could not be read or written. Each message is one line: the file, what is wrong, what is allowed.
+/// Reason for which a tile could not be read or written. Each message is one line: the file, the problem, the
+/// allowed values.
 #[derive(Debug, Error)]
 pub enum ImageFileError {
     /// It is missing, or may not be read, or reading failed.
@@ -40,7 +41,7 @@ pub enum ImageFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
     /// It is a folder.
@@ -52,10 +53,10 @@ pub enum ImageFileError {
     /// It is a pipe, a socket or a device.
     #[error("{}: is no regular file; a PNG, JPEG or TIFF file is wanted", path.display())]
     NoFile {
-        /// What it is called.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("{}: the file is empty; a PNG, JPEG or TIFF image is wanted", path.display())]
     Empty {
         /// The file.
@@ -72,7 +73,7 @@ pub enum ImageFileError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the decoder said.
+        /// The decoder's error.
         cause: image::ImageError,
     },
     /// Its pixels are of a kind that is not read.
@@ -80,7 +81,7 @@ pub enum ImageFileError {
     UnsupportedPixels {
         /// The file.
         path: PathBuf,
-        /// What kind.
+        /// The kind found.
         found: String,
     },
     /// It is an image of a kind that is not read.
@@ -88,9 +89,9 @@ pub enum ImageFileError {
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What kind.
+        /// The kind found.
         found: String,
-        /// What is read instead.
+        /// The kinds that are read.
         allowed: &'static str,
     },
     /// It is larger than allowed.
@@ -142,19 +143,19 @@ pub enum ImageFileError {
     NotGeoJson {
         /// The file.
         path: PathBuf,
-        /// Where in it, such as `features[3].geometry: `; empty for the whole.
+        /// Location, such as `features[3].geometry: `. Empty for the whole document.
         place: String,
-        /// What the parser said.
+        /// The parser's error.
         cause: serde_json::Error,
     },
-    /// The outline of a feature encloses nothing.
+    /// The outline of a feature encloses no area.
     #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are wanted", path.display())]
     ShortRing {
         /// The file.
         path: PathBuf,
         /// The feature, from 0.
         feature: usize,
-        /// Positions that differ from the one before.
+        /// Positions that differ from their predecessor.
         positions: usize,
     },
     /// A position is far from any image.
@@ -167,12 +168,12 @@ pub enum ImageFileError {
         /// The coordinate.
         value: f64,
     },
-    /// All features lie outside the tile.
+    /// All features are outside the tile.
     #[error("{}: none of its {features} features covers a pixel of the tile of {width_px} x {height_px} px; positions are pixels from the tile's top left corner", path.display())]
     NothingInside {
         /// The file.
         path: PathBuf,
-        /// How many there are.
+        /// Number of features.
         features: usize,
         /// Width of the tile, pixels.
         width_px: u32,
@@ -192,15 +193,15 @@ pub enum ImageFileError {
     /// It could not be turned into the bytes of an image file.
     #[error("cannot be encoded as an image: {cause}")]
     NotEncoded {
-        /// What is wrong with it.
+        /// The error.
         cause: io::Error,
     },
-    /// It could not be written. Nothing was changed under its name.
+    /// The file could not be written. Any existing file of this name is unchanged.
     #[error("{}: cannot be written: {cause}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
 }

@@ -1,6 +1,6 @@
-//! Regions as matrices of OpenCV, without a copy: what is read is where it was.
+//! OpenCV matrices over regions, without a copy.
 //!
-//! Matrices are borrowed and cannot be written to. Nothing here computes.
+//! Matrices are borrowed and read-only. The module computes nothing.
 
 use opencv::Error;
 use opencv::boxed_ref::BoxedRef;
@@ -54,7 +54,7 @@ pub fn of_array(array: &DenseArray) -> opencv::Result<BoxedRef<'_, Mat>> {
     }
 }
 
-/// A matrix over `values`: rows of so many channels, `stride_bytes` from one to the next.
+/// Creates a matrix over `values`: rows of interleaved channels, `stride_bytes` apart.
 fn matrix<'a, T>(
     (rows, columns): (u32, u32),
     depth: i32,
@@ -78,11 +78,11 @@ fn matrix<'a, T>(
             format!("{} bytes, {wanted_bytes} are wanted", size_of_val(values)),
         ));
     }
-    // How OpenCV makes a type of a depth and channels (CV_MAKETYPE).
+    // OpenCV's encoding of a type from depth and channels (CV_MAKETYPE).
     let kind = depth + ((channels as i32 - 1) << 3);
     let data = values.as_ptr().cast::<c_void>().cast_mut();
-    // SAFETY: all rows are within `values`, as has just been looked at, which live at least as long as what is returned;
-    // that cannot be written to.
+    // SAFETY: all rows are within `values`, as just checked, and `values` outlives the returned matrix, which is
+    // read-only.
     let matrix = unsafe {
         Mat::new_rows_cols_with_data_unsafe(side(rows)?, side(columns)?, kind, data, stride_bytes)
     }?;

@@ -1,7 +1,7 @@
 //! Color normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
 //!
-//! Everything about a pixel follows from its color, so each color that occurs is computed once, however often it
-//! does. Only the target of the reference application is known here; fitting another is not done.
+//! The result for a pixel depends only on its color, so each occurring color is computed once. The target is that
+//! of the reference application. Other targets cannot be fitted.
 
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};
@@ -39,7 +39,7 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     pixels.iter().for_each(|pixel| *table.entry(pixel) += 1);
 
     let transfer = Transfer::fit(&mut table);
-    // The counts have served; each entry becomes its color's result.
+    // The counts are no longer needed. Each entry becomes its color's result.
     table.for_each(|rgb, entry| {
         let [b, g, r] = transfer.apply(rgb);
         *entry = u32::from_le_bytes([b, g, r, 0]);
@@ -52,8 +52,9 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     Ok(vec![inputs.bgr(normalized)?])
 }
 
-/// A number for each of the 2^24 colors, in blocks of 4,096 neighboring colors; blocks of which an image has none are
-/// left out. A tile's colors lie close together, so that a table is much smaller, and visited much faster, than all.
+/// A number for each of the 2^24 colors, in blocks of 4,096 neighboring colors. Blocks without a color of the image
+/// are omitted. A tile's colors are close together, so the table is much smaller, and faster to visit, than a full
+/// one.
 struct ColorTable {
     /// Where the block of a color's upper 12 bits (red, and half of green) starts, or [`NO_BLOCK`].
     starts: Vec<u32>,
@@ -63,7 +64,7 @@ struct ColorTable {
 const BLOCK: usize = 1 << 12;
 const NO_BLOCK: u32 = u32::MAX;
 
-/// Which block a color lies in.
+/// Returns the block of a color.
 fn upper_bits(&[_, g, r]: &[u8; 3]) -> usize {
     usize::from(r) << 4 | usize::from(g >> 4)
 }
@@ -89,12 +90,12 @@ impl ColorTable {
         &mut self.entries[start + ((g & 15) << 8 | b)]
     }
 
-    /// How many colors have a number other than 0.
+    /// Returns the number of colors with a nonzero number.
     fn colors(&self) -> usize {
         self.entries.iter().filter(|entry| **entry != 0).count()
     }
 
-    /// Visits the colors whose number is not 0, in ascending order, as R, G, B in 0..=255.
+    /// Visits the colors with a nonzero number, in ascending order, as R, G, B in 0..=255.
     fn for_each(&mut self, mut visit: impl FnMut([f64; 3], &mut u32)) {
         for (upper, &start) in self.starts.iter().enumerate().filter(|(_, start)| **start != NO_BLOCK) {
             let block = &mut self.entries[start as usize..][..BLOCK];
@@ -106,8 +107,8 @@ impl ColorTable {
     }
 }
 
-/// Tissue by two discriminants; the original's, trained once on H&E. In thousandths, where every term is whole: some
-/// colors lie on the border exactly, and must not be sorted by rounding.
+/// Classifies tissue by two discriminants of the original, trained once on H&E. In thousandths, where every term is
+/// an integer: some colors are exactly on the border, and rounding must not decide their class.
 fn is_tissue([r, g, b]: [f64; 3]) -> bool {
     -154.0 * r + 35.0 * g + 549.0 * b - 45_718.0 < -57.0 * r - 817.0 * g + 1_170.0 * b - 49_887.0
 }
@@ -121,7 +122,7 @@ fn scales() -> [f64; 3] {
     [3.0, 6.0, 2.0].map(|n: f64| 1.0 / n.sqrt())
 }
 
-/// l, α, β of a color in 0..=255; not finite for black, which is never tissue.
+/// Returns l, α, β of a color in 0..=255. Not finite for black, which is never tissue.
 fn lab(rgb: [f64; 3]) -> [f64; 3] {
     let lms = multiply(&LMS_FROM_RGB, rgb.map(|channel| channel / 255.0)).map(f64::log10);
     let (opponent, scales) = (multiply(&OPPONENT, lms), scales());
@@ -131,13 +132,14 @@ fn lab(rgb: [f64; 3]) -> [f64; 3] {
 /// The change of tissue colors that was found for a tile.
 struct Transfer {
     mean: [f64; 3],
-    /// Target deviation over the tile's; 0 on an axis without deviation, whose only value becomes the target's mean.
+    /// Target deviation over the tile's. 0 on an axis without deviation, whose only value becomes the target's
+    /// mean.
     gain: [f64; 3],
 }
 
 impl Transfer {
-    /// From how often each color occurs. Mean and population deviation are over tissue with l·α·β above 0, like the
-    /// original's (96–99 % of the tissue). Without any, nothing is changed.
+    /// Fits the transfer to the counts of colors. Mean and population deviation are over tissue with l·α·β above 0,
+    /// like the original's (96–99 % of the tissue). Without tissue, colors stay unchanged.
     fn fit(counts: &mut ColorTable) -> Self {
         let mut values = Vec::with_capacity(counts.colors());
         counts.for_each(|rgb, count| {
@@ -156,7 +158,7 @@ impl Transfer {
         let mean = std::array::from_fn(|axis| average(&|value| value, axis));
         let gain = std::array::from_fn(|axis| {
             let deviation = average(&|value| (value - mean[axis]) * (value - mean[axis]), axis).sqrt();
-            // Rounding leaves some 1e-17 of one value's deviation from itself.
+            // Rounding leaves some 1e-17 of deviation for a single value.
             if deviation > 1e-12 { TARGET_DEVIATION[axis] / deviation } else { 0.0 }
         });
         Self { mean, gain }
@@ -178,7 +180,7 @@ impl Transfer {
     }
 }
 
-/// 0..=1 as 0..=255, clamped, half rounded up; what is not a number is 0.
+/// Converts 0..=1 to 0..=255, clamped, half rounded up. NaN becomes 0.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
 fn to_byte(channel: f64) -> u8 {
     (channel * 255.0 + 0.5).floor().clamp(0.0, 255.0) as u8

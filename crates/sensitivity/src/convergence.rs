@@ -1,7 +1,7 @@
-//! Indices of growing parts of a sample: whether more evaluations would change them.
+//! Indices of growing parts of a sample, which show whether more evaluations would change them.
 //!
-//! Each step analyses the first so many evaluations, trajectories or base samples, so steps are nested: the last one is
-//! the whole sample. Samplers draw so that a beginning of a design is a design. eFAST curves have no beginnings that are.
+//! Each step analyzes the first evaluations, trajectories or base samples, so steps are nested: the last one is the
+//! whole sample. Samplers draw so that the beginning of a design is a design. This does not hold for eFAST curves.
 
 use crate::bootstrap::Bootstrap;
 use crate::columns::Columns;
@@ -35,7 +35,7 @@ pub fn halves(whole: usize, steps: u32) -> Vec<usize> {
     sizes
 }
 
-/// Sobol' indices of the first so many base samples, a step a size. Sizes beyond the design are its size.
+/// Computes Sobol' indices of the first base samples, one step per size. Sizes beyond the design are its size.
 ///
 /// A size at which too few base samples are complete gives no step.
 ///
@@ -60,7 +60,8 @@ pub fn vbd(
     Ok(steps)
 }
 
-/// MOAT indices of the first so many complete trajectories, a step a size; a size of which none is usable gives no step.
+/// Computes MOAT indices of the first complete trajectories, one step per size. A size without a usable one gives
+/// no step.
 ///
 /// # Errors
 /// [`MoatError`] as [`moat::indices`], of the responses as a whole.
@@ -89,9 +90,11 @@ pub fn moat(
     Ok(steps)
 }
 
-/// Indices by any `method` of columns, of the first so many evaluations, a step a size. Sizes beyond are all of them.
+/// Computes indices by any `method` on columns, of the first evaluations, one step per size. Larger sizes use all
+/// evaluations.
 ///
-/// A size that is too small for the method gives no step: of few evaluations, or in which a parameter does not vary yet.
+/// A size that is too small for the method gives no step: too few evaluations, or a parameter that does not vary
+/// yet.
 ///
 /// # Errors
 /// [`AnalysisError`] as the method, of the responses as a whole.

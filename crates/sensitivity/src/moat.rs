@@ -1,12 +1,12 @@
 //! Morris one-at-a-time (MOAT): elementary effects of a design's trajectories and their statistics.
 //!
-//! An elementary effect is the change of the response over one step, divided by the step as a signed fraction
-//! of the parameter's range: the change that a step over the whole range would make if the response were
-//! linear. Sources: Morris (1991); μ* from Campolongo, Cariboni and Saltelli (2007); confidence of μ* as
-//! SALib's `analyze.morris` (see [`CONFIDENCE_Z`] and [`RESAMPLES`]).
+//! An elementary effect is the change of the response over one step, divided by the step as a signed fraction of
+//! the parameter's range: the change over the whole range for a linear response. Sources: Morris (1991). μ* from
+//! Campolongo, Cariboni and Saltelli (2007). Confidence of μ* as SALib's `analyze.morris` (see [`CONFIDENCE_Z`] and
+//! [`RESAMPLES`]).
 //!
-//! A failed evaluation drops its whole trajectory: keeping the other effects would weigh parameters by where
-//! in a trajectory they happened to step. How many were dropped is part of the result.
+//! A failed evaluation drops its whole trajectory: keeping the other effects would weight parameters by the
+//! position of their step in a trajectory. The result includes the number of dropped trajectories.
 
 use crate::bootstrap::means;
 use crate::rng::{self, RngStream};
@@ -30,7 +30,7 @@ pub struct MoatIndices {
     pub trajectories_used: usize,
     /// Trajectories left out, because an evaluation failed or the trajectory is unfinished.
     pub trajectories_dropped: usize,
-    /// One entry a varying parameter, in the order of the parameters.
+    /// One entry per varying parameter, in the order of the parameters.
     pub parameters: Vec<MoatParameter>,
 }
 
@@ -43,16 +43,16 @@ pub struct MoatParameter {
     pub mu: f64,
     /// Mean of the effects' absolute values.
     pub mu_star: f64,
-    /// Sample standard deviation (n − 1) of the effects; `None` with one trajectory, which shows no spread.
+    /// Sample standard deviation (n − 1) of the effects. `None` with one trajectory, which shows no spread.
     pub sigma: Option<f64>,
-    /// Half-width of the 95 % bootstrap interval of `mu`; `None` with one trajectory.
+    /// Half-width of the 95 % bootstrap interval of `mu`. `None` with one trajectory.
     pub mu_conf: Option<f64>,
     /// The same of `mu_star`.
     pub mu_star_conf: Option<f64>,
     /// The same of `sigma`.
     pub sigma_conf: Option<f64>,
-    /// `mu` divided by the largest minus the smallest response of the trajectories used; 0 when they are all
-    /// equal. No unit. A step below the whole range makes effects above 1 possible.
+    /// `mu` divided by the range of the responses of the trajectories used. 0 if they are all equal. No unit. A
+    /// step below the whole range makes effects above 1 possible.
     pub effect: f64,
 }
 
@@ -61,7 +61,7 @@ pub struct MoatParameter {
 pub struct ElementaryEffects {
     /// Varying parameters, in the order of the parameters.
     pub names: Vec<String>,
-    /// Effects of one trajectory a row, one a parameter, in the order of `names`. At least one row.
+    /// One row of effects per trajectory, one effect per parameter, in the order of `names`. At least one row.
     pub effects: Vec<Vec<f64>>,
     /// Trajectories left out.
     pub dropped: usize,
@@ -69,7 +69,7 @@ pub struct ElementaryEffects {
     pub response_range: f64,
 }
 
-/// Why there are no indices.
+/// Reason for which indices cannot be computed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MoatError {
     /// Responses and evaluations do not pair up.
@@ -106,7 +106,8 @@ pub enum MoatError {
     },
 }
 
-/// MOAT indices of `responses` (named `response`), one a row of the design, `None` where it failed.
+/// Computes the MOAT indices of `responses` (named `response`), one per row of the design, `None` for failed
+/// evaluations.
 ///
 /// `seed` feeds the bootstrap only, which resamples trajectories, so that the effects of one trajectory stay
 /// together. Means and deviations do not depend on it.
@@ -155,9 +156,10 @@ pub fn indices(
     })
 }
 
-/// Failed evaluations by the parameter whose step led to them, in the order of [`Trajectories::names`].
+/// Counts failed evaluations by the parameter whose step led to them, in the order of [`Trajectories::names`].
 ///
-/// A failure at the beginning of a trajectory, or on an unfinished one, is nobody's. `responses` are as in [`indices`].
+/// A failure at the beginning of a trajectory, or on an unfinished one, has no parameter. `responses` are as in
+/// [`indices`].
 #[must_use]
 pub fn failures(trajectories: &Trajectories, responses: &[Option<f64>]) -> Vec<usize> {
     let mut failed = vec![0; trajectories.names().len()];
@@ -171,7 +173,7 @@ pub fn failures(trajectories: &Trajectories, responses: &[Option<f64>]) -> Vec<u
     failed
 }
 
-/// Elementary effects of `responses`, one a row of the design, `None` where the evaluation failed.
+/// Computes the elementary effects of `responses`, one per row of the design, `None` for failed evaluations.
 ///
 /// # Errors
 /// As [`indices`].
@@ -232,7 +234,7 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Of at least one effect.
+    /// Computes the statistics of at least one effect.
     fn of(effects: &[f64]) -> Self {
         let count = effects.len() as f64;
         Self {
@@ -243,7 +245,7 @@ impl Statistics {
     }
 }
 
-/// Sample standard deviation (n − 1); `None` of fewer than two numbers.
+/// Returns the sample standard deviation (n − 1). Returns `None` for fewer than two numbers.
 fn deviation(numbers: &[f64]) -> Option<f64> {
     if numbers.len() < 2 {
         return None;
@@ -253,10 +255,11 @@ fn deviation(numbers: &[f64]) -> Option<f64> {
     Some((squares / (numbers.len() - 1) as f64).sqrt())
 }
 
-/// Statistics of [`RESAMPLES`] resamples, each a row with one entry a parameter; empty with one trajectory.
+/// Computes the statistics of [`RESAMPLES`] resamples, each a row with one entry per parameter. Empty with one
+/// trajectory.
 ///
-/// A resample is how often each trajectory was drawn, so that its statistics are weighted means over one table. Effects
-/// are taken about their mean there, and nothing is lost in differences of large squares.
+/// A resample counts how often each trajectory was drawn, so that its statistics are weighted means over one table.
+/// Effects are centered about their mean there, which avoids differences of large squares.
 fn resample(effects: &[Vec<f64>], seed: u64) -> Vec<Vec<Statistics>> {
     let count = effects.len();
     if count < 2 {

@@ -1,11 +1,11 @@
 //! Reads SALib inputs: a `problem` in JSON, and SALib's parameter files.
 //!
-//! A problem has `num_vars`, `names` and `bounds`, and may have `groups` and `dists`, as SALib 1.6's `sample` functions take
-//! them: of a `unif` and `logunif` parameter bounds are `[low, high]`, of `norm` `[mean, deviation]`, of `lognorm`
-//! those of the natural logarithm, of `truncnorm` `[low, high, mean, deviation]`, of `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the
-//! range. A parameter file ([`parse_file`]) has a line for each parameter: name, bounds, and where wanted group and
-//! distribution. `weibull` is not read. Functions to evaluate and results, which SALib's `ProblemSpec` also
-//! holds, are of no interest here.
+//! A problem has `num_vars`, `names` and `bounds`, and may have `groups` and `dists`, as SALib 1.6's `sample`
+//! functions take them. Bounds of a `unif` and `logunif` parameter are `[low, high]`, of `norm` `[mean,
+//! deviation]`, of `lognorm` those of the natural logarithm, of `truncnorm` `[low, high, mean, deviation]`, of
+//! `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the range. A parameter file
+//! ([`parse_file`]) has a line for each parameter: name, bounds, and optionally group and distribution. `weibull`
+//! is not supported. Functions to evaluate and results, which SALib's `ProblemSpec` also holds, are ignored.
 
 mod file;
 

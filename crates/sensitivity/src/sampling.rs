@@ -1,7 +1,7 @@
 //! Samplers: parameters and a seed → the parameter sets to evaluate.
 //!
-//! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates
-//! nothing and knows nothing of tiles; it keeps the structure that its method needs to compute indices.
+//! One module per sampler, each with a `sample` function that returns a [`Design`]. A design evaluates nothing and
+//! does not know tiles. It keeps the structure that its method needs to compute indices.
 
 pub mod discrepancy;
 #[cfg(test)]
@@ -37,13 +37,13 @@ pub const MAX_EVALUATIONS: u64 = 10_000_000;
 pub struct Design {
     /// Names of all parameters, varying or not: the columns of `evaluations`.
     pub names: Vec<String>,
-    /// One parameter set a row, one value a parameter. Row 0 is evaluation 1 in tables and reports.
+    /// One row per parameter set, one value per parameter. Row 0 is evaluation 1 in tables and reports.
     pub evaluations: Vec<Vec<Value>>,
-    /// How the rows belong together.
+    /// Structure of the rows.
     pub structure: Structure,
 }
 
-/// How the rows of a design belong together. Each method needs one of them.
+/// Structure of a design's rows. Each method requires one of these.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Structure {
@@ -72,10 +72,10 @@ pub struct BadRange {
     pub high: f64,
 }
 
-/// Why there is no design of points that have no further structure.
+/// Reason for which points without a design cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SampleError {
-    /// There are no such points.
+    /// The points are invalid.
     #[error(transparent)]
     Points(#[from] PointsError),
     /// Every parameter is fixed or has one value.
@@ -101,38 +101,39 @@ pub enum SampleError {
 }
 
 impl Design {
-    /// A parameter set for each point, whose coordinates are places within the domains of the varying parameters, in
-    /// their order: quantiles of distributions, equally likely levels.
+    /// Creates a parameter set for each point. Its coordinates are positions within the domains of the varying
+    /// parameters, in their order: quantiles of distributions, equally likely levels.
     ///
     /// # Errors
-    /// [`SampleError`] when a domain cannot be drawn from, or coordinates and varying parameters do not pair up.
+    /// [`SampleError`] if a domain cannot be sampled, or coordinates and varying parameters do not match.
     pub fn of_points(parameters: &[Parameter], points: &UnitPoints) -> Result<Self, SampleError> {
         let mut evaluations = Vec::with_capacity(points.rows());
         rows_of_points(parameters, points, |row| evaluations.push(row))?;
         Ok(Self::of_rows(parameters, evaluations))
     }
 
-    /// For each row the first one that is equal to it: its own index, where none before it is. Discrete parameters make
-    /// equal rows, which need one evaluation.
+    /// Returns for each row the first equal one, which may be the row itself. Discrete parameters make equal rows,
+    /// which need one evaluation.
     #[must_use]
     pub fn first_equal_rows(&self) -> Vec<usize> {
         let mut first: HashMap<&[Value], usize> = HashMap::with_capacity(self.evaluations.len());
         self.evaluations.iter().enumerate().map(|(row, set)| *first.entry(set).or_insert(row)).collect()
     }
 
-    /// Number of rows that are not equal to an earlier one.
+    /// Returns the number of rows without an equal earlier one.
     #[must_use]
     pub fn distinct_rows(&self) -> usize {
         self.first_equal_rows().into_iter().enumerate().filter(|&(row, first)| row == first).count()
     }
 
-    /// Parameter sets without structure, such as those of a user's table. Each row holds one value a parameter.
+    /// Creates parameter sets without structure, such as those of a user's table. Each row holds one value per
+    /// parameter.
     #[must_use]
     pub fn of_rows(parameters: &[Parameter], evaluations: Vec<Vec<Value>>) -> Self {
         Self { names: names(parameters), evaluations, structure: Structure::Rows }
     }
 
-    /// The trajectories of a Morris design, and `None` of any other.
+    /// Returns the trajectories of a Morris design. Returns `None` for any other.
     #[must_use]
     pub fn trajectories(&self) -> Option<&Trajectories> {
         match &self.structure {
@@ -141,7 +142,7 @@ impl Design {
         }
     }
 
-    /// The row blocks of a Saltelli design, and `None` of any other.
+    /// Returns the row blocks of a Saltelli design. Returns `None` for any other.
     #[must_use]
     pub fn row_blocks(&self) -> Option<&RowBlocks> {
         match &self.structure {
@@ -172,7 +173,7 @@ fn rows_of_points(
     Ok(())
 }
 
-/// A design of points of a sequence, without further structure.
+/// Draws a design of points of a sequence, without further structure.
 fn plain(
     parameters: &[Parameter],
     sequence: Sequence,
@@ -184,8 +185,8 @@ fn plain(
     Ok(Design::of_rows(parameters, evaluations))
 }
 
-/// Hands on parameter sets of points of a sequence one by one; what is held are the points, 8 bytes for each parameter and
-/// set.
+/// Passes on parameter sets of points of a sequence one by one. Memory holds only the points, 8 bytes for each
+/// parameter and set.
 fn draw_points(
     parameters: &[Parameter],
     sequence: Sequence,
@@ -200,7 +201,7 @@ fn draw_points(
     if u64::from(samples) > MAX_EVALUATIONS {
         return Err(SampleError::TooManyEvaluations { evaluations: u64::from(samples) });
     }
-    // What cannot be drawn from is said before anything is drawn.
+    // Reports invalid domains before any set is drawn.
     marginals(parameters, &varying)?;
     rows_of_points(parameters, &sequence.points(samples as usize, varying.len(), seed)?, each)
 }
@@ -235,7 +236,8 @@ fn resting_value(parameter: &Parameter) -> Value {
     }
 }
 
-/// The bounds of a continuous domain; `None` where `f64` numbers cannot divide it, or where whole numbers are wanted.
+/// Returns the bounds of a continuous domain. Returns `None` if `f64` numbers cannot divide it, or for an integer
+/// parameter.
 fn real_range(parameter: &Parameter) -> Option<(f64, f64)> {
     let (low, high) = parameter.domain.bounds();
     let usable = low < high && (high - low).is_finite() && parameter.value_type == ValueType::Real;

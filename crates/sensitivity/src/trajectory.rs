@@ -124,8 +124,8 @@ impl Trajectories {
 
     /// Recovers trajectories from parameter sets with one value per parameter in each row.
     ///
-    /// The k varying parameters are those whose column holds more than one value. Rows are split into blocks of k +
-    /// 1. Within a block consecutive rows differ in exactly one parameter, and each varying parameter changes once.
+    /// The k varying parameters are those whose column holds more than one value. Rows are split into blocks of
+    /// k + 1 rows. Within a block consecutive rows differ in exactly one parameter, and each varying parameter changes once.
     /// A last block that is too short (an interrupted study) is allowed if it follows the same rule: it counts as
     /// an unfinished trajectory. A row missing elsewhere is an error, because the following rows could be misread:
     /// a failed evaluation stays in the table and has no response.

@@ -1,7 +1,7 @@
-//! Responses of several tables from one run: a last stage that puts the tables together.
+//! Joins the responses of several tables of one run in a last stage.
 //!
-//! A study has one table of responses. Where a user wants metrics of several, the workflow keeps the stages of all of them, and
-//! ends in one more that joins them. Nothing else changes: what the stages compute is what each computes alone.
+//! A study has one table of responses. For metrics of several tables, the workflow keeps the stages of all of them,
+//! and an additional last stage joins them. The stages compute the same as alone.
 
 use crate::operation::Registry;
 use crate::workflow::{
@@ -12,7 +12,7 @@ use pleach_regions::ElementType;
 /// The operation that puts two tables together, and its version: columns of the first, then of the second.
 pub const JOIN: (&str, u32) = ("tables.join", 1);
 
-/// What the stage is called.
+/// Name of the joining stage.
 const NAME: &str = "responses";
 
 impl Workflow {

@@ -1,4 +1,4 @@
-//! Text files that users write: studies, descriptors, tables; and what of them stands in a message.
+//! Users' text files (studies, descriptors, tables), and quotation of text in messages.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -33,7 +33,7 @@ pub fn read(file: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// Line and column, from 1, of a byte of a text; columns are letters.
+/// Returns the line and column of a byte of a text, from 1. Columns count characters.
 #[must_use]
 pub fn place(text: &[u8], at: usize) -> (usize, usize) {
     let before = &text[..at.min(text.len())];
@@ -42,7 +42,7 @@ pub fn place(text: &[u8], at: usize) -> (usize, usize) {
     (line, 1 + String::from_utf8_lossy(&before[line_start..]).chars().count())
 }
 
-/// Why a text is no TOML: line, column, and a message in one line with what is allowed.
+/// Returns the error of an invalid TOML: line, column, and a one-line message with the allowed values.
 #[must_use]
 pub fn toml_mistake(text: &str, error: &toml::de::Error) -> (usize, usize, String) {
     let (line, column) = place(text.as_bytes(), error.span().map_or(0, |span| span.start));
@@ -53,7 +53,7 @@ pub fn toml_mistake(text: &str, error: &toml::de::Error) -> (usize, usize, Strin
     (line, column, format!("no TOML: {message}; {allowed}"))
 }
 
-/// A text as messages quote it: on one line, and cut in its middle where it has more than `most` letters.
+/// Quotes a text on one line, shortened in its middle if it has more than `most` characters.
 #[must_use]
 pub fn quoted(text: &str, most: usize) -> String {
     let length = text.chars().count();

@@ -1,4 +1,4 @@
-//! From descriptors as written to a checked [`Workflow`]: this file joins stages, [`stage`] checks one of them.
+//! Converts descriptors to a checked [`Workflow`]: this file joins stages, [`stage`] checks one of them.
 
 mod stage;
 
@@ -26,12 +26,12 @@ impl Diagnostics {
     }
 }
 
-/// Most stages, tasks or regions in one list: names are looked up by walking lists, and ten thousand are a hundred
-/// times what the largest workflow has.
+/// Maximum stages, tasks or regions in one list: names are looked up linearly, and 10,000 is a hundred times the
+/// largest workflow.
 const MAX_ENTRIES: usize = 10_000;
 
 impl Diagnostics {
-    /// Refuses a list that is too long to be walked for every one of its entries.
+    /// Rejects a list that is too long for a linear search per entry.
     fn limit(&self, pointer: &str, what: &'static str, found: usize) -> Result<(), DescriptorError> {
         let problem = Problem::TooMany { what, found, most: MAX_ENTRIES };
         if found > MAX_ENTRIES { self.fail(pointer, problem) } else { Ok(()) }

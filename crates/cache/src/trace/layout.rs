@@ -1,14 +1,13 @@
-//! A trace as bytes: numbers in as many bytes as they need, texts and lists behind their lengths.
+//! Serialization of a trace: variable-length numbers, length-prefixed texts and lists.
 //!
-//! Whether bytes are those that were written, a checksum around them tells (`record.rs`); here nothing is allocated that
-//! the bytes do not hold.
+//! The record checksum verifies the bytes (`record.rs`). Parsing allocates no more than the bytes contain.
 
 use super::{Output, Trace};
 use crate::KeyComponents;
 use pleach_regions::Digest;
 
 impl Trace {
-    /// This trace as bytes: about 200 for a task of two arguments, two inputs and two outputs.
+    /// Serializes this trace: about 200 bytes for a task with 2 arguments, 2 inputs and 2 outputs.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend(self.seconds.to_bits().to_le_bytes());
@@ -16,7 +15,7 @@ impl Trace {
         for output in &self.outputs {
             bytes.extend(output.digest.0);
             put_number(&mut bytes, output.bytes);
-            // An encoding is never empty, so that none takes one byte.
+            // An encoding is never empty, so an empty byte string stands for `None`.
             put_bytes(&mut bytes, output.inline.as_deref().unwrap_or_default());
         }
         let KeyComponents { operation, version, arguments, inputs } = &self.components;
@@ -35,7 +34,7 @@ impl Trace {
         bytes
     }
 
-    /// The trace that was written as `bytes`; none when they are not exactly those of one.
+    /// Parses a trace. `None` if `bytes` are not exactly one trace.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = Rest(bytes);
         let seconds = f64::from_bits(u64::from_le_bytes(rest.array()?));
@@ -52,7 +51,7 @@ impl Trace {
     }
 }
 
-/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+/// Writes 7 bits per byte, lowest first. The high bit marks a continuation.
 fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -66,7 +65,7 @@ fn put_bytes(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend_from_slice(part);
 }
 
-/// What is still to be read.
+/// The bytes still to be parsed.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -99,7 +98,7 @@ impl<'a> Rest<'a> {
         self.0.split_off(..N)?.try_into().ok()
     }
 
-    /// Every item takes a byte at least, so that a false number of items ends with the bytes.
+    /// Every item takes at least 1 byte, so a wrong count fails at the end of the bytes.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         (0..self.number()?).map(|_| item(self)).collect()
     }
@@ -145,7 +144,7 @@ mod tests {
         #[test]
         fn any_bytes_are_harmless(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             if let Some(trace) = Trace::from_bytes(&bytes) {
-                // Numbers may be written longer than they need; what they say stays the same (a NaN does not equal itself).
+                // Numbers may be padded in the input. The parsed values stay the same (a NaN does not equal itself).
                 let again = Trace::from_bytes(&trace.to_bytes());
                 prop_assert_eq!(again.map(|trace| trace.components), Some(trace.components));
             }

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
-/// What the header of an image says.
+/// Properties in the header of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileInfo {
     /// Width, pixels.
@@ -21,7 +21,7 @@ pub struct TileInfo {
     pub height_px: u32,
 }
 
-/// Reads the header only: an image that is damaged further on is not found out.
+/// Reads the header only, so damage after the header is not detected.
 ///
 /// # Errors
 /// [`ImageFileError`].
@@ -63,12 +63,12 @@ pub fn read_mask(path: &Path) -> Result<DataRegion, ImageFileError> {
     image.raster(1, data).map(DataRegion::Mask).map_err(|cause| unreadable(path, cause))
 }
 
-/// Reads a label map from a gray image of 8 or 16 bits: 0 is background, every other value one object; alpha is dropped.
-/// Where all objects have the same value (or color: such a mask may be in color) the image is a mask, and its
-/// objects are its connected components ([`OBJECT_CONNECTIVITY`]).
+/// Reads a label map from a gray image of 8 or 16 bits: 0 is background, every other value one object. Alpha is
+/// dropped. If all objects have the same value (or color, since such a mask may be in color), the image is a mask,
+/// and its objects are its connected components ([`OBJECT_CONNECTIVITY`]).
 ///
 /// # Errors
-/// [`ImageFileError::ColorLabels`] where there are colors that tell objects apart; any other [`ImageFileError`].
+/// [`ImageFileError::ColorLabels`] if colors distinguish objects. Otherwise any [`ImageFileError`].
 ///
 /// [`OBJECT_CONNECTIVITY`]: crate::objects::OBJECT_CONNECTIVITY
 pub fn read_labels(path: &Path) -> Result<DataRegion, ImageFileError> {
@@ -95,20 +95,20 @@ pub(super) fn unreadable(
     ImageFileError::Unreadable { path: path.to_owned(), cause: io::Error::other(cause) }
 }
 
-/// What a JPEG may be, for messages.
+/// Allowed kinds of JPEG, for messages.
 const JPEG_ALLOWED: &str = "baseline or progressive JPEG of 8 bits a channel";
 
-/// What a TIFF may be, for messages.
+/// Allowed kinds of TIFF, for messages.
 const TIFF_ALLOWED: &str = "TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4,";
 
-/// Most bytes of what a PNG holds beside its pixels, unpacked: profiles, texts. Profiles have up to a few MiB, and may
-/// unpack to a thousand times what is in the file.
+/// Maximum unpacked bytes of a PNG's metadata, such as profiles and texts. Profiles have up to a few MiB, and may
+/// unpack to a thousand times their size in the file.
 const PNG_METADATA_BYTES: u64 = 16 << 20;
 
-/// What tells a format: the longest mark that is looked for has 8 bytes.
+/// Bytes that identify a format. The longest signature has 8 bytes.
 const START_BYTES: u64 = 16;
 
-/// The marks of a BigTIFF in both byte orders, by which `image` does not know it.
+/// The signatures of a BigTIFF in both byte orders, which `image` does not recognize.
 const BIG_TIFF: [[u8; 4]; 2] = [*b"II+\0", *b"MM\0+"];
 
 /// A file that starts as an image does.
@@ -122,7 +122,7 @@ struct Opened<'a> {
 impl<'a> Opened<'a> {
     fn new(path: &'a Path) -> Result<Self, ImageFileError> {
         let unreadable = |cause| ImageFileError::Unreadable { path: path.to_owned(), cause };
-        // Looked at before it is opened: opening a pipe waits for somebody to write to it.
+        // Checked before opening: opening a pipe waits for a writer.
         let about = std::fs::metadata(path).map_err(unreadable)?;
         if about.is_dir() {
             return Err(ImageFileError::Folder { path: path.to_owned() });
@@ -196,7 +196,7 @@ impl<'a> Opened<'a> {
                 })?;
                 self.rewind()?;
             }
-            // Its pixels are not among what this limits; a row is held before anything is looked at.
+            // This limit excludes the pixels. A row is allocated before any check.
             _ => {
                 self.png_header()?;
                 limits.max_alloc = Some(PNG_METADATA_BYTES);
@@ -212,7 +212,7 @@ impl<'a> Opened<'a> {
             return Err(failed(path, cause));
         }
         allowed_size(path, info, u64::from(decoder.color_type().bytes_per_pixel()))?;
-        // What their ink would look like is written nowhere, or in a profile that is not followed.
+        // The appearance of inks is unspecified, or in a profile, which is not applied.
         if let found @ (ExtendedColorType::Cmyk8 | ExtendedColorType::Cmyk16) = decoder.original_color_type()
         {
             return Err(ImageFileError::UnsupportedPixels {
@@ -223,12 +223,12 @@ impl<'a> Opened<'a> {
         Ok(decoder)
     }
 
-    /// The shortest file that can hold what the header promises, in bytes.
+    /// Returns the length of the shortest file that can hold the header's image, in bytes.
     fn least_bytes(&mut self) -> Result<u64, ImageFileError> {
         match self.format {
             ImageFormat::Jpeg => Ok(self.frame()?.least_bytes()),
             ImageFormat::Png => Ok(self.png_header()?.least_bytes()),
-            // A TIFF may use one strip again and again.
+            // A TIFF may use one strip repeatedly.
             _ => Ok(0),
         }
     }
@@ -250,7 +250,7 @@ fn too_large(path: &Path, info: TileInfo) -> ImageFileError {
     ImageFileError::TooLarge { path: path.to_owned(), width_px: info.width_px, height_px: info.height_px }
 }
 
-/// Refuses sides and sizes beyond what is allowed, as it is decoded to or as B, G, R.
+/// Rejects sides and sizes beyond the limit, as decoded or as B, G, R.
 fn allowed_size(path: &Path, info: TileInfo, pixel_bytes: u64) -> Result<(), ImageFileError> {
     let pixels = u64::from(info.width_px) * u64::from(info.height_px);
     if info.width_px.max(info.height_px) > MAX_SIDE_PX
@@ -264,8 +264,8 @@ fn allowed_size(path: &Path, info: TileInfo, pixel_bytes: u64) -> Result<(), Ima
     Ok(())
 }
 
-/// What an error before decoding means for the user: an image that is damaged or of a kind that is not read is its
-/// own fault, anything else is the system's.
+/// Maps an error before decoding: damaged images and unsupported kinds are errors of the file, any other is the
+/// system's.
 fn failed(path: &Path, cause: io::Error) -> ImageFileError {
     let path = path.to_owned();
     match cause.kind() {
@@ -279,7 +279,7 @@ fn failed(path: &Path, cause: io::Error) -> ImageFileError {
     }
 }
 
-/// What the decoder's error means for the user.
+/// Maps the decoder's error.
 fn refused(path: &Path, cause: ImageError) -> ImageFileError {
     let pixels = |found| ImageFileError::UnsupportedPixels { path: path.to_owned(), found };
     match cause {
@@ -310,7 +310,7 @@ fn label(mask: &[u8], width: usize) -> Vec<u32> {
     labels
 }
 
-/// A decoded image: `channels` values a pixel, alpha last where there is one.
+/// A decoded image: `channels` values per pixel, with any alpha last.
 struct Samples {
     info: TileInfo,
     channels: usize,
@@ -365,7 +365,7 @@ impl Samples {
         values.chunks_exact(self.channels).map(|pixel| if object(pixel) { 255 } else { 0 }).collect()
     }
 
-    /// None where colors differ from object to object.
+    /// Returns the labels. Returns `None` if colors differ between objects.
     fn labels<S: Copy + Default + PartialEq + Into<u32>>(&self, values: &[S]) -> Option<Vec<u32>> {
         let colors = if self.channels < 3 { 1 } else { 3 };
         let pixels = || values.chunks_exact(self.channels).map(|pixel| &pixel[..colors]);

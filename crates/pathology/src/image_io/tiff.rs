@@ -1,13 +1,14 @@
-//! The first directory of a TIFF, looked at before the decoder sees the file (TIFF revision 6.0, section 2; BigTIFF).
+//! Validates the first directory of a TIFF before the decoder reads the file (TIFF revision 6.0, section 2, and
+//! BigTIFF).
 //!
-//! The decoder believes what a directory says of itself: it asks for the memory of a value before it reads the value,
-//! and multiplies sides before it limits them. Here values are compared with the file's length, and sides with what is
-//! allowed. What fields mean for pixels is left to the decoder; other directories are not read.
+//! The decoder trusts the directory: it allocates a value before it reads it, and multiplies sides before it limits
+//! them. This module checks values against the file's length, and sides against their limits. The decoder
+//! interprets the fields. Other directories are not read.
 
 use super::{MAX_SIDE_PX, TileInfo};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
-/// Fields that decide how much is read and held; the last two are the sides of tiles.
+/// Fields that determine how much is read and held. The last two are the sides of tiles.
 const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const COMPRESSION: u16 = 259;
@@ -17,8 +18,8 @@ const DECIDING: [u16; 5] = [WIDTH, HEIGHT, COMPRESSION, 322, 323];
 const READ: [u16; 19] =
     [256, 257, 258, 259, 262, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530];
 
-/// Compressions that are read: none, Group 4, LZW, Deflate (two numbers) and PackBits. A JPEG inside a TIFF has a size of
-/// its own, which nothing could hold to the TIFF's.
+/// Supported compressions: none, Group 4, LZW, Deflate (two numbers) and PackBits. A JPEG inside a TIFF has its own
+/// size, which cannot be checked against the TIFF's.
 const COMPRESSIONS: [u64; 6] = [1, 4, 5, 8, 32_773, 32_946];
 
 /// Most entries of a directory: a count of 64 bits is a claim like any other, and the format names a few hundred.
@@ -27,11 +28,11 @@ const MAX_ENTRIES: u64 = 4_096;
 /// Why the decoder does not get to see a file.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The directory contradicts the file, or the system has something to say.
+    /// The directory contradicts the file, or the system reports an error.
     Failed(io::Error),
     /// Another compression.
     Compression(u64),
-    /// Sides beyond what is allowed.
+    /// Sides beyond the limit.
     TooLarge(TileInfo),
 }
 
@@ -53,11 +54,11 @@ struct Entry {
     tag: u16,
     kind: u16,
     count: u64,
-    /// The value itself where it is short, else where it lies.
+    /// The value itself if it is short, otherwise its offset.
     field: [u8; 8],
 }
 
-/// Checks the first directory of a file of `length` bytes; the file is read from its start.
+/// Checks the first directory of a file of `length` bytes, starting at the beginning of the file.
 pub(super) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<(), Refusal> {
     let mut numbers = Numbers { file, little: false, big: false };
     let offset = numbers.header()?;
@@ -102,7 +103,7 @@ fn invalid(text: String) -> Refusal {
     Refusal::Failed(io::Error::new(ErrorKind::InvalidData, text))
 }
 
-/// Bytes of one value of a type; `None` of a type that is no number. Texts (2) are none.
+/// Returns the bytes per value of a type. Returns `None` for a type without numbers, such as texts (2).
 fn bytes_each(kind: u16) -> Option<u64> {
     match kind {
         1 | 6 | 7 => Some(1),
@@ -114,7 +115,7 @@ fn bytes_each(kind: u16) -> Option<u64> {
 }
 
 impl<R: Read + Seek> Numbers<R> {
-    /// Byte order, kind of TIFF, and where the first directory lies.
+    /// Reads the byte order, the kind of TIFF, and the offset of the first directory.
     fn header(&mut self) -> Result<u64, Refusal> {
         let [first, second] = self.bytes()?;
         self.little = match (first, second) {
@@ -126,7 +127,7 @@ impl<R: Read + Seek> Numbers<R> {
             42 => Ok(self.long()?.into()),
             43 => {
                 self.big = true;
-                // The width of offsets, and a 0: there is no other.
+                // The width of offsets, and a 0: the only valid value.
                 self.long()?;
                 Ok(self.long8()?)
             }
@@ -152,7 +153,7 @@ impl<R: Read + Seek> Numbers<R> {
         Ok(Entry { tag, kind, count, field })
     }
 
-    /// Whether the value lies within the file.
+    /// Returns whether the value is within the file.
     fn fits(&self, entry: &Entry, length: u64) -> Result<(), Refusal> {
         let Entry { tag, kind, count, .. } = *entry;
         let Some(each) = bytes_each(kind) else {
@@ -179,7 +180,7 @@ impl<R: Read + Seek> Numbers<R> {
         if self.big { self.number(entry.field) } else { self.number([a, b, c, d]) }
     }
 
-    /// The only value of an entry, where it is a whole number that stands in the entry itself.
+    /// Returns the only value of an entry, if it is an integer stored in the entry itself.
     fn inline(&self, entry: &Entry) -> Option<u64> {
         let [a, b, c, d, ..] = entry.field;
         match (entry.count, entry.kind) {

@@ -1,16 +1,17 @@
-//! Objects of two segmentations compared on one tile of a slide, so that sums over all tiles are those of the slide.
+//! Compares objects of two segmentations on one tile of a slide, so that sums over all tiles equal those of the
+//! slide.
 //!
-//! An object belongs to the tile whose core holds its centroid (`pleach-regions`, `partition/centroid.rs`): it counts
-//! there, with all of its area, and nowhere else. The two objects of a pair may belong to different tiles. Area that they
-//! share then counts by half in each; so each tile has its part of ΣI, and Dice and Jaccard stay within 0 and 1 as long as
-//! objects of a side do not overlap. That tiles see their objects whole needs a halo as wide as the longest one, less a
-//! pixel; how wide it is, is not decided here.
+//! An object belongs to the tile whose core holds its centroid (`pleach-regions`, `partition/centroid.rs`): only
+//! this tile counts it, with all of its area. The two objects of a pair may belong to different tiles. Each tile
+//! then counts half of their shared area, so each tile has its part of ΣI, and Dice and Jaccard stay within 0 and 1
+//! as long as objects of a side do not overlap. Tiles contain their objects completely if the halo is at least as
+//! wide as the longest object, less one pixel. The caller chooses the halo.
 
 use super::pixels::PixelObjects;
 use super::{ObjectSet, pairs, ratio};
 use pleach_regions::PixelRectangle;
 
-/// What two sets of objects have in common, as far as it is one tile's.
+/// Overlap of two sets of objects, restricted to the objects of one tile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnedComparison {
     /// Number of objects that the tile owns.
@@ -25,14 +26,14 @@ pub struct OwnedComparison {
     pub covered: f64,
     /// The same, over all pairs with an object of the reference that is owned.
     pub reference_covered: f64,
-    /// Number of pairs; one of which only one object is owned is half a pair.
+    /// Number of pairs. A pair with one owned object counts half.
     pub pairs: f64,
-    /// Dice of each pair, times what of it is the tile's, added up.
+    /// Sum of the Dice of each pair, times the tile's share of the pair.
     pub sum_of_pair_dice: f64,
 }
 
-/// Compares what a tile owns of `found` with what it owns of `reference`; `core` is the tile's own part of the window that
-/// both are of.
+/// Compares the tile's objects of `found` with those of `reference`. `core` is the tile's own part of the window of
+/// both.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a window has far fewer than 2^53 pixels")]
 pub fn compare_owned(
@@ -67,7 +68,7 @@ pub fn compare_owned(
             pair_dice.push(part * 2.0 * shared / (found.area(object) + reference.area(of_reference)));
         }
     }
-    // As in `compare`: the sum does not depend on how objects are numbered.
+    // As in `compare`: the sum does not depend on the numbering of objects.
     pair_dice.sort_unstable_by(f64::total_cmp);
     compared.sum_of_pair_dice = pair_dice.iter().sum();
     compared
@@ -108,14 +109,14 @@ impl OwnedComparison {
         self.ratio(self.reference_covered, self.reference_area)
     }
 
-    /// Mean area of the objects (not the reference's), pixels; 0 where there is none.
+    /// Returns the mean area of the objects (not the reference's) in pixels. 0 without objects.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
     pub fn mean_area(&self) -> f64 {
         if self.objects == 0 { 0.0 } else { self.area / self.objects as f64 }
     }
 
-    /// `part / whole`; of nothing it is 1 where both sides are empty, and 0 where one is.
+    /// Returns `part / whole`. For 0 / 0 it is 1 if both sides are empty, and 0 if one is.
     fn ratio(&self, part: f64, whole: f64) -> f64 {
         ratio(part, whole, self.area + self.reference_area == 0.0)
     }

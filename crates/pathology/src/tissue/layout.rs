@@ -1,4 +1,4 @@
-//! Where things lie: vessels with their red blood cells, vacuoles, then nuclei in what room is left.
+//! Placement of structures: vessels with their red blood cells, vacuoles, then nuclei in the remaining space.
 
 use super::appearance::TileAppearance;
 use super::arithmetic::Draw;
@@ -9,9 +9,9 @@ use super::nucleus::{Nucleus, ShrinkageGap, StainUptake};
 const MPX: f32 = 1_048_576.0;
 /// Nuclei may have their center this far outside the tile: half a nucleus.
 const MARGIN_PX: f32 = 12.0;
-/// Places tried for one nucleus before it is given up.
+/// Attempts to place a nucleus.
 const ATTEMPTS: usize = 24;
-/// From this side on a tile always has a vessel; smaller ones might be filled by it.
+/// Side from which a tile always has a vessel. A vessel might fill smaller tiles.
 const VESSEL_FROM_PX: u32 = 256;
 
 /// A soft ellipse: a red blood cell or a vacuole.
@@ -25,14 +25,14 @@ pub(super) struct Disc {
     pub(super) axis: [f32; 2],
     /// Larger over smaller half axis.
     pub(super) elongation: f32,
-    /// Blood: amount of stain; vacuole: share of the tissue that is missing.
+    /// Blood: amount of stain. Vacuole: missing share of the tissue.
     pub(super) strength: f32,
 }
 
 /// Everything that is drawn on top of the stroma.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Nuclei; after labeling, nucleus i has label i + 1.
+    /// Nuclei. After labeling, nucleus i has label i + 1.
     pub(super) nuclei: Vec<Nucleus>,
     /// Red blood cells.
     pub(super) blood: Vec<Disc>,
@@ -62,7 +62,7 @@ impl Layout {
     /// Red blood cells in a pale lumen that runs along the fibers, or a bleeding without direction.
     fn vessel(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
         let start = [draw.range(0.0, size), draw.range(0.0, size)];
-        // Bleedings are round; vessels are cut at any angle, so long ones are as common as short ones.
+        // Bleedings are round. Vessels are cut at any angle, so long ones are as common as short ones.
         let (length_px, width_px) =
             if draw.chance(0.3) { (22.0, 22.0) } else { (draw.range(15.0, 60.0), draw.range(0.0, 12.0)) };
         let cells = 2 + (length_px * draw.range(0.05, 0.2)) as usize;
@@ -73,7 +73,7 @@ impl Layout {
             // Bent as the fibers are, to first order: half the turn at each end.
             let [tx, ty] = recipe.fibers.tangent(start[0] + 0.5 * along, start[1]);
             let center = [start[0] + along * tx - across * ty, start[1] + along * ty + across * tx];
-            // 18 to 24 px across: 7 µm shrunk by fixation, at 0.25 µm a pixel; oblique cells look narrower.
+            // 18 to 24 px across: 7 µm shrunk by fixation, at 0.25 µm per pixel. Oblique cells look narrower.
             let radius_px = draw.range(9.0, 12.0);
             let (axis, elongation) = (draw.direction(), draw.range(1.0, 1.5));
             let shade = strength * draw.range(0.75, 1.15);
@@ -89,7 +89,8 @@ impl Layout {
         let mut grid = Grid::new(size);
         for _ in 0..wanted {
             let mut nucleus = nucleus(recipe, draw);
-            // A dense neighborhood attracts: below the chance, near an existing nucleus; else wherever cells crowd.
+            // A dense neighborhood attracts: below the chance, near an existing nucleus, otherwise wherever cells
+            // crowd.
             for _ in 0..ATTEMPTS {
                 let parent = (!self.nuclei.is_empty() && draw.chance(recipe.clustering))
                     .then(|| draw.below(self.nuclei.len()));
@@ -105,7 +106,7 @@ impl Layout {
                         nucleus.center = [0; 2].map(|_| draw.range(-MARGIN_PX, size + MARGIN_PX));
                         let [x, y] = nucleus.center;
                         let density = 0.6 + 0.27 * crowding.at(x / 150.0, y / 150.0);
-                        // The first nucleus is let in anywhere inside, so that every tile has one.
+                        // The first nucleus is accepted anywhere inside, so that every tile has one.
                         if !self.nuclei.is_empty() && !draw.chance(density) {
                             continue;
                         }
@@ -150,13 +151,13 @@ impl Layout {
         }) && self.blood.iter().all(|cell| {
             let close = (cell.center[0] - nucleus.center[0]).abs() < Grid::CELL_PX
                 && (cell.center[1] - nucleus.center[1]).abs() < Grid::CELL_PX;
-            // A little of a cell may lie over a nucleus, as in a section of some thickness.
+            // A small part of a cell may cover a nucleus, as in a section of some thickness.
             !close || apart(cell.center, &|_| cell.radius_px, 0.85)
         })
     }
 }
 
-/// How many of something with this density a square of this side has: the expectation, rounded at random.
+/// Returns the number of structures of this density in a square of this side: the expectation, rounded at random.
 fn count(per_mpx: f32, side: f32, draw: &mut Draw) -> usize {
     (per_mpx * side * side / MPX + draw.unit()) as usize
 }
@@ -166,7 +167,7 @@ fn nucleus(recipe: &TileAppearance, draw: &mut Draw) -> Nucleus {
     let area_px = draw.log_normal(recipe.area_px, recipe.area_sigma).clamp(140.0, 1500.0);
     let elongation = draw.log_normal(1.8, 0.22).clamp(1.03, 2.8);
     let irregularity = draw.range(0.4, 1.2);
-    // One in eight lies partly out of the plane of focus: pale, smooth and soft.
+    // One in eight is partly out of focus: pale, smooth and soft.
     let pale = draw.chance(0.125);
     // Small nuclei are condensed and stain darker.
     let condensed = (recipe.area_px / area_px).sqrt().clamp(0.85, 1.15);
