@@ -1,8 +1,8 @@
-//! What a data region holds as bytes, and back: one string of bytes for each element type and shape, which digests and
-//! encodings are made of.
+//! Content of a data region as bytes, and back: one byte string for each element type and shape, the basis of digests and
+//! encodings.
 //!
-//! Numbers are stored lowest byte first. The shape is not part of the bytes; whoever stores them stores it too. Nothing
-//! here makes them smaller.
+//! Numbers are little-endian. The bytes do not include the shape, which the caller stores separately. This module does not
+//! compress.
 
 mod read;
 
@@ -12,21 +12,20 @@ use crate::number::{LittleEndian, each, write_numbers};
 use crate::{AnnotatedObjects, DataRegion, Table, TypedValues};
 use std::borrow::Cow;
 
-/// Numbers are turned into bytes in pieces of this many bytes: they fill every lane of the hash and stay in the first
-/// caches.
+/// Numbers are converted to bytes in pieces of 64 KiB, which fill every lane of the hash and stay in the first caches.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Hands the content of a region to `sink`, in pieces.
+/// Passes the content of a region to `sink` in pieces.
 ///
 /// - images, masks: the pixels;
 /// - label maps: the labels;
 /// - tables: of each column the name's length (u32), the name, and the number;
 /// - arrays: the values;
-/// - ragged arrays: where each row ends (u64), then the values;
+/// - ragged arrays: the end of each row (u64), then the values;
 /// - points: the coordinates;
-/// - polygons: where each polygon ends, in rings, and where each ring ends, in positions (u32), then the positions;
-/// - objects: the class of each (u32), outlines as polygons, the numbers, then the names of classes and of numbers, each
-///   as a length (u32) and the name;
+/// - polygons: the end of each polygon, in rings, and of each ring, in positions (u32), then the positions;
+/// - objects: the class of each (u32), outlines as polygons, the numbers, then the names of classes and of numbers, each as a
+///   length (u32) and the name;
 /// - scalars: the number.
 pub(crate) fn pieces(region: &DataRegion, sink: &mut dyn FnMut(&[u8])) {
     match region {
@@ -52,7 +51,7 @@ pub(crate) fn pieces(region: &DataRegion, sink: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// The content of a region in one piece; that of pixels and of arrays of bytes is borrowed.
+/// Returns the content of a region in one piece, borrowed for pixels and arrays of bytes.
 pub(crate) fn whole(region: &DataRegion) -> Cow<'_, [u8]> {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {

@@ -1,8 +1,8 @@
-//! Data regions, the keys they are stored under, and the RAM tier that holds them (hop 7 of a study); region templates
-//! that say where data regions lie, and how a region is cut into tiles.
+//! Data regions, their keys, and the RAM tier that stores them (hop 7 of a study), region templates that locate data regions in
+//! space and time, and the partition of a region into tiles.
 //!
-//! This crate knows what pixels *are* (element type, shape, bytes, content digest, and how they become bytes and back),
-//! not what they mean: operations live in `pleach-pathology`, and nothing here reads image files, computes or sends.
+//! The crate knows what pixels *are* (element type, shape, bytes, content digest, encoding), not what they mean: operations are
+//! in `pleach-pathology`, and this crate reads no image files, computes nothing and sends nothing.
 
 mod array;
 mod bounds;

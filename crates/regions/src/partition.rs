@@ -1,12 +1,11 @@
-//! A region cut into tiles with a halo.
+//! Partition of a region into tiles with a halo.
 //!
-//! Every pixel of the region is in the core of exactly one tile. A tile is computed on its window: the core and a halo
-//! of pixels around it, as far as the region goes, so that what lies on a core's border is seen whole. Who then keeps
-//! an object is decided by its centroid (`partition/centroid.rs`); pixels are put together again from cores
-//! (`partition/assembly.rs`).
+//! Every pixel of the region is in the core of exactly one tile. A tile is computed on its window: the core and a halo of
+//! pixels around it, clipped to the region, so that objects on the border of a core are seen whole. Core ownership assigns an
+//! object by its centroid (`partition/centroid.rs`). Pixels are reassembled from cores (`partition/assembly.rs`).
 //!
-//! A partition is a handful of numbers, however large its region is: tiles are computed when they are asked for. Which of
-//! them are worth computing is no business of this module.
+//! A partition is a handful of numbers for a region of any size: tiles are computed on demand. The caller decides which tiles
+//! are worth computing.
 
 mod assembly;
 mod centroid;
@@ -17,11 +16,11 @@ pub use centroid::{Centroid, OwnerError};
 use crate::bounds::{BoundsError, Interval, SpatialBounds};
 use thiserror::Error;
 
-/// How a region is cut: tiles in rows from the region's first corner, x fastest, the last ones of each axis clipped.
+/// Partition of a region: tiles in rows from the region's first corner, x fastest, the last ones of each axis clipped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Partition {
     region: SpatialBounds,
-    /// Axes behind the region's last one have tiles of 1, one of them, and no halo.
+    /// Axes beyond the region's last one have a single tile of side 1 and no halo.
     tile_px: [u64; 3],
     halo_px: [u64; 3],
     tiles: [u64; 3],
@@ -33,13 +32,13 @@ pub struct Partition {
 pub struct PartitionTile {
     /// Its number: 0 is the one at the region's first corner.
     pub index: u64,
-    /// The pixels that are its own.
+    /// The pixels that it owns.
     pub core: SpatialBounds,
-    /// The core with its halo: what is computed on.
+    /// The core with its halo, on which the tile is computed.
     pub window: SpatialBounds,
 }
 
-/// A region cannot be cut so.
+/// Errors of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PartitionError {
     /// A tile has no pixels.
@@ -48,20 +47,20 @@ pub enum PartitionError {
         /// Number of the axis, from 0.
         axis: usize,
     },
-    /// There are too many tiles to number them.
+    /// The tiles exceed 64-bit numbers.
     #[error("partition: more than 2^64 tiles, allowed are fewer; larger tiles make them so")]
     TooMany,
-    /// Sides or halos are given for another number of axes than the region has.
+    /// Sides or halos have another number of axes than the region.
     #[error(transparent)]
     Bounds(#[from] BoundsError),
 }
 
 impl Partition {
-    /// Cuts `region` into tiles of `tile_px` along each axis, each with `halo_px` more on either side. Both are pixels of
-    /// the region's resolution and may be larger than the region, which clips them. An empty region has no tiles.
+    /// Partitions `region` into tiles of `tile_px` along each axis, each with a halo of `halo_px` on either side. Both are
+    /// pixels of the region's resolution and may exceed the region, which clips them. An empty region has no tiles.
     ///
     /// # Errors
-    /// [`PartitionError`] where a side is 0, numbers of axes differ, or there would be 2^64 tiles or more.
+    /// Returns a [`PartitionError`] if a side is 0, numbers of axes differ, or there would be 2^64 tiles or more.
     pub fn new(region: SpatialBounds, tile_px: &[u64], halo_px: &[u64]) -> Result<Self, PartitionError> {
         region.same_dimensions(tile_px.len())?;
         region.same_dimensions(halo_px.len())?;
@@ -85,25 +84,25 @@ impl Partition {
         Ok(partition)
     }
 
-    /// What is cut.
+    /// Returns the partitioned region.
     #[must_use]
     pub fn region(&self) -> &SpatialBounds {
         &self.region
     }
 
-    /// How many tiles there are along each axis.
+    /// Returns the number of tiles along each axis.
     #[must_use]
     pub fn tiles_per_axis(&self) -> &[u64] {
         &self.tiles[..self.region.dimensions()]
     }
 
-    /// How many tiles there are.
+    /// Returns the number of tiles.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The tile of a number; none beyond the last one.
+    /// Returns the tile with this number. `None` beyond the last one.
     #[must_use]
     pub fn tile(&self, index: u64) -> Option<PartitionTile> {
         if index >= self.count {
@@ -112,8 +111,8 @@ impl Partition {
         let [columns, rows, _] = self.tiles;
         let place = [index % columns, index / columns % rows, index / columns / rows];
         let core = self.cut(|number, axis| {
-            // Below the axis' length, as the place is below the number of tiles, so that nothing saturates but the
-            // last tile, which is clipped anyway.
+            // Below the axis' length, as the place is below the number of tiles. Only the last tile can saturate, and it is
+            // clipped anyway.
             let start = axis.start().saturating_add_unsigned(place[number] * self.tile_px[number]);
             (start, start.saturating_add_unsigned(self.tile_px[number]).min(axis.end()))
         })?;
@@ -125,15 +124,15 @@ impl Partition {
         Some(PartitionTile { index, core, window })
     }
 
-    /// All tiles in order of their numbers, each made when it is asked for.
+    /// Returns all tiles in order, each computed on demand.
     pub fn tiles(&self) -> impl Iterator<Item = PartitionTile> + '_ {
         (0..self.count).filter_map(|index| self.tile(index))
     }
 
-    /// The tile whose core holds the pixel at `position`; none outside the region.
+    /// Returns the tile whose core contains the pixel at `position`. `None` outside the region.
     ///
     /// # Errors
-    /// [`BoundsError::Dimensions`] where the position has another number of axes than the region.
+    /// Returns [`BoundsError::Dimensions`] if the position has another number of axes than the region.
     pub fn tile_of_pixel(&self, position: &[i64]) -> Result<Option<u64>, BoundsError> {
         if !self.region.holds(position)? {
             return Ok(None);
@@ -146,7 +145,7 @@ impl Partition {
         Ok(Some(index))
     }
 
-    /// The box with these edges; always there, as edges are in order.
+    /// Returns the box with these edges. It always exists, as edges are in order.
     fn cut(&self, edges: impl Fn(usize, Interval) -> (i64, i64)) -> Option<SpatialBounds> {
         let cut = self.region.each(|number, axis| {
             let (start, end) = edges(number, axis);
@@ -168,7 +167,7 @@ mod tests {
         bounds.axes().iter().map(|axis| (*axis).into()).collect()
     }
 
-    /// The slide of the test data, cut as a study of it cuts it: 5 x 6 tiles, the last ones clipped.
+    /// The slide of the test data with the tile size of its study: 5 x 6 tiles, the last ones clipped.
     #[test]
     fn a_slide_is_cut_into_tiles_with_a_halo() {
         let partition = Partition::new(image(2220, 2967), &[512, 512], &[64, 64]).unwrap();
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!(Partition::new(image(100, 0), &[8, 8], &[0, 0]).unwrap().tiles().count(), 0);
     }
 
-    /// 14.4 gigapixels: 900 tiles, none of which is there before it is asked for.
+    /// 14.4 gigapixels: 900 tiles, each computed on demand.
     #[test]
     fn a_whole_slide_is_a_handful_of_numbers() {
         let partition = Partition::new(image(120_000, 120_000), &[4096, 4096], &[64, 64]).unwrap();
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!(partition.tile_of_pixel(&[119_999, 119_999]), Ok(Some(899)));
     }
 
-    /// As large as coordinates are, and pixel by pixel.
+    /// The largest coordinates, pixel by pixel.
     #[test]
     fn the_last_corner_of_all_coordinates_is_in_the_last_tile() {
         let axis = Interval::new(i64::MIN, i64::MAX).unwrap();
@@ -219,7 +218,7 @@ mod tests {
         assert_eq!(partition.tile_of_pixel(&[i64::MAX - 1]), Ok(Some(u64::MAX - 1)));
         let plane = SpatialBounds::new(&[axis, axis], None).unwrap();
         assert_eq!(Partition::new(plane, &[1, 1], &[0, 0]), Err(PartitionError::TooMany));
-        // However long an empty region is, it has no tiles to number.
+        // An empty region has no tiles to number, whatever its sides.
         let nothing = SpatialBounds::new(&[axis, axis, Interval::default()], None).unwrap();
         assert_eq!(Partition::new(nothing, &[1, 1, 1], &[0, 0, 0]).unwrap().count(), 0);
     }

@@ -1,6 +1,6 @@
-//! The RAM tier: data regions behind `Arc`s, found by key, with every byte accounted for.
+//! RAM tier: data regions behind `Arc`s, by key, with exact byte accounting.
 //!
-//! It decides nothing: the runtime says what to insert and what to remove.
+//! The runtime decides what to insert and what to remove.
 
 use crate::{DataRegion, MemoryCounter, RegionIdentity, RegionKey};
 use dashmap::{DashMap, Entry};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// Why the tier refused.
+/// Error of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StoreError {
-    /// Regions are immutable: a key is written once.
+    /// The key is taken. Regions are immutable, so a key is written once.
     #[error("region {0} is already stored")]
     Duplicate(RegionKey),
 }
@@ -20,7 +20,7 @@ pub enum StoreError {
 struct Stored {
     region: Arc<DataRegion>,
     identity: Option<RegionIdentity>,
-    /// The tier's count of changes when it was stored.
+    /// The tier's revision when it was stored.
     since: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct RamRegion {
     pub key: RegionKey,
     /// Its bytes.
     pub bytes: u64,
-    /// The tier's count of changes when it was stored: the lower, the longer it has been here.
+    /// The tier's revision when it was stored: lower is older.
     pub since: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct RamTier {
 }
 
 impl RamTier {
-    /// An empty tier that counts its bytes in `ledger`.
+    /// Creates an empty tier that counts its bytes in `ledger`.
     #[must_use]
     pub fn new(ledger: Arc<MemoryCounter>) -> Self {
         Self { ledger, ..Self::default() }
@@ -54,15 +54,15 @@ impl RamTier {
     /// Stores a region.
     ///
     /// # Errors
-    /// [`StoreError::Duplicate`] when the key is taken; the stored region stays.
+    /// Returns [`StoreError::Duplicate`] if the key is taken. The stored region stays.
     pub fn insert(&self, key: RegionKey, region: Arc<DataRegion>) -> Result<(), StoreError> {
         self.insert_known(key, region, None)
     }
 
-    /// Stores a region of which is known what it holds.
+    /// Stores a region with a known identity.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// Same as [`insert`](Self::insert).
     pub fn insert_known(
         &self,
         key: RegionKey,
@@ -82,19 +82,19 @@ impl RamTier {
         }
     }
 
-    /// The region stored under `key`.
+    /// Returns the region stored under `key`.
     #[must_use]
     pub fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         self.regions.get(&key).map(|stored| Arc::clone(&stored.region))
     }
 
-    /// What is known of what the region under `key` holds.
+    /// Returns the identity of the region under `key`, if known.
     #[must_use]
     pub fn identity(&self, key: RegionKey) -> Option<RegionIdentity> {
         self.regions.get(&key).and_then(|stored| stored.identity)
     }
 
-    /// Takes a region out; its memory is freed when the last reader lets go.
+    /// Removes a region. Its memory is freed when the last reader drops it.
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let (_, Stored { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
@@ -103,13 +103,13 @@ impl RamTier {
         Some(region)
     }
 
-    /// The keys of what is held, in any order.
+    /// Returns all keys in any order.
     #[must_use]
     pub fn keys(&self) -> Vec<RegionKey> {
         self.regions.iter().map(|stored| *stored.key()).collect()
     }
 
-    /// What is held, in any order.
+    /// Returns all regions in any order.
     #[must_use]
     pub fn held(&self) -> Vec<RamRegion> {
         let held = self.regions.iter().map(|stored| {
@@ -119,31 +119,31 @@ impl RamTier {
         held.collect()
     }
 
-    /// The bytes of the region under `key`; none where there is none.
+    /// Returns the bytes of the region under `key`. `None` if there is no such region.
     #[must_use]
     pub fn bytes(&self, key: RegionKey) -> Option<u64> {
         self.regions.get(&key).map(|stored| stored.region.bytes())
     }
 
-    /// Regions ever inserted and removed: what was known of the tier when it was the same number is still so.
+    /// Returns the number of insertions and removals so far. An unchanged number means unchanged content.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 
-    /// Bytes held now; the ledger may count others' as well.
+    /// Returns the bytes held now. The ledger may count those of other owners as well.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Regions held now.
+    /// Returns the number of regions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.regions.len()
     }
 
-    /// Whether nothing is held.
+    /// Returns whether the tier is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain map: the same answers, and the byte count is the sum of what is held.
+        /// Compares against a plain map: same answers, and the byte count is the sum of the stored regions.
         #[test]
         fn behaves_like_a_map(steps in prop::collection::vec((0u8..8, 1u32..50, any::<bool>()), 1..200)) {
             let ledger = Arc::new(MemoryCounter::default());

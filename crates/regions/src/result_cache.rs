@@ -1,39 +1,39 @@
-//! The shelf: what tasks have computed, under the keys of the tasks, for whoever needs the same again.
+//! In-memory cache of task results, keyed by task, with GreedyDual-Size eviction.
 //!
-//! A region on the shelf is *in use* while somebody holds it, and *idle* otherwise. Idle regions are kept as long as
-//! there is room, and go first: those that save the least time for their bytes and have not been asked for in a while
-//! (GreedyDual-Size, Cao and Irani 1997). Equal regions under several keys are kept once. What is made from one region
-//! has that one for its *source*, and goes with it.
+//! A region is *in use* while a holder references it, and *idle* otherwise. Idle regions stay as long as they fit, and are
+//! evicted first: those that save the least time for their bytes and have not been requested for long (GreedyDual-Size, Cao and
+//! Irani 1997). Equal regions under several keys are stored once. A region computed from another has that one as its *source*,
+//! and is dropped with it.
 //!
-//! Nothing here decides how much room there is, or what a key is made of; and nothing depends on a region being here.
+//! The caller sets the capacity and derives the keys. No result depends on a region being cached.
 
 use crate::{DataRegion, RegionKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// 256 bits that stand for a task, with everything that its outputs depend on: equal keys mean equal outputs.
+/// 256 bits that identify a task with everything its outputs depend on: equal keys mean equal outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskKey(pub [u8; 32]);
 
-/// 256 bits that stand for a region: a digest of its content, or of how it came about. Equal identities mean equal bytes.
+/// 256 bits that identify a region: a digest of its content or of its provenance. Equal identities mean equal bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionIdentity(pub [u8; 32]);
 
-/// A region that is held, with its identity.
+/// A held region with its identity.
 #[derive(Clone, Debug)]
 pub struct CachedRegion {
-    /// What it is.
+    /// Its identity.
     pub identity: RegionIdentity,
     /// The region.
     pub region: Arc<DataRegion>,
 }
 
-/// How much was held of a region before, and is now: whoever counts bytes counts a region once, however many hold it.
+/// Whether a region already had or still has other holders. Memory accounting counts a region once, however many hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefState {
-    /// Nobody held it before.
+    /// No other holder.
     First,
-    /// Somebody else did.
+    /// At least one other holder.
     Further,
 }
 
@@ -43,12 +43,12 @@ struct Entry {
     holders: usize,
     /// Tasks that have it among their outputs.
     keys: Vec<TaskKey>,
-    /// Seconds that the dearest of those tasks took.
+    /// Seconds of the most expensive of those tasks.
     seconds: f64,
-    /// What it is worth; set when it falls idle.
+    /// Its value, set when it becomes idle.
     worth: Worth,
     source: Option<RegionKey>,
-    /// Its source has gone: it is not kept when nobody holds it any more.
+    /// Its source has gone: it is dropped at its last release.
     is_last: bool,
 }
 
@@ -70,50 +70,50 @@ impl PartialOrd for Worth {
     }
 }
 
-/// What a task wrote.
+/// Outputs of a task.
 #[derive(Debug)]
 struct Outputs {
-    /// `None`: nobody wanted it when the task ran, or it has gone.
+    /// `None`: the output was not wanted when the task ran, or has been dropped.
     identities: Vec<Option<RegionIdentity>>,
-    /// As given to [`ResultCache::insert`].
+    /// As passed to [`ResultCache::insert`].
     origin: TaskKey,
 }
 
-/// A region that had to go, while somebody may still want it.
+/// An evicted region that may still be wanted.
 #[derive(Clone, Debug)]
 pub struct EvictedResult {
-    /// What it is.
+    /// Its identity.
     pub identity: RegionIdentity,
     /// The region.
     pub region: Arc<DataRegion>,
-    /// Seconds that the dearest of the tasks took that have it among their outputs.
+    /// Seconds of the most expensive task that has it among its outputs.
     pub seconds: f64,
     /// Its source, if it has one.
     pub source: Option<RegionKey>,
-    /// Those tasks: their origin, and what of their outputs was on the shelf.
+    /// Those tasks: key, origin, and cached outputs.
     pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<RegionIdentity>>)>,
 }
 
-/// Outputs found on the shelf, or put there: each with whether others hold it too.
+/// Outputs found in the cache or inserted, each with whether it has other holders.
 pub type AcquiredOutputs = Vec<Option<(CachedRegion, RefState)>>;
 
-/// See the module.
+/// In-memory cache of task results.
 #[derive(Debug, Default)]
 pub struct ResultCache {
     regions: HashMap<RegionIdentity, Entry>,
     /// By task.
     tasks: HashMap<TaskKey, Outputs>,
-    /// Idle regions, the first to go first.
+    /// Idle regions in eviction order.
     idle: BTreeSet<(Worth, RegionIdentity)>,
     idle_bytes: u64,
-    /// The worth of what went last: what comes later competes with what is left.
+    /// The value of the last evicted region, added to later values (L of GreedyDual-Size).
     inflation: f64,
     by_source: HashMap<RegionKey, Vec<RegionIdentity>>,
 }
 
 impl ResultCache {
-    /// The outputs of a task, if all that are wanted are here, and the origin they were put here with. They are held
-    /// now, until [`release`](Self::release).
+    /// Returns the outputs of a task, if all wanted ones are cached, and the origin they were inserted with. The caller holds
+    /// them until [`release`](Self::release).
     pub fn take(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
         let Outputs { identities: outputs, origin } = self.tasks.get(key)?;
         let origin = *origin;
@@ -126,8 +126,8 @@ impl ResultCache {
         Some((outputs.into_iter().map(|output| self.hold(output?)).collect(), origin))
     }
 
-    /// Puts the outputs of a task here, which took so many seconds; the caller holds them, each as it is returned: an
-    /// equal region that was here already takes the place of the one given. `origin` is returned to whoever takes them.
+    /// Inserts the outputs of a task with its run time. The caller holds the returned regions: an equal region already cached
+    /// replaces the given one. `origin` is returned by [`take`](Self::take).
     pub fn insert(
         &mut self,
         key: TaskKey,
@@ -163,7 +163,7 @@ impl ResultCache {
         put.collect()
     }
 
-    /// Holds a region that is here once more.
+    /// Adds a holder to a cached region.
     fn hold(&mut self, identity: RegionIdentity) -> Option<(CachedRegion, RefState)> {
         let entry = self.regions.get_mut(&identity)?;
         entry.holders += 1;
@@ -174,7 +174,7 @@ impl ResultCache {
         Some((CachedRegion { identity, region: Arc::clone(&entry.region) }, holders))
     }
 
-    /// One holder fewer; says whether there are others. What nobody holds is idle.
+    /// Removes a holder. Returns whether the region has others. A region without holders is idle.
     pub fn release(&mut self, identity: &RegionIdentity) -> RefState {
         let Some(entry) = self.regions.get_mut(identity).filter(|entry| entry.holders > 0) else {
             return RefState::First;
@@ -196,13 +196,13 @@ impl ResultCache {
         RefState::First
     }
 
-    /// Bytes of idle regions.
+    /// Returns the bytes of idle regions.
     #[must_use]
     pub fn idle_bytes(&self) -> u64 {
         self.idle_bytes
     }
 
-    /// Lets idle regions go until at most so many bytes of them are left; gives those.
+    /// Evicts idle regions until at most `bytes` of them are left. Returns the evicted regions.
     pub fn shrink_to(&mut self, bytes: u64) -> Vec<EvictedResult> {
         let mut all = Vec::new();
         while self.idle_bytes > bytes {
@@ -223,19 +223,19 @@ impl ResultCache {
         all
     }
 
-    /// Tasks of which some output is here that was made from this region.
+    /// Returns the tasks with a cached output that was computed from this region.
     pub fn tasks_of(&self, source: &RegionKey) -> impl Iterator<Item = &TaskKey> {
         let made = self.by_source.get(source).into_iter().flatten();
         made.filter_map(|identity| self.regions.get(identity)).flat_map(|entry| &entry.keys)
     }
 
-    /// A region that is here, whoever holds it.
+    /// Returns a cached region, idle or in use.
     #[must_use]
     pub fn region(&self, identity: &RegionIdentity) -> Option<&Arc<DataRegion>> {
         self.regions.get(identity).map(|entry| &entry.region)
     }
 
-    /// Nothing more will be made from a region: what has been made of it goes, when nobody holds it any more.
+    /// Marks a source as gone: regions computed from it are dropped once they have no holder.
     pub fn invalidate(&mut self, source: &RegionKey) {
         for identity in self.by_source.remove(source).unwrap_or_default() {
             let Some(entry) = self.regions.get_mut(&identity) else { continue };
@@ -248,7 +248,7 @@ impl ResultCache {
         }
     }
 
-    /// Takes a region that is not among the idle ones away; returns its bytes.
+    /// Removes a region that is not in the idle set. Returns its bytes.
     fn remove(&mut self, identity: &RegionIdentity) -> Option<u64> {
         let entry = self.regions.remove(identity)?;
         for key in entry.keys {
@@ -257,7 +257,7 @@ impl ResultCache {
         Some(entry.region.bytes())
     }
 
-    /// A task is known as long as some output of it is here.
+    /// Forgets an output of a task. A task stays known while any output is cached.
     fn forget(&mut self, key: &TaskKey, identity: &RegionIdentity) {
         let Some(Outputs { identities, .. }) = self.tasks.get_mut(key) else { return };
         for output in identities.iter_mut() {
@@ -268,13 +268,13 @@ impl ResultCache {
         }
     }
 
-    /// Regions here, in use or idle.
+    /// Returns the number of regions, in use or idle.
     #[must_use]
     pub fn len(&self) -> usize {
         self.regions.len()
     }
 
-    /// Whether nothing is here.
+    /// Returns whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
@@ -337,7 +337,7 @@ mod tests {
         }
         shelf.shrink_to(20);
         assert!(shelf.take(&key(2), &[true]).is_none());
-        // Whoever comes after others have gone is worth what it saves and what went.
+        // A region inserted after evictions is worth what it saves plus the value of the last evicted one.
         for value in 4..20 {
             shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], 2.0);
             shelf.release(&region(value, 10).identity);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bytes are counted as a recount finds them, what is held is never let go of, and keys lead to their regions.
+        /// Byte counts equal a recount, held regions are never evicted, and keys lead to their regions.
         #[test]
         fn books_are_kept(steps in prop::collection::vec((0u8..6, 0u8..8, 0u8..6, 0u64..60), 1..200)) {
             let mut shelf = ResultCache::default();

@@ -1,5 +1,4 @@
-//! Content that has come from somewhere, made into a region again. All of it is checked; nothing is allocated that the
-//! bytes do not back up.
+//! Parses untrusted content into a region. Everything is checked, and no allocation exceeds what the bytes back up.
 
 use crate::number::{LittleEndian, read_numbers};
 use crate::polygons::Outlines;
@@ -8,15 +7,15 @@ use crate::{
     RaggedArray, Raster, Shape, Table, TypedValues,
 };
 
-/// How long the content of a shape is.
+/// Length of the content of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedLength {
     Exactly(u64),
-    /// There are names in it as well.
+    /// A lower bound: the content also includes names.
     AtLeast(u64),
 }
 
-/// How long the content of this type and shape is; none where it cannot have that shape.
+/// Returns the content length of this type and shape. `None` if the type cannot have that shape.
 pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<ExpectedLength> {
     let exactly = |counts: &[(u64, u64)]| {
         let sum =
@@ -30,7 +29,7 @@ pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<ExpectedLeng
         (ElementType::Labels, [_, _]) => {
             Some(ExpectedLength::Exactly(shape.product().filter(|labels| *labels > 0)?.checked_mul(4)?))
         }
-        // A length and a number a column.
+        // A length and a number per column.
         (ElementType::Table, [columns]) => Some(ExpectedLength::AtLeast(columns.checked_mul(12)?)),
         (
             ElementType::ArrayU8
@@ -73,8 +72,8 @@ fn bytes_of(number: NumberType) -> u64 {
     number.bytes() as u64
 }
 
-/// The region of this type, shape and content; none where they do not fit, which [`wanted`] may not have told: sides
-/// may be longer than a type allows, ends not grow, names be no text, coordinates not be finite.
+/// Returns the region of this type, shape and content. `None` if they do not fit, in ways that [`wanted`] may not detect: sides
+/// may exceed a type's limit, ends not increase, names not be UTF-8, coordinates not be finite.
 pub(crate) fn read(element: ElementType, shape: &Shape, content: Vec<u8>) -> Option<DataRegion> {
     let side = |count: u64| u32::try_from(count).ok();
     match (element, &**shape) {
@@ -140,7 +139,7 @@ fn table(content: &[u8], columns: u64) -> Option<Table> {
     bytes.0.is_empty().then(|| Table::new(found))
 }
 
-/// What is left of the content.
+/// The rest of the content.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -148,7 +147,7 @@ impl<'a> Bytes<'a> {
         self.0.split_off(..length)
     }
 
-    /// So many numbers; none where there are fewer, which is known before anything is allocated.
+    /// Reads `count` numbers. `None` if there are fewer, which is checked before any allocation.
     fn numbers<T: LittleEndian>(&mut self, count: u64) -> Option<Vec<T>> {
         let bytes = usize::try_from(count).ok()?.checked_mul(size_of::<T>())?;
         self.take(bytes).map(read_numbers)
@@ -160,7 +159,7 @@ impl<'a> Bytes<'a> {
     }
 
     fn names(&mut self, count: u64) -> Option<Vec<String>> {
-        // Each is a length at least.
+        // Each name takes at least its length prefix.
         let count = usize::try_from(count).ok().filter(|count| *count <= self.0.len() / 4)?;
         let mut names = Vec::with_capacity(count);
         for _ in 0..count {

@@ -1,13 +1,13 @@
-//! Pixels of a region, handed out as windows of its tiles and put together again from their cores.
+//! Assembly of a region's pixels: hands out tile windows and joins their cores.
 //!
-//! Only rasters: labels of different tiles mean different objects, and who makes them one is not decided here.
+//! Only for rasters: labels of different tiles mean different objects, and merging those is left to the caller.
 
 use super::{Partition, PartitionTile};
 use crate::bounds::SpatialBounds;
 use crate::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
 use thiserror::Error;
 
-/// A raster of a region that is made from those of its tiles.
+/// A raster of a region under assembly from its tiles.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     partition: &'a Partition,
@@ -15,10 +15,10 @@ pub struct Assembly<'a> {
     is_there: Vec<bool>,
 }
 
-/// Pixels do not fit the partition that they are given to.
+/// Errors of an assembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AssemblyError {
-    /// The region is no image: empty, not of two axes, or with a side beyond 32 bits.
+    /// The region is not an image: empty, not of two axes, or with a side beyond 32 bits.
     #[error(
         "assembly: a region of {dimensions} axes, allowed are regions of 2 with sides of 1 to 2^32 - 1 px"
     )]
@@ -26,7 +26,7 @@ pub enum AssemblyError {
         /// Axes of the region.
         dimensions: usize,
     },
-    /// There is not enough memory for the region.
+    /// Not enough memory for the region.
     #[error("assembly: no memory for {width_px} x {height_px} px of {channels} channels")]
     Memory {
         /// Width, pixels.
@@ -36,7 +36,7 @@ pub enum AssemblyError {
         /// Channels.
         channels: u8,
     },
-    /// A raster is not of the size of what it is meant to be.
+    /// A raster has the wrong size.
     #[error("assembly: {found:?} px (width, height, channels), allowed are {allowed:?} px")]
     Size {
         /// Width, height and channels given.
@@ -44,52 +44,52 @@ pub enum AssemblyError {
         /// Width, height and channels of the tile's window, or of the region.
         allowed: (u32, u32, u8),
     },
-    /// There is no such tile.
+    /// No tile has this number.
     #[error("assembly: tile {index}, allowed are those below {count}")]
     NoTile {
-        /// The tile asked for.
+        /// The requested tile.
         index: u64,
-        /// How many there are.
+        /// Number of tiles.
         count: u64,
     },
-    /// A tile has been given before.
+    /// A tile was given twice.
     #[error("assembly: tile {index} is given twice, allowed is once")]
     Twice {
         /// The tile.
         index: u64,
     },
-    /// A tile is missing in the end.
+    /// Tiles are missing at the end.
     #[error("assembly: {missing} tiles are missing, the first is {index}; all are needed")]
     Missing {
         /// The first of them.
         index: u64,
-        /// How many.
+        /// Number of missing tiles.
         missing: u64,
     },
-    /// No raster has such a shape.
+    /// Invalid shape of a raster.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// A part is not within what it is taken of.
+    /// A part is not within the raster it is taken from.
     #[error(transparent)]
     Part(#[from] PartError),
 }
 
 impl Partition {
-    /// The window of a tile, of the raster that holds the whole region; no pixel is copied.
+    /// Returns the window of a tile in the raster of the whole region, without copying pixels.
     ///
     /// # Errors
-    /// [`AssemblyError`] where there is no such tile, or the raster is not of the region's size.
+    /// Returns an [`AssemblyError`] if the tile does not exist, or the raster does not have the region's size.
     pub fn window_of<'a>(&self, index: u64, whole: &'a Raster) -> Result<RasterView<'a>, AssemblyError> {
         let tile = self.numbered(index)?;
         check_size(&whole.view(), self.region(), whole.channels())?;
         view_of(whole.view(), self.region(), &tile.window)
     }
 
-    /// Begins to put rasters of `channels` values a pixel together. The region's pixels are allocated here, all of them:
-    /// this is for regions that fit into memory.
+    /// Starts an assembly of rasters with `channels` values per pixel. All pixels of the region are allocated here, so the
+    /// region must fit into memory.
     ///
     /// # Errors
-    /// [`AssemblyError`] where no raster is of the region's size, or there is no memory for one.
+    /// Returns an [`AssemblyError`] if no raster can have the region's size, or memory does not suffice.
     pub fn assembly(&self, channels: u8) -> Result<Assembly<'_>, AssemblyError> {
         let (width_px, height_px) = size_px(self.region())?;
         let no_memory = AssemblyError::Memory { width_px, height_px, channels };
@@ -100,7 +100,7 @@ impl Partition {
         data.try_reserve_exact(bytes).map_err(|_| no_memory)?;
         data.resize(bytes, 0);
         let whole = Raster::new(width_px, height_px, channels, data)?;
-        // There are at most as many tiles as pixels.
+        // The number of tiles is at most that of pixels, which fits.
         let is_there = vec![false; self.count() as usize];
         Ok(Assembly { partition: self, whole, is_there })
     }
@@ -111,10 +111,10 @@ impl Partition {
 }
 
 impl Assembly<'_> {
-    /// Takes the core out of what was computed on the window of a tile.
+    /// Copies the core from the computed window of a tile.
     ///
     /// # Errors
-    /// [`AssemblyError`] where there is no such tile, where it has been given before, or where this is not its window.
+    /// Returns an [`AssemblyError`] if the tile does not exist, was given before, or the window has the wrong size.
     pub fn put(&mut self, index: u64, window: &RasterView<'_>) -> Result<(), AssemblyError> {
         let tile = self.partition.numbered(index)?;
         if self.is_there[index as usize] {
@@ -134,10 +134,10 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    /// The raster of the whole region.
+    /// Returns the raster of the whole region.
     ///
     /// # Errors
-    /// [`AssemblyError::Missing`] where a tile has not been given.
+    /// Returns [`AssemblyError::Missing`] if a tile has not been given.
     pub fn finish(self) -> Result<Raster, AssemblyError> {
         let mut missing = (0_u64..).zip(&self.is_there).filter(|(_, is_there)| !**is_there);
         match missing.next() {
@@ -147,7 +147,7 @@ impl Assembly<'_> {
     }
 }
 
-/// Width and height of a box of two axes.
+/// Returns the width and height of a box of two axes.
 fn size_px(bounds: &SpatialBounds) -> Result<(u32, u32), AssemblyError> {
     let side = |number: usize| bounds.axes().get(number).and_then(|axis| u32::try_from(axis.length()).ok());
     match (bounds.dimensions(), bounds.is_empty(), side(0), side(1)) {
@@ -163,14 +163,14 @@ fn check_size(view: &RasterView<'_>, bounds: &SpatialBounds, channels: u8) -> Re
     if found == allowed { Ok(()) } else { Err(AssemblyError::Size { found, allowed }) }
 }
 
-/// Where `part` lies in `whole`, which contains it and is of an image's size.
+/// Returns the rectangle of `part` in `whole`, which contains it and has an image's size.
 fn rectangle(whole: &SpatialBounds, part: &SpatialBounds) -> Result<PixelRectangle, AssemblyError> {
     let (width_px, height_px) = size_px(part)?;
     let offset = |number: usize| part.axes()[number].start().abs_diff(whole.axes()[number].start()) as u32;
     Ok(PixelRectangle { x_px: offset(0), y_px: offset(1), width_px, height_px })
 }
 
-/// The pixels of `part` in a view of `whole`, which contains it.
+/// Returns the pixels of `part` in a view of `whole`, which contains it.
 fn view_of<'a>(
     view: RasterView<'a>,
     whole: &SpatialBounds,
@@ -183,7 +183,7 @@ fn view_of<'a>(
 mod tests {
     use super::*;
 
-    /// Five pixels in tiles of two, with one more on either side: what is computed in a halo is thrown away.
+    /// Five pixels in tiles of two with a halo of one: values computed in a halo are discarded.
     #[test]
     fn only_cores_are_kept() {
         let partition = Partition::new(SpatialBounds::of_image(5, 1, None), &[2, 2], &[1, 1]).unwrap();

@@ -1,33 +1,33 @@
-//! The ownership rule: an object belongs to the tile whose core holds its centroid.
+//! Core ownership: an object belongs to the tile whose core contains its centroid.
 //!
-//! Cores are half-open and cover the region without overlap, so a centroid has exactly one owner, on borders too. That
-//! every tile which sees an object says the same needs more: the same centroid, to the bit. Sums of coordinates are
-//! therefore kept as integers of the region, never of the tile, and nothing is rounded.
+//! Cores are half-open and cover the region without overlap, so a centroid has exactly one owner, on borders too. All tiles
+//! that see an object must also compute the same centroid, to the bit. Sums of coordinates are therefore integers relative to
+//! the region, never to the tile, and nothing is rounded.
 //!
-//! A tile sees all of its own objects where the halo is at least as wide as an object, less one pixel: the centroid lies
-//! within the object's bounding box. What the tile sees of an object that its window cuts then lies in the halo alone, and
-//! its centroid too. The number of owned objects is therefore that of the region as a whole, however it is cut.
+//! A tile sees all of its own objects if the halo is at least as wide as an object minus one pixel: the centroid is within the
+//! object's bounding box. The visible part of an object that the window cuts is then entirely in the halo, and so is the
+//! centroid of that part. The number of owned objects is therefore that of the whole region, for any partition.
 
 use super::Partition;
 use crate::bounds::BoundsError;
 use thiserror::Error;
 
-/// The mean position of pixels, exact. `D` is the number of axes.
+/// Exact mean position of pixels. `D` is the number of axes.
 ///
-/// A pixel at x is the square from x to x + 1, so that its own centroid is at x + 0.5: positions are those of outlines.
+/// A pixel at x is the square from x to x + 1 with its centroid at x + 0.5: positions are those of outlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Centroid<const D: usize> {
     pixels: u64,
     sums: [i128; D],
 }
 
-/// An object has no owner.
+/// Reasons why an object has no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OwnerError {
     /// It has no pixels, and so no centroid.
     #[error("owner: an object without pixels")]
     NoPixels,
-    /// Its centroid is not in the region.
+    /// Its centroid is outside the region.
     #[error("owner: a centroid outside the region along axis {axis}")]
     Outside {
         /// Number of the axis, from 0.
@@ -45,7 +45,7 @@ impl<const D: usize> Default for Centroid<D> {
 }
 
 impl<const D: usize> Centroid<D> {
-    /// The centroid of these pixels.
+    /// Returns the centroid of these pixels.
     #[must_use]
     pub fn of(pixels: impl IntoIterator<Item = [i64; D]>) -> Self {
         let mut centroid = Self::default();
@@ -53,8 +53,8 @@ impl<const D: usize> Centroid<D> {
         centroid
     }
 
-    /// Adds `length` pixels in a row along the first axis, from `start`. A centroid is of fewer than 2^64 pixels, whose
-    /// sums fit however far out they are.
+    /// Adds `length` consecutive pixels along the first axis, from `start`. A centroid covers fewer than 2^64 pixels, so the
+    /// sums fit for all coordinates.
     pub fn add_run(&mut self, start: [i64; D], length: u32) {
         let pixels = i128::from(length);
         for (axis, (sum, coordinate)) in self.sums.iter_mut().zip(start).enumerate() {
@@ -64,14 +64,14 @@ impl<const D: usize> Centroid<D> {
         self.pixels += u64::from(length);
     }
 
-    /// Number of pixels.
+    /// Returns the number of pixels.
     #[must_use]
     pub fn pixels(&self) -> u64 {
         self.pixels
     }
 
-    /// The pixel in which the centroid lies, the one of higher coordinates where it lies between two; none without
-    /// pixels, or where that is beyond 64 bits.
+    /// Returns the pixel that contains the centroid, the one of higher coordinates if it is between two. `None` without pixels,
+    /// or beyond 64 bits.
     #[must_use]
     pub fn pixel(&self) -> Option<[i64; D]> {
         let pixels = i128::from(self.pixels);
@@ -89,28 +89,28 @@ impl<const D: usize> Centroid<D> {
 }
 
 impl Partition {
-    /// The tile that an object of pixels belongs to.
+    /// Returns the tile that owns an object of pixels.
     ///
     /// # Errors
-    /// [`OwnerError`] where there are no pixels, or where they are not of this region.
+    /// Returns an [`OwnerError`] if there are no pixels, or they are not of this region.
     pub fn owner<const D: usize>(&self, object: &Centroid<D>) -> Result<u64, OwnerError> {
         self.owner_at(&object.pixel().ok_or(OwnerError::NoPixels)?)
     }
 
-    /// The tile that an object belongs to whose centroid is `point`: of outlines, in coordinates of the region, pixels
-    /// beginning at integers. A point on the region's last edge belongs to the last tile.
+    /// Returns the tile that owns an object with the centroid `point` of its outline, in coordinates of the region, with pixels
+    /// starting at integers. A point on the region's last edge belongs to the last tile.
     ///
-    /// Two tiles agree on an object if they give the same point. Outlines should thus be in the region's coordinates
+    /// Two tiles agree on an object if they pass the same point. Outlines should therefore be in the region's coordinates
     /// before their centroid is computed.
     ///
     /// # Errors
-    /// [`OwnerError`] where the point is not in the region, or no number.
+    /// Returns an [`OwnerError`] if the point is not in the region, or is NaN.
     pub fn owner_of_point<const D: usize>(&self, point: [f64; D]) -> Result<u64, OwnerError> {
         self.region.same_dimensions(D)?;
         let mut pixel = [0; D];
         for (number, axis) in self.region.axes().iter().enumerate() {
             let (coordinate, last_edge) = (point[number], axis.end() as f64);
-            // No number is in no interval.
+            // NaN is in no interval.
             if axis.is_empty() || !(axis.start() as f64..=last_edge).contains(&coordinate) {
                 return Err(OwnerError::Outside { axis: number });
             }
