@@ -167,7 +167,7 @@ pub(crate) fn new_segment(
 ) -> io::Result<Segment> {
     let (number, file) = folder.new_segment(lock)?;
     if !file.try_lock()? {
-        // Locking a segment requires the folder lock, which the caller holds.
+        // Only a holder of the folder lock may lock segments, so no other process can hold this lock.
         return Err(io::Error::other(format!("segment {number} is locked by somebody who may not")));
     }
     file.set_length(bytes)?;

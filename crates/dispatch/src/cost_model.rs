@@ -1,24 +1,24 @@
-//! What operations are believed to cost: what they declare, corrected by what was measured.
+//! Cost model: the declared costs of operations, corrected by measurements.
 //!
-//! An operation scales with the image as it declares; how far its declaration is off is learned, from every run a little.
-//! Where a parameter has few values, such as a connectivity of 4 or 8, each of them is learned apart.
+//! An operation declares how its cost scales with the image. The model learns the error of the declaration, a little from
+//! every run. For a parameter with few values, such as a connectivity of 4 or 8, it learns each value separately.
 
 use pleach_workflow::{Accepts, Operation, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The share of the newest run, once there are enough of them: what a machine does besides changes within minutes.
+/// Weight of the newest run after the first runs: the other load of a machine changes within minutes.
 const NEWEST: f64 = 0.1;
 
-/// Runs after which something is known.
+/// Runs after which a ratio counts as known.
 const SEVERAL: u64 = 8;
 
-/// What is learned apart: an operation by name and version, and the values of its parameters that have few.
+/// Key of a learned ratio: an operation by name and version, and the values of its parameters with few values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Class {
     operation: String,
     version: u32,
-    /// As text, which orders and travels; empty: of all values together.
+    /// As text, for order and serialization. Empty for all values together.
     values: Vec<String>,
 }
 
@@ -29,18 +29,18 @@ struct Seen {
     ratio: f64,
 }
 
-/// The model: corrections of declared seconds.
+/// Corrections of the declared seconds of operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostModel(BTreeMap<Class, Seen>);
 
 impl CostModel {
-    /// Seconds that one run is believed to take on an image of `pixels` pixels.
+    /// Predicts the seconds of one run on an image of `pixels` pixels.
     #[must_use]
     pub fn predict(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> f64 {
         operation.cost_seconds(pixels) * self.ratio(operation, arguments)
     }
 
-    /// As [`predict`](Self::predict), where that has been learned from several runs.
+    /// As [`predict`](Self::predict), but returns `None` until the ratio has been learned from several runs.
     #[must_use]
     pub fn known(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> Option<f64> {
         let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
@@ -48,14 +48,14 @@ impl CostModel {
         known.map(|seen| operation.cost_seconds(pixels) * seen.ratio)
     }
 
-    /// How many times what it declares one run is believed to take; 1 where nothing has been learned.
+    /// Returns the predicted ratio of measured to declared seconds. 1 for operations without a run.
     #[must_use]
     pub fn ratio(&self, operation: &dyn Operation, arguments: &[Value]) -> f64 {
         let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
         seen.map_or(1.0, |seen| seen.ratio)
     }
 
-    /// One run took `seconds`. What cannot be, such as an infinite time, is not learned from.
+    /// Learns from one run that took `seconds`. Ignores invalid times, such as infinite ones.
     #[expect(clippy::cast_precision_loss, reason = "a weight")]
     pub fn observe(&mut self, operation: &dyn Operation, arguments: &[Value], pixels: u64, seconds: f64) {
         let ratio = seconds / operation.cost_seconds(pixels);
@@ -69,7 +69,7 @@ impl CostModel {
         }
     }
 
-    /// Takes over what another model has seen more runs of.
+    /// Takes over the ratios that another model has learned from more runs.
     pub fn merge(&mut self, other: &Self) {
         for (class, seen) in &other.0 {
             let own = self.0.entry(class.clone()).or_insert(*seen);
@@ -79,7 +79,7 @@ impl CostModel {
         }
     }
 
-    /// As lines of text for another study, ascending.
+    /// Returns the model as lines of text for another study, ascending.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(class, seen): (&Class, &Seen)| {
@@ -89,7 +89,7 @@ impl CostModel {
         self.0.iter().map(line).collect()
     }
 
-    /// What [`lines`](Self::lines) gave; lines that say nothing sensible are left out.
+    /// Parses the output of [`lines`](Self::lines). Skips invalid lines.
     #[must_use]
     pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Self {
         let read = |line: &str| {
@@ -107,7 +107,7 @@ impl CostModel {
     }
 }
 
-/// What a run is learned from as: the values of its parameters with few, if there are any, and all runs together.
+/// Returns the keys under which a run is learned: the values of its parameters with few values, if any, and all runs.
 fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item = Class> {
     let few = operation.arguments().iter().zip(arguments);
     let few = few.filter(|(argument, _)| matches!(argument.accepts, Accepts::OneOf(_)));

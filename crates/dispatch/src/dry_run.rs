@@ -1,13 +1,13 @@
-//! What a study takes at least: executed ahead of time by one worker with one slot, on sizes instead of regions.
+//! Dry run: finds a study's minimum memory by a simulated execution on sizes, with one worker and one slot.
 //!
-//! The machines are those of a real run; the shell around them has no delays. Tasks run one at a time, and whenever an
-//! instance is finished, what has become ready of later stages runs before its bucket goes on.
+//! The state machines are those of a real run. The shell around them has no delays. Tasks run one at a time, and after each
+//! finished instance, ready instances of later stages run before its bucket continues.
 //!
-//! With as much memory as that takes, a worker with any number of slots never has to exceed its budget, however messages
-//! cross, when tasks take what they are said to, and when instances that one reader waits for together read the same
-//! regions, as a mask and its reference do. Otherwise regions can wait in another order than here, for readers that wait
-//! for others; a worker that has no more than this may then have to exceed its budget, and says so. What it cannot do,
-//! with any budget, is to wait for ever.
+//! With that much memory, a worker with any number of slots never has to exceed its budget, in whatever order messages
+//! arrive, if tasks use at most their estimates and if instances that one reader waits for together read the same
+//! regions, as a mask and its reference do. Otherwise regions may wait in another order than in the dry run, for readers
+//! that wait for further parents. A worker with only this memory may then exceed its budget, and reports that.
+//! It never waits forever, whatever its budget.
 
 use crate::manager::{Effect as ManagerEffect, Manager, WorkerInfo};
 use crate::memory_model::{MemoryBudget, MinimumMemory, OutputConsumption, TaskMemory};
@@ -20,20 +20,20 @@ use crate::{InstanceId, LeaseId, PlanId, SlotId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
 
-/// The one there is.
+/// The only study of the dry run.
 const STUDY: PlanId = PlanId::whole(0);
 
-/// What came of it.
+/// Result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DryRun {
-    /// What the study takes.
+    /// Minimum memory of the study.
     pub needs: MinimumMemory,
-    /// An instance of the bucket that was at work when most was held; `None`: nothing was.
+    /// An instance of the bucket that ran at the memory peak. `None` if nothing was held.
     pub dearest: Option<InstanceId>,
 }
 
-/// Rehearses a plan; `bytes` gives, for a stage and a number of pixels, the sizes of the stage's tasks. Outputs are as
-/// large as the task that writes them says, inputs of the study as their element type. Linear in tasks.
+/// Executes a plan on sizes. `bytes` returns the sizes of a stage's tasks for a number of pixels. Outputs have the size given
+/// by the task that writes them, inputs of the study that of their element type. Linear in tasks.
 ///
 /// # Errors
 /// [`PlanError`] when the plan breaks one of its rules.
@@ -58,7 +58,7 @@ pub fn rehearse(
         rehearsal: DryRun { needs, dearest: None },
     };
     let mut shell = Shell { plan, bytes, manager, id, worker, buckets: HashMap::new(), memory };
-    // Of the one slot there is one grant at most; requests are answered before it is followed.
+    // One slot allows one grant. Requests are answered before the granted task runs.
     let mut granted = None;
     loop {
         match shell.worker.poll_effect() {
@@ -78,16 +78,16 @@ pub fn rehearse(
     Ok(shell.memory.rehearsal)
 }
 
-/// A bucket at the worker.
+/// A bucket on the worker.
 struct Bucket {
     run: BucketExecution,
     work: BucketWork,
-    /// Where in `work` an instance is.
+    /// Index in `work` of each instance.
     index: HashMap<InstanceId, usize>,
     bytes: Vec<TaskMemory>,
-    /// Which of the stage's tasks wrote what is held.
+    /// Bytes of each held output.
     written: HashMap<OutputId, u64>,
-    /// What it reads, once it is under way.
+    /// Its inputs, once it has started.
     reads: Vec<RegionKey>,
 }
 
@@ -109,7 +109,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
                     let bytes = (self.bytes)(work.stage as usize, work.pixels);
                     self.worker.handle_assigned(lease, work.stage, work.bucket, later);
                     let stage = &self.plan.stages[work.stage as usize];
-                    // A checked plan fits its stages; sizes that do not are as if nothing had to be done.
+                    // A validated plan matches its stages. A bucket with invalid sizes is skipped.
                     let Ok(run) = BucketExecution::new(stage, &work, bytes.clone(), None) else { continue };
                     self.worker.handle_demand(lease, run.demand_without_bytes());
                     let index = work.instances.iter().map(|instance| instance.id).zip(0..).collect();
@@ -132,7 +132,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
         let first = bucket.work.instances[0].id;
         self.memory.go_on(number);
         if call.brings_inputs {
-            // A bucket's instances read the same.
+            // All instances of a bucket have the same inputs.
             for (key, input) in bucket.work.instances[0].inputs.iter().zip(&stage.inputs) {
                 self.memory.store(*key, input.region.element.bytes(bucket.work.pixels));
                 self.memory.read(*key);
@@ -151,7 +151,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
         if !done.is_empty() {
             self.memory.leave(number, first, left);
         }
-        // The bucket is there: it was found above, and buckets go only here.
+        // The bucket exists: only this function removes buckets, and the lookup above found it.
         if let Some(bucket) = self.buckets.get(&lease) {
             self.worker.handle_slot_free(slot, lease, bucket.run.demand_without_bytes());
             if bucket.run.is_over() {
@@ -164,7 +164,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
 }
 
 impl Bucket {
-    /// Ends a task; gives the instances finished, with the keys and bytes of what they leave in storage.
+    /// Ends a task. Returns the finished instances, with the keys and bytes of their stored outputs.
     fn end(&mut self, call: &TaskRequest, memory: &mut Memory) -> Vec<(InstanceId, Vec<(RegionKey, u64)>)> {
         for (output, bytes) in
             self.bytes[call.task].outputs.iter().enumerate().filter(|(o, _)| call.wanted[*o])
@@ -192,22 +192,22 @@ impl Bucket {
     }
 }
 
-/// What storage and buckets hold, and what is found out about it.
+/// Bytes in storage and buckets, and the statistics of the dry run.
 struct Memory {
     stored: HashMap<RegionKey, u64>,
     stored_bytes: u64,
-    /// How often what is stored is read by buckets under way.
+    /// Number of started buckets that read each stored region.
     read: HashMap<RegionKey, u32>,
     read_bytes: u64,
     held_bytes: u64,
-    /// By stage: what was held without what the last finished instance left, until its readers are through; and of that
-    /// what has to be in memory.
+    /// By stage: the held bytes without the outputs of the last finished instance, until its readers are done, and the
+    /// part of them that must be in memory.
     before: Vec<Option<(u64, u64)>>,
     rehearsal: DryRun,
 }
 
 impl Memory {
-    /// Returns the bytes of what is not stored yet.
+    /// Stores a region. Returns its bytes, or 0 if it is already stored.
     fn store(&mut self, key: RegionKey, bytes: u64) -> u64 {
         if self.stored.contains_key(&key) {
             return 0;
@@ -227,7 +227,7 @@ impl Memory {
         self.held_bytes -= bytes;
     }
 
-    /// One more bucket under way reads a region that is stored.
+    /// Counts one more started bucket as reader of a stored region.
     fn read(&mut self, key: RegionKey) {
         let readers = self.read.entry(key).or_insert(0);
         *readers += 1;
@@ -245,7 +245,7 @@ impl Memory {
         }
     }
 
-    /// A stage goes on: what instances of it, or of later ones, have left has been read, as far as it can be.
+    /// Continues a stage: outputs that instances of it, or of later ones, have stored are read as far as possible by now.
     fn go_on(&mut self, stage: usize) {
         for (drain, before) in self.rehearsal.needs.drains.iter_mut().zip(&mut self.before).skip(stage) {
             if let Some((before, _)) = before.take() {
@@ -254,14 +254,14 @@ impl Memory {
         }
     }
 
-    /// An instance of a stage has left so much.
+    /// Records the stored bytes of a finished instance.
     fn leave(&mut self, stage: usize, instance: InstanceId, bytes: u64) {
         let busy = self.held_bytes - self.stored_bytes + self.read_bytes;
         self.before[stage] = Some((self.held_bytes.saturating_sub(bytes), busy));
         self.note(instance, 0, bytes);
     }
 
-    /// Beside what is held there is `more`; of what is stored, so much has just been left, and is yet to be moved below.
+    /// Updates the peaks with `more` bytes beside the held ones. `left` bytes were just stored and have not spilled yet.
     fn note(&mut self, instance: InstanceId, more: u64, left: u64) {
         let now = self.held_bytes + more;
         let unread = self.stored_bytes.saturating_sub(self.read_bytes + left);

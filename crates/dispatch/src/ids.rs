@@ -1,4 +1,4 @@
-//! Identifiers: an index each, and never mixed up.
+//! Identifiers: index types that the compiler keeps apart.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,7 +10,7 @@ macro_rules! id {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// As an index into the list that holds what it names.
+            /// Returns the id as an index into the list of its items.
             #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
@@ -25,25 +25,25 @@ macro_rules! id {
     };
 }
 
-/// A plan of the manager's: a study, or one part of a study whose parts follow each other.
+/// A plan of the manager: a study, or one round of a phase of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PlanId {
     /// The study.
     pub study: u32,
     /// Its phase, from 0.
     pub phase: u16,
-    /// How often its sample has grown in this phase.
+    /// Its round: the number of times that the sample has grown in this phase.
     pub round: u16,
 }
 
 impl PlanId {
-    /// A study of one part, or the first part of one of several.
+    /// Creates the id of a study with one round, or of the first round of a study.
     #[must_use]
     pub const fn whole(study: u32) -> Self {
         Self { study, phase: 0, round: 0 }
     }
 
-    /// The study as an index into the list that holds what it names.
+    /// Returns the study as an index into the list of studies.
     #[must_use]
     pub fn index(self) -> usize {
         self.study as usize
@@ -76,15 +76,15 @@ id!(
     WorkerId(u32), "worker "
 );
 impl WorkerId {
-    /// Nobody: a tier that all workers share, among those who hold a region.
+    /// No worker: marks a tier shared by all workers among the holders of a region.
     pub const SHARED: Self = Self(u32::MAX);
 }
 
 id!(
-    /// One grant of a bucket to a worker; never used twice, so that late reports are recognized.
+    /// One grant of a bucket to a worker. Never reused, so that late reports are recognized.
     LeaseId(u64), "lease "
 );
 id!(
-    /// A place on a worker where one task can run.
+    /// Capacity of a worker for one running task.
     SlotId(u32), "slot "
 );

@@ -1,18 +1,18 @@
-//! Dispatch (hop 5 of a study): which worker runs which bucket, and in which order a bucket's tasks run.
+//! Dispatch (hop 5 of a study): assigns buckets to workers and orders the tasks within a bucket.
 //!
-//! Synchronous state machines, without a clock, a thread, a socket or an actor: events go in through
-//! `handle_*`, effects come out of `poll_effect`, which the shell calls until it returns `None` after each
-//! event. Faults and thousands of workers are therefore tested in milliseconds, and the same way every time.
+//! Synchronous state machines, without a clock, a thread, a socket or an actor: events enter through
+//! `handle_*`, effects leave through `poll_effect`, which the shell calls until it returns `None` after each
+//! event. Tests of faults and of thousands of workers therefore take milliseconds and are deterministic.
 //!
-//! - [`manager::Manager`]: workers that come and go, and the studies that share them;
+//! - [`manager::Manager`]: workers that join and leave, and the studies that share them;
 //! - [`study::Study`]: instances, buckets and leases of one study;
-//! - [`worker::Worker`]: the slots and the memory of one worker, and when to ask for more work;
+//! - [`worker::Worker`]: the slots and the memory of one worker, and its requests for work;
 //! - [`stage::BucketExecution`]: one bucket's reuse tree, depth-first.
 //!
-//! [`dry_run`] executes a plan on sizes ahead of time, to find the memory without which it cannot be executed.
-//! [`scaling`] says how many workers there should be.
-//! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] what is believed of operations,
-//! [`message`] holds what manager and workers say to each other.
+//! [`dry_run`] executes a plan on sizes ahead of time, to find its minimum memory.
+//! [`scaling`] computes the desired number of workers.
+//! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates of operations,
+//! and [`message`] the messages between manager and workers.
 
 pub mod cost_model;
 pub mod dry_run;

@@ -1,14 +1,15 @@
-//! The manager: workers that come and go, studies that share them, and who gets the next bucket.
+//! The manager: workers that join and leave, the studies that share them, and the assignment of buckets to workers.
 //!
-//! Events: studies are submitted and canceled, workers join, ask, report, hand back, drain and leave, and time passes. After
-//! each, call [`Manager::poll_effect`] until it returns `None`. What becomes of a study's instances is the
-//! [`Study`]'s; this says which study's turn it is and which worker's, and keeps no results, reads no clock and sends
-//! nothing: time is an argument, and effects are for the shell to perform.
+//! Events: studies are submitted and canceled, workers join, request, report, return instances, drain and leave, and time
+//! passes. After each, call [`Manager::poll_effect`] until it returns `None`. [`Study`] tracks the instances of one study.
+//! The manager picks the next study and the next worker. It keeps no results, reads no clock and sends
+//! nothing: time is an argument, and the shell performs the effects.
 //!
-//! `schedule` gives ready buckets to waiting workers (`queue`), `help` finds something for workers that are idle while others
-//! are not, `drain` lets a worker go without losing what it holds, `end` minds those that end at a known time, `speed` measures
-//! how fast workers are, `alone` finds somebody for what must run by itself, `attach` takes up what a worker had before,
-//! `replicas` has copied what is to survive its worker; `member` is what it knows of a worker, `effect` what it has done.
+//! `scheduling` grants ready buckets to waiting workers (`queue`), `rebalance` finds work for idle workers, `drain` lets a
+//! worker leave without losing its regions, `time_limit` handles workers that end at a known time, `speed` measures
+//! workers, `isolation` reserves workers for suspect instances, `reattach` restores the leases and regions of a
+//! reconnected worker, `replicas` copies regions that must survive their worker. `worker_entry` is the manager's record of
+//! a worker, `effect` lists the manager's effects.
 
 mod check;
 mod drain;
@@ -37,37 +38,37 @@ use std::time::Duration;
 pub use worker_entry::WorkerInfo;
 use worker_entry::{StudyFit, WorkerEntry};
 
-/// Lease ids of one start of the manager: those of the next one begin behind them, so that no lease is ever given twice.
+/// Lease ids of one manager start. The ids of the next epoch begin after them, so no lease id occurs twice.
 const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
 
-/// See the module.
+/// State machine of the manager: workers, studies and the grants between them.
 #[derive(Debug)]
 pub struct Manager {
     studies: BTreeMap<PlanId, Study>,
     members: BTreeMap<WorkerId, WorkerEntry>,
-    /// Members that are to leave and have not been dismissed.
+    /// Draining members that have not been dismissed.
     draining: BTreeSet<WorkerId>,
-    /// Members that have to end at a known time.
+    /// Members with a time limit.
     ending: BTreeSet<WorkerId>,
     speeds: Speeds,
-    /// Members that get nothing more until they have nothing: something waits that has to be alone.
+    /// Members reserved for isolation: they get no grant until they are empty, since an isolated bucket waits.
     kept: BTreeSet<WorkerId>,
     queue: Queue,
     replicas: Replicas,
     next_worker: u32,
     next_lease: u64,
-    /// When the last event was, since whatever the shell counts from.
+    /// Time of the last event, on the shell's clock.
     now: Duration,
-    /// Nothing is granted: workers of an earlier manager may still bring what they have.
+    /// Grace period without grants: workers of an earlier manager may still reattach.
     holding: bool,
-    /// Of buckets of equal turn, a worker gets the one for which least has to be brought to it.
+    /// Among buckets of equal rank, a worker gets the one with the fewest bytes to transfer.
     by_data: bool,
     stopping: bool,
     effects: VecDeque<Effect>,
 }
 
 impl Manager {
-    /// A manager in its `epoch`-th life, without studies and workers.
+    /// Creates an empty manager. `epoch` counts manager starts and fences older leases.
     #[must_use]
     pub fn new(epoch: u32) -> Self {
         Self {
@@ -89,14 +90,14 @@ impl Manager {
         }
     }
 
-    /// The same, which gives buckets in the plan's order, wherever the data is.
+    /// Grants buckets in the plan's order, without regard to locality.
     #[must_use]
     pub fn without_locality(self) -> Self {
         Self { by_data: false, ..self }
     }
 
-    /// Takes a study of which `finished` instances have reported before (see [`Study::resume`]); one of which nothing is
-    /// open is complete at once.
+    /// Adds a study. Its `finished` instances have been reported before (see [`Study::resume`]). A study without open
+    /// instances is complete at once.
     ///
     /// # Errors
     /// [`PlanError`] when the plan breaks one of its rules.
@@ -117,7 +118,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Ends a study: nothing of it is wanted any more.
+    /// Cancels a study: revokes its leases and releases its regions.
     pub fn handle_cancel(&mut self, id: PlanId) {
         let Some(mut study) = self.studies.remove(&id) else { return };
         for (worker, lease) in study.all_leases() {
@@ -131,13 +132,13 @@ impl Manager {
         self.schedule();
     }
 
-    /// Halts a study: nothing more of it is granted, and its workers keep what they have until it is canceled, or another
-    /// manager takes it up ([`handle_adopt`](Self::handle_adopt)).
+    /// Suspends a study: grants nothing more of it. Its workers keep their leases and regions until the study is canceled or
+    /// reattached by another manager ([`handle_adopt`](Self::handle_adopt)).
     pub fn handle_suspend(&mut self, id: PlanId) {
         self.studies.get_mut(&id).into_iter().for_each(Study::halt);
     }
 
-    /// A worker is there; it gets nothing until it asks, and is told to leave when the manager is about to stop.
+    /// Adds a worker. It gets no bucket until it sends a request. A stopping manager tells it to leave.
     pub fn handle_join(&mut self, facts: WorkerInfo) -> WorkerId {
         let worker = WorkerId(self.next_worker);
         self.next_worker += 1;
@@ -162,8 +163,8 @@ impl Manager {
         worker
     }
 
-    /// A worker asks for `buckets` more; with `after`, for one of a later stage than that, which takes the place of an
-    /// earlier such request. Unknown workers are ignored: they have left.
+    /// Handles a worker's request for `buckets` more. With `after`, the request is for one bucket of a later stage than that
+    /// and replaces an earlier such request. Requests of unknown workers are ignored: they have left.
     pub fn handle_request(&mut self, worker: WorkerId, buckets: u32, after: Option<u32>) {
         let Some(member) = self.members.get_mut(&worker).filter(|member| buckets > 0 && !member.draining)
         else {
@@ -186,7 +187,7 @@ impl Manager {
         self.schedule();
     }
 
-    /// An instance is finished. Returns whether the report counted: one under a lease that is over does not, since another
+    /// Finishes an instance. Returns whether the report counted: a report under an expired lease is fenced, since another
     /// worker has the instance now.
     pub fn handle_done(
         &mut self,
@@ -199,7 +200,7 @@ impl Manager {
         self.study_event(id, |study| study.handle_done(worker, lease, instance, now))
     }
 
-    /// An instance failed, and with it everything that reads from it. Returns whether the report counted.
+    /// Fails an instance and everything that reads from it. Returns whether the report counted.
     pub fn handle_failed(
         &mut self,
         worker: WorkerId,
@@ -211,7 +212,7 @@ impl Manager {
         self.study_event(id, |study| study.handle_failed(worker, lease, instance, cause))
     }
 
-    /// An instance lacks regions that were to be had from others (see [`Study::handle_missing_input`]).
+    /// Handles an instance whose input regions could not be fetched from peers (see [`Study::handle_missing_input`]).
     pub fn handle_missing_input(
         &mut self,
         worker: WorkerId,
@@ -223,7 +224,7 @@ impl Manager {
         self.study_event(id, |study| study.handle_missing_input(worker, lease, instance, keys))
     }
 
-    /// A worker hands back instances of a lease that it has not begun.
+    /// Takes back unstarted instances of a lease.
     pub fn handle_returned(
         &mut self,
         worker: WorkerId,
@@ -237,10 +238,10 @@ impl Manager {
         self.study_event(id, |study| study.handle_returned(worker, lease, instances))
     }
 
-    /// Puts what nobody has begun into other buckets (see [`Study::handle_replanned`]).
+    /// Moves unstarted instances into other buckets (see [`Study::handle_replanned`]).
     ///
     /// # Errors
-    /// [`PlanError`] when it is about a state that is over. Nothing changes then.
+    /// [`PlanError`] when the buckets refer to an outdated state. Nothing changes then.
     pub fn handle_replanned(&mut self, id: PlanId, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
         study.handle_replanned(buckets)?;
@@ -248,11 +249,11 @@ impl Manager {
         Ok(())
     }
 
-    /// Puts everything unstarted into the buckets of another plan (see [`Study::handle_recut`]). Workers whose memory that
-    /// plan suits get work of it from now on.
+    /// Moves all unstarted instances into the buckets of another plan (see [`Study::handle_recut`]). Workers with enough
+    /// memory for that plan get work of it from now on.
     ///
     /// # Errors
-    /// [`PlanError`] when it is no plan for the same instances. Nothing changes then.
+    /// [`PlanError`] when the plan has other instances. Nothing changes then.
     pub fn handle_recut(&mut self, id: PlanId, recut: Recut) -> Result<(), PlanError> {
         let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
         study.handle_recut(recut)?;
@@ -266,7 +267,7 @@ impl Manager {
         Ok(())
     }
 
-    /// A worker is gone; `lost`: without a word, and what it executed may be to blame.
+    /// Removes a worker. `lost` marks a worker that left without a message: its running instances become suspects.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         let Some(member) = self.members.remove(&worker) else { return };
         if !member.draining {
@@ -289,8 +290,8 @@ impl Manager {
         self.end_if_stopped();
     }
 
-    /// Nothing more is assigned; what runs may still be reported. [`Effect::Stopped`] follows when all workers have
-    /// left, unless all studies are complete before.
+    /// Stops granting. Running instances may still be reported. [`Effect::Stopped`] follows when all workers have
+    /// left, unless all studies complete before.
     pub fn handle_stop(&mut self) {
         if !self.stopping && !self.studies.is_empty() {
             self.stopping = true;
@@ -299,25 +300,25 @@ impl Manager {
         }
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// A study that is neither complete nor canceled.
+    /// Returns a study that is neither complete nor canceled.
     #[must_use]
     pub fn study(&self, id: PlanId) -> Option<&Study> {
         self.studies.get(&id)
     }
 
-    /// Processors of workers that are not about to leave.
+    /// Slots of workers that are not draining.
     #[must_use]
     pub fn slots(&self) -> u32 {
         let slots = self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots);
         slots.fold(0, u32::saturating_add)
     }
 
-    /// Workers that are not about to leave and can run some stage of a study: they have its operations and enough memory.
+    /// Counts workers that are not draining and can run some stage of a study: they have its operations and enough memory.
     #[must_use]
     pub fn able_workers(&self, id: PlanId) -> usize {
         let runs =
@@ -325,20 +326,20 @@ impl Manager {
         self.members.values().filter(|member| !member.draining && runs(member)).count()
     }
 
-    /// Leases that a worker has, and whether it is about to leave.
+    /// Returns the number of leases of a worker and whether it drains.
     #[must_use]
     pub fn worker(&self, worker: WorkerId) -> Option<(usize, bool)> {
         let member = self.members.get(&worker)?;
         Some((self.leases_of(worker), member.draining))
     }
 
-    /// What is known of a worker.
+    /// Returns the facts that a worker reported when it joined.
     #[must_use]
     pub fn worker_info(&self, worker: WorkerId) -> Option<&WorkerInfo> {
         self.members.get(&worker).map(|member| &member.facts)
     }
 
-    /// Operations of the studies' stages that a worker lacks.
+    /// Returns the operations of the studies' stages that a worker does not have.
     #[must_use]
     pub fn missing_operations(&self, worker: WorkerId) -> Vec<(String, u32)> {
         let Some(operations) = self.members.get(&worker).and_then(|member| member.facts.operations.as_ref())
@@ -364,7 +365,7 @@ impl Manager {
         counted
     }
 
-    /// Passes on what happened to a study; one that is complete is forgotten.
+    /// Forwards the effects of a study. Forgets the study once it is complete.
     fn follow(&mut self, id: PlanId) {
         let Some(study) = self.studies.get_mut(&id) else { return };
         let mut complete = false;

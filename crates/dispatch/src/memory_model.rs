@@ -1,111 +1,111 @@
-//! Bytes: what tasks take, what a bucket holds and will need, and what a worker may admit.
+//! Memory model: task sizes, bucket forecasts, and worker budgets, in bytes.
 //!
-//! These are the numbers that stages and their worker exchange. How a bucket arrives at them is
-//! [`stage`](crate::stage)'s, what the worker makes of them [`worker`](crate::worker)'s; measuring is the shell's. What the
-//! next task will take is a time, and travels with them.
+//! Stages and their worker exchange these numbers. [`stage`](crate::stage) computes a bucket's forecast,
+//! [`worker`](crate::worker) admits tasks by it, and the shell measures. The predicted time of the
+//! next task travels with them.
 
 use crate::stage::NodeId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What one task of a stage takes.
+/// Memory of one task of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskMemory {
-    /// In use while it runs, its outputs not counted.
+    /// Bytes in use while it runs, without its outputs.
     pub scratch: u64,
-    /// Of each output.
+    /// Bytes of each output.
     pub outputs: Vec<u64>,
 }
 
 impl TaskMemory {
-    /// All that the task takes while it runs.
+    /// Returns all bytes that the task uses while it runs.
     #[must_use]
     pub fn running(&self) -> u64 {
         self.outputs.iter().sum::<u64>() + self.scratch
     }
 }
 
-/// What a bucket holds once its running tasks are done, and at most until its end. Stage inputs on their way into
-/// storage are counted apart, as [`BucketDemand::load_bytes`].
+/// Memory of a bucket once its running tasks are done, and its maximum until its end. Stage inputs that are being loaded
+/// into storage are counted separately, as [`BucketDemand::load_bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// What the running tasks will have added to the bytes held when they are done, outputs that their instances leave
-    /// in storage included; 0 where they let go of more.
+    /// Bytes that the running tasks add to the held bytes by the time they are done, including the outputs that their
+    /// instances leave in storage. 0 if they release more.
     pub growth_bytes: u64,
-    /// The most that is needed beyond what is held now, when the running tasks end first, then the rest runs one task
-    /// at a time, and each finished instance's outputs are read and let go of before the next task begins.
+    /// Maximum of additional bytes when the running tasks end first, then the rest runs one task
+    /// at a time, and each finished instance's outputs are read and released before the next task begins.
     pub finish_bytes: u64,
 }
 
-/// What a bucket could use now, and what it takes to bring it to its end.
+/// A bucket's next task and the memory to finish the bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketDemand {
-    /// Grants heard of so far.
+    /// Grants received so far.
     pub heard: u64,
     /// Tasks that could start now.
     pub ready: u32,
-    /// The first of them: a grant is for this one, whatever happens until it is heard.
+    /// The first of them. The next grant is for this task, even if others become ready before the stage receives it.
     pub next: Option<NodeId>,
-    /// What it is believed to take until the first instance that needs the next task is finished, at least. Only a worker
-    /// that has to end at some time asks.
+    /// Minimum predicted time until the first instance that needs the next task is finished. Only a worker
+    /// with a time limit asks for it.
     pub next_time: Duration,
-    /// A task of the bucket has been started: what it holds goes only when the bucket goes on.
+    /// A task of the bucket has been started: only its progress releases the held bytes.
     pub started: bool,
-    /// Outputs that the bucket holds; a shell that has measured them says so here.
+    /// Bytes of the outputs that the bucket holds. A shell that has measured them sets them here.
     pub held_bytes: u64,
-    /// What the next task takes while it runs: scratch and all its outputs.
+    /// Memory of the next task while it runs: scratch and all its outputs.
     pub next_bytes: u64,
-    /// Stage inputs that the first task will bring, or is bringing, into storage, where they may outlast the bucket.
+    /// Stage inputs that the first task loads into storage, where they may outlast the bucket.
     pub load_bytes: u64,
-    /// Stage inputs of the bucket that are in storage already; only a worker that has room below its memory asks.
+    /// Stage inputs of the bucket that are in storage already. Only a worker with a spill tier asks for them.
     pub here_bytes: u64,
-    /// What one finished instance leaves in storage for others, at most.
+    /// Maximum that one finished instance leaves in storage for its readers.
     pub store_bytes: u64,
-    /// What instances not finished yet, and their readers, will leave there for longer than the bucket lasts.
+    /// Bytes that unfinished instances and their readers leave there beyond the end of the bucket.
     pub stay_bytes: u64,
-    /// As things are.
+    /// Forecast for the current state.
     pub now: MemoryForecast,
-    /// If the next task starts as well.
+    /// Forecast after a start of the next task.
     pub then: MemoryForecast,
 }
 
-/// What it takes to have one finished instance's outputs read by others and let go of.
+/// Memory to have one finished instance's outputs read and released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputConsumption {
-    /// At most, outputs included.
+    /// Maximum, including the outputs.
     pub bytes: u64,
-    /// What is left of it in storage afterwards, such as inputs that its readers have brought.
+    /// Bytes that remain in storage afterwards, such as inputs that its readers have loaded.
     pub rest_bytes: u64,
-    /// At most, with room below memory for whatever no bucket under way reads; nothing is left in memory then.
+    /// Maximum if regions that no running bucket reads can spill. Nothing remains in memory then.
     pub busy_bytes: u64,
 }
 
-/// What a study takes at least; found by [`rehearsal`](crate::dry_run).
+/// Minimum memory of a study, computed by a [dry run](crate::dry_run).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinimumMemory {
-    /// All of it, executed by one worker one task at a time: with less it cannot be executed.
+    /// Minimum for the whole study, executed by one worker one task at a time.
     pub least_bytes: u64,
-    /// The same for a worker that has room below its memory for whatever no bucket under way reads.
+    /// Minimum memory when regions that no running bucket reads can spill.
     pub busy_bytes: u64,
-    /// By stage, the most of each. Stages that are missing take nothing.
+    /// Maximum of each stage. Missing stages take nothing.
     pub drains: Vec<OutputConsumption>,
 }
 
 impl MinimumMemory {
-    /// What it takes at least where so much can be stored below memory: all that has to be stored at some time fits there
-    /// if as much does as is ever held.
+    /// Returns the minimum memory with a spill tier of `below_bytes`. The spill tier holds all regions that are ever
+    /// stored at once if it has the size of the minimum without it.
     #[must_use]
     pub fn with_spill(&self, below_bytes: u64) -> u64 {
         if below_bytes >= self.least_bytes { self.busy_bytes } else { self.least_bytes }
     }
 }
 
-/// What a worker may hold.
+/// Memory limit of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
-    /// Bytes held and reserved at most.
+    /// Maximum of held and reserved bytes.
     pub bytes: u64,
-    /// As [`MinimumMemory::least_bytes`]: kept free when something is begun ahead of its turn that will leave regions behind.
+    /// As [`MinimumMemory::least_bytes`]: kept free when a task that leaves regions behind starts out of order.
     pub least_bytes: u64,
 }
 

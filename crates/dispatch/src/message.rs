@@ -1,4 +1,4 @@
-//! What manager and workers say to each other; the same over QUIC as within a process.
+//! Messages between manager and workers, the same over QUIC and within a process.
 
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// From a worker to the manager.
+/// Message from a worker to the manager.
 ///
 /// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports: they are numbered from 1 in the order in which they are
-/// sent over one connection, and a worker keeps each until it is [`AckReports`](ToWorker::AckReports), to send it again over
-/// the next one.
+/// sent over one connection. A worker keeps each report until it is acknowledged ([`AckReports`](ToWorker::AckReports)), to
+/// send it again over the next connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToManager {
-    /// The worker is there and can run this many tasks at once.
+    /// The worker joins and can run this many tasks at once.
     Join {
         /// Its slots.
         slots: u32,
-        /// The process: another one each time it is started.
+        /// The worker process: a different number for each start.
         incarnation: u64,
-        /// The port at which others fetch regions from it, if they can.
+        /// The port at which peers fetch regions from it, if they can.
         exchange_port: Option<u16>,
-        /// What it has from before.
+        /// Leases and regions of an earlier connection.
         before: Option<ReattachState>,
     },
-    /// Slots are free: send up to this many buckets, now or when there are any.
+    /// Slots are free: send up to this many buckets, now or as soon as there are any.
     Request {
         /// Buckets wanted beyond those already asked for.
         buckets: u32,
-        /// Only of later stages than this one; takes the place of such a request that has not been answered.
+        /// Only of later stages than this one. Replaces such a request that has not been answered.
         after: Option<u32>,
     },
-    /// Asks for an [`SyncAck`](ToWorker::SyncAck).
+    /// Asks for a [`SyncAck`](ToWorker::SyncAck).
     Sync {
-        /// The call's number.
+        /// The sync's number.
         call: u64,
     },
-    /// An instance is finished, and what others read of it is stored.
+    /// An instance is finished, and its outputs with readers are stored.
     Done {
         /// The study.
         study: PlanId,
@@ -51,7 +51,7 @@ pub enum ToManager {
         results: Vec<Table>,
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
-        /// What others read of it and is in a tier that all workers share.
+        /// Its outputs with readers that are in a tier shared by all workers.
         shared: Vec<RegionKey>,
     },
     /// An instance cannot be finished.
@@ -67,7 +67,7 @@ pub enum ToManager {
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
     },
-    /// An instance lacks a region that it reads: whoever has it could not give it.
+    /// An instance lacks an input region: no peer that has it could send it.
     MissingInput {
         /// The study.
         study: PlanId,
@@ -80,7 +80,7 @@ pub enum ToManager {
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
     },
-    /// Instances that the worker has not begun, for others.
+    /// Unstarted instances go back to the manager.
     ReturnInstances {
         /// The study.
         study: PlanId,
@@ -89,8 +89,8 @@ pub enum ToManager {
         /// The instances.
         instances: Vec<InstanceId>,
     },
-    /// What an instance is to leave is stored, and is to have a second copy with another worker before the instance is
-    /// reported: answered by [`Replicated`](ToWorker::Replicated).
+    /// An instance's outputs are stored and need a replica on another worker before the instance is
+    /// reported. Answered by [`Replicated`](ToWorker::Replicated).
     AwaitReplica {
         /// The study.
         study: PlanId,
@@ -98,69 +98,69 @@ pub enum ToManager {
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
-        /// The regions, and their bytes.
+        /// The regions and their bytes.
         regions: Vec<(RegionKey, u64)>,
     },
-    /// A region has been fetched from another worker, as it was told to.
+    /// A region has been fetched from a peer, as the manager requested.
     RegionFetched {
         /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// A region could not be fetched from another worker, or there is no room for it.
+    /// A region could not be fetched from a peer, or memory has no room for it.
     FetchFailed {
         /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// A second copy had to make room.
+    /// A replica was dropped under memory pressure.
     ReplicaDropped {
         /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// Asks for the content of an input file, which comes as a region does, under the first half of the digest.
+    /// Asks for the content of an input file. The file arrives like a region, under the first half of the digest.
     File {
         /// BLAKE3 of the content.
         digest: [u8; 32],
     },
-    /// What is in the worker's storage now; said when that has changed, and not more often than it is worth.
+    /// Bytes in the worker's storage. Sent after a change, at a limited rate.
     StorageUsage {
         /// Bytes of regions.
         bytes: u64,
     },
-    /// The worker has been asked to leave: it wants nothing more.
+    /// The worker was asked to leave and requests nothing more.
     Drain,
-    /// The worker leaves; what it has not reported is free for others.
+    /// The worker leaves. Its unreported instances are free for other workers.
     Leave,
 }
 
-/// What a worker has of studies that it was told of over an earlier connection.
+/// Leases and regions of a worker that reattaches over a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReattachState {
-    /// The manager that told it, by the number of its state: of another one it has nothing.
+    /// The manager that granted them, by the number of its state. Another manager's are ignored.
     pub manager: u64,
     /// By study.
     pub studies: Vec<StudyReattach>,
-    /// Studies of which it has kept what tasks have computed, for a part that follows.
+    /// Studies with retained task results, for a possible next round.
     pub kept: Vec<u32>,
 }
 
-/// What a worker has of one study.
+/// Leases and regions of one study on a worker that reattaches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyReattach {
     /// The study.
     pub study: PlanId,
-    /// Leases, with the instances that it executes or has not been told are durable.
+    /// Leases, with the instances that are running or unacknowledged.
     pub leases: Vec<(LeaseId, Vec<InstanceId>)>,
     /// Regions in its storage.
     pub held: Vec<RegionKey>,
 }
 
-/// From the manager to a worker.
+/// Message from the manager to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToWorker {
     /// The worker has joined.
@@ -168,17 +168,17 @@ pub enum ToWorker {
         /// The number of the manager's state.
         manager: u64,
     },
-    /// A study, before anything else of it.
+    /// Starts a study. Precedes all other messages about it.
     StartStudy {
         /// Its number.
         study: PlanId,
         /// Its stages, in the plan's order.
         stages: Vec<Stage>,
-        /// What the study takes, one task at a time.
+        /// Minimum memory of the study, one task at a time.
         least_bytes: u64,
-        /// What has to survive the worker.
+        /// Data that must survive the worker.
         durable: Durability,
-        /// Another part of the same study may follow: what tasks compute is kept for it, as far as there is room.
+        /// Another round of the same study may follow: task results are retained for it, within the memory limit.
         keeps: bool,
     },
     /// A bucket to execute.
@@ -189,14 +189,14 @@ pub enum ToWorker {
         lease: LeaseId,
         /// The bucket.
         work: BucketWork,
-        /// It answers the request that was made with `after`, not one for any bucket.
+        /// Whether it answers the request made with `after`, not the request for any bucket.
         later: bool,
-        /// What it reads that comes from files.
+        /// Inputs that come from files.
         inputs: Vec<InputFile>,
-        /// Where the workers are that it names.
+        /// Addresses of the workers named in the bucket.
         peers: Vec<(WorkerId, SocketAddr)>,
     },
-    /// Of a lease from before, only these instances are to be gone on with; none: others have them.
+    /// Continues only these instances of a lease granted before. If empty, other workers have them.
     ResumeLease {
         /// The study.
         study: PlanId,
@@ -205,28 +205,28 @@ pub enum ToWorker {
         /// The instances.
         instances: Vec<InstanceId>,
     },
-    /// A lease need not be gone on with: others were faster, or nobody wants it any more.
+    /// A lease can be abandoned: other workers were faster, or its study was canceled.
     Revoke {
         /// The lease.
         lease: LeaseId,
     },
-    /// Others are idle: hand back a part of what has not been begun of this lease.
+    /// Other workers are idle: return a part of the unstarted instances of this lease.
     StealRequest {
         /// The lease.
         lease: LeaseId,
     },
-    /// Fetch a region from a worker that leaves, or that may be lost, and say what came of it.
+    /// Fetch a region from a worker that leaves, or that may be lost, and report the result.
     FetchRegion {
         /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
-        /// Where it is.
+        /// Address of the worker that has it.
         from: SocketAddr,
-        /// It is to be a second copy, of so many bytes, only where there is room that nothing else needs.
+        /// Set for a replica, with its bytes: fetched only if it fits into memory that nothing else needs.
         replica: Option<u64>,
     },
-    /// What an instance has stored has been copied, as far as anybody could: it may be reported.
+    /// An instance's stored outputs have been replicated as far as possible: it may be reported.
     Replicated {
         /// The study.
         study: PlanId,
@@ -235,43 +235,43 @@ pub enum ToWorker {
         /// The instance.
         instance: InstanceId,
     },
-    /// Nobody will read these regions again.
+    /// Regions without a further reader.
     Release {
         /// Their keys.
         keys: Vec<RegionKey>,
     },
-    /// There is nothing more to do for a study.
+    /// The study needs nothing more from this worker.
     StudyFinished {
         /// The study.
         study: PlanId,
     },
-    /// No part of a study follows any more: nothing that was kept of it is wanted.
+    /// No further round of a study follows: its retained task results can be dropped.
     DropRetained {
         /// The study.
         study: u32,
     },
-    /// So many of the connection's reports, from the first one on, are on disk.
+    /// Acknowledges that this many of the connection's reports, from the first one on, are on disk.
     AckReports {
         /// Reports.
         reports: u64,
     },
-    /// The manager does not have a file that was asked for.
+    /// The manager does not have a requested file.
     FileMissing {
         /// BLAKE3 of the content.
         digest: [u8; 32],
     },
-    /// The answer to a [`Call`](ToManager::Sync): all that there was to say before it has been said.
+    /// The answer to a [`Sync`](ToManager::Sync): all messages pending before it have been sent.
     SyncAck {
-        /// The call's number.
+        /// The sync's number.
         call: u64,
     },
-    /// Begin nothing more, hand back what can be, and ask for nothing.
+    /// Drain: start nothing more, return unstarted instances, and request nothing.
     Drain,
-    /// Nothing that the worker holds is needed: it may leave.
+    /// No region of the worker is needed: it may leave.
     DrainComplete,
-    /// Start nothing more, and leave when nothing runs any more.
+    /// Start nothing more, and leave when no task runs.
     Stop,
-    /// There is nothing more to do.
+    /// All studies have ended: exit.
     Shutdown,
 }
 
@@ -282,29 +282,29 @@ pub struct InputFile {
     pub key: RegionKey,
     /// The file.
     pub file: FileContent,
-    /// What the file is read as, and for which tile, where it is a reference.
+    /// For a reference: its element type and the tile's file.
     pub reference: Option<(ElementType, FileContent)>,
-    /// Which part of it, where it is a slide: the pixels of the tile, or its core as a table.
+    /// For a slide: the part to read, which is the pixels of the tile, or its core as a table.
     pub slide: Option<(ElementType, SlideTile)>,
 }
 
-/// A file: where it may lie, and what it holds wherever it lies.
+/// Input file: path on the submitting host, content digest, length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileContent {
-    /// Where it lies at whoever submitted the study.
+    /// Path on the submitting host.
     pub path: String,
     /// BLAKE3 of its content.
     pub digest: [u8; 32],
     /// Its length.
     pub bytes: u64,
-    /// The further files of a slide in several files, in the order of their names; none of any other file.
+    /// Further files of a multi-file slide, in the order of their names. Empty for any other file.
     pub companions: Vec<Companion>,
 }
 
-/// A further file of a slide, without which the one that it is named by cannot be read.
+/// A further file of a slide. The slide's main file cannot be read without it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Companion {
-    /// Its path below the folder of the file that the slide is named by: a file's name, or a folder's and a file's.
+    /// Path below the folder of the slide's main file: a file's name, or a folder's and a file's.
     pub name: String,
     /// BLAKE3 of its content.
     pub digest: [u8; 32],
@@ -313,7 +313,7 @@ pub struct Companion {
 }
 
 impl FileContent {
-    /// All files that there are to it, each by itself: this one, then its companions.
+    /// Returns all files of this input, each by itself: this one, then its companions.
     pub fn parts(&self) -> impl Iterator<Item = FileContent> {
         let own = Self { companions: Vec::new(), ..self.clone() };
         std::iter::once(own).chain(self.companions.iter().map(|companion| Self {
@@ -325,27 +325,27 @@ impl FileContent {
     }
 }
 
-/// A bucket as a worker gets it.
+/// A bucket as sent to a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketWork {
-    /// Which bucket of the plan: those of one stage have their turns in this order.
+    /// The plan's bucket. The buckets of one stage are admitted in this order.
     pub bucket: BucketId,
     /// Index into the study's stages.
     pub stage: u32,
-    /// Size of the images it works on, from which operations estimate what they take.
+    /// Size of its images, the basis of the operations' memory estimates.
     pub pixels: u64,
-    /// What it takes to have one finished instance's outputs read.
+    /// Memory to consume one finished instance's outputs.
     pub drain: OutputConsumption,
-    /// What its tasks share.
+    /// Reuse scope of its tasks.
     pub sharing: ReuseScope,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
-    /// What they read that this worker does not hold, and others do: it is fetched from one of them.
+    /// Inputs that this worker does not hold and its peers do: it fetches them from one of the peers.
     pub elsewhere: Vec<RemoteRegion>,
 }
 
 impl BucketWork {
-    /// The same for a worker that has room below its memory: what is stored, and not read by anything under way, leaves it.
+    /// Adapts the bucket to a worker with a spill tier: stored regions that no running bucket reads leave memory.
     #[must_use]
     pub fn with_spill(mut self) -> Self {
         self.drain = OutputConsumption { bytes: self.drain.busy_bytes, rest_bytes: 0, ..self.drain };
@@ -359,13 +359,13 @@ impl BucketWork {
 pub struct RemoteRegion {
     /// Its key.
     pub key: RegionKey,
-    /// Those that hold it; at least one where it is not shared.
+    /// Workers that hold it. At least one if it is not shared.
     pub workers: Vec<WorkerId>,
-    /// It is in a tier that all workers share.
+    /// Whether it is in a tier shared by all workers.
     pub shared: bool,
 }
 
-/// A stage instance as a worker gets it.
+/// A stage instance as sent to a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceWork {
     /// Its id, for the reports.
@@ -374,57 +374,57 @@ pub struct InstanceWork {
     pub parameters: Vec<Value>,
     /// Keys of the stage's inputs.
     pub inputs: Vec<RegionKey>,
-    /// What becomes of the stage's outputs.
+    /// Destinations of the stage's outputs.
     pub outputs: Vec<OutputPlan>,
-    /// Not all that read them can run as soon as this instance is finished: they stay for longer.
+    /// Whether some readers cannot run as soon as this instance is finished: its outputs stay longer.
     pub stays: bool,
 }
 
-/// One task that is done.
+/// Report of one finished task.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {
     /// Index into the stage's tasks.
     pub task: u32,
     /// Index into the study's stages.
     pub stage: u32,
-    /// How it was done.
+    /// Whether it ran or was reused.
     pub done: TaskOutcome,
-    /// Wall seconds of finding and keeping it among what earlier studies have computed.
+    /// Wall seconds spent in the task cache to look up and store its outputs.
     pub cache_seconds: f64,
 }
 
-/// How a task was done.
+/// Outcome of a finished task.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TaskOutcome {
     /// It was run.
     Ran {
         /// Wall seconds it took.
         seconds: f64,
-        /// Wall seconds that it was believed to take.
+        /// Predicted wall seconds.
         predicted_seconds: f64,
-        /// Outputs of which the digest was taken.
+        /// Outputs with a computed digest.
         digests: u32,
-        /// Wall seconds that took.
+        /// Wall seconds spent on digests.
         digest_seconds: f64,
     },
-    /// Its outputs were there, since somebody had run the same before.
+    /// Its outputs were available from an earlier execution.
     Reused(ReuseSource),
 }
 
-/// Why a task need not run.
+/// Source of a reused task's outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ReuseSource {
-    /// Another bucket has run the same operation with the same values on regions that came about in the same way.
+    /// Another bucket has run the same operation with the same values on regions of the same provenance.
     Dataflow,
-    /// The same operation has been run with the same values on regions that turned out to be equal.
+    /// The same operation has been run with the same values on regions of equal content.
     Value,
     /// An earlier study has run it.
     Cache,
-    /// An earlier plan of the same study has run it, in the same process.
+    /// An earlier round of the same study has run it, in the same process.
     Before,
 }
 
-/// Why a task gave no result, in words that can travel.
+/// Cause of a task failure, as serializable text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskFailure {
     /// The task, such as `t6`, or the input that could not be read.

@@ -1,4 +1,4 @@
-//! What is to be executed: stage instances, what they wait for, and the buckets they are merged into.
+//! The execution plan: stage instances, their parents, and the buckets they are merged into.
 
 use crate::memory_model::MinimumMemory;
 use crate::{BucketId, InstanceId};
@@ -16,27 +16,27 @@ pub struct ExecutionPlan {
     pub stages: Vec<Stage>,
     /// Stage instances, by id.
     pub instances: Vec<InstancePlan>,
-    /// Buckets, by id: every instance is in exactly one. Of those of one stage that are ready, the first is first
-    /// to go.
+    /// Buckets, by id: every instance is in exactly one. Among the ready buckets of one stage, the first is granted
+    /// first.
     pub buckets: Vec<BucketPlan>,
-    /// What it takes: workers within a limit of memory go by it.
+    /// Minimum memory, for workers with a memory limit.
     pub needs: MinimumMemory,
-    /// What the tasks of a bucket share.
+    /// Reuse scope within a bucket.
     pub sharing: ReuseScope,
-    /// What has to survive the worker that stored it.
+    /// Data that must survive the worker that stored it.
     pub durable: Durability,
 }
 
-/// When two task instances of a bucket are one and the same.
+/// Condition under which two task instances of a bucket are executed once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReuseScope {
-    /// When they and all tasks before them, in the stage's order, consume the same values: a reuse tree.
+    /// They and all tasks before them, in the stage's order, consume the same values: a reuse tree.
     #[default]
     Tree,
-    /// When they consume the same values and read the same: a graph. Buckets share so as well, by way of what their
-    /// worker has kept of others.
+    /// They consume the same values and read the same outputs: a graph. Buckets of one worker share tasks as well, through
+    /// its result cache.
     Dataflow,
-    /// As dataflow, and what has turned out to be equal counts as the same, however it came about.
+    /// As dataflow, and regions of equal content count as the same, regardless of their provenance.
     Value,
 }
 
@@ -56,8 +56,8 @@ pub struct InstancePlan {
 }
 
 impl InstancePlan {
-    /// Regions that must stay until it is over, each once (a stage may read one region through two inputs):
-    /// those it reads, and those it stores for others.
+    /// Returns the regions that must stay until the instance is final: its inputs and its stored outputs. Each occurs
+    /// once, even if a stage reads it through two inputs.
     pub(crate) fn used(&self) -> Vec<RegionKey> {
         let stored = self.outputs.iter().filter(|output| output.stored).map(|output| output.key);
         let mut keys: Vec<RegionKey> = self.inputs.iter().copied().chain(stored).collect();
@@ -67,14 +67,14 @@ impl InstancePlan {
     }
 }
 
-/// What becomes of one output of a stage instance.
+/// Destination of one output of a stage instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPlan {
     /// Its key.
     pub key: RegionKey,
-    /// Other instances read it: it is stored until the last of them is finished.
+    /// Other instances read it: it is stored until the last reader is finished.
     pub stored: bool,
-    /// It is a result of the study: it is reported to the manager.
+    /// It is a result of the study and is reported to the manager.
     pub reported: bool,
 }
 
@@ -99,14 +99,14 @@ pub enum PlanError {
     /// An instance waits for a later one, or for one of its own or a later stage.
     #[error("{0} waits for one that cannot come before it")]
     BadParent(InstanceId),
-    /// An id or index names nothing.
+    /// An id or index is out of range.
     #[error("{0} names something that is not there")]
     Dangling(InstanceId),
 }
 
 impl ExecutionPlan {
-    /// For each instance: whether it is to be executed when `finished` ones have reported their results before. One
-    /// that reports nothing is executed when something open reads from it, or nothing at all does.
+    /// Returns for each instance whether it must be executed after the `finished` ones have reported their results. An
+    /// instance without reported outputs is executed if an open instance reads from it, or if it has no readers.
     #[must_use]
     pub fn open(&self, finished: &BTreeSet<InstanceId>) -> Vec<bool> {
         let mut open = vec![false; self.instances.len()];
@@ -124,7 +124,7 @@ impl ExecutionPlan {
         open
     }
 
-    /// The bucket of every instance.
+    /// Checks the plan and returns the bucket of every instance.
     ///
     /// # Errors
     /// [`PlanError`] when the plan breaks one of its rules.

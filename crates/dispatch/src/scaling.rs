@@ -1,17 +1,17 @@
-//! How many workers a cluster should have: one stateless step from what is left to do, what it may take and cost, and the
-//! pools that workers come from, to the number that each pool should have.
+//! Desired number of workers: one stateless step from the remaining work, its deadlines and budget, and the worker pools to
+//! a number for each pool.
 //!
-//! The forecast is a fluid one: slots work from the moment their worker is there, until what is left is done, and the last
-//! piece that cannot be divided is waited for. It is compared with simulated clusters in `pleach-simulation`, and with real
-//! studies in `benches/calibration.py`.
+//! The forecast treats work as a fluid: slots work from the arrival of their worker until the work is done, and then wait
+//! for the last indivisible piece. `pleach-simulation` compares it with simulated clusters, and
+//! `benches/calibration.py` with real studies.
 //!
-//! - [`WorkDemand`]: what is left, by when, and for how much;
-//! - [`WorkerPool`]: where workers come from, and how many there are;
-//! - [`decide`]: the step; what it answered before, and when, are arguments of the next one, so that numbers do not flap;
-//! - [`RemainingWork`]: what is left of a study, from the costs foreseen and those measured;
-//! - [`fn@removal_order`]: who goes first where there are more than wanted.
+//! - [`WorkDemand`]: the remaining work, its deadlines and its budget;
+//! - [`WorkerPool`]: a source of workers and its current size;
+//! - [`decide`]: the step; the previous decision and its time are arguments, so that the numbers do not flap;
+//! - [`RemainingWork`]: the remaining work of a study, from predicted and measured costs;
+//! - [`fn@removal_order`]: the order in which surplus workers leave.
 //!
-//! Nobody is started, drained or paid here, no clock is read, and nothing is kept from one step to the next.
+//! The step starts, drains and pays no worker, reads no clock, and keeps no state.
 
 mod decision;
 mod makespan;
@@ -27,39 +27,39 @@ pub use remaining_work::RemainingWork;
 pub use removal_order::{WorkerLoad, removal_order};
 pub use stabilization::PreviousDecision;
 
-/// What is left if it is cut for so many slots: more slots take more buckets, which share less.
+/// Remaining work if it is partitioned for a number of slots: more slots need more buckets, which reuse less.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkByPartition {
-    /// It is cut for at most so many slots.
+    /// Maximum of slots for this partition.
     pub slots: u32,
-    /// Seconds of work that are left then, of one slot of mean speed.
+    /// Remaining seconds of work, on one slot of mean speed.
     pub work_seconds: f64,
-    /// The longest piece that nobody divides any further.
+    /// The longest indivisible piece.
     pub longest_seconds: f64,
 }
 
-/// A part of the work that has to be done by some time.
+/// A part of the work with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeadlineGoal {
-    /// The part of all work, 0 to 1, that is done when this is; see [`shares`].
+    /// Part of all work, 0–1, that is done by the time that this goal is met. See [`shares`].
     pub share: f64,
-    /// From now; not positive where that time is over.
+    /// Seconds from now. Not positive if the deadline has passed.
     pub deadline_seconds: f64,
 }
 
-/// What is left to do, by when, and for how much.
+/// Remaining work, its deadlines and its budget.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkDemand {
-    /// The work left, for ever more slots; beyond the last one as there. None: nothing is left.
+    /// Remaining work for ascending numbers of slots. The last entry also holds beyond its slots. Empty if no work remains.
     pub cuts: Vec<WorkByPartition>,
-    /// What has to be done by when; none where nobody waits.
+    /// Deadlines. Empty if the work has none.
     pub goals: Vec<DeadlineGoal>,
-    /// What may be spent from now on.
+    /// Maximum cost from now on.
     pub budget: Option<f64>,
 }
 
 impl WorkDemand {
-    /// So much work that shares the same however it is cut.
+    /// Creates a demand for work that is the same for any partition.
     #[must_use]
     pub fn of(work_seconds: f64, longest_seconds: f64) -> Self {
         let cut = WorkByPartition { slots: u32::MAX, work_seconds, longest_seconds };
@@ -67,26 +67,26 @@ impl WorkDemand {
         Self { cuts, ..Self::default() }
     }
 
-    /// The same, all of it to be done by some time from now.
+    /// Adds a deadline for all of the work, in seconds from now.
     #[must_use]
     pub fn by(self, deadline_seconds: f64) -> Self {
         Self { goals: vec![DeadlineGoal { share: 1.0, deadline_seconds }], ..self }
     }
 
-    /// The same, for no more than so much.
+    /// Adds a maximum cost.
     #[must_use]
     pub fn within(self, budget: f64) -> Self {
         Self { budget: Some(budget), ..self }
     }
 
-    /// Whether nothing is left.
+    /// Returns whether no work remains.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.cuts.iter().all(|cut| cut.work_seconds <= 0.0)
     }
 
-    /// The work and the longest piece for so many slots: between two cuts in proportion, below the first and beyond the last
-    /// one as there.
+    /// Returns the work and the longest piece for a number of slots: interpolated between two partitions, constant below the
+    /// first and beyond the last.
     pub(crate) fn cut_for(&self, slots: f64) -> (f64, f64) {
         let of = |cut: &WorkByPartition| (cut.work_seconds, cut.longest_seconds);
         let after = self.cuts.iter().position(|cut| f64::from(cut.slots) >= slots);
@@ -106,8 +106,8 @@ impl WorkDemand {
     }
 }
 
-/// The part of all work that is done when each of some studies is, if the manager gives them equal turns: by the time that
-/// one with `w` left is done, all others have got `w`, or what they have left (processor sharing, Kleinrock 1967).
+/// Returns, for each study, the part of all work that is done when it is, if the manager gives studies equal turns: by the
+/// time a study with `w` left is done, all others have got `w`, or all they have left (processor sharing, Kleinrock 1967).
 #[must_use]
 pub fn shares(work_seconds: &[f64]) -> Vec<f64> {
     let all: f64 = work_seconds.iter().sum();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn studies_that_share_are_done_one_after_the_other() {
-        // Of 10, 20 and 30 seconds, the first is done when each has got 10, the second when two have got 20.
+        // Of 10 s, 20 s and 30 s, the first is done when each has got 10 s, the second when two have got 20 s.
         assert_eq!(shares(&[10.0, 20.0, 30.0]), [30.0 / 60.0, 50.0 / 60.0, 1.0]);
         assert_eq!(shares(&[7.0]), [1.0]);
         assert_eq!(shares(&[0.0, 0.0]), [0.0, 0.0]);

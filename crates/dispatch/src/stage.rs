@@ -1,10 +1,10 @@
 //! One bucket's execution: a reuse tree or a graph of tasks, run depth-first, with a bounded number of active paths
 //! (003, Alg. 1: RMSR).
 //!
-//! A node is a task instance; what makes two of them one is the bucket's [`ReuseScope`](crate::plan::ReuseScope). It runs after
-//! all that it waits for; an output lives until its last reader is done. The shell runs tasks, or finds their outputs
-//! among what others have computed, and holds them; this machine says which task comes next, which outputs may go,
-//! which stage instances are finished, and what the bucket will need.
+//! A node is a task instance. The bucket's [`ReuseScope`](crate::plan::ReuseScope) decides which instances share one node. A
+//! node runs after all its parents. An output lives until its last reader is done. The shell runs tasks, or finds their
+//! outputs in the result cache, and holds them. This state machine picks the next task, drops unreferenced outputs,
+//! reports finished stage instances, and forecasts the bucket's memory.
 
 mod graph;
 mod interface;
@@ -29,7 +29,7 @@ use tree::BucketTree;
 
 pub use interface::{Effect, InputLocation, NodeId, OutputId, TaskRequest};
 
-/// The work does not fit the stage: a defect of the manager.
+/// Error of work that does not match its stage: a defect of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} does not fit its stage")]
 pub struct InvalidBucket(InstanceId);
@@ -39,37 +39,36 @@ pub struct InvalidBucket(InstanceId);
 pub struct BucketExecution {
     graph: BucketGraph,
     sizes: TaskSizes,
-    /// Ready tasks; the first one is next, so a subtree is finished before its sibling begins, and which task is next
+    /// Ready tasks. The first one is next, so a subtree is finished before its sibling begins, and the choice
     /// does not depend on the order in which tasks ended.
     ready: BTreeSet<NodeId>,
     running: BTreeSet<NodeId>,
-    /// Tasks that would be ready, were the shell not waiting for somebody else who runs the same.
+    /// Ready tasks for which the shell waits, since another bucket runs the same task.
     suspended: BTreeSet<NodeId>,
-    /// For tasks that run: which of their outputs the shell was told to keep.
+    /// For running tasks: the outputs that the shell must keep.
     wanted: BTreeMap<NodeId, Vec<bool>>,
-    /// Tasks that may run at once, each on a path of its own: `activePaths` of Algorithm 1.
+    /// Maximum of running tasks, each on its own path: `activePaths` of Algorithm 1.
     active_paths: u32,
-    /// Nodes neither run nor given up.
+    /// Nodes neither run nor withdrawn.
     open: usize,
-    /// Outputs held.
+    /// Bytes of the held outputs.
     held_bytes: u64,
-    /// The first task, while it runs, and the bytes of stage inputs that it is bringing into storage.
+    /// The first task, while it runs, and the bytes of stage inputs that it loads into storage.
     loading: Option<(NodeId, u64)>,
     started: bool,
-    /// Grants heard of.
+    /// Grants received.
     heard: u64,
     effects: VecDeque<Effect>,
 }
 
 impl BucketExecution {
-    /// Builds the graph of a bucket. `bytes` has an entry for each task of the stage, with as many outputs as it
-    /// writes; instances run in the order of their reuse tree, with
-    /// siblings in the order that needs least memory. At most `active_paths` tasks run at
-    /// once (`None`: as many as there are slots).
+    /// Builds the graph of a bucket. `bytes` has an entry for each task of the stage, with one size for each output it
+    /// writes. Instances run in the order of their reuse tree, with siblings in the order of least memory. At most
+    /// `active_paths` tasks run at once. `None` means one for each slot.
     ///
     /// # Errors
-    /// [`InvalidBucket`] when an instance has not the parameters, inputs or outputs that the stage declares, or the sizes
-    /// are not those of the stage's tasks.
+    /// [`InvalidBucket`] when the parameters, inputs or outputs of an instance do not match those declared by the stage, or
+    /// the sizes do not match the stage's tasks.
     pub fn new(
         stage: &Stage,
         work: &BucketWork,
@@ -114,13 +113,13 @@ impl BucketExecution {
         Ok(run)
     }
 
-    /// Task instances of the bucket: what it costs, counted in tasks.
+    /// Counts the bucket's task instances: its cost in tasks.
     #[must_use]
     pub fn tasks(&self) -> usize {
         self.graph.nodes.len()
     }
 
-    /// Task instances of each of the stage's tasks.
+    /// Counts the task instances of each of the stage's tasks.
     #[must_use]
     pub fn tasks_by_level(&self, stage: &Stage) -> Vec<u64> {
         let mut tasks = vec![0; stage.tasks.len()];
@@ -128,14 +127,14 @@ impl BucketExecution {
         tasks
     }
 
-    /// Tasks that could run now.
+    /// Counts tasks that can run now.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.ready.len().min((self.active_paths as usize).saturating_sub(self.running.len()))
     }
 
-    /// What the bucket could use and will need. `missing_bytes` is what its stage inputs will take that are not in
-    /// storage yet.
+    /// Returns the bucket's next task and its memory forecast. `missing_bytes` is the size of the stage inputs that are not
+    /// in storage yet.
     #[must_use]
     pub fn demand(&self, missing_bytes: u64) -> BucketDemand {
         let forecast = |running| self.sizes.forecast(&self.graph, running, self.held_bytes);
@@ -164,15 +163,15 @@ impl BucketExecution {
         }
     }
 
-    /// What the bucket could use, for a worker without a limit: bytes are left out, which take time to foresee.
+    /// Returns the demand for a worker without a memory limit. It omits the forecast, which takes time to compute.
     #[must_use]
     pub fn demand_without_bytes(&self) -> BucketDemand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
         BucketDemand { heard, ready, next, started, ..BucketDemand::default() }
     }
 
-    /// What is left to run, task by task, until the first instance that needs the next task is finished: the task's place
-    /// among the stage's and its arguments. In a graph that instance may wait for others as well.
+    /// Returns the tasks to run until the first instance that needs the next task is finished: each task's index
+    /// among the stage's and its arguments. In a graph that instance may wait for further tasks as well.
     pub fn next_path(&self) -> impl Iterator<Item = (usize, &[Value])> {
         let ids = std::iter::successors(self.next(), |id| {
             let node = &self.graph.nodes[id.index()];
@@ -188,15 +187,15 @@ impl BucketExecution {
         self.ready.first().copied().filter(|_| self.ready() > 0)
     }
 
-    /// Whether everything is finished or failed.
+    /// Returns whether everything is finished or failed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.open == 0
     }
 
-    /// Hears of a grant, and takes the task it is for: what was next when [`demand`](Self::demand) was said, though
-    /// others may have become ready since that come before it. `None` when it has been given up meanwhile.
-    /// `missing_bytes` as there.
+    /// Receives a grant and starts its task: the next one at the time of [`demand`](Self::demand), even if tasks that
+    /// became ready since precede it. Returns `None` if the task has been withdrawn meanwhile.
+    /// `missing_bytes` is as for `demand`.
     pub fn start_task(&mut self, stage: &Stage, node: NodeId, missing_bytes: u64) -> Option<TaskRequest> {
         self.heard += 1;
         if self.ready() == 0 || !self.ready.remove(&node) {
@@ -227,27 +226,27 @@ impl BucketExecution {
         Some(call)
     }
 
-    /// A task that was started has not been run after all: somebody else is running the same. It waits for
-    /// [`resume`](Self::resume), and others of the bucket may run meanwhile.
+    /// Suspends a started task that has not been run, since another bucket runs the same task. It waits for
+    /// [`resume`](Self::resume). Other tasks of the bucket may run meanwhile.
     pub fn suspend(&mut self, node: NodeId) {
         self.stop_running(node);
         self.suspended.insert(node);
     }
 
-    /// Whoever ran the same as a suspended task has finished: the task is ready again.
+    /// Makes a suspended task ready again, since the other execution of it has finished.
     pub fn resume(&mut self, node: NodeId) {
         if self.suspended.remove(&node) {
             self.ready.insert(node);
         }
     }
 
-    /// A task has run, and the shell holds its wanted outputs.
+    /// Finishes a task whose wanted outputs the shell holds.
     pub fn handle_done(&mut self, node: NodeId) {
         let wanted = self.stop_running(node);
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
         self.held_bytes += self.sizes.wanted(&self.graph, node);
-        // Those who wanted it may have failed meanwhile.
+        // The readers may have failed meanwhile.
         let kept = (0..wanted.len()).filter(|&output| wanted[output]).map(|output| OutputId { node, output });
         let unread = kept.filter(|&output| self.graph.readers(output) == 0).map(Effect::Drop);
         self.effects.extend(unread);
@@ -268,7 +267,7 @@ impl BucketExecution {
         self.end_if_over();
     }
 
-    /// A task has failed: so have all that wait for it, and the instances that end with one of them.
+    /// Fails a task, all its descendants, and the instances that end with one of them.
     pub fn handle_failed(&mut self, node: NodeId, cause: &TaskFailure) {
         self.stop_running(node);
         let mut failed = vec![node];
@@ -289,8 +288,8 @@ impl BucketExecution {
         self.end_if_over();
     }
 
-    /// A task could not be run, since a region that it reads is not to be had. The bucket's instances all read the same:
-    /// none of them is executed here, and somebody else may try.
+    /// Handles a task that could not run because an input region is unavailable. The bucket's instances all read the same
+    /// inputs: none of them is executed here, and another worker may try.
     pub fn handle_missing_input(&mut self, node: NodeId, key: RegionKey) {
         self.stop_running(node);
         let lacking = self.cancel();
@@ -299,7 +298,7 @@ impl BucketExecution {
         self.effects.extend(over);
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -309,7 +308,7 @@ impl BucketExecution {
         reads.into_iter().for_each(|output| self.let_go(output));
     }
 
-    /// Returns which outputs were wanted when it was started.
+    /// Returns the outputs that were wanted when the task was started.
     fn stop_running(&mut self, node: NodeId) -> Vec<bool> {
         self.running.remove(&node);
         self.loading = self.loading.filter(|(first, _)| *first != node);
@@ -318,7 +317,7 @@ impl BucketExecution {
 
     fn let_go(&mut self, output: OutputId) {
         *self.graph.readers_of(output) -= 1;
-        // What has not been written, or what a failed task would have, is not there to be dropped.
+        // An output that was not written, or whose task failed, cannot be dropped.
         let is_there = self.graph.nodes[output.node.index()].state == NodeState::Done;
         if is_there && self.graph.readers(output) == 0 {
             self.held_bytes -= self.sizes.of(&self.graph, output);

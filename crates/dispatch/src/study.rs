@@ -1,14 +1,16 @@
-//! One study: what is granted to whom, what is finished, what nobody needs any more.
+//! One study: its grants, its finished instances and its unreferenced regions.
 //!
 //! Events: [`Study::grant`], [`handle_done`](Study::handle_done), [`handle_failed`](Study::handle_failed),
-//! [`handle_missing_input`](Study::handle_missing_input), [`handle_returned`](Study::handle_returned), [`handle_leave`](Study::handle_leave). After each,
-//! call [`Study::poll_effect`] until it returns `None`. It keeps no results and reads no clock: that is the shell's. Who
-//! the workers are and which of them is to get something is for the [`Manager`](crate::manager::Manager) to say.
+//! [`handle_missing_input`](Study::handle_missing_input), [`handle_returned`](Study::handle_returned),
+//! [`handle_leave`](Study::handle_leave). After each, call [`Study::poll_effect`] until it returns `None`. A study keeps no
+//! results and reads no clock: both are the shell's task. The [`Manager`](crate::manager::Manager) knows the workers and
+//! decides which of them gets a bucket.
 //!
-//! `begin` makes the state of a plan, whole or resumed, `grant` leases ready buckets, `back` takes back what was leased,
-//! `help` finds what idle workers can do of it, `rebucket` cuts buckets anew, `census` counts, `loss` has computed again what goes with a
-//! worker, `poison` finds out what kills workers, `adopt` takes up what workers had of an earlier manager, `pace` measures,
-//! and `check` compares all of it with a recount; what becomes of instances and leases is here.
+//! `start` builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases back,
+//! `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss` reopens instances
+//! whose outputs are lost with a worker, `isolation` finds instances that crash workers, `reattach` restores leases granted by
+//! an earlier manager, `throughput` measures, `locality` counts bytes to transfer, and `invariants` compares the state
+//! with a recount. This module changes the states of instances and leases.
 
 mod grant;
 mod invariants;
@@ -37,27 +39,27 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 use throughput::StageThroughput;
 
-/// What follows from an event.
+/// Effects of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Nobody will read these regions again.
+    /// Regions without a further reader.
     Release(Vec<RegionKey>),
     /// An instance is finished.
     Finished(InstanceId),
-    /// An instance that was finished is to be executed again: what it had stored is gone, and somebody will read it.
+    /// A finished instance must be executed again: its stored outputs are lost and still have a reader.
     Reopened(InstanceId),
-    /// An instance failed, for good; `origin` is the one whose task failed.
+    /// An instance failed permanently. `origin` is the instance whose task failed.
     Failed {
         /// The instance.
         instance: InstanceId,
-        /// It, or the ancestor whose failure it shares.
+        /// The instance itself, or the ancestor whose failure it shares.
         origin: InstanceId,
         /// Why.
         cause: TaskFailure,
     },
-    /// A worker need not go on with this lease: another one was faster.
+    /// A worker can abandon this lease: another lease of the same instances was faster.
     Revoke {
-        /// Who has it.
+        /// The worker that has the lease.
         worker: WorkerId,
         /// The lease.
         lease: LeaseId,
@@ -66,12 +68,12 @@ pub enum Effect {
     Complete,
 }
 
-/// Where an instance stands.
+/// State of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Waits for this many parents.
     Waiting(usize),
-    /// Could run.
+    /// All parents are finished.
     Ready,
     /// Granted to a worker.
     Leased(LeaseId),
@@ -96,9 +98,9 @@ struct Instance {
 struct Bucket {
     /// Neither finished nor failed.
     open: BTreeSet<InstanceId>,
-    /// Those of `open` that wait for a parent.
+    /// Instances of `open` that wait for a parent.
     waiting: usize,
-    /// Workers were lost with it: it is granted to one that has nothing else to lose.
+    /// Workers were lost with this bucket: it is granted only to an otherwise empty worker.
     alone: bool,
     /// When it was last queued.
     ready_since: Duration,
@@ -108,19 +110,19 @@ struct Bucket {
 struct Lease {
     worker: WorkerId,
     open: BTreeSet<InstanceId>,
-    /// What the worker was told of where to have what it reads.
+    /// Locations of the input regions, as sent to the worker.
     told: Vec<RemoteRegion>,
     /// When it was granted.
     since: Duration,
-    /// How long its bucket had been ready then.
+    /// Time that its bucket had been ready before the grant.
     waited: Duration,
-    /// The worker has been asked to hand back what it has not begun, and has not answered yet.
+    /// The worker was asked to return unstarted instances and has not answered yet.
     asked_back: bool,
-    /// The other lease of the same instances, where a second worker tries as well.
+    /// The other lease of the same instances under speculative execution.
     twin: Option<LeaseId>,
 }
 
-/// Later stages first, since they let go of what earlier ones hold; then the plan's order.
+/// Later stages first, since they release the outputs of earlier ones. Then the plan's order.
 type Rank = (Reverse<usize>, BucketId);
 
 /// The state of one study.
@@ -130,37 +132,37 @@ pub struct Study {
     instances: Vec<Instance>,
     buckets: Vec<Bucket>,
     ready: BTreeSet<Rank>,
-    /// Those that go to a worker that has nothing else.
+    /// Ready buckets for otherwise empty workers.
     ready_alone: BTreeSet<Rank>,
-    /// Since when each of these has been seen to be ready.
+    /// Time at which each isolated bucket was first seen ready.
     alone_since: BTreeMap<Rank, Duration>,
     leases: BTreeMap<LeaseId, Lease>,
     granted: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
-    /// Instances that have yet to read each region, or to store it: a region whose readers have all failed
-    /// with another parent is let go of once it is there, not before.
+    /// Instances that have yet to read or store each region. A region whose readers have all failed
+    /// with another parent is released once it is stored, not before.
     users: HashMap<RegionKey, usize>,
-    /// Who stores each region that others read.
+    /// The instance that stores each region with readers.
     producers: HashMap<RegionKey, InstanceId>,
-    /// Of those that are stored, and will still be used: the workers that hold them.
+    /// Workers that hold each stored region, while it is referenced.
     holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Of failed instances: the origin, and why.
+    /// Failed instances: the origin and its cause.
     causes: BTreeMap<InstanceId, (InstanceId, TaskFailure)>,
-    /// Workers that were lost while they had an instance.
+    /// Workers lost while they had the instance (its crash count).
     losses: HashMap<InstanceId, u32>,
-    /// How often an instance lacked what it reads.
+    /// Number of missing-input reports of each instance.
     lacked: HashMap<InstanceId, u32>,
-    /// Of each stage.
+    /// Throughput of each stage.
     pace: Vec<StageThroughput>,
     unfinished: usize,
-    /// Nothing more of it is granted.
+    /// Suspended: nothing more of it is granted.
     is_halted: bool,
-    /// When the last event was that said so.
+    /// Time of the last event that carried one.
     now: Duration,
     effects: VecDeque<Effect>,
 }
 
 impl Study {
-    /// An instance is finished. A report under a lease that is over is ignored: another worker has it now.
+    /// Finishes an instance. Ignores a report under an expired lease, since another worker has the instance now.
     /// Returns whether the report counted.
     pub fn handle_done(
         &mut self,
@@ -179,7 +181,7 @@ impl Study {
         true
     }
 
-    /// An instance has been executed, by whomever: what waited for it, and what it was the last to use.
+    /// Marks an instance done: unblocks its children and drops its region references.
     fn end(&mut self, instance: InstanceId) {
         self.instances[instance.index()].state = State::Done;
         self.effects.push_back(Effect::Finished(instance));
@@ -199,7 +201,7 @@ impl Study {
         self.finish(instance);
     }
 
-    /// An instance failed, and with it everything that reads from it. Returns whether the report counted.
+    /// Fails an instance and everything that reads from it. Returns whether the report counted.
     pub fn handle_failed(
         &mut self,
         worker: WorkerId,
@@ -210,7 +212,7 @@ impl Study {
         if !self.close(worker, lease, instance) {
             return false;
         }
-        // Granted no longer, and in no bucket: on its way out.
+        // `fail` expects an instance that is in its bucket and not leased.
         let bucket = self.instances[instance.index()].bucket;
         self.buckets[bucket.index()].open.insert(instance);
         self.instances[instance.index()].state = State::Ready;
@@ -218,8 +220,8 @@ impl Study {
         true
     }
 
-    /// Fails an instance that is not granted, and all that reads from it and is not granted either: of those that are,
-    /// their workers may have what they read.
+    /// Fails an instance that is not leased and its descendants that are not leased. Leased descendants stay: their
+    /// workers may have their inputs.
     fn fail(&mut self, instance: InstanceId, origin: InstanceId, cause: &TaskFailure) {
         let mut failed = vec![instance];
         while let Some(id) = failed.pop() {
@@ -242,12 +244,12 @@ impl Study {
         }
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Instances neither finished nor failed.
+    /// Counts instances neither finished nor failed.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.unfinished
@@ -259,7 +261,7 @@ impl Study {
         &self.plan
     }
 
-    /// Counts an instance as over, and lets go of the regions of which it was the last user.
+    /// Counts an instance as finished or failed and releases the regions that it referenced last.
     fn finish(&mut self, instance: InstanceId) {
         let mut released = Vec::new();
         for key in self.plan.instances[instance.index()].used() {

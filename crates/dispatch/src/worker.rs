@@ -1,20 +1,21 @@
-//! One worker: which stage may run a task next, in which slot and within which memory, and when to ask for more work.
+//! One worker: picks the next task, its slot and its memory reservation, and requests more buckets.
 //!
-//! Events: a bucket arrives, a stage says what it could use, a slot falls free, a bucket is over, memory has been let
-//! go of, the manager answers a call, the worker is to stop. Slots go to later stages first and then in the plan's order,
-//! as far as memory admits them (`admission`): bytes held and reserved never exceed the budget, and what has been started
+//! Events: a bucket arrives, a stage sends its demand, a slot becomes free, a bucket ends, memory has been freed,
+//! the manager answers a sync, the worker must stop. Slots go to later stages first and then in the plan's order,
+//! as far as memory admits them (`admission`): bytes held and reserved never exceed the budget, and started buckets
 //! can always be finished.
 //!
-//! Two requests may stand at the manager (`request`): one for as many buckets as slots are idle, and one for a bucket of a
-//! later stage, so that what finished instances leave in storage is read and let go of soon.
+//! At most two requests are open at the manager (`request`): one for as many buckets as slots are idle, and one for a bucket
+//! of a later stage, so that the stored outputs of finished instances are read and released soon.
 //!
-//! Where there is room below memory (`below`), what no bucket under way reads can be moved there before a task is refused.
+//! With a spill tier (`spill`), regions that no running bucket reads can be spilled before a task is refused.
 //!
-//! A worker may have to end at a known time (`end`): what would not be finished by then is not begun, and goes back.
+//! A worker may have a time limit (`time_limit`): tasks that would not finish by then are not started, and their instances
+//! are returned.
 //!
-//! Grants, demands and messages cross. A grant names its task and holds whatever happens until it is heard; a demand that
-//! was said before does not undo it. And before anything runs out of turn because nothing else can, the manager is asked
-//! to say all that it has to say.
+//! Grants, demands and messages cross. A grant names its task and stays valid until the stage has received it. A demand
+//! sent before does not undo the grant. Before a task runs out of order because nothing else can, the worker syncs with
+//! the manager, so that all pending messages have arrived.
 
 mod admission;
 mod request;
@@ -30,10 +31,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// What the shell is to do.
+/// Effects for the shell to perform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The stage under this lease may run one task in this slot; it then says what it could use next.
+    /// The stage under this lease may run one task in this slot. The stage then sends its next demand.
     Grant {
         /// The stage's lease.
         lease: LeaseId,
@@ -46,50 +47,51 @@ pub enum Effect {
     Request {
         /// Buckets.
         buckets: u32,
-        /// Only of later stages than this one: they let go of memory, and are worth a slot as soon as one is free. Such
-        /// a request takes the place of the one before, if that has not been answered.
+        /// Only of later stages than this one: they release memory and deserve a slot as soon as one is free. Such
+        /// a request replaces the one before, if that has not been answered.
         after: Option<u32>,
     },
-    /// Nothing runs and nothing is admitted. Ask the manager to answer this call once everything it has to say is
-    /// said, and give the answer to [`Worker::handle_sync_ack`].
+    /// Nothing runs and nothing is admitted. Ask the manager to answer this sync after all its pending messages,
+    /// and pass the answer to [`Worker::handle_sync_ack`].
     Call {
-        /// The call's number.
+        /// The sync's number.
         call: u64,
     },
-    /// Storage has to let go of so many bytes, but not of what this lease reads; then call [`Worker::handle_memory_freed`].
+    /// Storage must free this many bytes, but none that this lease reads. Then call [`Worker::handle_memory_freed`].
     MakeRoom {
-        /// Bytes that are to leave memory, at least.
+        /// Minimum of bytes to free.
         bytes: u64,
-        /// The lease that they are for.
+        /// The lease that needs them.
         lease: LeaseId,
     },
-    /// What comes next under this lease would not be finished before the worker has to end: hand back what is not under way.
+    /// The next task under this lease would not finish before the time limit: return its unstarted instances.
     HandBack {
         /// The lease.
         lease: LeaseId,
     },
-    /// Told to stop, and no task runs any more: leave.
+    /// The worker was told to stop, and no task runs: leave.
     Leave,
 }
 
-/// Whose turn it is: later stages first, then the plan's order, which is not that in which leases come.
+/// Admission order: later stages first, then the plan's order, which differs from the order of arrival.
 type Rank = (Reverse<u32>, BucketId, LeaseId);
 
 /// A bucket on this worker.
 #[derive(Debug, Default)]
 struct Held {
-    /// What its stage said last, with a grant since taken into account; `None`: it has not spoken yet.
+    /// Last demand of its stage, updated by later grants. `None` until the stage has sent one.
     demand: Option<BucketDemand>,
     /// Grants given to it.
     granted: u64,
-    /// It is to hand back what it has not begun.
+    /// Its unstarted instances must be returned.
     goes_back: bool,
 }
 
 impl Held {
     fn hear(&mut self, demand: BucketDemand) {
         self.demand = Some(match self.demand {
-            // Said before the last grant was heard: what was foreseen with it holds, only some of it is done by now.
+            // The stage sent this demand before it received the last grant: the earlier forecast holds, less the bytes
+            // that are held by now.
             Some(before) if demand.heard < self.granted => BucketDemand {
                 ready: 0,
                 next: None,
@@ -113,49 +115,49 @@ impl Held {
         });
     }
 
-    /// A task of it has been started.
+    /// Whether one of its tasks has been started.
     fn is_under_way(&self) -> bool {
         self.demand.is_some_and(|demand| demand.started)
     }
 }
 
-/// Until a stage speaks again after a grant, what it said of the time after is how things are.
+/// Returns the demand after a grant: its forecast for that time holds until the stage sends another demand.
 fn after_grant(demand: BucketDemand) -> BucketDemand {
     BucketDemand { ready: 0, next: None, next_bytes: 0, started: true, now: demand.then, ..demand }
 }
 
-/// Slots, memory, and the stages that compete for them.
+/// State machine of a worker: slots, memory, and the stages that compete for them.
 #[derive(Debug)]
 pub struct Worker {
     free: Vec<SlotId>,
     budget: MemoryBudget,
     leases: BTreeMap<Rank, Held>,
     rank_of: BTreeMap<LeaseId, Rank>,
-    /// Tasks that run: the lease, and the bytes reserved.
+    /// Running tasks: the lease and the reserved bytes.
     running: BTreeMap<SlotId, (LeaseId, u64)>,
     /// Regions in this worker's storage.
     stored_bytes: u64,
-    /// Second copies of others' regions that are on their way here.
+    /// Replicas of other workers' regions that are being fetched.
     coming_bytes: u64,
-    /// Room that there is, or can be made, in storage.
+    /// Free bytes in the spill tier, and bytes that can be spilled to it.
     below: SpillRoom,
     peak_bytes: u64,
-    /// Buckets asked for, of whichever stage, and not yet there.
+    /// Buckets of any stage that were requested and have not arrived.
     asked: u32,
-    /// A bucket of a later stage than this has been asked for, and is not yet there.
+    /// A bucket of a later stage than this was requested and has not arrived.
     asked_after: Option<u32>,
     last_stage: u32,
-    /// Stages and least bytes of the studies there are.
+    /// Number of stages and minimum memory of each known study.
     studies: BTreeMap<PlanId, (u32, u64)>,
-    /// Buckets asked for beyond those that idle slots take: their inputs are brought while others compute.
+    /// Buckets requested beyond the idle slots: their inputs are prefetched while others compute.
     window: u32,
-    /// Nothing more is asked for.
+    /// No further requests are sent.
     draining: bool,
-    /// When the last event was, and when this worker has to end, since whatever the shell counts from.
+    /// Time of the last event, and the time limit of this worker, on the shell's clock.
     now: Duration,
     end: Option<Duration>,
     calls: u64,
-    /// The number of a call that has no answer yet.
+    /// The number of an unanswered sync.
     called: Option<u64>,
     stopping: bool,
     left: bool,
@@ -163,10 +165,10 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that can run `slots` tasks at once within `budget`; it asks for its first buckets at once.
+    /// Creates a worker that runs up to `slots` tasks at once within `budget`. It requests its first buckets at once.
     #[must_use]
     pub fn new(slots: u32, budget: MemoryBudget) -> Self {
-        // Handed out from the end, so that the first task runs in slot 0.
+        // Popped from the end, so that the first task runs in slot 0.
         let free = (0..slots).rev().map(SlotId).collect();
         let mut worker = Self {
             free,
@@ -196,7 +198,7 @@ impl Worker {
         worker
     }
 
-    /// Has it ask for `window` buckets beyond what its idle slots take: they wait here, and not at the manager.
+    /// Requests `window` buckets beyond the idle slots, so that they wait on the worker instead of at the manager.
     #[must_use]
     pub fn with_window(mut self, window: u32) -> Self {
         self.window = window;
@@ -204,14 +206,14 @@ impl Worker {
         self
     }
 
-    /// The manager has said how many stages a study has, and what it takes at least. Of several studies each can be
-    /// brought to its end one task at a time, and all of them with what that takes together.
+    /// Adds a study with its number of stages and its minimum memory. Each of several studies can be
+    /// finished one task at a time, and all of them together with the sum of their minimums.
     pub fn handle_study(&mut self, study: PlanId, stages: u32, least_bytes: u64) {
         self.studies.insert(study, (stages, least_bytes));
         self.sum_up_studies();
     }
 
-    /// There will be nothing more of a study.
+    /// Removes a study: the manager will send nothing more of it.
     pub fn handle_study_over(&mut self, study: PlanId) {
         self.studies.remove(&study);
         self.sum_up_studies();
@@ -225,20 +227,20 @@ impl Worker {
             self.studies.values().fold(0, |sum, (_, least_bytes)| sum.saturating_add(*least_bytes));
     }
 
-    /// The link to the manager is a new one: what was asked for over the old one has not been heard, or the answer is
+    /// Handles a new connection to the manager: requests over the old one were not received, or their answers are
     /// lost.
     pub fn handle_connected(&mut self) {
         (self.asked, self.asked_after, self.called) = (0, None, None);
         self.balance();
     }
 
-    /// Nothing more is asked for; what is at hand goes on.
+    /// Starts draining: sends no further requests and finishes the buckets it has.
     pub fn handle_drain(&mut self) {
         self.draining = true;
     }
 
-    /// A bucket of a stage has arrived, in answer to the request for a `later` one or to another one; what it
-    /// could use is told by [`handle_demand`](Self::handle_demand).
+    /// Adds a bucket of a stage, in answer to the request for a `later` one or to the other request.
+    /// [`handle_demand`](Self::handle_demand) delivers its demand.
     pub fn handle_assigned(&mut self, lease: LeaseId, stage: u32, bucket: BucketId, later: bool) {
         if later {
             self.asked_after = None;
@@ -251,7 +253,7 @@ impl Worker {
         self.balance();
     }
 
-    /// The stage says what it could use: when it has begun, and after every grant.
+    /// Handles the demand of a stage, which sends it when it has begun and after every grant.
     pub fn handle_demand(&mut self, lease: LeaseId, demand: BucketDemand) {
         if let Some(held) = self.held(lease) {
             held.hear(demand);
@@ -259,8 +261,8 @@ impl Worker {
         self.balance();
     }
 
-    /// Of the stage inputs that a bucket reads, so many bytes are in memory and so many are not. Its stage has said so in its
-    /// demand; until it begins, other buckets may bring them, or they may leave.
+    /// Updates the bytes of a bucket's stage inputs that are in memory and the bytes that are missing. The demand of its stage
+    /// carried both. Until the stage begins, other buckets may load inputs, or storage may spill them.
     pub fn handle_inputs(&mut self, lease: LeaseId, here_bytes: u64, missing_bytes: u64) {
         if let Some(demand) = self.held(lease).and_then(|held| held.demand.as_mut())
             && !demand.started
@@ -269,7 +271,7 @@ impl Worker {
         }
     }
 
-    /// A task has left its slot, and its stage says what it could use now.
+    /// Frees the slot of a task and handles the demand of its stage.
     pub fn handle_slot_free(&mut self, slot: SlotId, lease: LeaseId, demand: BucketDemand) {
         let reserved = self.running.remove(&slot);
         debug_assert!(reserved.is_some(), "{slot} was not taken");
@@ -280,7 +282,7 @@ impl Worker {
         self.handle_demand(lease, demand);
     }
 
-    /// The bucket under this lease is over.
+    /// Removes the finished bucket of this lease.
     pub fn handle_bucket_finished(&mut self, lease: LeaseId) {
         if let Some(rank) = self.rank_of.remove(&lease) {
             self.leases.remove(&rank);
@@ -288,8 +290,8 @@ impl Worker {
         self.balance();
     }
 
-    /// So many bytes of regions are in this worker's storage now; said before the event that changed it, or on its own.
-    /// What buckets hold besides is known from their demands.
+    /// Updates the bytes of regions in this worker's storage. Call it before the event that changed them, or on its own.
+    /// The demands report the bytes that buckets hold besides.
     pub fn handle_stored(&mut self, bytes: u64) {
         let less = bytes < self.stored_bytes;
         self.stored_bytes = bytes;
@@ -298,34 +300,34 @@ impl Worker {
         }
     }
 
-    /// Of what is in storage, so many bytes could leave memory, since no bucket under way reads them; and so many bytes can
-    /// still be stored below it. Said before [`handle_stored`](Self::handle_stored), after which something may be granted.
+    /// Updates the stored bytes that can be spilled, since no running bucket reads them, and the free bytes of the spill
+    /// tier. Call it before [`handle_stored`](Self::handle_stored), which may grant tasks.
     pub fn handle_spillable(&mut self, movable_bytes: u64, free_bytes: u64) {
         self.below.movable_bytes = movable_bytes;
         self.below.free_bytes = free_bytes;
     }
 
-    /// Storage has done what could be done of [`MakeRoom`](Effect::MakeRoom), and has said what it holds now: so many bytes
-    /// have left it. That others may have come meanwhile says nothing of what is still possible.
+    /// Handles the completion of [`MakeRoom`](Effect::MakeRoom), after storage has reported its new size. `bytes` have
+    /// left memory. Regions that arrived meanwhile do not show what can still be freed.
     pub fn handle_memory_freed(&mut self, bytes: u64) {
         if self.below.is_asked {
             self.below.is_asked = false;
-            // What did not help once does not help again, until something else has changed.
+            // A request that freed nothing is not repeated until something else has changed.
             self.below.in_vain = (bytes == 0).then_some(self.stored_bytes);
         }
         self.balance();
     }
 
-    /// Whether something of a bucket has been started: what it reads has to stay in memory.
+    /// Returns whether a task of the bucket has been started: its inputs must stay in memory.
     #[must_use]
     pub fn is_under_way(&self, lease: LeaseId) -> bool {
         let held = self.rank_of.get(&lease).and_then(|rank| self.leases.get(rank));
         held.is_some_and(Held::is_under_way)
     }
 
-    /// The manager's answer to a [`Call`](Effect::Call): nothing more is on its way. If nothing is admitted even now, the
-    /// next task in turn runs that fits, whatever is foreseen; and if none fits, the estimates have promised too much,
-    /// and one runs beyond the budget rather than never.
+    /// Handles the manager's answer to a [`Call`](Effect::Call): no message is pending. If nothing is admitted even now, the
+    /// next task in order that fits runs regardless of its forecast. If none fits, the estimates were too low,
+    /// and one task runs beyond the budget to keep the study going.
     pub fn handle_sync_ack(&mut self, call: u64) {
         if self.called == Some(call) {
             self.called = None;
@@ -333,36 +335,36 @@ impl Worker {
         }
     }
 
-    /// Nothing more is started; [`Effect::Leave`] follows when nothing runs any more.
+    /// Starts no further task. [`Effect::Leave`] follows when none runs.
     pub fn handle_stop(&mut self) {
         self.stopping = true;
         self.balance();
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next effect, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Leases held.
+    /// Counts the leases of this worker.
     #[must_use]
     pub fn leases(&self) -> usize {
         self.leases.len()
     }
 
-    /// Whether a slot waits for a task: a bucket that comes now does not have to wait for one.
+    /// Returns whether a slot is idle: a bucket that arrives now need not wait for one.
     #[must_use]
     pub fn has_free_slot(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Tasks that have a slot.
+    /// Counts tasks that have a slot.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Bytes held and reserved, as this machine knows them.
+    /// Bytes held and reserved, as far as this state machine knows them.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.held_bytes().saturating_add(self.reserved_bytes())
@@ -382,8 +384,8 @@ impl Worker {
         self.balance_after(false);
     }
 
-    /// Grants free slots to ready tasks that memory admits, asks for buckets, and calls when that leaves nothing running;
-    /// after an `echo` of such a call, goes by turns.
+    /// Grants free slots to ready tasks that memory admits, requests buckets, and syncs if nothing runs then.
+    /// After the `echo` of such a sync, admits tasks in order.
     fn balance_after(&mut self, echo: bool) {
         if self.stopping {
             if self.running.is_empty() && !self.left {
@@ -407,7 +409,7 @@ impl Worker {
         let ready = self.first_ready().filter(|_| self.running.is_empty() && self.unspoken() == 0);
         match ready {
             None => self.called = None,
-            // What follows from that is still to come.
+            // The effects of the pending request for memory are still to come.
             Some(_) if self.below.is_asked => {}
             Some(first) if echo => {
                 match self.admit_in_order(first) {
@@ -416,7 +418,7 @@ impl Worker {
                 }
                 self.request();
             }
-            // What has just been asked for would come after the answer to an earlier call.
+            // The bucket just requested would arrive after the answer to an earlier sync.
             Some(_) if asks || self.called.is_none() => {
                 self.calls += 1;
                 self.called = Some(self.calls);

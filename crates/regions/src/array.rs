@@ -1,7 +1,7 @@
-//! Dense arrays of one to three axes, with any number of channels: distance maps, probability maps, signals, volumes.
+//! Dense arrays of 1–3 axes with any number of channels: distance maps, probability maps, signals, volumes.
 //!
-//! Images and masks of 8 bits are rasters, which the operations read; an array is for whatever else is dense. What its
-//! numbers mean is not known here.
+//! 8-bit images and masks are rasters, which the operations read. Arrays are for all other dense data. The meaning of the
+//! numbers is not known here.
 
 mod view;
 
@@ -9,7 +9,7 @@ use crate::{NumberType, Sample, TypedValues};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Most axes of an array: x, y and z.
+/// Maximum number of axes: x, y and z.
 pub const MAX_AXES: usize = 3;
 
 /// Numbers on a grid, without padding: x varies fastest but for the channels, then y, then z.
@@ -18,44 +18,44 @@ pub const MAX_AXES: usize = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct DenseArray {
-    /// Sides behind the last axis are 1.
+    /// Sides beyond the last axis are 1.
     extents: [u32; MAX_AXES],
     axes: u8,
     channels: u16,
     values: TypedValues,
 }
 
-/// Why numbers are no array, or something is not part of one.
+/// Errors of creating an array or taking a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ArrayError {
-    /// It has no axis, or too many.
+    /// The array has no axis, or more than 3.
     #[error("array: {found} axes, allowed are 1 to {MAX_AXES}")]
     Axes {
-        /// How many there are.
+        /// Number of axes.
         found: usize,
     },
-    /// A side or the number of channels is 0, or there are more or fewer values than the shape asks for.
+    /// A side or the number of channels is 0, or the number of values does not match the shape.
     #[error("array: sides {extents:?} of {channels} channels do not fit {values} values")]
     Length {
-        /// Sides, x first; those of axes that are not there are 1.
+        /// Sides, x first. Missing axes have 1.
         extents: [u32; MAX_AXES],
         /// Channels.
         channels: u16,
         /// Numbers given.
         values: usize,
     },
-    /// It holds another kind of number than was asked for.
+    /// The array has another number type than requested.
     #[error("array: holds {found}, {wanted} is wanted")]
     Kind {
-        /// What was asked for.
+        /// The requested type.
         wanted: NumberType,
-        /// What is there.
+        /// The actual type.
         found: NumberType,
     },
-    /// A part is not given by one range an axis.
+    /// A part needs one range per axis.
     #[error("array: {found} ranges, allowed is one for each of {axes} axes")]
     Ranges {
-        /// How many there are.
+        /// Number of ranges.
         found: usize,
         /// Axes of the array.
         axes: usize,
@@ -65,11 +65,11 @@ pub enum ArrayError {
         "array: {start} to {end} along axis {axis}: allowed is what lies within 0 to {extent} and is not empty"
     )]
     Part {
-        /// Which axis: 0 is x.
+        /// Axis: 0 is x.
         axis: usize,
-        /// First place of the part.
+        /// First index of the part.
         start: u32,
-        /// The place behind its last one.
+        /// Index behind its last one.
         end: u32,
         /// The side.
         extent: u32,
@@ -77,11 +77,11 @@ pub enum ArrayError {
 }
 
 impl DenseArray {
-    /// The array of these sides, x first.
+    /// Creates an array with these sides, x first.
     ///
     /// # Errors
-    /// [`ArrayError::Axes`] where there are not one to three sides; [`ArrayError::Length`] where one of them or the number
-    /// of channels is 0, or there are more or fewer values than that makes.
+    /// Returns [`ArrayError::Axes`] unless there are 1–3 sides, and [`ArrayError::Length`] if a side or the number of channels
+    /// is 0, or the number of values does not match the shape.
     pub fn new(extents: &[u32], channels: u16, values: TypedValues) -> Result<Self, ArrayError> {
         if extents.is_empty() || extents.len() > MAX_AXES {
             return Err(ArrayError::Axes { found: extents.len() });
@@ -97,35 +97,35 @@ impl DenseArray {
         Ok(Self { extents: all, axes: extents.len() as u8, channels, values })
     }
 
-    /// The sides, x first.
+    /// Returns the sides, x first.
     #[must_use]
     pub fn extents(&self) -> &[u32] {
         &self.extents[..usize::from(self.axes)]
     }
 
-    /// Values at each place.
+    /// Returns the number of channels.
     #[must_use]
     pub fn channels(&self) -> u16 {
         self.channels
     }
 
-    /// Its numbers.
+    /// Returns the values.
     #[must_use]
     pub fn values(&self) -> &TypedValues {
         &self.values
     }
 
-    /// The numbers, where they are of this kind.
+    /// Returns the values, if they have this type.
     ///
     /// # Errors
-    /// [`ArrayError::Kind`] where they are of another.
+    /// Returns [`ArrayError::Kind`] if they have another type.
     pub fn samples<T: Sample>(&self) -> Result<&[T], ArrayError> {
         let wrong = ArrayError::Kind { wanted: T::NUMBER, found: self.values.number() };
         self.values.get().ok_or(wrong)
     }
 }
 
-/// How an array is serialized: as what it is made of, so that it is checked again.
+/// Serialized form of an array: its parts, so that deserialization checks them again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     extents: Vec<u32>,

@@ -1,9 +1,8 @@
-//! Bounding boxes: where a region lies in space, and when.
+//! Bounding boxes: the extent of a region in space and time.
 //!
-//! Boxes are half-open and of one, two or three axes, as regions of the region-template abstraction are (thesis, 2.3:
-//! containers for 1D, 2D or 3D spaces with a temporal component). Coordinates are pixels of a resolution that the box
-//! states; what is of different dimensions or resolutions is never compared silently. What lies in a box, and how it is
-//! stored, is no business of this module.
+//! Boxes are half-open and have 1–3 axes, like regions of the region-template abstraction (thesis, 2.3: containers for 1D, 2D
+//! or 3D spaces with a temporal component). Coordinates are pixels of a resolution that the box states. Comparing different
+//! dimensions or resolutions is an error. This module knows neither the content of a box nor its storage.
 
 mod interval;
 
@@ -18,46 +17,46 @@ use thiserror::Error;
 /// Names of the axes, in the order in which coordinates are given.
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
-/// Why bounds cannot be made, or not be compared.
+/// Errors of creating or comparing bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BoundsError {
     /// An interval ends before it starts.
     #[error("bounds: start {start} is beyond end {end}, allowed is start up to end")]
     Reversed {
-        /// Where it starts.
+        /// Start.
         start: i64,
-        /// Where it ends.
+        /// End.
         end: i64,
     },
-    /// A box of no axis, or of more than there are.
+    /// A box without axes, or with more than 3.
     #[error("bounds: {found} axes, allowed are 1 to 3, and z only with y")]
     Axes {
-        /// How many there are.
+        /// Number of axes.
         found: usize,
     },
-    /// Two things have different numbers of axes.
+    /// Two values have different numbers of axes.
     #[error("bounds: {found} axes, allowed are {allowed} as in what it is compared with")]
     Dimensions {
-        /// Axes of the other one.
+        /// Axes of the other value.
         found: usize,
-        /// Axes of this one.
+        /// Axes of this value.
         allowed: usize,
     },
-    /// Two boxes are of different resolutions.
+    /// Two boxes have different resolutions.
     #[error("bounds: {}, allowed is {}; scale one of them", stated(*.found), stated(*.allowed))]
     Resolutions {
-        /// That of the other one.
+        /// Resolution of the other box.
         found: Option<Resolution>,
-        /// That of this one.
+        /// Resolution of this box.
         allowed: Option<Resolution>,
     },
-    /// A box that states no resolution is to be scaled.
+    /// A box without a resolution cannot be scaled.
     #[error("bounds: no resolution is stated, scaling needs one")]
     Unstated,
-    /// A number is beyond 64 bits.
+    /// A number exceeds 64 bits.
     #[error("bounds: {what} is beyond 64 bits")]
     Overflow {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
     },
 }
@@ -66,21 +65,21 @@ fn stated(resolution: Option<Resolution>) -> String {
     resolution.map_or_else(|| "no stated resolution".to_owned(), |resolution| resolution.to_string())
 }
 
-/// A box of pixels: one interval an axis, in the order x, y, z.
+/// A box of pixels: one interval per axis, in the order x, y, z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "StoredBounds", into = "StoredBounds")]
 pub struct SpatialBounds {
-    /// Axes behind the last one are empty at 0.
+    /// Axes beyond the last one are empty at 0.
     axes: [Interval; 3],
     dimensions: usize,
     resolution: Option<Resolution>,
 }
 
-/// A stretch of time, nanoseconds; of an acquisition's own clock, or since 1970. Time has no resolution to scale to, so
-/// that it is a plain interval.
+/// A time interval in nanoseconds, by the acquisition's own clock or since 1970. Time has no resolution to scale to, so it is a
+/// plain interval.
 pub type TemporalBounds = Interval;
 
-/// How a box is serialized: axes by their names.
+/// Serialized form of a box: axes by their names.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct StoredBounds {
     x: Interval,
@@ -93,10 +92,10 @@ struct StoredBounds {
 }
 
 impl SpatialBounds {
-    /// The box of these intervals, at a resolution where one is known.
+    /// Creates the box of these intervals, at a resolution if known.
     ///
     /// # Errors
-    /// [`BoundsError::Axes`] where there are not one to three.
+    /// Returns [`BoundsError::Axes`] unless there are 1–3 intervals.
     pub fn new(axes: &[Interval], resolution: Option<Resolution>) -> Result<Self, BoundsError> {
         if axes.is_empty() || axes.len() > AXES.len() {
             return Err(BoundsError::Axes { found: axes.len() });
@@ -106,41 +105,41 @@ impl SpatialBounds {
         Ok(Self { axes: all, dimensions: axes.len(), resolution })
     }
 
-    /// The box of an image: `width_px × height_px` from the origin.
+    /// Creates the box of an image: `width_px × height_px` from the origin.
     #[must_use]
     pub fn of_image(width_px: u32, height_px: u32, resolution: Option<Resolution>) -> Self {
         let axes = [Interval::of_length(width_px), Interval::of_length(height_px), Interval::default()];
         Self { axes, dimensions: 2, resolution }
     }
 
-    /// The intervals, one an axis.
+    /// Returns the intervals, one per axis.
     #[must_use]
     pub fn axes(&self) -> &[Interval] {
         &self.axes[..self.dimensions]
     }
 
-    /// Number of axes: 1, 2 or 3.
+    /// Returns the number of axes: 1, 2 or 3.
     #[must_use]
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The resolution of its coordinates; none where nobody states it.
+    /// Returns the resolution of the coordinates. `None` if unknown.
     #[must_use]
     pub fn resolution(&self) -> Option<Resolution> {
         self.resolution
     }
 
-    /// Whether there is no pixel inside.
+    /// Returns whether the box contains no pixel.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.axes().iter().any(|axis| axis.is_empty())
     }
 
-    /// Pixels inside (of one axis samples, of three voxels).
+    /// Returns the number of pixels (samples for 1 axis, voxels for 3).
     ///
     /// # Errors
-    /// [`BoundsError::Overflow`] where there are 2^64 or more.
+    /// Returns [`BoundsError::Overflow`] for 2^64 or more.
     pub fn pixels(&self) -> Result<u64, BoundsError> {
         if self.is_empty() {
             return Ok(0);
@@ -149,38 +148,38 @@ impl SpatialBounds {
         product.ok_or(BoundsError::Overflow { what: "the number of pixels" })
     }
 
-    /// Whether the pixel at `position` is inside.
+    /// Returns whether the pixel at `position` is inside.
     ///
     /// # Errors
-    /// [`BoundsError::Dimensions`] where the position has another number of axes.
+    /// Returns [`BoundsError::Dimensions`] if the position has another number of axes.
     pub fn holds(&self, position: &[i64]) -> Result<bool, BoundsError> {
         self.same_dimensions(position.len())?;
         Ok(self.axes().iter().zip(position).all(|(axis, coordinate)| axis.holds(*coordinate)))
     }
 
-    /// Whether all of `other` is inside. An empty box is inside every other one.
+    /// Returns whether all of `other` is inside. An empty box is inside every other one.
     ///
     /// # Errors
-    /// [`BoundsError::Dimensions`] and [`BoundsError::Resolutions`] where the two cannot be compared.
+    /// Returns [`BoundsError::Dimensions`] or [`BoundsError::Resolutions`] if the boxes cannot be compared.
     pub fn contains(&self, other: &Self) -> Result<bool, BoundsError> {
         self.same_space(other)?;
         let inside = self.axes().iter().zip(other.axes()).all(|(axis, other)| axis.contains(*other));
         Ok(other.is_empty() || inside)
     }
 
-    /// What is in both boxes; empty where nothing is.
+    /// Returns the intersection of both boxes, which may be empty.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub fn intersection(&self, other: &Self) -> Result<Self, BoundsError> {
         self.same_space(other)?;
         self.each(|number, axis| Ok(axis.intersection(other.axes[number])))
     }
 
-    /// The smallest box that contains both.
+    /// Returns the smallest box that contains both.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub fn union(&self, other: &Self) -> Result<Self, BoundsError> {
         self.same_space(other)?;
         match (self.is_empty(), other.is_empty()) {
@@ -190,30 +189,30 @@ impl SpatialBounds {
         }
     }
 
-    /// This box, moved by `offset` along each axis.
+    /// Returns this box moved by `offset` along each axis.
     ///
     /// # Errors
-    /// [`BoundsError::Dimensions`] where the offset has another number of axes; [`BoundsError::Overflow`] where the box
-    /// would end up beyond 64 bits.
+    /// Returns [`BoundsError::Dimensions`] if the offset has another number of axes, and [`BoundsError::Overflow`] if the
+    /// result exceeds 64 bits.
     pub fn translated(&self, offset: &[i64]) -> Result<Self, BoundsError> {
         self.same_dimensions(offset.len())?;
         self.each(|number, axis| axis.translated(offset[number]))
     }
 
-    /// The smallest box at `resolution` that covers all that this one covers: edges are rounded outward. There and back
-    /// it contains what it was.
+    /// Returns the smallest box at `resolution` that covers this one: edges are rounded outward. Scaling there and back yields
+    /// a box that contains the original.
     ///
     /// # Errors
-    /// [`BoundsError::Unstated`] where this box states no resolution; [`BoundsError::Overflow`] beyond 64 bits.
+    /// Returns [`BoundsError::Unstated`] if this box has no resolution, and [`BoundsError::Overflow`] beyond 64 bits.
     pub fn covering_at(&self, resolution: Resolution) -> Result<Self, BoundsError> {
         self.scaled(resolution, Rounding::Outward)
     }
 
-    /// The box at `resolution` whose edges are nearest to those of this one: boxes that abut still do, and to a finer
-    /// resolution and back a box is what it was.
+    /// Returns the box at `resolution` with edges nearest to those of this one. Adjacent boxes stay adjacent, and scaling to a
+    /// finer resolution and back restores a box.
     ///
     /// # Errors
-    /// As [`covering_at`](Self::covering_at).
+    /// Same as [`covering_at`](Self::covering_at).
     pub fn nearest_at(&self, resolution: Resolution) -> Result<Self, BoundsError> {
         self.scaled(resolution, Rounding::Nearest)
     }
@@ -224,7 +223,7 @@ impl SpatialBounds {
         Ok(Self { resolution: Some(resolution), ..scaled })
     }
 
-    /// Whatever `change` makes of each axis, given its number.
+    /// Applies `change` to each axis with its number.
     pub(crate) fn each(
         &self,
         change: impl Fn(usize, Interval) -> Result<Interval, BoundsError>,
@@ -236,7 +235,7 @@ impl SpatialBounds {
         Ok(changed)
     }
 
-    /// Whether something has as many axes as this box.
+    /// Checks that another value has as many axes as this box.
     pub(crate) fn same_dimensions(&self, found: usize) -> Result<(), BoundsError> {
         let allowed = self.dimensions;
         if found == allowed { Ok(()) } else { Err(BoundsError::Dimensions { found, allowed }) }

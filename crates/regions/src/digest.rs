@@ -1,6 +1,6 @@
-//! What a data region's content is known by: 256 bits that do not depend on how the region is encoded.
+//! Content digest of a data region: 256 bits, independent of the encoding.
 //!
-//! Nothing here says where content comes from; that is what keys are for.
+//! Provenance is the subject of keys, not of digests.
 
 use crate::{DataRegion, ElementType, content};
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,11 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
-/// Keeps digests of regions apart from all other uses of BLAKE3. Raised when the byte strings below change.
+/// Domain separation of region digests from all other uses of BLAKE3. Raised when the byte strings below change.
 const REGION_CONTEXT: &str = "pleach data region digest 1";
 
 impl Digest {
-    /// The digest of a byte string, such as a file's.
+    /// Returns the digest of a byte string, such as a file's.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
@@ -29,9 +29,9 @@ impl fmt::Display for Digest {
 }
 
 impl DataRegion {
-    /// The digest of this region's element type, shape and content. Numbers of a table are told apart by their bits.
+    /// Returns the digest of this region's element type, shape and content. Numbers of a table are compared by their bits.
     ///
-    /// Masks are digested as they are, one byte a pixel: the hash is faster than packing them would be.
+    /// Masks are digested unpacked, at one byte per pixel: the hash is faster than packing.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut hasher = hasher();
@@ -49,13 +49,13 @@ impl DataRegion {
     }
 }
 
-/// A digest that has seen nothing of the content yet.
+/// Creates the hasher for the content of a region.
 pub(crate) fn hasher() -> blake3::Hasher {
     blake3::Hasher::new_derive_key(REGION_CONTEXT)
 }
 
-/// The digest after `length` bytes of content. What tells equal bytes of another type or shape apart comes last and is
-/// always as long: the content then begins where the hash's lanes do.
+/// Finishes the digest after `length` bytes of content. Type and shape come last with a fixed length, so that the content is
+/// aligned with the lanes of the hash.
 pub(crate) fn finish(
     mut hasher: blake3::Hasher,
     element: ElementType,
@@ -73,8 +73,8 @@ pub(crate) fn finish(
     Digest(*hasher.finalize().as_bytes())
 }
 
-/// The digest of what is neither an image, a label map nor a table: its shape comes behind its content, one number of 64
-/// bits a count, and how many there are is where others have their channels.
+/// Returns the digest of all types other than images, label maps and tables: the shape follows the content, 64 bits per count,
+/// and the number of counts takes the place of the channels.
 fn finish_shaped(mut hasher: blake3::Hasher, region: &DataRegion, length: usize) -> Digest {
     let shape = region.shape();
     for count in shape.iter() {
@@ -83,7 +83,7 @@ fn finish_shaped(mut hasher: blake3::Hasher, region: &DataRegion, length: usize)
     finish(hasher, region.element(), shape.len() as u8, (0, 0), length)
 }
 
-/// The number an element type goes by in digests and encodings. Never reused.
+/// Returns the number of an element type in digests and encodings. Never reused.
 pub(crate) fn element_code(element: ElementType) -> u8 {
     match element {
         ElementType::Bgr8 => 1,
@@ -108,7 +108,7 @@ pub(crate) fn element_code(element: ElementType) -> u8 {
     }
 }
 
-/// The element type of a number; none of those that are not given.
+/// Returns the element type of a number. `None` for unassigned numbers.
 pub(crate) fn element_of(code: u8) -> Option<ElementType> {
     ElementType::ALL.into_iter().find(|element| element_code(*element) == code)
 }

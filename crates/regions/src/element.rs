@@ -1,46 +1,46 @@
-//! The element types a data region can have: what a descriptor may declare and an operation may ask for.
+//! Element types of data regions, which descriptors declare and operations require.
 
 use crate::NumberType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What one data region holds; the names are those used in stage descriptors.
+/// Element type of a data region. The names are those used in stage descriptors.
 ///
-/// The order is part of what manager and workers say to each other: new ones come last.
+/// The order is part of the protocol between manager and workers: new types come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElementType {
-    /// Color image: 8 bits a channel, interleaved B, G, R (OpenCV's order).
+    /// Color image: 8 bits per channel, interleaved B, G, R (OpenCV's order).
     Bgr8,
     /// Gray image: one channel of 8 bits.
     Gray8,
     /// Binary mask: one channel of 8 bits, 0 or 255.
     Mask,
-    /// Label map: 32 bits a pixel, 0 is background, every other value one object.
+    /// Label map: 32 bits per pixel, 0 is background, every other value one object.
     Labels,
-    /// A table of named numbers, such as the metrics of one comparison.
+    /// Table of named numbers, such as the metrics of one comparison.
     Table,
-    /// Dense array of one to three axes: whole numbers of 8 bits, not negative.
+    /// Dense array of 1–3 axes: 8-bit unsigned integers.
     ArrayU8,
-    /// Dense array: whole numbers of 16 bits, not negative.
+    /// Dense array: 16-bit unsigned integers.
     ArrayU16,
-    /// Dense array: whole numbers of 32 bits.
+    /// Dense array: 32-bit signed integers.
     ArrayI32,
-    /// Dense array: real numbers of 32 bits.
+    /// Dense array: 32-bit floats.
     ArrayF32,
-    /// Dense array: real numbers of 64 bits.
+    /// Dense array: 64-bit floats.
     ArrayF64,
-    /// Rows of different lengths: whole numbers of 8 bits, not negative.
+    /// Rows of different lengths: 8-bit unsigned integers.
     RaggedU8,
-    /// Rows of different lengths: whole numbers of 16 bits, not negative.
+    /// Rows of different lengths: 16-bit unsigned integers.
     RaggedU16,
-    /// Rows of different lengths: whole numbers of 32 bits.
+    /// Rows of different lengths: 32-bit signed integers.
     RaggedI32,
-    /// Rows of different lengths: real numbers of 32 bits.
+    /// Rows of different lengths: 32-bit floats.
     RaggedF32,
-    /// Rows of different lengths: real numbers of 64 bits.
+    /// Rows of different lengths: 64-bit floats.
     RaggedF64,
-    /// Positions of one to three coordinates.
+    /// Positions of 1–3 coordinates.
     Points,
     /// Outlines of objects, with holes and parts.
     Polygons,
@@ -50,11 +50,10 @@ pub enum ElementType {
     Scalar,
 }
 
-/// Pixels to a nucleus where nuclei are crowded: fewer than on any annotated tile that we know (439 px).
+/// Pixels per nucleus in crowded tissue: fewer than on any annotated tile known to us (439 px).
 const PIXELS_A_NUCLEUS: u64 = 400;
 
-/// Bytes of a nucleus's outline along the edges of its pixels, and of what is said of it: 60 positions, a class and eight
-/// numbers.
+/// Bytes of a nucleus: the outline along the edges of its pixels, 60 positions, plus a class and 8 numbers.
 const BYTES_AN_OBJECT: u64 = 60 * 16 + 80;
 
 impl ElementType {
@@ -81,7 +80,7 @@ impl ElementType {
         Self::Scalar,
     ];
 
-    /// The type of a dense array of such numbers.
+    /// Returns the type of a dense array of these numbers.
     #[must_use]
     pub const fn array_of(number: NumberType) -> Self {
         match number {
@@ -93,7 +92,7 @@ impl ElementType {
         }
     }
 
-    /// The type of a ragged array of such numbers.
+    /// Returns the type of a ragged array of these numbers.
     #[must_use]
     pub const fn ragged_of(number: NumberType) -> Self {
         match number {
@@ -105,7 +104,7 @@ impl ElementType {
         }
     }
 
-    /// The kind of number that a dense or ragged array of this type holds; none of other types.
+    /// Returns the number type of a dense or ragged array. `None` for other types.
     #[must_use]
     pub fn number(self) -> Option<NumberType> {
         NumberType::ALL
@@ -113,7 +112,7 @@ impl ElementType {
             .find(|kind| self == Self::array_of(*kind) || self == Self::ragged_of(*kind))
     }
 
-    /// The name used in descriptors.
+    /// Returns the name used in descriptors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -139,15 +138,15 @@ impl ElementType {
         }
     }
 
-    /// Whether a region that holds `found` may be read where this type is wanted: a mask passes for a label map,
-    /// since its connected components are its objects. Whoever reads it labels it.
+    /// Returns whether a region of type `found` can be read as this type: a mask is accepted as a label map, since its
+    /// connected components are its objects. The reader labels it.
     #[must_use]
     pub fn accepts(self, found: Self) -> bool {
         self == found || (self == Self::Labels && found == Self::Mask)
     }
 
-    /// Bytes that a region of this type takes for an image of `pixels` pixels (a table: a small constant). Of arrays those
-    /// of one channel; what holds objects is estimated, as if nuclei were crowded.
+    /// Returns the bytes of a region of this type for an image of `pixels` pixels (a table: a small constant). Arrays count
+    /// with one channel. Object types are estimated for crowded nuclei.
     #[must_use]
     pub fn bytes(self, pixels: u64) -> u64 {
         let objects = pixels.div_ceil(PIXELS_A_NUCLEUS);
@@ -157,7 +156,7 @@ impl ElementType {
             Self::ArrayU16 => 2 * pixels,
             Self::Labels | Self::ArrayI32 | Self::ArrayF32 => 4 * pixels,
             Self::ArrayF64 => 8 * pixels,
-            // A handful of names and numbers.
+            // A few names and numbers.
             Self::Table => 256,
             Self::Points => 16 * objects,
             Self::RaggedU8

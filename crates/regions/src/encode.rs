@@ -1,14 +1,14 @@
-//! Data regions as bytes that outlive a process, and back.
+//! Encoding of data regions as bytes that outlive a process.
 //!
-//! An encoding begins with a head of 48 bytes: magic, version, element type, coding, and the content's digest. There are
-//! two versions, and both are read:
+//! An encoding begins with a head of 48 bytes: magic, version, element type, coding, and the content's digest. Two versions
+//! exist, and both are read:
 //!
-//! - Version 1 has the shape in its head, and content behind it. Images, masks and tables are written so.
-//! - Version 2 has fields behind its head (`encode/fields.rs`): the shape of any element type, a bounding box, and what a
-//!   later minor version adds to them. Everything else is written so, and whatever states where it lies.
+//! - Version 1 has the shape in its head, followed by the content. It is used for images, masks and tables.
+//! - Version 2 has fields behind its head (`encode/fields.rs`): the shape of any element type, a bounding box, and additions of
+//!   later minor versions. It is used for everything else, and for regions with bounds.
 //!
-//! How content is made smaller is in `encode/coding.rs`. What is decoded is digested again: a region that comes out is the
-//! one that went in. Where the bytes are kept is no business of this module.
+//! Compression is in `encode/coding.rs`. Decoding verifies the digest, so a decoded region equals the encoded one. The caller
+//! stores the bytes.
 
 mod coding;
 mod decoder;
@@ -29,32 +29,30 @@ use header::{FIRST, HeaderVersion, SECOND};
 use std::borrow::Cow;
 use thiserror::Error;
 
-/// Decoding allocates at most this many times the length of what it is given, whatever that claims: a pixel is one bit
-/// of a packed mask at least, and a byte of a compressed block stands for 255 bytes at most. The packed form is there as
-/// well while a mask is unpacked; and where a name takes 4 bytes, being empty, it takes 24 in memory and 8 while names are
-/// compared.
+/// Decoding allocates at most this many times the input length, for any input: a pixel takes at least one bit of a packed mask,
+/// and a byte of a compressed block represents at most 255 bytes. The packed form coexists with the mask while it is unpacked.
+/// An empty name takes 4 bytes encoded, 24 in memory, and 8 while names are compared.
 pub const MAX_EXPANSION: u64 = (8 + 2) * LZ4_EXPANSION;
 
-/// An encoding is at most this many bytes longer than the region is in memory: the head, the fields that are written, and
-/// where an empty list ends.
+/// Maximum overhead of an encoding over the region in memory, in bytes: the head, the fields, and the end of an empty list.
 pub const MAX_OVERHEAD_BYTES: u64 = 192;
 
-/// Why bytes are no data region.
+/// Errors of decoding a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// They are too few, or do not begin as an encoding does.
+    /// The bytes are too few, or do not begin with the magic.
     #[error("decode a data region: {bytes} bytes that do not begin with its header")]
     NoHeader {
-        /// How many there are.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// A later version of the program wrote them, or nobody did.
+    /// A later version of the program wrote them, or the version is invalid.
     #[error("decode a data region: version {found} of its encoding, only {FIRST} and {SECOND} are known")]
     Version {
-        /// The version there.
+        /// The version found.
         found: u8,
     },
-    /// The header names no element type, coding or shape, or such as do not go together.
+    /// The header has an invalid element type, coding or shape, or an invalid combination.
     #[error("decode a data region: element type {element} in coding {coding}, shape {shape}")]
     Header {
         /// Number of the element type.
@@ -64,18 +62,18 @@ pub enum DecodeError {
         /// Its shape, as far as it is known.
         shape: Shape,
     },
-    /// What is behind the head of version 2 is cut short or is not what was written.
+    /// The fields of version 2 are truncated or corrupt.
     #[error("decode a data region: fields of the header are damaged")]
     Fields,
-    /// A later minor version wrote something without which its content is not understood.
+    /// A later minor version wrote a field that is required to interpret the content.
     #[error("decode a data region: field {tag} of minor version {minor} has to be known, and is not")]
     Field {
         /// Number of the field.
         tag: u16,
-        /// Minor version of what wrote it.
+        /// Minor version of the writer.
         minor: u8,
     },
-    /// The content is longer or shorter than the header says.
+    /// The content length differs from the header.
     #[error("decode a data region: {found} bytes of content cannot be the {expected} bytes of its shape")]
     Length {
         /// Bytes after the header.
@@ -83,24 +81,24 @@ pub enum DecodeError {
         /// Bytes of the decoded content.
         expected: u64,
     },
-    /// The content has the length of its shape, and contradicts itself.
+    /// The content has the length of its shape, but is inconsistent.
     #[error("decode a data region: the content is not what {element} of shape {shape} have")]
     Content {
-        /// What it should be.
+        /// Expected element type.
         element: ElementType,
-        /// How much of it.
+        /// Expected shape.
         shape: Shape,
     },
-    /// The content is not that of the digest.
+    /// The content does not match the digest.
     #[error("decode a data region: content of another digest than {expected}")]
     Digest {
-        /// What the header says.
+        /// The digest in the header.
         expected: Digest,
     },
 }
 
 impl DecodeError {
-    /// Whether a later version of the program may know what this one does not: the bytes need not be damaged.
+    /// Returns whether a later version of the program may be able to decode the bytes: they need not be corrupt.
     #[must_use]
     pub fn is_newer(&self) -> bool {
         matches!(self, Self::Version { found } if *found > SECOND) || matches!(self, Self::Field { .. })
@@ -108,11 +106,11 @@ impl DecodeError {
 }
 
 impl DataRegion {
-    /// This region as bytes, at most [`MAX_OVERHEAD_BYTES`] more than it takes in memory. `digest` is its own
-    /// ([`DataRegion::digest`]), which whoever stores a region knows already; with another one the bytes cannot be
-    /// decoded.
+    /// Encodes this region in at most [`MAX_OVERHEAD_BYTES`] more than it takes in memory. `digest` is its own
+    /// ([`DataRegion::digest`]), which callers that store a region have already computed. With another digest the bytes cannot
+    /// be decoded.
     ///
-    /// It is made smaller as [`CompressionEffort::Quick`] says.
+    /// Compression is [`CompressionEffort::Quick`].
     #[must_use]
     pub fn encode(&self, digest: &Digest) -> Vec<u8> {
         let (head, body) = self.coded(digest, CompressionEffort::Quick, None, Head::BYTES);
@@ -125,15 +123,15 @@ impl DataRegion {
         }
     }
 
-    /// This region as an encoding's head and what follows it. Pixels that are stored as they are are not copied: all of
-    /// them unless `is_small`, and then what [`encode`](Self::encode) cannot make smaller.
+    /// Encodes this region as a head and a body. Uncompressed pixels are borrowed: all of them unless `is_small`, and then
+    /// those that [`encode`](Self::encode) cannot compress.
     #[must_use]
     pub fn encode_parts(&self, digest: &Digest, is_small: bool) -> (Head, Cow<'_, [u8]>) {
         let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
         self.encode_with(digest, effort, None)
     }
 
-    /// As [`encode_parts`](Self::encode_parts), with as much effort as that is worth, and with where the region lies.
+    /// Encodes like [`encode_parts`](Self::encode_parts), with the given effort and the bounds of the region.
     #[must_use]
     pub fn encode_with(
         &self,
@@ -144,8 +142,8 @@ impl DataRegion {
         self.coded(digest, effort, bounds, 0)
     }
 
-    /// As [`encode_parts`](Self::encode_parts), before anybody knows the digest. None where what follows the head depends on
-    /// it: of all but images, masks, label maps and tables.
+    /// Encodes like [`encode_parts`](Self::encode_parts), before the digest is known. `None` if the body depends on the digest,
+    /// as for all types except images, masks, label maps and tables.
     #[must_use]
     pub fn encode_ahead(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
         let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
@@ -155,7 +153,7 @@ impl DataRegion {
         })
     }
 
-    /// The head, and what follows it behind `room` bytes; where it is borrowed, there are none.
+    /// Returns the head, and the body behind `room` bytes. A borrowed body has no such bytes.
     fn coded(
         &self,
         digest: &Digest,
@@ -177,7 +175,7 @@ impl DataRegion {
         (head, Cow::Owned(body))
     }
 
-    /// The content as it is stored, behind `room` bytes, and how long it is when it is not made smaller.
+    /// Returns the stored content behind `room` bytes, and its uncompressed length.
     fn stored(&self, shape: &Shape, effort: CompressionEffort, room: usize) -> (Coding, Cow<'_, [u8]>, u64) {
         if let Self::Labels(map) = self
             && effort != CompressionEffort::None
@@ -194,11 +192,11 @@ impl DataRegion {
         }
     }
 
-    /// The region that was encoded as `bytes`, and its digest.
+    /// Decodes a region. Returns it with its digest.
     ///
     /// # Errors
-    /// [`DecodeError`] when the bytes are not exactly those of an encoding; at most [`MAX_EXPANSION`] times their length
-    /// is allocated to find out.
+    /// Returns a [`DecodeError`] if the bytes are not exactly one encoding. Finding out allocates at most [`MAX_EXPANSION`]
+    /// times their length.
     pub fn decode(bytes: &[u8]) -> Result<(Self, Digest), DecodeError> {
         let Some((head, body)) = bytes.split_first_chunk() else {
             return Err(DecodeError::NoHeader { bytes: bytes.len() });
@@ -206,18 +204,18 @@ impl DataRegion {
         HeaderVersion::read(&Head(*head), bytes.len())?.region(Cow::Borrowed(body))
     }
 
-    /// The region of which [`encode_parts`](Self::encode_parts) made these parts, and its digest. Pixels that are stored
-    /// as they are are not copied.
+    /// Decodes the parts of [`encode_parts`](Self::encode_parts). Returns the region with its digest. Uncompressed pixels are
+    /// not copied.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Same as [`decode`](Self::decode).
     pub fn decode_parts(head: &Head, body: Vec<u8>) -> Result<(Self, Digest), DecodeError> {
         HeaderVersion::read(head, Head::BYTES + body.len())?.region(Cow::Owned(body))
     }
 }
 
-/// What an encoding begins with: its version, element type, coding and the digest of what follows. It may be damaged;
-/// decoding tells.
+/// Head of an encoding: its version, element type, coding and the digest of the region. It may be corrupt, which decoding
+/// detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(pub [u8; Self::BYTES]);
 
@@ -225,7 +223,7 @@ impl Head {
     /// Its length.
     pub const BYTES: usize = 48;
 
-    /// The digest of the region, as it says.
+    /// Returns the digest of the region, unverified.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut digest = [0; 32];
@@ -233,11 +231,11 @@ impl Head {
         Digest(digest)
     }
 
-    /// Where its digest begins, which goes to its end.
+    /// Offset of the digest, which extends to the end.
     const DIGEST: usize = 16;
 }
 
-/// A head without the digest, which is computed while others write what follows it.
+/// A head without the digest, which is computed while the body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndigestedHead(Head);
 
@@ -250,25 +248,25 @@ impl UndigestedHead {
     }
 }
 
-/// A header that names an element type, a coding and a shape; they are still to be compared with the content.
+/// A header with an element type, a coding and a shape, not yet checked against the content.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     element: ElementType,
     coding: Coding,
     shape: Shape,
-    /// Bytes of the content, where that says how many.
+    /// Bytes of the content, if the header states them.
     content_bytes: Option<u64>,
     digest: Digest,
 }
 
 impl Header {
-    /// This header as the reason why there is no region.
+    /// Returns this header as a decoding error.
     fn refuse(&self) -> DecodeError {
         let (element, coding) = (element_code(self.element), self.coding.code());
         DecodeError::Header { element, coding, shape: self.shape }
     }
 
-    /// The region of this header and its content.
+    /// Decodes the region of this header and its content.
     fn region(&self, body: Cow<'_, [u8]>) -> Result<(DataRegion, Digest), DecodeError> {
         let region = self.unchecked(body)?;
         self.check(region.digest())?;

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// 128 bits that name one data region: the identity of the stage or task instance that writes it, and which
-/// of its outputs it is. Equal keys mean equal bytes; who computes keys is up to the planner.
+/// 128 bits that identify one data region: the identity of the stage or task instance that writes it, and the index of the
+/// output. Equal keys mean equal bytes. The planner computes keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionKey(pub [u8; 16]);
 

@@ -1,10 +1,10 @@
-//! Label maps: which object each pixel belongs to.
+//! Label maps: the object of each pixel.
 
 use crate::ShapeError;
 use serde::{Deserialize, Serialize};
 
-/// One number a pixel in row-major order: 0 is background, equal numbers are one object. Numbers need be neither
-/// consecutive nor small, and an object need not be connected.
+/// One number per pixel in row-major order: 0 is background, equal numbers are one object. Numbers need be neither consecutive
+/// nor small, and an object need not be connected.
 ///
 /// Shape: `height_px × width_px`; both sides are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,19 +28,19 @@ impl LabelMap {
         Ok(Self { width_px, height_px, labels })
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     #[must_use]
     pub fn width_px(&self) -> u32 {
         self.width_px
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     #[must_use]
     pub fn height_px(&self) -> u32 {
         self.height_px
     }
 
-    /// The labels, row-major.
+    /// Returns the labels, row-major.
     #[must_use]
     pub fn labels(&self) -> &[u32] {
         &self.labels

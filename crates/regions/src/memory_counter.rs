@@ -1,8 +1,8 @@
-//! One count of bytes for everything that a process holds: tiers and running buckets add to the same ledger.
+//! Byte counter of a process: tiers and running buckets add to the same ledger.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes held now and at most. Relaxed ordering: the numbers are sums, and order nothing else.
+/// Current and peak bytes. Relaxed ordering: the numbers are sums and imply no memory ordering.
 #[derive(Debug, Default)]
 pub struct MemoryCounter {
     held_bytes: AtomicU64,
@@ -10,24 +10,24 @@ pub struct MemoryCounter {
 }
 
 impl MemoryCounter {
-    /// Counts `bytes` as held from now on.
+    /// Adds `bytes`.
     pub fn add(&self, bytes: u64) {
         let now = self.held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.peak_bytes.fetch_max(now, Ordering::Relaxed);
     }
 
-    /// Counts `bytes` as given back; they must have been added before.
+    /// Subtracts `bytes`, which must have been added before.
     pub fn subtract(&self, bytes: u64) {
         self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes held now.
+    /// Returns the current bytes.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// The most bytes ever held.
+    /// Returns the peak of the bytes.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Ordering::Relaxed)

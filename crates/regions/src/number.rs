@@ -1,23 +1,23 @@
-//! The kinds of numbers that dense and ragged arrays hold, and their values as one type.
+//! Number types of dense and ragged arrays, and their values as one type.
 //!
-//! Which kind it is, is known when the program runs, as it comes from descriptors and files; whoever knows it earlier asks
-//! for a slice of it ([`TypedValues::get`]). Nothing here knows of shapes.
+//! The number type is known at run time, from descriptors and files. Callers that know it statically request a slice of it
+//! ([`TypedValues::get`]). Shapes are not known here.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A kind of number.
+/// A number type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NumberType {
-    /// Whole, 8 bits, not negative.
+    /// 8-bit unsigned integer.
     U8,
-    /// Whole, 16 bits, not negative.
+    /// 16-bit unsigned integer.
     U16,
-    /// Whole, 32 bits.
+    /// 32-bit signed integer.
     I32,
-    /// Real, 32 bits.
+    /// 32-bit float.
     F32,
-    /// Real, 64 bits.
+    /// 64-bit float.
     F64,
 }
 
@@ -25,7 +25,7 @@ impl NumberType {
     /// Every kind.
     pub const ALL: [Self; 5] = [Self::U8, Self::U16, Self::I32, Self::F32, Self::F64];
 
-    /// Bytes of one.
+    /// Returns the bytes per number.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -36,7 +36,7 @@ impl NumberType {
         }
     }
 
-    /// What it is called: as in Rust.
+    /// Returns the name, as in Rust.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl fmt::Display for NumberType {
     }
 }
 
-/// Numbers of one kind, one after the other.
+/// Consecutive numbers of one type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TypedValues {
     /// See [`NumberType::U8`].
@@ -74,19 +74,19 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of Rust that is one of the kinds of [`NumberType`]; no other type can be.
+/// Rust type of one of the [`NumberType`]s. Sealed.
 pub trait Sample: sealed::Sealed + Copy + Default + PartialOrd + fmt::Debug + Into<f64> + 'static {
-    /// Which kind it is.
+    /// Its number type.
     const NUMBER: NumberType;
 
-    /// Values of it, if they are.
+    /// Returns the values as this type, if they have it.
     fn of(values: &TypedValues) -> Option<&[Self]>;
 
     /// Values of this kind.
     fn into_values(values: Vec<Self>) -> TypedValues;
 }
 
-/// The same function of whichever slice `$values` are.
+/// Applies the same expression to the slice of any variant of `$values`.
 macro_rules! each {
     ($values:expr, $slice:ident => $result:expr) => {
         match $values {
@@ -118,7 +118,7 @@ macro_rules! samples {
     )* };
 }
 
-/// Numbers as bytes, the lowest first: how they are digested and encoded.
+/// Little-endian bytes of numbers, used for digests and encodings.
 pub(crate) trait LittleEndian: Copy {
     type Bytes: AsRef<[u8]> + for<'a> TryFrom<&'a [u8]>;
 
@@ -146,21 +146,21 @@ macro_rules! little_endian {
 
 little_endian! { u8 u16 i32 f32 f64 u32 u64 }
 
-/// Writes numbers as bytes; `bytes` is exactly as long.
+/// Writes numbers as bytes. `bytes` has exactly their length.
 pub(crate) fn write_numbers<T: LittleEndian>(numbers: &[T], bytes: &mut [u8]) {
     for (bytes, number) in bytes.chunks_exact_mut(size_of::<T>()).zip(numbers) {
         bytes.copy_from_slice(number.to_bytes().as_ref());
     }
 }
 
-/// The numbers that `bytes` are; what does not fill the last one is left out.
+/// Reads numbers from `bytes`. An incomplete last number is ignored.
 pub(crate) fn read_numbers<T: LittleEndian>(bytes: &[u8]) -> Vec<T> {
     let whole = bytes.chunks_exact(size_of::<T::Bytes>());
     whole.filter_map(|bytes| T::Bytes::try_from(bytes).ok()).map(|bytes| T::from_bytes(&bytes)).collect()
 }
 
 impl TypedValues {
-    /// Which kind they are of.
+    /// Returns the number type.
     #[must_use]
     pub fn number(&self) -> NumberType {
         match self {
@@ -172,37 +172,37 @@ impl TypedValues {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         each!(self, values => values.len())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes they take.
+    /// Returns the bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         each!(self, values => size_of_val(values.as_slice()) as u64)
     }
 
-    /// The numbers, where they are of this kind.
+    /// Returns the values, if they have this type.
     #[must_use]
     pub fn get<T: Sample>(&self) -> Option<&[T]> {
         T::of(self)
     }
 
-    /// The number at a place, as the real number it is; none beyond the last.
+    /// Returns the number at an index as a float. `None` beyond the last.
     #[must_use]
     pub fn get_f64(&self, place: usize) -> Option<f64> {
         each!(self, values => real(values, place))
     }
 
-    /// The values of this kind that `bytes` are.
+    /// Creates the values of this type from `bytes`.
     pub(crate) fn from_bytes(number: NumberType, bytes: Vec<u8>) -> Self {
         match number {
             NumberType::U8 => Self::U8(bytes),

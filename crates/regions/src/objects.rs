@@ -1,12 +1,12 @@
-//! Annotated objects: outlines with a class and named numbers, such as nuclei with their area and their probability.
+//! Annotated objects: outlines with a class and named numbers, such as nuclei with their area and probability.
 //!
-//! What classes and numbers mean is not known here, and nothing computes either.
+//! The meaning of classes and numbers is not known here, and this module computes nothing.
 
 use crate::polygons::{OutlineError, Outlines, Position, Rings};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What an object looks like.
+/// Outline of an object.
 #[derive(Clone, Debug)]
 pub enum Outline<'a> {
     /// Closed rings, as of a polygon.
@@ -23,41 +23,41 @@ pub enum Outline<'a> {
 /// One object.
 #[derive(Clone, Debug)]
 pub struct AnnotatedObject<'a> {
-    /// What it looks like.
+    /// Its outline.
     pub outline: Outline<'a>,
-    /// What it is.
+    /// Its class.
     pub class: &'a str,
-    /// Its numbers, in the order of [`AnnotatedObjects::columns`]; what is not known of it is no number (NaN).
+    /// Its numbers, in the order of [`AnnotatedObjects::columns`]. NaN stands for unknown.
     pub numbers: &'a [f64],
 }
 
-/// Why something is no object.
+/// Errors of creating objects.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ObjectError {
-    /// Its outline is none.
+    /// Invalid outline.
     #[error(transparent)]
     Outline(#[from] OutlineError),
-    /// It has more or fewer numbers than have names.
+    /// The number of values does not match the column names.
     #[error("object {object}: {found} numbers, {wanted} are named")]
     Numbers {
-        /// Which object.
+        /// Index of the object.
         object: usize,
-        /// How many it has.
+        /// Number of its values.
         found: usize,
-        /// How many names there are.
+        /// Number of column names.
         wanted: usize,
     },
-    /// Its class is not one of those that there are.
+    /// The class does not exist.
     #[error("object {object}: class {class} of {classes}")]
     Class {
-        /// Which object.
+        /// Index of the object.
         object: usize,
-        /// The number of its class.
+        /// Number of its class.
         class: u32,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// Two classes or two numbers have the same name.
+    /// Two classes or two columns have the same name.
     #[error("objects: {name:?} is named twice, each name is allowed once")]
     Twice {
         /// The name.
@@ -74,15 +74,15 @@ pub struct AnnotatedObjects {
     class_of: Vec<u32>,
     classes: Vec<String>,
     columns: Vec<String>,
-    /// Of one object after the other.
+    /// Values of all objects, object by object.
     numbers: Vec<f64>,
 }
 
 impl AnnotatedObjects {
-    /// No object yet, whose numbers have these names.
+    /// Creates an empty list of objects with these column names.
     ///
     /// # Errors
-    /// [`ObjectError::Twice`] where two names are the same.
+    /// Returns [`ObjectError::Twice`] if two names are equal.
     pub fn new<N: Into<String>>(columns: impl IntoIterator<Item = N>) -> Result<Self, ObjectError> {
         let columns: Vec<String> = columns.into_iter().map(Into::into).collect();
         each_once(&columns)?;
@@ -92,8 +92,8 @@ impl AnnotatedObjects {
     /// Adds an object whose outline is a polygon.
     ///
     /// # Errors
-    /// [`ObjectError::Outline`] where the rings are none; [`ObjectError::Numbers`] where it has more or fewer numbers than
-    /// have names. The object is then not added.
+    /// Returns [`ObjectError::Outline`] if the rings are invalid, and [`ObjectError::Numbers`] if the number of values does not
+    /// match the columns. The object is then not added.
     pub fn push_polygon<R: AsRef<[Position]>>(
         &mut self,
         rings: &[R],
@@ -108,7 +108,7 @@ impl AnnotatedObjects {
     /// Adds an object whose outline is a box.
     ///
     /// # Errors
-    /// As [`push_polygon`](Self::push_polygon).
+    /// Same as [`push_polygon`](Self::push_polygon).
     pub fn push_box(
         &mut self,
         low: Position,
@@ -138,13 +138,13 @@ impl AnnotatedObjects {
             self.classes.push(class.to_owned());
             self.classes.len() - 1
         });
-        // There are no more classes than objects, whose positions 32 bits count.
+        // The number of classes is at most that of objects, whose positions fit into 32 bits.
         self.class_of.push(class as u32);
         self.numbers.extend_from_slice(numbers);
         Ok(())
     }
 
-    /// Objects of what has come from somewhere: all of it is checked.
+    /// Creates objects from untrusted parts, all of which are checked.
     pub(crate) fn of_parts(
         outlines: Outlines,
         class_of: Vec<u32>,
@@ -167,31 +167,31 @@ impl AnnotatedObjects {
         Ok(Self { outlines, class_of, classes, columns, numbers })
     }
 
-    /// How many there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.outlines.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of classes, in the order in which they came.
+    /// Returns the class names in order of first use.
     #[must_use]
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// The names of numbers.
+    /// Returns the column names.
     #[must_use]
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The objects in order.
+    /// Returns the objects in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = AnnotatedObject<'_>> {
         let columns = self.columns.len();
         (0..self.len()).map(move |object| {
@@ -214,13 +214,13 @@ impl AnnotatedObjects {
         &self.class_of
     }
 
-    /// The numbers of all objects, of one after the other.
+    /// Returns the values of all objects, object by object.
     #[must_use]
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
 
-    /// Bytes of its lists and names.
+    /// Returns the bytes of its lists and names.
     pub(crate) fn bytes(&self) -> u64 {
         let names = self.classes.iter().chain(&self.columns);
         let names: usize = names.map(|name| name.len() + size_of::<String>()).sum();
@@ -236,7 +236,7 @@ fn each_once(names: &[String]) -> Result<(), ObjectError> {
     twice.map_or(Ok(()), |pair| Err(ObjectError::Twice { name: pair[0].clone() }))
 }
 
-/// How objects are serialized: as what they are made of, so that they are checked again.
+/// Serialized form of objects: their parts, so that deserialization checks them again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     ends: Vec<u32>,

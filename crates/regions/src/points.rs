@@ -1,35 +1,35 @@
-//! Points: positions of one to three coordinates, such as the centroids of nuclei.
+//! Points: positions of 1–3 coordinates, such as the centroids of nuclei.
 
 use crate::array::MAX_AXES;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Positions in pixels of the region's resolution, x first; all of as many coordinates.
+/// Positions in pixels of the region's resolution, x first, all with the same number of coordinates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Points {
     axes: u8,
-    /// One point after the other.
+    /// Coordinates, point by point.
     coordinates: Vec<f64>,
 }
 
-/// Numbers are no points.
+/// Errors of creating points.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum PointsError {
-    /// Points have no coordinate or too many, or the last one has fewer than the others.
+    /// Points have no coordinate or too many, or the last one is incomplete.
     #[error(
         "points: {numbers} numbers are no points of {axes} coordinates; 1 to {MAX_AXES} a point are allowed"
     )]
     Axes {
-        /// Coordinates of a point.
+        /// Coordinates per point.
         axes: u8,
-        /// Numbers given.
+        /// Number of values given.
         numbers: usize,
     },
-    /// A coordinate is infinite or no number.
+    /// A coordinate is infinite or NaN.
     #[error("points: coordinate {value} of point {point}, allowed are finite ones")]
     NotFinite {
-        /// Which point.
+        /// Index of the point.
         point: usize,
         /// The coordinate.
         value: f64,
@@ -37,10 +37,10 @@ pub enum PointsError {
 }
 
 impl Points {
-    /// Points of `axes` coordinates each, one after the other.
+    /// Creates points of `axes` coordinates each, point by point.
     ///
     /// # Errors
-    /// [`PointsError`] where the numbers make no whole points, or one of them is not finite.
+    /// Returns a [`PointsError`] if the last point is incomplete, or a coordinate is not finite.
     pub fn new(axes: u8, coordinates: Vec<f64>) -> Result<Self, PointsError> {
         let numbers = coordinates.len();
         let known = (1..=MAX_AXES).contains(&usize::from(axes));
@@ -54,37 +54,37 @@ impl Points {
         Ok(Self { axes, coordinates })
     }
 
-    /// How many there are.
+    /// Returns the number of points.
     #[must_use]
     pub fn len(&self) -> usize {
         self.coordinates.len() / usize::from(self.axes)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no points.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.coordinates.is_empty()
     }
 
-    /// Coordinates of each point.
+    /// Returns the coordinates per point.
     #[must_use]
     pub fn axes(&self) -> u8 {
         self.axes
     }
 
-    /// The coordinates of all points, one point after the other.
+    /// Returns the coordinates of all points, point by point.
     #[must_use]
     pub fn coordinates(&self) -> &[f64] {
         &self.coordinates
     }
 
-    /// Each point's coordinates, x first.
+    /// Returns the coordinates of each point, x first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.coordinates.chunks_exact(usize::from(self.axes))
     }
 }
 
-/// How points are serialized: as what they are made of, so that they are checked again.
+/// Serialized form of points: their parts, so that deserialization checks them again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     axes: u8,

@@ -1,7 +1,7 @@
 //! Polygons: outlines of segmented objects, with holes and parts.
 //!
-//! All positions lie in one list, so that a hundred thousand outlines are three allocations. Nothing here computes areas
-//! or overlaps, or turns pixels into outlines.
+//! All positions are in one list, so that 100,000 outlines take three allocations. This module computes no areas or overlaps,
+//! and does not trace pixels.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,10 +9,10 @@ use thiserror::Error;
 /// A position in pixels, x and y, from the region's top left corner.
 pub type Position = [f64; 2];
 
-/// Fewest positions of a ring that encloses anything.
+/// Minimum number of positions of a ring that encloses an area.
 const MIN_OF_A_RING: usize = 3;
 
-/// Why numbers are no outlines.
+/// Errors of outlines.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OutlineError {
     /// A ring has too few positions.
@@ -23,7 +23,7 @@ pub enum OutlineError {
         /// Positions of the ring.
         positions: usize,
     },
-    /// A coordinate is infinite or no number.
+    /// A coordinate is infinite or NaN.
     #[error("outline {outline}: coordinate {value}, allowed are finite ones")]
     NotFinite {
         /// Which outline.
@@ -41,29 +41,29 @@ pub enum OutlineError {
         /// Its second corner.
         high: Position,
     },
-    /// Rings or positions are more than 32 bits count.
+    /// The number of rings or positions exceeds 32 bits.
     #[error("outline {outline}: positions of all outlines are too many, allowed are 4294967295")]
     TooMany {
         /// Which outline.
         outline: usize,
     },
-    /// Ends of rings or outlines do not fit what they end.
+    /// The ends of rings or outlines are inconsistent.
     #[error("outlines: ends of rings or outlines do not grow up to the last position")]
     Ends,
 }
 
-/// Rings in groups, one group an outline.
+/// Rings in groups, one group per outline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outlines {
-    /// Where each outline ends, in rings.
+    /// End of each outline, in rings.
     ends: Vec<u32>,
-    /// Where each ring ends, in positions.
+    /// End of each ring, in positions.
     ring_ends: Vec<u32>,
     positions: Vec<Position>,
 }
 
 impl Outlines {
-    /// Outlines whose ends have come from somewhere: they are checked, positions are not.
+    /// Creates outlines from untrusted parts. Checks the ends, but not the positions.
     pub(crate) fn of_parts(
         ends: Vec<u32>,
         ring_ends: Vec<u32>,
@@ -98,19 +98,19 @@ impl Outlines {
         &self.positions
     }
 
-    /// Bytes of its lists.
+    /// Returns the bytes of its lists.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(self.ends.as_slice())
             + size_of_val(self.ring_ends.as_slice())
             + size_of_val(self.positions.as_slice())) as u64
     }
 
-    /// The rings of an outline, of which there is one of that number.
+    /// Returns the rings of an existing outline.
     pub(crate) fn rings(&self, outline: usize) -> Rings<'_> {
         Rings { outlines: self, rings: start(&self.ends, outline)..self.ends[outline] as usize }
     }
 
-    /// Adds an outline; without it where that fails.
+    /// Adds an outline. On failure the list is unchanged.
     pub(crate) fn push<'a>(
         &mut self,
         rings: impl IntoIterator<Item = &'a [Position]>,
@@ -132,7 +132,7 @@ impl Outlines {
         Ok(())
     }
 
-    /// Whether all coordinates are finite and all rings are rings, those of two positions being boxes where they may be.
+    /// Checks that all coordinates are finite and all rings valid. With `boxes`, rings of two positions are boxes.
     pub(crate) fn check(&self, boxes: bool) -> Result<(), OutlineError> {
         (0..self.len()).try_for_each(|outline| {
             let rings = self.rings(outline);
@@ -142,7 +142,7 @@ impl Outlines {
     }
 }
 
-/// Where the group of a number begins.
+/// Returns the start of a group.
 fn start(ends: &[u32], number: usize) -> usize {
     if number == 0 { 0 } else { ends[number - 1] as usize }
 }
@@ -184,17 +184,17 @@ impl<'a> Iterator for Rings<'a> {
 
 impl ExactSizeIterator for Rings<'_> {}
 
-/// Polygons in a fixed order. A point is inside one where a ray from it crosses its rings an odd number of times, so rings
-/// may be holes and parts, of either direction; the first position of a ring is not repeated at its end.
+/// Polygons in a fixed order. A point is inside a polygon if a ray from it crosses the rings an odd number of times, so rings
+/// may be holes and parts, of either direction. The first position of a ring is not repeated at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<Vec<Position>>>", into = "Vec<Vec<Vec<Position>>>")]
 pub struct Polygons(pub(crate) Outlines);
 
 impl Polygons {
-    /// Polygons of these rings, of one polygon after the other.
+    /// Creates polygons from their rings.
     ///
     /// # Errors
-    /// [`OutlineError`] where a ring has fewer than three positions, a coordinate is not finite, or there are more than
+    /// Returns an [`OutlineError`] if a ring has fewer than 3 positions, a coordinate is not finite, or there are more than
     /// 2^32 positions.
     pub fn new<P, R>(polygons: impl IntoIterator<Item = P>) -> Result<Self, OutlineError>
     where
@@ -214,24 +214,24 @@ impl Polygons {
         Ok(Self(outlines))
     }
 
-    /// How many there are.
+    /// Returns the number of polygons.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no polygons.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The rings of each polygon.
+    /// Returns the rings of each polygon.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Rings<'_>> {
         (0..self.len()).map(|polygon| self.0.rings(polygon))
     }
 
-    /// The positions of all rings, one ring after the other.
+    /// Returns the positions of all rings, ring by ring.
     #[must_use]
     pub fn positions(&self) -> &[Position] {
         self.0.positions()

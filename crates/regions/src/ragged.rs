@@ -4,16 +4,16 @@ use crate::TypedValues;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Rows of numbers of one kind, each of its own length; empty ones are allowed.
+/// Rows of numbers of one type, each with its own length. Empty rows are allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct RaggedArray {
-    /// Where each row ends, in values from the first one.
+    /// End of each row, in values from the first one.
     ends: Vec<u64>,
     values: TypedValues,
 }
 
-/// Ends of rows do not fit the values.
+/// The ends of the rows do not match the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "ragged array: row {row} ends at {end} of {values} values; allowed are ends that grow up to that number"
@@ -21,17 +21,17 @@ pub struct RaggedArray {
 pub struct RaggedError {
     /// The row; where it is none too many, the last one.
     pub row: usize,
-    /// Where it ends.
+    /// Its end.
     pub end: u64,
-    /// How many values there are.
+    /// Number of values.
     pub values: usize,
 }
 
 impl RaggedArray {
-    /// The rows of `values` that end at these places, each beginning where the one before ends.
+    /// Creates rows from `values` with these ends. Each row starts at the end of the previous one.
     ///
     /// # Errors
-    /// [`RaggedError`] where a row ends before it begins, or the last one elsewhere than at the last value.
+    /// Returns a [`RaggedError`] if a row ends before it starts, or the last one not at the last value.
     pub fn new(ends: Vec<u64>, values: TypedValues) -> Result<Self, RaggedError> {
         let count = values.len();
         if let Some(row) = ends.windows(2).position(|pair| pair[1] < pair[0]) {
@@ -44,31 +44,31 @@ impl RaggedArray {
         Ok(Self { ends, values })
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The numbers of all rows.
+    /// Returns the values of all rows.
     #[must_use]
     pub fn values(&self) -> &TypedValues {
         &self.values
     }
 
-    /// Where each row ends, in values from the first one.
+    /// Returns the end of each row, in values from the first one.
     #[must_use]
     pub fn ends(&self) -> &[u64] {
         &self.ends
     }
 
-    /// Which of all values are those of a row; none where there is no such row.
+    /// Returns the range of a row in all values. `None` if the row does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> Option<std::ops::Range<usize>> {
         let end = *self.ends.get(row)?;
@@ -77,7 +77,7 @@ impl RaggedArray {
     }
 }
 
-/// How rows are serialized: as what they are made of, so that they are checked again.
+/// Serialized form of rows: their parts, so that deserialization checks them again.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     ends: Vec<u64>,

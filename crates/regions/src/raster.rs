@@ -19,15 +19,15 @@ pub struct Raster {
     data: Vec<u8>,
 }
 
-/// A raster's bytes do not have the length that its shape asks for, or a side is zero.
+/// The length of a raster's bytes does not match its shape, or a side is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{width_px} x {height_px} px of {channels} channels do not fit {bytes} bytes")]
 pub struct ShapeError {
-    /// Width asked for, pixels.
+    /// Requested width, pixels.
     pub width_px: u32,
-    /// Height asked for, pixels.
+    /// Requested height, pixels.
     pub height_px: u32,
-    /// Channels asked for.
+    /// Requested channels.
     pub channels: u8,
     /// Bytes given.
     pub bytes: usize,
@@ -63,42 +63,42 @@ impl Raster {
         Self::new(self.width_px, self.height_px, 1, data)
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     #[must_use]
     pub fn width_px(&self) -> u32 {
         self.width_px
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     #[must_use]
     pub fn height_px(&self) -> u32 {
         self.height_px
     }
 
-    /// Values a pixel.
+    /// Returns the values per pixel.
     #[must_use]
     pub fn channels(&self) -> u8 {
         self.channels
     }
 
-    /// Number of pixels.
+    /// Returns the number of pixels.
     #[must_use]
     pub fn pixels(&self) -> u64 {
         u64::from(self.width_px) * u64::from(self.height_px)
     }
 
-    /// The values, row-major, channels interleaved.
+    /// Returns the values, row-major, channels interleaved.
     #[must_use]
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// The values, for writing in place.
+    /// Returns the values for writing in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
         &mut self.data
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer.
     #[must_use]
     pub fn into_data(self) -> Vec<u8> {
         self.data

@@ -9,24 +9,24 @@ use thiserror::Error;
 pub struct Table(Vec<(String, f64)>);
 
 impl Table {
-    /// A table with these columns, in this order.
+    /// Creates a table with these columns, in this order.
     pub fn new<N: Into<String>>(columns: impl IntoIterator<Item = (N, f64)>) -> Self {
         Self(columns.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
 
-    /// The value of a column.
+    /// Returns the value of a column.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(column, _)| column == name).map(|(_, value)| *value)
     }
 
-    /// Columns in order.
+    /// Returns the columns in order.
     pub fn columns(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 }
 
-/// One immutable value: shared behind an `Arc` by everything that reads it.
+/// One immutable value, shared behind an `Arc` by all of its readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DataRegion {
     /// See [`ElementType::Bgr8`].
@@ -45,7 +45,7 @@ pub enum DataRegion {
     Ragged(RaggedArray),
     /// See [`ElementType::Points`].
     Points(Points),
-    /// See [`ElementType::Polygons`]. Behind a pointer, as the next: every region is as large as the largest of them.
+    /// See [`ElementType::Polygons`]. Boxed like `Objects`: every region is as large as the largest variant.
     Polygons(Box<Polygons>),
     /// See [`ElementType::Objects`].
     Objects(Box<AnnotatedObjects>),
@@ -53,18 +53,18 @@ pub enum DataRegion {
     Scalar(f64),
 }
 
-/// A data region holds another element type than was asked for.
+/// A data region has another element type than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("data region holds {found}, {wanted} is wanted")]
 pub struct WrongElement {
-    /// What was asked for.
+    /// The requested type.
     pub wanted: ElementType,
-    /// What is there.
+    /// The actual type.
     pub found: ElementType,
 }
 
 impl DataRegion {
-    /// What this region holds.
+    /// Returns the element type.
     #[must_use]
     pub fn element(&self) -> ElementType {
         match self {
@@ -82,7 +82,7 @@ impl DataRegion {
         }
     }
 
-    /// Bytes of payload held in memory.
+    /// Returns the bytes of payload in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -100,7 +100,7 @@ impl DataRegion {
         }
     }
 
-    /// Width and height in pixels; of an array if it has two axes, and none of what is not made of pixels.
+    /// Returns the width and height in pixels, for an array only if it has two axes. `None` for types without pixels.
     #[must_use]
     pub fn size_px(&self) -> Option<(u32, u32)> {
         match self {
@@ -121,10 +121,10 @@ impl DataRegion {
         }
     }
 
-    /// The raster of a region that must hold `wanted`.
+    /// Returns the raster of a region of type `wanted`.
     ///
     /// # Errors
-    /// [`WrongElement`] when it holds something else.
+    /// Returns [`WrongElement`] if the region has another type.
     pub fn raster(&self, wanted: ElementType) -> Result<&Raster, WrongElement> {
         match self {
             Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) if self.element() == wanted => {
@@ -134,10 +134,10 @@ impl DataRegion {
         }
     }
 
-    /// The table of a region that must hold one.
+    /// Returns the table of a region.
     ///
     /// # Errors
-    /// [`WrongElement`] when it holds something else.
+    /// Returns [`WrongElement`] if the region has another type.
     pub fn table(&self) -> Result<&Table, WrongElement> {
         match self {
             Self::Table(table) => Ok(table),
@@ -145,10 +145,10 @@ impl DataRegion {
         }
     }
 
-    /// The dense array of a region that must hold `wanted`.
+    /// Returns the dense array of a region of type `wanted`.
     ///
     /// # Errors
-    /// [`WrongElement`] when it holds something else.
+    /// Returns [`WrongElement`] if the region has another type.
     pub fn array(&self, wanted: ElementType) -> Result<&DenseArray, WrongElement> {
         match self {
             Self::Array(array) if self.element() == wanted => Ok(array),

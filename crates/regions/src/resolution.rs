@@ -1,41 +1,41 @@
-//! How much of the specimen one pixel shows.
+//! Resolution: the extent of one pixel on the specimen.
 //!
-//! A resolution is a whole number of femtometres a pixel, so that resolutions are equal or they are not, and coordinates
-//! are scaled in integers. Nothing here resamples pixels, and nothing knows which levels a slide has.
+//! A resolution is a whole number of femtometers per pixel, so that equality is exact and coordinates are scaled in integers.
+//! Resampling and the levels of a slide are handled elsewhere.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
 use thiserror::Error;
 
-/// Scanners state up to nine digits behind the point of a micron (0.25258499): one femtometre keeps all of them.
+/// Scanners report up to 9 decimals of a micron (0.25258499): one femtometer keeps all of them.
 const FEMTOMETRES_A_MICRON: f64 = 1e9;
 
-/// The finest and the coarsest resolution, microns a pixel: a picometre and a metre. Nobody photographs tissue beyond
-/// either, and within them a number of microns and one of femtometres turn into each other without loss.
+/// Allowed microns per pixel: from a picometer to a meter. No tissue is photographed beyond either, and within them microns and
+/// femtometers convert without loss.
 const ALLOWED: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Microns a pixel of an objective of magnification 1, by the usual convention: 40x is 0.25, 20x is 0.5.
+/// Microns per pixel at magnification 1, by the usual convention: 40x is 0.25, 20x is 0.5.
 const MICRONS_AT_ONE: f64 = 10.0;
 
-/// The side of a pixel on the specimen; the same along every axis. It is serialized in microns.
+/// Side of a pixel on the specimen, the same along every axis. Serialized in microns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Resolution(NonZeroU64);
 
-/// A number is no resolution.
+/// A number is not a valid resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("resolution: {microns_per_px} microns a pixel, allowed are 0.000001 to 1000000")]
 pub struct ResolutionError {
-    /// The number given, as microns a pixel.
+    /// The given microns per pixel.
     pub microns_per_px: f64,
 }
 
 impl Resolution {
-    /// The resolution of this many microns a pixel, to the femtometre.
+    /// Creates the resolution of this many microns per pixel, to the femtometer.
     ///
     /// # Errors
-    /// [`ResolutionError`] where it is not between a millionth and a million, or is no number.
+    /// Returns a [`ResolutionError`] if the number is NaN or outside 1e-6–1e6.
     pub fn from_microns_per_px(microns_per_px: f64) -> Result<Self, ResolutionError> {
         let within =
             ALLOWED.contains(&microns_per_px).then(|| (microns_per_px * FEMTOMETRES_A_MICRON).round());
@@ -43,42 +43,42 @@ impl Resolution {
         femtometres.map(Self).ok_or(ResolutionError { microns_per_px })
     }
 
-    /// The resolution of an objective's magnification: 10 microns a pixel, divided by it. This is a convention; where a
-    /// slide states microns a pixel, those are what is true.
+    /// Creates the resolution of an objective's magnification: 10 microns per pixel, divided by it. This is a convention. If a
+    /// slide states microns per pixel, that value is authoritative.
     ///
     /// # Errors
-    /// As [`from_microns_per_px`](Self::from_microns_per_px).
+    /// Same as [`from_microns_per_px`](Self::from_microns_per_px).
     pub fn from_magnification(magnification: f64) -> Result<Self, ResolutionError> {
         Self::from_microns_per_px(MICRONS_AT_ONE / magnification)
     }
 
-    /// The resolution of a level of a pyramid, `factor` times as coarse as this one; to the femtometre.
+    /// Returns the resolution of a pyramid level that is coarser by `factor`, to the femtometer.
     ///
     /// # Errors
-    /// As [`from_microns_per_px`](Self::from_microns_per_px).
+    /// Same as [`from_microns_per_px`](Self::from_microns_per_px).
     pub fn downsampled(self, factor: f64) -> Result<Self, ResolutionError> {
         Self::from_microns_per_px(self.microns_per_px() * factor)
     }
 
-    /// Microns a pixel.
+    /// Returns the microns per pixel.
     #[must_use]
     pub fn microns_per_px(self) -> f64 {
         self.0.get() as f64 / FEMTOMETRES_A_MICRON
     }
 
-    /// Magnification of the objective that this is, by convention.
+    /// Returns the magnification of the corresponding objective, by convention.
     #[must_use]
     pub fn magnification(self) -> f64 {
         MICRONS_AT_ONE / self.microns_per_px()
     }
 
-    /// The resolution of so many femtometres a pixel; none where that is beyond what is allowed.
+    /// Creates a resolution from femtometers per pixel. `None` outside the allowed range.
     pub(crate) fn from_femtometres(femtometres: u64) -> Option<Self> {
         let resolution = Self(NonZeroU64::new(femtometres)?);
         ALLOWED.contains(&resolution.microns_per_px()).then_some(resolution)
     }
 
-    /// Femtometres a pixel.
+    /// Returns the femtometers per pixel.
     pub(crate) fn femtometres(self) -> u64 {
         self.0.get()
     }

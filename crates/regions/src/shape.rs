@@ -1,12 +1,12 @@
-//! How much of what a data region holds: one list of counts, whatever its element type.
+//! Shape of a data region: one list of counts for every element type.
 //!
-//! A shape says nothing of what the counted things are.
+//! The meaning of the counts depends on the element type.
 
 use crate::DataRegion;
 use std::fmt;
 use std::ops::Deref;
 
-/// Most counts that a shape has.
+/// Maximum number of counts in a shape.
 const MOST: usize = 5;
 
 /// Counts, the slowest first, as in NumPy.
@@ -29,7 +29,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape of these counts; none where there are more than a shape has.
+    /// Creates a shape from these counts. `None` if there are too many.
     pub(crate) fn of(counts: &[u64]) -> Option<Self> {
         let mut all = [0; MOST];
         all.get_mut(..counts.len())?.copy_from_slice(counts);
@@ -44,7 +44,7 @@ impl Shape {
         Self { counts: all, length: N }
     }
 
-    /// All counts multiplied; none beyond 64 bits.
+    /// Returns the product of all counts. `None` beyond 64 bits.
     pub(crate) fn product(&self) -> Option<u64> {
         self.iter().try_fold(1_u64, |product, count| product.checked_mul(*count))
     }
@@ -71,7 +71,7 @@ impl fmt::Display for Shape {
 }
 
 impl DataRegion {
-    /// How much it holds.
+    /// Returns the shape of the region.
     #[must_use]
     pub fn shape(&self) -> Shape {
         match self {

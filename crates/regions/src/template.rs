@@ -1,8 +1,8 @@
-//! Region templates: what belongs to one region of a specimen, under one name.
+//! Region templates: the data regions of one region of a specimen, under one name.
 //!
-//! A region template is a container for a region that is defined by a spatial and a temporal bounding box, with any
-//! number of data regions, each of which materializes one kind of data in it (thesis, 2.3; journal, 2.2). It says where
-//! and when, and under which keys; the data themselves stay in storage, and nothing here reads or moves them.
+//! A region template is a container for a region that is defined by a spatial and a temporal bounding box, with any number of
+//! data regions, each of which materializes one kind of data in it (thesis, 2.3; journal, 2.2). It holds bounds and keys. The
+//! data stay in storage, and this module neither reads nor moves them.
 
 mod name;
 mod stored;
@@ -34,16 +34,16 @@ pub struct RegionTemplate {
     regions: BTreeMap<RegionName, RegionEntry>,
 }
 
-/// What a region template knows of one data region.
+/// Entry of a data region in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
-    /// Where storage has it.
+    /// Its storage key.
     pub key: RegionKey,
-    /// What it holds.
+    /// Its element type.
     pub element: ElementType,
-    /// Where it lies, at its own resolution, within the template's bounds. A table's are those of what it describes.
+    /// Its bounds, at its own resolution, within the template's bounds. A table has the bounds of the region it describes.
     pub bounds: SpatialBounds,
-    /// Which one it is of those that have had the name.
+    /// Version of the data region under this name.
     pub version: u64,
 }
 
@@ -61,7 +61,7 @@ pub enum TemplateError {
         /// Why not.
         source: BoundsError,
     },
-    /// Bounds reach beyond the template's.
+    /// Bounds exceed the template's.
     #[error("region template: bounds of {of:?}: {found}; allowed are those within {allowed}")]
     Outside {
         /// The data region, or the region of interest.
@@ -130,7 +130,7 @@ impl RegionTemplate {
         Ok(Self { region_of_interest: Some(part), ..self })
     }
 
-    /// What it is.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.name.as_str()
@@ -142,7 +142,7 @@ impl RegionTemplate {
         self.id.as_str()
     }
 
-    /// Which version of the template this is.
+    /// Returns the version of the template.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -154,47 +154,47 @@ impl RegionTemplate {
         self.timestamp_ns
     }
 
-    /// Where it lies.
+    /// Returns the spatial bounds.
     #[must_use]
     pub fn bounds(&self) -> &SpatialBounds {
         &self.bounds
     }
 
-    /// The resolution of its bounds; none where nobody states it.
+    /// Returns the resolution of the bounds. `None` if unknown.
     #[must_use]
     pub fn resolution(&self) -> Option<Resolution> {
         self.bounds.resolution()
     }
 
-    /// When it is; none of what has no time.
+    /// Returns the temporal bounds. `None` without time.
     #[must_use]
     pub fn time(&self) -> Option<TemporalBounds> {
         self.time
     }
 
-    /// The part to be looked at; all of it where nobody has chosen one.
+    /// Returns the region of interest, the whole template by default.
     #[must_use]
     pub fn region_of_interest(&self) -> &SpatialBounds {
         self.region_of_interest.as_ref().unwrap_or(&self.bounds)
     }
 
-    /// The data region of a name.
+    /// Returns the data region with this name.
     #[must_use]
     pub fn region(&self, name: &str) -> Option<&RegionEntry> {
         self.regions.get(name)
     }
 
-    /// All data regions, in order of their names.
+    /// Returns all data regions, ordered by name.
     pub fn regions(&self) -> impl ExactSizeIterator<Item = (&str, &RegionEntry)> {
         self.regions.iter().map(|(name, region)| (name.as_str(), region))
     }
 
-    /// Gives a name to a data region, and returns the one that had it.
+    /// Assigns a name to a data region. Returns the previous one.
     ///
     /// # Errors
-    /// [`TemplateError::Name`] where the name is not allowed; [`TemplateError::Outside`] and [`TemplateError::Bounds`]
-    /// where it does not lie within the template; [`TemplateError::Version`] where the one that has the name is of the
-    /// same version or of a later one. The template is then as it was.
+    /// Returns [`TemplateError::Name`] if the name is invalid, [`TemplateError::Outside`] or [`TemplateError::Bounds`] if the
+    /// region is not within the template, and [`TemplateError::Version`] if the previous one has the same or a later version.
+    /// The template is then unchanged.
     pub fn insert(&mut self, name: &str, region: RegionEntry) -> Result<Option<RegionEntry>, TemplateError> {
         let name = RegionName::new("data region", name)?;
         self.check_within(name.as_str(), &region.bounds)?;
@@ -208,7 +208,7 @@ impl RegionTemplate {
         }
     }
 
-    /// Takes a data region out of the template; storage keeps it.
+    /// Removes a data region from the template. Storage keeps it.
     pub fn remove(&mut self, name: &str) -> Option<RegionEntry> {
         self.regions.remove(name)
     }

@@ -1,14 +1,14 @@
-//! The manager's invariants, checked after every event in tests and whenever a debugger asks.
+//! The manager's invariants, checked after every event in tests and on demand in a debugger.
 
 use super::Manager;
 use super::speed::Speeds;
 use crate::study::Eligibility;
 
 impl Manager {
-    /// Compares all redundant state with a recount, of every study as well.
+    /// Compares all redundant state with a recount, including that of every study.
     ///
     /// # Errors
-    /// The first invariant that does not hold, in words.
+    /// A description of the first violated invariant.
     pub fn sanity_check(&self) -> Result<(), String> {
         for (id, study) in &self.studies {
             study.sanity_check().map_err(|error| format!("{id}: {error}"))?;

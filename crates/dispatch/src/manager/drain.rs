@@ -1,5 +1,5 @@
-//! Workers that are to leave: they get nothing more, hand back what they have not begun, and go when nothing that only
-//! they hold is needed any more, because others have fetched it.
+//! Draining workers: they get no grants, return unstarted instances, and leave once other workers have fetched the
+//! referenced regions that only they hold.
 
 use super::worker_entry::PendingFetch;
 use super::{Effect, Manager};
@@ -7,7 +7,7 @@ use crate::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 
 impl Manager {
-    /// A worker is to leave, or says that it wants to. It is told once.
+    /// Starts draining a worker. Idempotent.
     pub fn handle_drain(&mut self, worker: WorkerId) {
         let Some(member) = self.members.get_mut(&worker).filter(|member| !member.draining) else { return };
         member.draining = true;
@@ -21,7 +21,7 @@ impl Manager {
         self.schedule();
     }
 
-    /// A worker holds a region that it has fetched from another one. One that is gone holds nothing.
+    /// Records that a worker holds a region fetched from a peer. A worker that has left holds nothing.
     pub fn handle_region_fetched(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains_key(&worker)) {
             study.note_copy(worker, key);
@@ -31,14 +31,15 @@ impl Manager {
         self.schedule();
     }
 
-    /// What others read of an instance is in a tier that all workers share. Said before the instance is.
+    /// Records that an instance's outputs with readers are in a tier shared by all workers. Call it before the instance is
+    /// reported.
     pub fn handle_output_shared(&mut self, id: PlanId, instance: InstanceId, keys: &[RegionKey]) {
         if let Some(study) = self.studies.get_mut(&id) {
             study.note_shared(instance, keys);
         }
     }
 
-    /// Has what only draining workers hold copied, and dismisses those that have nothing left.
+    /// Has sole copies of draining workers fetched by other workers. Dismisses draining workers without any.
     pub(super) fn advance_drains(&mut self) {
         let draining: Vec<WorkerId> = self.draining.iter().copied().collect();
         for worker in draining {
@@ -52,7 +53,7 @@ impl Manager {
         }
     }
 
-    /// Regions that somebody will read and only this worker holds.
+    /// Returns the referenced regions of which this worker has the sole copy.
     fn held_alone(&self, worker: WorkerId) -> Vec<(PlanId, RegionKey)> {
         let held = |(id, study): (&PlanId, &crate::study::Study)| {
             let id = *id;
@@ -61,8 +62,8 @@ impl Manager {
         self.studies.iter().flat_map(held).collect()
     }
 
-    /// Asks others for copies, in turn, and once more where who was asked is gone or could not; false when there is nobody
-    /// left to ask for any of them.
+    /// Asks the other workers in turn to fetch regions, and asks again if the asked worker has left or could not fetch.
+    /// Returns false if no worker is left to ask for any of them.
     fn copy(&mut self, from: WorkerId, held: &[(PlanId, RegionKey)]) -> bool {
         let others = self.members.iter().filter(|(worker, member)| **worker != from && !member.draining);
         let others: Vec<WorkerId> = others.map(|(worker, _)| *worker).collect();
@@ -83,7 +84,7 @@ impl Manager {
         comes
     }
 
-    /// A worker could not fetch a region from one that drains: others are asked.
+    /// Records that a worker could not fetch a region of a draining worker. Other workers are asked.
     pub(super) fn note_not_copied(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         for asked in self.answered(worker, id, key) {
             asked.refused.insert(worker);
@@ -91,8 +92,8 @@ impl Manager {
         self.schedule();
     }
 
-    /// A worker that was asked to fetch a region has said what came of it; gives those askings. Should the region be with
-    /// one worker alone again, somebody is asked again.
+    /// Clears the requests that a worker has answered, and returns them. If the region becomes a sole copy again,
+    /// another request follows.
     fn answered(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) -> Vec<&mut PendingFetch> {
         let asked = self.members.values_mut().filter_map(|member| member.copied.get_mut(&(id, key)));
         let mut answered: Vec<&mut PendingFetch> = asked.filter(|asked| asked.to == Some(worker)).collect();

@@ -1,91 +1,91 @@
-//! What follows from events, for the shell to perform.
+//! Effects of events, for the shell to perform.
 
 use crate::message::BucketWork;
 use crate::{InstanceId, LeaseId, PlanId, WorkerId, study};
 use pleach_regions::RegionKey;
 
-/// What the shell is to do.
+/// Effects for the shell to perform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Tell a worker what there is to know of a study before it gets the first bucket of it.
+    /// Send the facts of a study to a worker before its first bucket of it.
     Introduce {
-        /// To whom.
+        /// The recipient.
         worker: WorkerId,
         /// The study.
         study: PlanId,
     },
     /// Send a bucket to a worker.
     Assign {
-        /// To whom.
+        /// The recipient.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The bucket, without instances that are already finished.
         work: BucketWork,
-        /// It answers the worker's request for a later stage, not one for any bucket: the worker counts them apart.
+        /// Whether it answers the worker's request for a later stage. The worker counts the two requests separately.
         later: bool,
     },
-    /// Tell a worker that it need not go on with a lease.
+    /// Tell a worker to abandon a lease.
     Revoke {
-        /// Whom.
+        /// The recipient.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The lease.
         lease: LeaseId,
     },
-    /// Ask a worker to hand back what it has not begun of a lease: others are idle.
+    /// Ask a worker to return the unstarted instances of a lease: other workers are idle.
     Share {
-        /// Whom.
+        /// The recipient.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The lease.
         lease: LeaseId,
     },
     /// Have a worker fetch a region from one that leaves, or that may be lost.
     Copy {
-        /// Who is to fetch.
+        /// The worker that fetches.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
-        /// Who has it.
+        /// The worker that has it.
         from: WorkerId,
-        /// It is to be a second copy, of so many bytes, only where there is room that nothing else needs.
+        /// Set for a replica, with its bytes: fetched only if it fits into memory that nothing else needs.
         replica: Option<u64>,
     },
-    /// Tell a worker that what an instance has stored has been copied, as far as anybody could: it may be reported.
+    /// Tell a worker that an instance's stored outputs are replicated as far as possible: it may be reported.
     Replicated {
-        /// Whom.
+        /// The recipient.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
     },
-    /// Something happened to a study.
+    /// An effect of a study.
     Study(PlanId, study::Effect),
-    /// A worker will hear nothing more of a study.
+    /// Nothing more of a study is sent to a worker.
     Over {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
         /// The study.
         study: PlanId,
     },
-    /// There are more or fewer processors for a study than it was cut for.
+    /// The number of slots for a study differs from the one that its buckets were built for.
     Replan(PlanId),
-    /// Tell a worker to begin nothing more and to hand back what it can.
+    /// Tell a worker to drain.
     Drain(WorkerId),
-    /// Nothing of a draining worker is needed any more: it may leave.
+    /// No region of a draining worker is needed: it may leave.
     Dismiss(WorkerId),
     /// Tell all workers to start nothing more and leave.
     Stop,
-    /// The manager was told to stop, and no worker is left.
+    /// The manager was told to stop, and no worker remains.
     Stopped,
 }

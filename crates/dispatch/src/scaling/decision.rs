@@ -1,38 +1,38 @@
-//! The step itself: which numbers of workers, and why.
+//! The scaling step: the number of workers of each pool, and the reason.
 //!
-//! Workers are put in the order of what a second of their work by the deadline costs, those that are there before those that
-//! would have to come. The first so many of them for which the forecast meets the deadlines are the answer; where none does,
-//! the fastest; and where that costs too much, the fastest that does not. Each is found by trying them all, so that nothing
-//! is assumed of how more slots change what is shared.
+//! Workers are sorted by the cost of a second of their work before the deadline, present workers before new ones. The
+//! decision is the shortest prefix whose forecast meets the deadlines. If none does, it is the fastest prefix, and if that
+//! costs too much, the fastest within the budget. The step tries all prefixes, so that it
+//! assumes nothing about the reuse lost with more slots.
 
 use super::makespan::{MakespanForecast, WorkerSupply};
 use super::pool::{PoolWorkers, WorkerPool, groups};
 use super::stabilization::{PreviousDecision, is_still_valid};
 use super::{DeadlineGoal, WorkDemand};
 
-/// Of the time that is left, so much is kept in hand: costs that were measured foretell the rest about as well
+/// Safety margin on the remaining time: measured costs predict the rest with about this error
 /// (benches/RESULTS.md, costs of operations).
 pub(super) const MARGIN: f64 = 0.1;
 
-/// Why there should be so many workers.
+/// Reason for a scaling decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Nothing is left to do.
+    /// No work remains.
     Idle,
-    /// Nobody waits and nobody says what may be spent: as few as allowed.
+    /// Neither deadline nor budget: as few workers as allowed.
     Minimum,
-    /// As few as meet the deadlines.
+    /// The fewest workers that meet the deadlines.
     Deadline,
     /// A deadline cannot be met: as fast as possible.
     Unreachable,
-    /// What would meet the deadlines, or be faster, costs too much: as fast as the budget allows.
+    /// Meeting the deadlines, or being faster, costs too much: as fast as the budget allows.
     Budget,
-    /// What was wanted before is still good enough, or was wanted too short a time ago.
+    /// Stabilized: the previous decision is still good enough, or too recent to change.
     Held,
 }
 
 impl Reason {
-    /// A word for it.
+    /// Returns its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,34 +46,34 @@ impl Reason {
     }
 }
 
-/// The fastest that there is, whatever it costs.
+/// The fastest option, regardless of its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FastestOption {
-    /// What it takes and costs.
+    /// Its time and cost.
     pub forecast: MakespanForecast,
     /// Workers of each pool.
     pub wanted: Vec<u32>,
 }
 
-/// How many workers there should be.
+/// Desired number of workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingDecision {
-    /// Workers of each pool, in the order of the pools, those that are there among them.
+    /// Workers of each pool, in the order of the pools, present ones included.
     pub wanted: Vec<u32>,
     /// Why.
     pub reason: Reason,
-    /// What they take and cost from now on.
+    /// Their time and cost from now on.
     pub forecast: MakespanForecast,
-    /// Where a deadline cannot be met, the fastest that there is, whatever it costs.
+    /// If a deadline cannot be met: the fastest option, regardless of its cost.
     pub fastest: Option<FastestOption>,
-    /// Where the budget does not allow what would meet the deadlines: what that takes and costs.
+    /// If the budget rules out meeting the deadlines: the time and cost without it.
     pub without_budget: Option<MakespanForecast>,
-    /// To be given to the next step.
+    /// Argument for the next step.
     pub held: PreviousDecision,
 }
 
 impl ScalingDecision {
-    /// Workers of a pool that are too many.
+    /// Returns the number of surplus workers of a pool.
     #[must_use]
     pub fn surplus(&self, pools: &[WorkerPool], pool: usize) -> u32 {
         pools[pool].running.saturating_sub(self.wanted[pool])
@@ -82,7 +82,7 @@ impl ScalingDecision {
 
 /// Decides how many workers each pool should have.
 ///
-/// `before` is what the last step gave, and `now_seconds` a time that does not go back, from any beginning.
+/// `before` is the previous decision, and `now_seconds` a monotonic time with any origin.
 #[must_use]
 pub fn decide(
     need: &WorkDemand,
@@ -111,7 +111,7 @@ pub fn decide(
     }
 }
 
-/// What stays of what was wanted before: all of it, but nobody comes any more for whom there is nothing to do.
+/// Returns the part of the previous decision that stays: all of it, but no new workers once no work remains.
 fn stays(held: &PreviousDecision, need: &WorkDemand, pools: &[WorkerPool]) -> Vec<u32> {
     let is_nothing = need.is_nothing();
     let stays = |(wanted, pool): (&u32, &WorkerPool)| {
@@ -127,21 +127,21 @@ struct Chosen {
     without_budget: Option<MakespanForecast>,
 }
 
-/// Some numbers of workers, and what they come to.
+/// A tried number of workers and its forecast.
 struct Tried {
     forecast: MakespanForecast,
     wanted: Vec<u32>,
 }
 
-/// What is found of all that is tried.
+/// Best options among all tried.
 #[derive(Default)]
 struct Found {
-    /// The first that meets all deadlines, with the margin.
+    /// The first option that meets all deadlines with the margin.
     in_time: Option<Tried>,
     fastest: Option<Tried>,
-    /// The fastest that the budget allows.
+    /// The fastest option within the budget.
     affordable: Option<Tried>,
-    /// Something meets all deadlines just so.
+    /// Whether an option meets all deadlines without the margin.
     is_reachable: bool,
 }
 
@@ -166,7 +166,7 @@ fn choose(need: &WorkDemand, pools: &[WorkerPool]) -> Chosen {
     if has_goals && fits {
         return Chosen { wanted: best.wanted, reason, fastest: known, without_budget: None };
     }
-    // Below the minimum nobody goes, whatever that costs.
+    // The minimum applies whatever it costs.
     let wanted = found.affordable.map_or(minimum, |tried| tried.wanted);
     let without_budget = has_goals.then_some(best.forecast);
     Chosen { wanted, reason: Reason::Budget, fastest: known, without_budget }
@@ -194,8 +194,8 @@ impl Found {
     }
 }
 
-/// Tries the minimum, and one worker more at a time. One that comes when all is done is of no use, and neither are those
-/// behind it of the same kind.
+/// Tries the minimum, and then one worker more at a time. Skips workers that would arrive after all is done, and all
+/// further ones of their group.
 fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(MakespanForecast, &WorkerSupply)) {
     let horizon = horizon(need);
     let minimum: Vec<u32> = pools.iter().map(|pool| pool.min.min(pool.max)).collect();
@@ -209,7 +209,7 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(Makespa
             all.push(PoolWorkers { count: group.count - taken, ..group });
         }
     }
-    // What a second of work by the deadline costs; of equals, what is there first.
+    // Cost of a second of work before the deadline. Among equals, present workers come first.
     let price = |group: &PoolWorkers| {
         let (pool, work) = (&pools[group.pool], horizon - group.at_seconds);
         if work > 0.0 { pool.cost(horizon) / (pool.slots * work) } else { f64::INFINITY }
@@ -231,12 +231,12 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(Makespa
     }
 }
 
-/// The time for which workers are compared: the first deadline, less the margin. Whoever comes later than that is of no use
-/// to it, and is taken last.
+/// Returns the time for which workers are compared: the first deadline, less the margin. Workers that arrive later
+/// cannot help to meet it and are taken last.
 fn horizon(need: &WorkDemand) -> f64 {
-    /// Where nobody waits, what an hour's work costs.
+    /// Without a deadline, workers are compared by the cost of an hour's work.
     const ANY_SECONDS: f64 = 3600.0;
-    /// Years are no plan, and their periods no numbers.
+    /// One year. Keeps the billing periods of very late deadlines in a sensible range.
     const MAX_SECONDS: f64 = 365.0 * 86_400.0;
     let first = need.goals.iter().map(|goal| goal.deadline_seconds).reduce(f64::min);
     first.map_or(ANY_SECONDS, |first| first.min(MAX_SECONDS) * (1.0 - MARGIN))

@@ -1,29 +1,29 @@
-//! What so many workers take and cost: work is a fluid, slots are where it flows, and workers that are still to come begin
-//! later.
+//! Forecast of time and cost for a number of workers: work is a fluid that flows through slots, and workers that are still
+//! to arrive begin later.
 
 use super::WorkDemand;
 use super::pool::{PoolWorkers, WorkerPool, groups};
 
-/// What is predicted of some numbers of workers.
+/// Forecast for a number of workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MakespanForecast {
-    /// Until all is done; infinite where nobody works.
+    /// Seconds until all is done. Infinite without workers.
     pub seconds: f64,
-    /// Of all workers that are paid, until then.
+    /// Cost of all paid workers until then.
     pub cost: f64,
 }
 
-/// Workers, by when they are there.
+/// Workers by arrival time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkerSupply {
-    /// When, how many slots; ascending by time.
+    /// Arrival times and slots, ascending by time.
     arrivals: Vec<(f64, f64)>,
-    /// Of each pool.
+    /// Workers of each pool.
     pub(super) workers: Vec<u32>,
 }
 
 impl WorkerSupply {
-    /// So many workers of each pool: those that are there first, then those that start, then new ones.
+    /// Takes a number of workers of each pool: present ones first, then starting ones, then new ones.
     pub(super) fn of(pools: &[WorkerPool], workers: &[u32]) -> Self {
         let mut staff = Self { arrivals: Vec::new(), workers: vec![0; pools.len()] };
         for (number, (pool, &wanted)) in pools.iter().zip(workers).enumerate() {
@@ -54,7 +54,7 @@ impl WorkerSupply {
         self.arrivals.iter().map(|(_, slots)| slots).sum()
     }
 
-    /// When so much work is done.
+    /// Returns the time at which an amount of work is done.
     fn time_for(&self, work_seconds: f64) -> f64 {
         if work_seconds <= 0.0 {
             return 0.0;
@@ -70,7 +70,7 @@ impl WorkerSupply {
         if slots > 0.0 { now + (work_seconds - done) / slots } else { f64::INFINITY }
     }
 
-    /// When a share of what is left is done. The last piece is waited for by all slots but one (Graham 1966).
+    /// Returns the time at which a share of the work is done. All slots but one wait for the last piece (Graham 1966).
     pub(super) fn seconds(&self, need: &WorkDemand, share: f64) -> f64 {
         let slots = self.slots();
         let (work, longest) = need.cut_for(slots);
@@ -81,7 +81,7 @@ impl WorkerSupply {
         self.time_for(work * share) + waiting
     }
 
-    /// The whole.
+    /// Forecasts all of the work.
     pub(super) fn forecast(&self, need: &WorkDemand, pools: &[WorkerPool]) -> MakespanForecast {
         let seconds = self.seconds(need, 1.0);
         let all = pools.iter().zip(&self.workers).filter(|(pool, _)| pool.price_per_hour > 0.0);
@@ -94,13 +94,13 @@ impl WorkerSupply {
 }
 
 impl MakespanForecast {
-    /// What so many workers of each pool take for what is left, and cost.
+    /// Forecasts the time and cost of the remaining work for a number of workers of each pool.
     #[must_use]
     pub fn of(need: &WorkDemand, pools: &[WorkerPool], workers: &[u32]) -> Self {
         WorkerSupply::of(pools, workers).forecast(need, pools)
     }
 
-    /// Seconds until a share of what is left is done by so many workers of each pool; infinite without any.
+    /// Returns the seconds until a number of workers of each pool has done a share of the work. Infinite without workers.
     #[must_use]
     pub fn seconds_of_share(need: &WorkDemand, pools: &[WorkerPool], workers: &[u32], share: f64) -> f64 {
         WorkerSupply::of(pools, workers).seconds(need, share)
@@ -135,10 +135,10 @@ mod tests {
             MakespanForecast::of(&need, &pools, &[5, 0]),
             MakespanForecast { seconds: 100.0, cost: 0.0 }
         );
-        // After 60 s 400 are left, which 20 slots take 20 s for; 5 workers are paid for 80 s at a hundredth a second.
+        // After 60 s, 400 s of work remain, which take 20 slots 20 s. 5 workers are paid for 80 s at 0.01 per second.
         let both = MakespanForecast::of(&need, &pools, &[5, 5]);
         assert!((both.seconds - 80.0).abs() < 1e-9 && (both.cost - 4.0).abs() < 1e-9, "{both:?}");
-        // What is done before they come does not wait for them.
+        // Work done before they arrive does not wait for them.
         assert_eq!(MakespanForecast::of(&WorkDemand::of(500.0, 0.0), &pools, &[5, 50]).seconds, 50.0);
         assert_eq!(MakespanForecast::of(&need, &pools, &[0, 0]).seconds, f64::INFINITY);
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
             MakespanForecast::of(&WorkDemand::of(1000.0, 20.0), &pools, &[5]).seconds,
             100.0 + 0.9 * 20.0
         );
-        // One slot waits for nobody.
+        // One slot never waits.
         let one = [WorkerPool { slots: 1.0, ..pool(0.0, 0.0, 1) }];
         assert_eq!(MakespanForecast::of(&WorkDemand::of(1000.0, 20.0), &one, &[1]).seconds, 1000.0);
     }

@@ -1,56 +1,56 @@
-//! Where workers come from: what they cost, how long they take to come, and how many of them there are.
+//! Worker pools: prices, start-up times, and current sizes.
 
-/// A pool of workers that are alike. Who is being drained is not counted here: that one takes no work any more.
+/// A pool of identical workers. Draining workers are not counted, since they take no work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerPool {
     /// Its name.
     pub name: String,
-    /// Slots of a worker, by what they are worth: a slot of mean speed is 1.
+    /// Slots of a worker, weighted by speed: a slot of mean speed is 1.
     pub slots: f64,
-    /// Price of a worker for an hour, in any currency; not negative.
+    /// Price of a worker for an hour, in any currency. Not negative.
     pub price_per_hour: f64,
-    /// What is begun of so many seconds is paid for; not negative.
+    /// Billing period: a started period is paid in full. Not negative.
     pub billing_seconds: f64,
-    /// From asking for a worker to its first task.
+    /// Seconds from the request for a worker to its first task.
     pub startup_seconds: f64,
-    /// There are always so many.
+    /// Minimum of workers.
     pub min: u32,
-    /// There are never more.
+    /// Maximum of workers.
     pub max: u32,
     /// Workers that take work.
     pub running: u32,
-    /// Workers that were asked for and are not there yet.
+    /// Requested workers that have not arrived.
     pub starting: u32,
-    /// What is left of their start-up.
+    /// Remaining seconds of their start-up.
     pub starting_seconds: f64,
 }
 
 impl WorkerPool {
-    /// What a worker costs that is there for so long.
+    /// Returns the cost of a worker for a time.
     #[must_use]
     pub fn cost(&self, seconds: f64) -> f64 {
         self.price_per_hour / 3600.0 * billed_seconds(seconds, self.billing_seconds)
     }
 }
 
-/// The seconds that are paid for: periods are paid as a whole.
+/// Returns the billed seconds: periods are paid in full.
 fn billed_seconds(seconds: f64, period: f64) -> f64 {
     let seconds = seconds.max(0.0);
-    // A sum of many small times is not a period more for its last bit.
+    // The tolerance absorbs rounding errors of summed times, which would otherwise bill one more period.
     if period > 0.0 { (seconds / period - 1e-9).ceil().max(0.0) * period } else { seconds }
 }
 
-/// Workers of one pool that are there at the same time.
+/// Workers of one pool that arrive at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolWorkers {
-    /// Which pool.
+    /// Index of the pool.
     pub(super) pool: usize,
-    /// From now, when they can work.
+    /// Seconds from now until they can work.
     pub(super) at_seconds: f64,
     pub(super) count: u32,
 }
 
-/// The workers that a pool may have, those that are there first: of the first `floor` of them, and of those beyond.
+/// Returns the workers that a pool may have, by arrival: running, starting, and new ones.
 pub(super) fn groups(number: usize, pool: &WorkerPool) -> Vec<PoolWorkers> {
     let starting = pool.starting.min(pool.max.saturating_sub(pool.running));
     let running = pool.running.min(pool.max);

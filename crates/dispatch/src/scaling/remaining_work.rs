@@ -1,25 +1,25 @@
-//! What is left of a study: its tasks that are not done, each kind at what it was foreseen to take and, the more of them are
-//! done, at what they took.
+//! Remaining work of a study: its open tasks, each kind at its predicted time and, as more of them
+//! finish, at the measured time.
 
 use crate::message::{TaskOutcome, TaskReport};
 use std::collections::BTreeMap;
 
-/// A kind of task counts as foreseen as if so many had been done that took what was foreseen: single ones differ.
+/// Weight of the prediction of a kind of task, in finished tasks: single measurements vary.
 const FORESEEN_COUNTS: f64 = 4.0;
 
 /// One task of one stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
     left: u64,
-    /// Seconds of one, as the cost model has it.
+    /// Seconds of one task, as predicted by the cost model.
     foreseen_seconds: f64,
-    /// Reported, those that did not have to run among them.
+    /// Reported tasks, including those that did not have to run.
     done: u64,
     ran: u64,
     ran_seconds: f64,
 }
 
-/// See the module.
+/// Remaining work by stage and task.
 #[derive(Clone, Debug, Default)]
 pub struct RemainingWork {
     /// By stage and task.
@@ -27,7 +27,7 @@ pub struct RemainingWork {
 }
 
 impl RemainingWork {
-    /// So many tasks of each stage and task, of so many seconds each.
+    /// Creates the remaining work from the number of tasks of each stage and task, and the predicted seconds of one.
     #[must_use]
     pub fn new(kinds: impl IntoIterator<Item = ((u32, u32), u64, f64)>) -> Self {
         let kind = |(place, left, foreseen_seconds): (_, _, f64)| {
@@ -37,7 +37,7 @@ impl RemainingWork {
         Self { kinds: kinds.into_iter().map(kind).collect() }
     }
 
-    /// Tasks are done. Times that cannot be are passed over: they come from outside.
+    /// Counts finished tasks. Ignores invalid times, since workers report them.
     pub fn done(&mut self, tasks: &[TaskReport]) {
         for report in tasks {
             let Some(kind) = self.kinds.get_mut(&(report.stage, report.task)) else { continue };
@@ -53,15 +53,15 @@ impl RemainingWork {
         }
     }
 
-    /// Seconds of work that are left, of one slot.
+    /// Returns the remaining seconds of work on one slot.
     #[must_use]
     pub fn work_seconds(&self) -> f64 {
         let ratio = self.ratio();
         self.kinds.values().map(|kind| kind.left as f64 * kind.each(ratio)).sum()
     }
 
-    /// The share of the predicted work that is done, from 0 to 1; `None` where there was nothing to do. It never falls: what
-    /// tasks took does not change it.
+    /// Returns the share of the predicted work that is done, 0–1. `None` if the study has no work. It never falls: measured
+    /// times do not change it.
     #[must_use]
     pub fn share_done(&self) -> Option<f64> {
         let sums = |of: fn(&Kind) -> f64| {
@@ -69,18 +69,18 @@ impl RemainingWork {
             let all: f64 = self.kinds.values().map(|kind| (kind.done + kind.left) as f64 * of(kind)).sum();
             (all > 0.0).then_some(done / all)
         };
-        // Tasks of which nothing is predicted count alike.
+        // Without any predicted time, all tasks count alike.
         sums(|kind| kind.foreseen_seconds).or_else(|| sums(|_| 1.0))
     }
 
-    /// Seconds of the dearest run that may be left: one task of each kind of which there are any, one after the other.
+    /// Returns the seconds of the most expensive run that may be left: one task of each open kind, one after the other.
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
         let ratio = self.ratio();
         self.kinds.values().filter(|kind| kind.left > 0).map(|kind| kind.each_run(ratio)).sum()
     }
 
-    /// What tasks took by what they were foreseen to: what has not been run is believed to be off by as much.
+    /// Returns the ratio of measured to predicted time. Kinds that have not run are assumed to be off by the same factor.
     fn ratio(&self) -> f64 {
         let ran = self.kinds.values().filter(|kind| kind.foreseen_seconds > 0.0);
         let (mut took, mut foreseen) = (0.0, 0.0);
@@ -93,13 +93,13 @@ impl RemainingWork {
 }
 
 impl Kind {
-    /// Seconds of one that is left, as far as others of its kind did not have to run.
+    /// Returns the expected seconds of a remaining task, given the share of its kind that did not have to run.
     fn each(&self, ratio: f64) -> f64 {
         let foreseen = self.foreseen_seconds * ratio;
         (self.ran_seconds + FORESEEN_COUNTS * foreseen) / (self.done as f64 + FORESEEN_COUNTS)
     }
 
-    /// Seconds of one that has to run.
+    /// Returns the expected seconds of a task that has to run.
     fn each_run(&self, ratio: f64) -> f64 {
         let foreseen = self.foreseen_seconds * ratio;
         (self.ran_seconds + FORESEEN_COUNTS * foreseen) / (self.ran as f64 + FORESEEN_COUNTS)
@@ -138,10 +138,10 @@ mod tests {
         let mut left = RemainingWork::new([((0, 0), 100, 2.0), ((0, 1), 50, 4.0)]);
         assert_eq!(left.work_seconds(), 400.0);
         assert_eq!(left.run_seconds(), 6.0);
-        // Everything takes twice as long, and what has not been run is believed to.
+        // Everything takes twice as long, and kinds that have not run are predicted to as well.
         left.done(&vec![ran(0, 4.0); 60]);
         assert!((left.work_seconds() - (40.0 * 4.0 + 50.0 * 8.0)).abs() < 1e-9);
-        // What is reused takes no time, and what is left of its kind is believed to be reused as often.
+        // Reused tasks take no time, and the rest of their kind is predicted to be reused as often.
         let mut left = RemainingWork::new([((0, 0), 100, 2.0)]);
         left.done(&vec![ran(0, 2.0); 25]);
         left.done(&vec![report(0, TaskOutcome::Reused(ReuseSource::Dataflow)); 25]);

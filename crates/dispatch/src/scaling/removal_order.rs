@@ -1,22 +1,22 @@
-//! Who goes first where there are more workers than wanted: those that are missed least.
+//! Order in which surplus workers leave: the least loaded first.
 
 use std::cmp::Reverse;
 
-/// What a worker has.
+/// Load of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerLoad<N> {
     /// Its name.
     pub name: N,
     /// Buckets that it has.
     pub leases: usize,
-    /// Bytes of data regions that it holds, which others would have to fetch or compute again.
+    /// Bytes of data regions that it holds, which other workers would have to fetch or recompute.
     pub bytes: u64,
-    /// When it came, by whatever counts up: of equals, those that came last go first.
+    /// Its arrival, as any increasing number: among equals, the last to arrive leaves first.
     pub came: u64,
 }
 
-/// The workers in the order in which they should leave: the least loaded first, of these those that hold least, of these
-/// those that came last.
+/// Sorts workers in the order in which they leave: by fewest leases, then by fewest bytes held, then by
+/// latest arrival.
 #[must_use]
 pub fn removal_order<N: Ord>(mut workers: Vec<WorkerLoad<N>>) -> Vec<WorkerLoad<N>> {
     workers.sort_by(|a, b| {

@@ -1,33 +1,33 @@
-//! What was wanted before is wanted still, as long as it is good enough: predictions waver, and workers that come and go cost
-//! more than a few too many.
+//! Stabilization: the previous decision stays while it is good enough. Predictions vary, and workers that come and go cost
+//! more than a small surplus.
 
 use super::decision::MARGIN;
 use super::makespan::{MakespanForecast, WorkerSupply};
 use super::{DeadlineGoal, WorkDemand, WorkerPool};
 
-/// What a step gave, for the next one.
+/// A decision, as input of the next step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreviousDecision {
     /// Workers of each pool.
     pub wanted: Vec<u32>,
-    /// Since when.
+    /// Time of the decision.
     pub since_seconds: f64,
 }
 
-/// Numbers stay for so long at least where nothing forces them to change: about what a worker takes to come.
+/// Stabilization window: numbers stay at least this long unless forced to change. About the start-up time of a worker.
 const STAY_SECONDS: f64 = 120.0;
 
-/// Of the margin, this part has to be left: what is wanted fits with all of it, so that predictions may waver by what is between.
+/// Part of the margin that must remain. A decision is made with the full margin, so predictions may vary by the difference.
 const LEFT_OF_MARGIN: f64 = 0.25;
 
-/// A change by less than this part of all slots is not worth it.
+/// Changes by at most this part of all slots are ignored.
 const WORTH: f64 = 0.1;
 
-/// Whether what was wanted may stay instead of what would be chosen now.
+/// Returns whether the previous decision may stay instead of the new choice.
 ///
-/// It may not where it misses a deadline that the new choice meets, has eaten up most of the margin, costs more than there
-/// is, or is beyond what the pools allow. Otherwise it stays for [`STAY_SECONDS`], or the longest start-up, and for changes
-/// that are not worth it.
+/// It may not if it misses a deadline that the new choice meets, has used up most of the margin, exceeds the
+/// budget, or is outside the pools' limits. Otherwise it stays for [`STAY_SECONDS`], or the longest start-up, and for
+/// changes too small to act on.
 pub(super) fn is_still_valid(
     held: &PreviousDecision,
     chosen: &[u32],
@@ -59,6 +59,6 @@ pub(super) fn is_still_valid(
     }
     let (old, new) = (old.slots(), new.slots());
     let is_little = (old - new).abs() <= WORTH * old.max(new);
-    // The same slots from elsewhere are a change of another kind.
+    // An equal number of slots from another pool is a change of price, not of size.
     is_little && old != new
 }

@@ -1,4 +1,4 @@
-//! Arrays, images and label maps as `ndarray` sees them, all of them or a part; nothing is copied.
+//! Zero-copy `ndarray` views of arrays, images and label maps, or parts of them.
 
 use super::{ArrayError, DenseArray, MAX_AXES};
 use crate::{LabelMap, RasterView, Sample};
@@ -6,10 +6,10 @@ use ndarray::{ArrayView2, ArrayView3, ArrayViewD, Axis, IxDyn, ShapeBuilder, Sli
 use std::ops::Range;
 
 impl DenseArray {
-    /// All of the array, borrowed. Shape: `[z ×] [y ×] x × channels`.
+    /// Borrows the whole array. Shape: `[z ×] [y ×] x × channels`.
     ///
     /// # Errors
-    /// [`ArrayError::Kind`] where it holds another kind of number.
+    /// Returns [`ArrayError::Kind`] if it has another number type.
     pub fn view<T: Sample>(&self) -> Result<ArrayViewD<'_, T>, ArrayError> {
         let samples = self.samples()?;
         let sides = self.extents().iter().rev().map(|extent| *extent as usize);
@@ -17,11 +17,11 @@ impl DenseArray {
         ArrayViewD::from_shape(IxDyn(&shape), samples).map_err(|_| self.misfit())
     }
 
-    /// A part of the array, borrowed: of each axis, x first, a range of places. It has as many axes as the array.
+    /// Borrows a part of the array, given by one range per axis, x first. The view has as many axes as the array.
     ///
     /// # Errors
-    /// [`ArrayError::Kind`] as [`view`](Self::view); [`ArrayError::Ranges`] where there is not one range an axis;
-    /// [`ArrayError::Part`] where one is empty or reaches beyond the array.
+    /// Returns [`ArrayError::Kind`] like [`view`](Self::view), [`ArrayError::Ranges`] unless there is one range per axis, and
+    /// [`ArrayError::Part`] if a range is empty or exceeds the array.
     pub fn part<T: Sample>(&self, part: &[Range<u32>]) -> Result<ArrayViewD<'_, T>, ArrayError> {
         let mut view = self.view()?;
         let axes = self.extents().len();
@@ -45,7 +45,7 @@ impl DenseArray {
 }
 
 impl<'a> RasterView<'a> {
-    /// These pixels as `ndarray` sees them, borrowed; rows may lie apart. Shape: `height_px × width_px × channels`.
+    /// Borrows these pixels as an `ndarray` view, with row stride. Shape: `height_px × width_px × channels`.
     ///
     /// # Panics
     /// Never: a view's pixels are all within what it borrows.
@@ -59,7 +59,7 @@ impl<'a> RasterView<'a> {
 }
 
 impl LabelMap {
-    /// All labels as `ndarray` sees them, borrowed. Shape: `height_px × width_px`.
+    /// Borrows all labels as an `ndarray` view. Shape: `height_px × width_px`.
     ///
     /// # Panics
     /// Never: a label map is as long as its shape.

@@ -1,6 +1,6 @@
-//! How content is made smaller: masks to one bit a pixel, label maps to runs, and LZ4 or Zstandard where they pay.
+//! Compression of content: masks to one bit per pixel, label maps to runs, and LZ4 or Zstandard if they pay off.
 //!
-//! Only lengths are checked here; whether the content is the right one, its digest tells.
+//! Only lengths are checked here. The digest verifies the content.
 
 mod filters;
 mod packed;
@@ -10,24 +10,23 @@ use crate::{ElementType, Shape};
 use packed::{pack, unpack};
 use std::borrow::Cow;
 
-/// How much is done to make an encoding small. What each is worth is measured on real images, masks and label maps
-/// (`benches/RESULTS.md`).
+/// Compression effort. The benefits are measured on real images, masks and label maps (`benches/RESULTS.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionEffort {
-    /// Content is stored as it is.
+    /// No compression.
     None,
-    /// What takes less time than writing what it saves to a disk: masks take one bit a pixel, label maps become runs, and
-    /// LZ4 is used where it saves at least a tenth.
+    /// Compression that takes less time than writing the saved bytes to a disk: masks take one bit per pixel, label maps become
+    /// runs, and LZ4 is used if it saves at least 1/10.
     Quick,
-    /// What takes less time than sending what it saves through a slow network: Zstandard (level 1) as well, of images
-    /// over differences between rows. For places that are far or small: below 70 to 170 MB/s it pays for images.
+    /// Compression that takes less time than sending the saved bytes through a slow network: also Zstandard (level 1), on row
+    /// differences for images. For remote or small storage: below 70–170 MB/s it pays off for images.
     Small,
 }
 
-/// How content is stored. The numbers are part of the encoding and never reused.
+/// Storage format of content. The numbers are part of the encoding and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
-    /// As it is.
+    /// Uncompressed.
     Raw,
     /// A mask of 0 and 255, one bit a value, the first in the lowest bit.
     Packed,
@@ -35,7 +34,7 @@ pub(super) enum Coding {
     Lz4,
     /// [`Packed`](Self::Packed), then an LZ4 block.
     PackedLz4,
-    /// Runs of labels. This one and those below are of version 2.
+    /// Runs of labels. Version 2 only, like all below.
     Runs,
     /// A Zstandard frame.
     Zstd,
@@ -90,7 +89,7 @@ impl Coding {
         matches!(self, Self::Runs | Self::RunsZstd)
     }
 
-    /// Whether content of this type can be stored so.
+    /// Returns whether content of this type can be stored in this format.
     pub(super) fn suits(self, element: ElementType) -> bool {
         match self {
             Self::Raw => true,
@@ -107,19 +106,19 @@ fn has_rows_of_bytes(element: ElementType) -> bool {
     matches!(element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask | ElementType::ArrayU8)
 }
 
-/// Bytes of a number of a dense array; 0 of what is none.
+/// Returns the bytes per number of a dense array, 0 for other types.
 fn number_bytes(element: ElementType) -> usize {
     let number = element.number().filter(|number| ElementType::array_of(*number) == element);
     number.map_or(0, crate::NumberType::bytes)
 }
 
-/// Bytes of a row: the last side and the channels.
+/// Returns the bytes of a row: the last side times the channels.
 fn row_bytes(shape: &Shape) -> usize {
     let row = shape.last_chunk::<2>().and_then(|[side, channels]| side.checked_mul(*channels));
     row.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX).max(1)
 }
 
-/// Whether version 1 says all there is to say of regions of this type, made smaller so.
+/// Returns whether version 1 can represent regions of this type at this effort.
 pub(super) fn is_of_first(element: ElementType, effort: CompressionEffort) -> bool {
     let codings_are = match effort {
         CompressionEffort::None => true,
@@ -132,17 +131,17 @@ pub(super) fn is_of_first(element: ElementType, effort: CompressionEffort) -> bo
 /// A byte of an LZ4 block stands for at most this many bytes: a length is continued by bytes of up to 255.
 pub(super) const LZ4_EXPANSION: u64 = 255;
 
-/// What a byte of a Zstandard frame may stand for: it could be more, but nobody has to believe a claim then. What is more
-/// regular is left to LZ4.
+/// Maximum expansion of a Zstandard frame. Frames could expand more, but the limit bounds unverified length claims. More
+/// regular content is left to LZ4.
 const ZSTD_EXPANSION: u64 = LZ4_EXPANSION;
 
-/// The level of Zstandard: the next ones take several times as long and save next to nothing (`benches/RESULTS.md`).
+/// Zstandard level: higher levels take several times as long and save next to nothing (`benches/RESULTS.md`).
 const ZSTD_LEVEL: i32 = 1;
 
-/// The LZ4 library works with 32-bit positions; a region of more than 1 GiB is stored without.
+/// The LZ4 library uses 32-bit positions, so a region of more than 1 GiB is stored without it.
 const LZ4_LIMIT_BYTES: usize = 1 << 30;
 
-/// Content made smaller, behind `room` zeros; none where that does not pay.
+/// Compresses content behind `room` zeros. `None` if that does not pay off.
 pub(super) fn smaller(
     element: ElementType,
     shape: &Shape,
@@ -150,7 +149,7 @@ pub(super) fn smaller(
     effort: CompressionEffort,
     room: usize,
 ) -> Option<(Coding, Vec<u8>)> {
-    // Nobody waits for a table to be read, and it is stored beside a key that is as long.
+    // Tables are not worth compressing: no task waits for their I/O, and the key beside a table is as long.
     if effort == CompressionEffort::None || element == ElementType::Table {
         return None;
     }
@@ -171,7 +170,7 @@ pub(super) fn smaller(
     smallest.or_else(|| lz4(content, room).map(|bytes| (Coding::Lz4, bytes)))
 }
 
-/// A Zstandard frame over what finds most.
+/// Returns a Zstandard frame over the best filter of the content.
 fn filtered(element: ElementType, shape: &Shape, content: &[u8], room: usize) -> Option<(Coding, Vec<u8>)> {
     let number_bytes = number_bytes(element);
     let (coding, bytes) = if has_rows_of_bytes(element) {
@@ -184,7 +183,7 @@ fn filtered(element: ElementType, shape: &Shape, content: &[u8], room: usize) ->
     Some((coding, bytes))
 }
 
-/// Labels as runs, behind `room` zeros; none where that does not pay, or LZ4 may do better.
+/// Encodes labels as runs behind `room` zeros. `None` if that does not pay off, or LZ4 may be better.
 pub(super) fn runs_of(labels: &[u32], effort: CompressionEffort, room: usize) -> Option<(Coding, Vec<u8>)> {
     let content_bytes = size_of_val(labels);
     let runs = runs::encode(labels, room, content_bytes / 10 * 9)?;
@@ -192,14 +191,14 @@ pub(super) fn runs_of(labels: &[u32], effort: CompressionEffort, room: usize) ->
         return None;
     }
     let smallest = if effort == CompressionEffort::Small { zstd(&runs[room..], room) } else { None };
-    // The frame is what a claim is held against.
+    // The decoder checks the length claim against the frame, so it must hold for the frame.
     let smallest =
         smallest.filter(|bytes| content_bytes as u64 <= runs::EXPANSION * (bytes.len() - room) as u64);
     Some(smallest.map_or((Coding::Runs, runs), |bytes| (Coding::RunsZstd, bytes)))
 }
 
-/// Content of `expected` bytes again; none when that cannot be made of `body`, which is the content already where it is
-/// raw. Nothing is allocated before `body` is known to be long enough for it.
+/// Decodes content of `expected` bytes. `None` if `body` does not decode to that. Raw content is `body` itself. Nothing is
+/// allocated before `body` is known to be long enough.
 pub(super) fn decode(
     coding: Coding,
     body: Cow<'_, [u8]>,
@@ -221,12 +220,12 @@ pub(super) fn decode(
             Some(bytes)
         }
         Coding::PlanesZstd => Some(filters::undo_planes(&unzstd(&body, expected)?, number_bytes(element))),
-        // Labels are read from these at once.
+        // Labels are decoded from runs directly.
         Coding::Runs | Coding::RunsZstd => None,
     }
 }
 
-/// The labels of `expected` bytes that are stored as runs.
+/// Decodes the labels of `expected` bytes that are stored as runs.
 pub(super) fn labels(coding: Coding, body: &[u8], expected: u64) -> Option<Vec<u32>> {
     if expected > runs::EXPANSION * body.len() as u64 {
         return None;
@@ -235,12 +234,12 @@ pub(super) fn labels(coding: Coding, body: &[u8], expected: u64) -> Option<Vec<u
     if coding == Coding::Runs {
         return runs::decode(body, labels);
     }
-    // The frame says how long the runs are; whether that can be, is looked at before it is believed.
+    // The frame states the length of the runs. The claim is checked before it is used.
     let length = zstd::zstd_safe::get_frame_content_size(body).ok()??;
     runs::decode(&unzstd(body, length)?, labels)
 }
 
-/// Content behind `room` zeros.
+/// Returns content behind `room` zeros.
 pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room + content.len());
     bytes.resize(room, 0);
@@ -248,15 +247,15 @@ pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Content is tried in so many pieces before all of it is compressed.
+/// Number of sample pieces compressed before the whole content.
 const PIECES: usize = 16;
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Content of this length is worth a trial: photographs of tissue are as good as noise to LZ4, and finding that out takes as
-/// long as compressing.
+/// Minimum content length for sampling: LZ4 cannot compress photographs of tissue, and finding that out on the whole content
+/// takes as long as compressing.
 const TRIED_FROM_BYTES: usize = 4 * PIECES * PIECE_BYTES;
 
-/// Whether pieces all over the content become smaller by a twentieth; then all of it may by a tenth.
+/// Returns whether sample pieces shrink by 1/20. Then the whole content may shrink by 1/10.
 fn may_save(content: &[u8]) -> bool {
     if content.len() < TRIED_FROM_BYTES {
         return true;
@@ -270,7 +269,7 @@ fn may_save(content: &[u8]) -> bool {
     lengths.sum::<usize>() <= PIECES * PIECE_BYTES / 20 * 19
 }
 
-/// An LZ4 block of `content` behind room, if it saves at least a tenth.
+/// Compresses `content` with LZ4 behind `room` bytes, if that saves at least 1/10.
 fn lz4(content: &[u8], room: usize) -> Option<Vec<u8>> {
     if content.len() > LZ4_LIMIT_BYTES || !may_save(content) {
         return None;
@@ -289,7 +288,7 @@ fn unlz4(body: &[u8], expected: u64) -> Option<Vec<u8>> {
     (length as u64 == expected).then_some(content)
 }
 
-/// A Zstandard frame of `content` behind room, if it saves at least a tenth and stands for no more than is believed.
+/// Compresses `content` with Zstandard behind `room` bytes, if that saves at least 1/10 and stays within the expansion limit.
 fn zstd(content: &[u8], room: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; room + zstd::zstd_safe::compress_bound(content.len())];
     let length = zstd::bulk::compress_to_buffer(content, &mut bytes[room..], ZSTD_LEVEL).ok()?;
@@ -308,7 +307,7 @@ fn unzstd(body: &[u8], expected: u64) -> Option<Vec<u8>> {
     (length as u64 == expected).then_some(content)
 }
 
-/// Bytes of which `length` behind room are used, if that is at least a tenth less than the content.
+/// Truncates `bytes` to `length` behind `room` bytes, if that saves at least 1/10 of the content.
 fn saving(mut bytes: Vec<u8>, room: usize, length: usize, content_bytes: usize) -> Option<Vec<u8>> {
     if length > content_bytes / 10 * 9 {
         return None;
@@ -351,7 +350,7 @@ mod tests {
 
     #[test]
     fn lz4_is_used_where_it_saves_a_tenth() {
-        // A tenth of zeros before noise: LZ4 saves a little less than that.
+        // 1/10 of zeros before noise: LZ4 saves slightly less than that.
         let mut noise = noise();
         for (zeros, coding) in [(0, None), (9_000, None), (12_000, Some(Coding::Lz4))] {
             let content: Vec<u8> =
@@ -369,7 +368,7 @@ mod tests {
         let mut noise = noise();
         let length = TRIED_FROM_BYTES + 12_345;
         for (zeros, coding) in [(0, None), (length / 5, Some(Coding::Lz4)), (length, Some(Coding::Lz4))] {
-            // The zeros lie at the end, or all over.
+            // The zeros are at the end, or scattered.
             let at_end: Vec<u8> =
                 (0..length).map(|place| if place >= length - zeros { 0 } else { noise() }).collect();
             let all_over: Vec<u8> = (0..length)
@@ -389,7 +388,7 @@ mod tests {
     #[test]
     fn with_more_effort_smooth_values_become_smaller() {
         let mut noise = noise();
-        // Shades that change by little from row to row, as numbers of one and of four bytes.
+        // Shades that change little from row to row, as numbers of 1 and of 4 bytes.
         let smooth: Vec<u8> = (0..256_000).map(|place| (place / 512 % 240) as u8 + noise() % 8).collect();
         let numbers: Vec<u8> =
             (0..64_000_u16).flat_map(|place| (f32::from(place) + f32::from(noise())).to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Decoding as bytes come: what is stored as it is, is digested while it is still in the processor's caches.
+//! Streaming decoder: digests uncompressed content while it is still in the processor's caches.
 
 use super::header::{HeaderVersion, seen_pixels};
 use super::{DecodeError, Head};
@@ -6,33 +6,33 @@ use crate::digest::{finish, hasher};
 use crate::{DataRegion, Digest};
 use std::borrow::Cow;
 
-/// Decodes one encoding, whose head is known and whose body comes in pieces. Where the pieces are kept is up to whoever
-/// gets them: each is shown once, in order, and all of them are handed over at the end.
+/// Decodes one encoding with a known head and a body that arrives in pieces. The caller stores the pieces: it shows each once,
+/// in order, and passes all of them at the end.
 #[derive(Debug)]
 pub struct Decoder {
     start: HeaderVersion,
-    /// Of pixels that are stored as they are; others are digested when they are decoded.
+    /// Digest state of uncompressed pixels. Other content is digested after decoding.
     seen: Option<(blake3::Hasher, usize)>,
 }
 
 impl Decoder {
-    /// Begins to decode.
+    /// Starts decoding.
     ///
     /// # Errors
-    /// [`DecodeError`] when this is no head.
+    /// Returns a [`DecodeError`] if the head is invalid.
     pub fn new(head: &Head) -> Result<Self, DecodeError> {
         let start = HeaderVersion::read(head, Head::BYTES)?;
         let seen = seen_pixels(&start).map(|_| (hasher(), 0));
         Ok(Self { start, seen })
     }
 
-    /// The digest that the region will have.
+    /// Returns the digest of the region, unverified.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.start.digest()
     }
 
-    /// Shows the next bytes of the body. Pieces of 128 KiB are digested fastest.
+    /// Digests the next bytes of the body. Pieces of 128 KiB are fastest.
     pub fn see(&mut self, piece: &[u8]) {
         if let Some((hasher, length)) = &mut self.seen {
             hasher.update(piece);
@@ -40,10 +40,10 @@ impl Decoder {
         }
     }
 
-    /// The region, of the body that has been shown.
+    /// Decodes the region from the body that has been shown.
     ///
     /// # Errors
-    /// [`DecodeError`], as of [`DataRegion::decode`].
+    /// Returns the [`DecodeError`] of [`DataRegion::decode`].
     pub fn finish(self, body: Vec<u8>) -> Result<DataRegion, DecodeError> {
         let (Some((hasher, length)), Some(header)) = (self.seen, seen_pixels(&self.start)) else {
             return self.start.region(Cow::Owned(body)).map(|(region, _)| region);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever pieces, it comes to what decoding all at once comes to; damaged, to nothing.
+        /// Any split decodes like the whole, and corrupt bytes are rejected.
         #[test]
         fn pieces_come_to_the_same(
             region in any_region(), is_small: bool, piece in 1..500_usize, damaged in any::<prop::sample::Index>(),
@@ -108,7 +108,7 @@ mod tests {
             prop_assert_eq!(decode(body.clone()), Ok(region.clone()));
             let mut wrong = body.clone();
             wrong[damaged.index(body.len())] ^= 1;
-            // A changed byte of an LZ4 block may come to the same content.
+            // A changed byte of an LZ4 block may decode to the same content.
             prop_assert!(decode(wrong).map_or(true, |decoded| is_small && decoded == region));
             prop_assert!(decode(body[..body.len() - 1].to_vec()).is_err());
         }

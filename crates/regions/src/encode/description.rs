@@ -1,6 +1,6 @@
-//! What an encoding says of itself, for people: version, coding, where it lies.
+//! Header description of an encoding for users: version, coding, bounds.
 //!
-//! The content is not looked at; decoding it tells whether all of this is true.
+//! The content is not read. Only decoding verifies the header.
 
 use super::coding::Coding;
 use super::header::{FIRST, HeaderVersion, MINOR, SECOND};
@@ -14,27 +14,27 @@ pub struct Description {
     pub version: u8,
     /// Minor version; 0 where versions had none.
     pub minor: u8,
-    /// What it holds.
+    /// Element type.
     pub element: ElementType,
-    /// How much of it.
+    /// Shape.
     pub shape: Shape,
-    /// Where it lies, where that is stated.
+    /// Bounds, if stated.
     pub bounds: Option<SpatialBounds>,
-    /// How its content is stored, in words.
+    /// Storage format of the content, in words.
     pub coding: &'static str,
-    /// Bytes of the content as it is stored.
+    /// Stored size of the content.
     pub stored_bytes: u64,
     /// Digest of the region.
     pub digest: Digest,
-    /// Fields that are not known here, and were passed over.
+    /// Number of unknown fields that were skipped.
     pub fields_skipped: usize,
 }
 
 impl Description {
-    /// What `bytes` say of themselves.
+    /// Parses the header of `bytes`.
     ///
     /// # Errors
-    /// [`DecodeError`] where they do not begin as an encoding does.
+    /// Returns a [`DecodeError`] if they do not begin like an encoding.
     pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let Some((head, body)) = bytes.split_first_chunk() else {
             return Err(DecodeError::NoHeader { bytes: bytes.len() });
@@ -57,7 +57,7 @@ impl Description {
         })
     }
 
-    /// Whether a later minor version wrote it.
+    /// Returns whether a later minor version wrote it.
     #[must_use]
     pub fn is_newer(&self) -> bool {
         self.version == SECOND && self.minor > MINOR
@@ -81,12 +81,12 @@ impl Coding {
     }
 }
 
-/// A region that was read with what its encoding said.
+/// Decoding together with the description.
 impl DataRegion {
-    /// The region that was encoded as `bytes`, and what they say of it.
+    /// Decodes a region. Returns it with its description.
     ///
     /// # Errors
-    /// As [`DataRegion::decode`].
+    /// Same as [`DataRegion::decode`].
     pub fn decode_described(bytes: &[u8]) -> Result<(Self, Description), DecodeError> {
         let description = Description::read(bytes)?;
         Ok((Self::decode(bytes)?.0, description))

@@ -1,42 +1,41 @@
-//! What is behind the head of version 2: how many bytes of fields there are (u32), the fields, and a check of 8 bytes over
-//! the head and all of that.
+//! Fields behind the head of version 2: their total length (u32), the fields, and a checksum of 8 bytes over the head and all
+//! of that.
 //!
-//! A field is a number (u16), a length (u32) and as many bytes. A number of 32,768 or more says that whoever does not know
-//! the field passes over it; any other has to be known. So a later minor version can say more, and what was written by it
-//! is still read. Nothing here looks at the content.
+//! A field is a tag (u16), a length (u32) and as many bytes. A reader skips unknown fields with tags of 32,768 or more, and
+//! rejects other unknown fields. Later minor versions can thus add fields while their output stays readable. This module does
+//! not read the content.
 
 use super::header::MINOR;
 use super::{DecodeError, Head};
 use crate::{Interval, Resolution, Shape, SpatialBounds};
 
-/// All fields of an encoding take at most this many bytes, of this minor version and of every later one.
+/// Maximum size of all fields of an encoding, for this minor version and every later one.
 const MAX_FIELDS_BYTES: usize = 64 * 1024;
 
-/// Numbers from here on are those of fields that need not be known.
+/// First tag of the optional fields.
 const OPTIONAL: u16 = 1 << 15;
 
-/// The shape: a number of 64 bits a count.
+/// The shape: 64 bits per count.
 const SHAPE: u16 = 1;
 
-/// The bounding box: the number of axes (u8), of each where it starts and ends (i64), and femtometres a pixel (u64), 0
-/// where nobody states them.
+/// The bounding box: the number of axes (u8), start and end of each (i64), and femtometers per pixel (u64), 0 if unknown.
 const BOUNDS: u16 = OPTIONAL + 1;
 
-/// Bytes of the check.
+/// Size of the checksum.
 const CHECK_BYTES: usize = 8;
 
 /// Bytes before each field.
 const FIELD_BYTES: usize = 6;
 
-/// Keeps the check apart from all other uses of BLAKE3.
+/// Domain separation from all other uses of BLAKE3.
 const CHECK_CONTEXT: &str = "pleach data region header 2";
 
-/// What the fields say.
+/// Parsed fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) shape: Shape,
     pub(super) bounds: Option<SpatialBounds>,
-    /// How many were not known, and passed over.
+    /// Number of unknown optional fields.
     pub(super) skipped: usize,
 }
 
@@ -45,13 +44,13 @@ impl Fields {
         self.bounds.map(|bounds| 1 + 16 * bounds.dimensions() + 8)
     }
 
-    /// Bytes they take behind the head.
+    /// Returns their length behind the head.
     pub(super) fn encoded_bytes(&self) -> usize {
         let bounds = self.bounds_bytes().map_or(0, |bytes| FIELD_BYTES + bytes);
         4 + FIELD_BYTES + 8 * self.shape.len() + bounds + CHECK_BYTES
     }
 
-    /// Writes them behind `head`; `place` is exactly as long as they are.
+    /// Writes them behind `head`. `place` has exactly their length.
     pub(super) fn write(&self, head: &Head, place: &mut [u8]) {
         let mut bytes = Vec::with_capacity(place.len());
         bytes.extend_from_slice(&((place.len() - 4 - CHECK_BYTES) as u32).to_le_bytes());
@@ -72,7 +71,7 @@ impl Fields {
         place.copy_from_slice(&bytes);
     }
 
-    /// The fields that `body` begins with, and how many bytes they take.
+    /// Parses the fields at the start of `body`. Returns them with their length.
     pub(super) fn read(head: &Head, body: &[u8]) -> Result<(Self, usize), DecodeError> {
         let (length, rest) = body.split_first_chunk().ok_or(DecodeError::Fields)?;
         let length = u32::from_le_bytes(*length) as usize;
@@ -96,7 +95,7 @@ impl Fields {
                 BOUNDS if bounds.is_none() => bounds = Some(read_bounds(payload).ok_or(DecodeError::Fields)?),
                 SHAPE | BOUNDS => return Err(DecodeError::Fields),
                 tag if tag >= OPTIONAL => skipped += 1,
-                // The same minor version knows all that there are.
+                // The same minor version knows all fields.
                 _ if minor == MINOR => return Err(DecodeError::Fields),
                 tag => return Err(DecodeError::Field { tag, minor }),
             }
@@ -110,7 +109,7 @@ fn field(bytes: &mut Vec<u8>, tag: u16, length: usize) {
     bytes.extend_from_slice(&(length as u32).to_le_bytes());
 }
 
-/// Number and content of the next field.
+/// Returns tag and content of the next field.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let tag = u16::from_le_bytes(*rest.split_off(..2)?.first_chunk()?);
     let length = u32::from_le_bytes(*rest.split_off(..4)?.first_chunk()?);

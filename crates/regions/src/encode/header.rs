@@ -11,8 +11,8 @@
 //! | 12..16 | height, pixels | … as one number of 64 bits |
 //! | 16..48 | digest of the region | digest of the region |
 //!
-//! Numbers are stored lowest byte first. A minor version adds fields, and a program of a former one reads what it wrote
-//! unless a field says otherwise; a version changes the meaning of what is here.
+//! Numbers are little-endian. A minor version adds fields, and a program of an earlier one reads its output unless a field is
+//! marked as required. A version changes the meaning of the existing bytes.
 
 use super::coding::Coding;
 use super::fields::Fields;
@@ -21,7 +21,7 @@ use crate::digest::{element_code, element_of};
 use crate::{DataRegion, Digest, ElementType, Shape};
 use std::borrow::Cow;
 
-/// What every encoding begins with.
+/// The first bytes of every encoding.
 const MAGIC: [u8; 4] = *b"PLRG";
 
 /// The version whose shape is in the head.
@@ -71,7 +71,7 @@ fn begun(
     bytes
 }
 
-/// What a head says: all there is to know in version 1, and in version 2 what is known before the fields are.
+/// Parsed head: complete in version 1, and in version 2 everything except the fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HeaderVersion {
     First(Header),
@@ -83,7 +83,7 @@ pub(super) enum HeaderVersion {
 }
 
 impl HeaderVersion {
-    /// Reads the head of an encoding of so many bytes.
+    /// Parses the head of an encoding of `bytes` bytes.
     pub(super) fn read(head: &Head, bytes: usize) -> Result<Self, DecodeError> {
         let Head(head_bytes) = head;
         if head_bytes[..4] != MAGIC {
@@ -116,7 +116,7 @@ impl HeaderVersion {
         Ok(Self::First(Header { element, coding, shape, content_bytes: None, digest }))
     }
 
-    /// The header, the fields where there are any, and how many bytes of the body they take.
+    /// Returns the header, the fields if there are any, and their length in the body.
     pub(super) fn header(&self, body: &[u8]) -> Result<(Header, Option<(Fields, usize)>), DecodeError> {
         match self {
             Self::First(header) => Ok((*header, None)),
@@ -127,7 +127,7 @@ impl HeaderVersion {
         }
     }
 
-    /// The region that is encoded as this head and `body`.
+    /// Decodes the region of this head and `body`.
     pub(super) fn region(&self, body: Cow<'_, [u8]>) -> Result<(DataRegion, Digest), DecodeError> {
         let (header, fields) = self.header(&body)?;
         let Some((_, bytes)) = fields else { return header.region(body) };
@@ -147,7 +147,7 @@ impl HeaderVersion {
     }
 }
 
-/// Whether regions of this type have been written in version 1.
+/// Returns whether version 1 supports this element type.
 pub(super) fn is_in_first(element: ElementType) -> bool {
     matches!(
         element,
@@ -155,7 +155,7 @@ pub(super) fn is_in_first(element: ElementType) -> bool {
     )
 }
 
-/// Whatever the element type, pixels are counted: it may be one that is not known.
+/// Counts pixels for every element type, which may be unknown.
 fn shape_of_first(element: u8, sides: u64, channels: u8) -> Shape {
     let (width, height) = (sides & u64::from(u32::MAX), sides >> 32);
     let counts: &[u64] = match element_of(element) {
@@ -166,7 +166,7 @@ fn shape_of_first(element: u8, sides: u64, channels: u8) -> Shape {
     Shape::of(counts).unwrap_or_default()
 }
 
-/// The header of pixels that are digested as they come: they are stored as they are, behind nothing.
+/// Returns the header of pixels that can be digested while they arrive: uncompressed, without fields.
 pub(super) fn seen_pixels(start: &HeaderVersion) -> Option<&Header> {
     match start {
         HeaderVersion::First(header) if header.coding == Coding::Raw => {

@@ -1,16 +1,15 @@
-//! Label maps as runs: how many pixels in a row have a label, and which; both in groups of seven bits, the lowest first, the
-//! last group below 128. A run may go on in the next row of the map.
+//! Run-length encoding of label maps: run length and label, both as groups of 7 bits, lowest first, the last group below 128. A
+//! run may continue in the next row of the map.
 //!
-//! Objects are wide and background is wider, so that this takes a third of what LZ4 leaves, in less time
-//! (`benches/RESULTS.md`).
+//! Objects are wide and background is wider, so runs take a third of the LZ4 output, in less time (`benches/RESULTS.md`).
 
 use crate::{DataRegion, LabelMap, Shape};
 
-/// A byte of runs stands for at most this many bytes of labels: what is more regular is left to LZ4, so that nobody has to
-/// believe a claim.
+/// Maximum expansion of runs in bytes of labels per byte, which bounds unverified length claims. More regular content is left
+/// to LZ4.
 pub(super) const EXPANSION: u64 = 8 * 255;
 
-/// The runs of labels behind `room` bytes; none where they are longer than `most` bytes.
+/// Encodes labels as runs behind `room` bytes. `None` if the runs exceed `most` bytes.
 pub(super) fn encode(labels: &[u32], room: usize, most: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; room];
     for run in labels.chunk_by(|one, next| one == next) {
@@ -23,7 +22,7 @@ pub(super) fn encode(labels: &[u32], room: usize, most: usize) -> Option<Vec<u8>
     Some(bytes)
 }
 
-/// As many labels as there should be; none where the runs are of more or fewer.
+/// Decodes exactly `expected` labels. `None` if the runs have more or fewer.
 pub(super) fn decode(runs: &[u8], expected: usize) -> Option<Vec<u32>> {
     if expected as u64 * size_of::<u32>() as u64 > EXPANSION * runs.len() as u64 {
         return None;
@@ -32,7 +31,7 @@ pub(super) fn decode(runs: &[u8], expected: usize) -> Option<Vec<u32>> {
     let mut rest = runs;
     while !rest.is_empty() {
         let (length, label) = (read(&mut rest)?, u32::try_from(read(&mut rest)?).ok()?);
-        // A run of nothing would be one more way to say the same.
+        // An empty run would make the encoding ambiguous.
         if length == 0 {
             return None;
         }
@@ -42,7 +41,7 @@ pub(super) fn decode(runs: &[u8], expected: usize) -> Option<Vec<u32>> {
     (labels.len() == expected).then_some(labels)
 }
 
-/// The label map of a shape.
+/// Creates the label map of a shape.
 pub(super) fn map(shape: &Shape, labels: Vec<u32>) -> Option<DataRegion> {
     let &[height, width] = &**shape else { return None };
     let map = LabelMap::new(u32::try_from(width).ok()?, u32::try_from(height).ok()?, labels);
@@ -87,7 +86,7 @@ mod tests {
     #[test]
     fn claims_are_not_believed() {
         assert_eq!(decode(&[1, 7], 1 << 40), None, "more labels than two bytes can be");
-        // A run of 2^63, one of 2^32 - 1, one without a label, a label of 33 bits, a number that does not end.
+        // A run of 2^63, one of 2^32 - 1, one without a label, a label of 33 bits, an unterminated number.
         for runs in [
             &[255, 255, 255, 255, 255, 255, 255, 255, 127, 1][..],
             &[255, 255, 255, 255, 15, 1],

@@ -1,4 +1,4 @@
-//! What encodings look like, byte by byte, and why they are refused.
+//! Byte-exact tests of encodings, and tests of rejected input.
 
 use super::*;
 use crate::{Interval, LabelMap, Raster, Resolution, Table};
@@ -107,13 +107,13 @@ fn where_a_region_lies_is_told_with_it() {
 
 #[test]
 fn encodings_of_version_1_are_read_as_ever() {
-    // A label map as it was written before there were runs: labels as they are.
+    // A label map from before runs existed: labels as they are.
     let region = DataRegion::Labels(LabelMap::new(2, 1, vec![0, 70_000]).unwrap());
     let mut bytes = vec![b'P', b'L', b'R', b'G', 1, 4, 0, 1, 2, 0, 0, 0, 1, 0, 0, 0];
     bytes.extend(region.digest().0);
     bytes.extend([0, 0, 0, 0, 0x70, 0x11, 1, 0]);
     assert_eq!(DataRegion::decode(&bytes), Ok((region, Head(*bytes.first_chunk().unwrap()).digest())));
-    // Codings and types that came later are none of its.
+    // Version 1 rejects later codings and element types.
     for (place, value) in [(6, 4), (6, 5), (5, 6), (5, 19)] {
         let mut bytes = bytes.clone();
         bytes[place] = value;
@@ -126,7 +126,7 @@ fn a_later_version_is_told_from_damage() {
     let region = DataRegion::Scalar(0.5);
     let mut bytes = encoded(&region);
     bytes[7] = 4;
-    // Nobody wrote that: the check is over the head.
+    // Rejected because the checksum covers the head.
     assert_eq!(DataRegion::decode(&bytes), Err(DecodeError::Fields));
     bytes[4] = 3;
     let error = DataRegion::decode(&bytes).unwrap_err();

@@ -1,4 +1,4 @@
-//! A part of a raster, without a copy of it.
+//! Zero-copy view of a part of a raster.
 
 use super::Raster;
 use thiserror::Error;
@@ -14,16 +14,16 @@ pub struct RasterView<'a> {
     height_px: u32,
     channels: u8,
     stride_bytes: usize,
-    /// From the first value to the last one, with what lies between the rows.
+    /// From the first value to the last one, including the bytes between rows.
     data: &'a [u8],
 }
 
 /// A rectangle of pixels, by its top left corner and its sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PixelRectangle {
-    /// Columns to the left of it.
+    /// Columns to the left of the rectangle.
     pub x_px: u32,
-    /// Rows above it.
+    /// Rows above the rectangle.
     pub y_px: u32,
     /// Width, pixels.
     pub width_px: u32,
@@ -31,23 +31,23 @@ pub struct PixelRectangle {
     pub height_px: u32,
 }
 
-/// A rectangle is empty, or not within the pixels that there are.
+/// A rectangle is empty, or exceeds the pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "{} x {} px from {}, {}: allowed is what lies within {width_px} x {height_px} px and is not empty",
     part.width_px, part.height_px, part.x_px, part.y_px
 )]
 pub struct PartError {
-    /// What was asked for.
+    /// The requested rectangle.
     pub part: PixelRectangle,
-    /// Width of what it was asked of, pixels.
+    /// Width of the view, pixels.
     pub width_px: u32,
-    /// Height of it, pixels.
+    /// Height of the view, pixels.
     pub height_px: u32,
 }
 
 impl Raster {
-    /// All of this raster as a view.
+    /// Returns the whole raster as a view.
     #[must_use]
     pub fn view(&self) -> RasterView<'_> {
         let (width_px, height_px, channels) = (self.width_px, self.height_px, self.channels);
@@ -57,10 +57,10 @@ impl Raster {
 }
 
 impl<'a> RasterView<'a> {
-    /// A part of this view.
+    /// Returns a part of this view.
     ///
     /// # Errors
-    /// [`PartError`] where the part is empty or reaches beyond the view.
+    /// Returns a [`PartError`] if the part is empty or exceeds the view.
     pub fn part(&self, part: PixelRectangle) -> Result<Self, PartError> {
         let (width_px, height_px) = (self.width_px, self.height_px);
         let within = |start: u32, length: u32, of: u32| {
@@ -76,44 +76,44 @@ impl<'a> RasterView<'a> {
         Ok(Self { width_px: part.width_px, height_px: part.height_px, data, ..*self })
     }
 
-    /// Width in pixels.
+    /// Returns the width in pixels.
     #[must_use]
     pub fn width_px(&self) -> u32 {
         self.width_px
     }
 
-    /// Height in pixels.
+    /// Returns the height in pixels.
     #[must_use]
     pub fn height_px(&self) -> u32 {
         self.height_px
     }
 
-    /// Values a pixel.
+    /// Returns the values per pixel.
     #[must_use]
     pub fn channels(&self) -> u8 {
         self.channels
     }
 
-    /// From the beginning of a row to that of the next one.
+    /// Returns the distance between the starts of two rows.
     #[must_use]
     pub fn stride_bytes(&self) -> usize {
         self.stride_bytes
     }
 
-    /// From the first value to the last one, with what lies between rows: what a matrix over this memory begins with.
+    /// Returns the values from the first to the last, including those between rows: the memory of a matrix over this view.
     #[must_use]
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
 
-    /// The rows from the top, each without what lies behind it.
+    /// Returns the rows from the top, each without the values between rows.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let width = self.width_px as usize * usize::from(self.channels);
-        // The last row has nothing behind it, so that it is a chunk that is cut short.
+        // The last row ends with its values, so its chunk is shorter.
         self.data.chunks(self.stride_bytes).map(move |row| &row[..width])
     }
 
-    /// A raster of its own with these pixels.
+    /// Copies these pixels into a new raster.
     #[must_use]
     pub fn to_raster(&self) -> Raster {
         let (width_px, height_px, channels) = (self.width_px, self.height_px, self.channels);
@@ -122,7 +122,7 @@ impl<'a> RasterView<'a> {
     }
 }
 
-/// Views are equal where their shapes and pixels are, wherever they lie.
+/// Views are equal if their shapes and pixels are, wherever they are in memory.
 impl PartialEq for RasterView<'_> {
     fn eq(&self, other: &Self) -> bool {
         let shape = |view: &Self| (view.width_px, view.height_px, view.channels);

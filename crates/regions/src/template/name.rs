@@ -1,25 +1,25 @@
-//! Which names a region template and its data regions may have.
+//! Valid names of region templates and their data regions.
 //!
-//! Names come from users and from files of others, and end up in paths, logs and keys of object stores. They are refused
-//! where any of these could take them for something else; nothing is renamed or escaped.
+//! Names come from users and foreign files, and end up in paths, logs and keys of object stores. A name that any of these could
+//! misinterpret is refused. Names are never changed or escaped.
 
 use std::fmt;
 use thiserror::Error;
 
-/// Bytes of the longest name: what the usual file systems take for one component of a path.
+/// Maximum length of a name: the limit of common file systems for one component of a path.
 pub const MAX_NAME_BYTES: usize = 255;
 
 /// Characters of a refused name that a message shows: enough to find it, however long it is.
 const SHOWN_CHARACTERS: usize = 40;
 
-/// A name is not allowed.
+/// Error of an invalid name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "region template: {field} {shown} of {bytes} bytes, allowed are 1 to {MAX_NAME_BYTES} bytes \
      without \"..\", slashes, backslashes and control characters, and not \".\""
 )]
 pub struct NameError {
-    /// What is named so.
+    /// The field with this name.
     pub field: &'static str,
     /// The name's beginning, quoted, with control characters escaped.
     pub shown: String,
@@ -27,12 +27,12 @@ pub struct NameError {
     pub bytes: usize,
 }
 
-/// A name that has been checked.
+/// A validated name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RegionName(String);
 
 impl RegionName {
-    /// Checks `name`; `field` is what is named so, for the message.
+    /// Validates `name`. `field` is the named field, for the message.
     pub(crate) fn new(field: &'static str, name: impl Into<String>) -> Result<Self, NameError> {
         let name = name.into();
         let refused = name.is_empty()
@@ -94,7 +94,7 @@ mod tests {
         let expected = "region template: name \"a/b\" of 3 bytes, allowed are 1 to 255 bytes \
             without \"..\", slashes, backslashes and control characters, and not \".\"";
         assert_eq!(RegionName::new("name", "a/b").unwrap_err().to_string(), expected);
-        // Bytes count, not characters; and the message stays short.
+        // The limit counts bytes, not characters, and the message stays short.
         let long = RegionName::new("name", "ä".repeat(128)).unwrap_err();
         assert_eq!((long.bytes, long.shown.chars().count()), (256, 40 + 3));
     }

@@ -1,8 +1,8 @@
-//! How a region template is serialized, and what is believed of one that is read.
+//! Serialization of region templates, and validation on reading.
 //!
-//! The format's number comes first. A newer one is refused as soon as it is read, before anything that it may have
-//! changed; fields that are not known are skipped, so that later programs may add some without a new number. What is
-//! read passes through the same doors as what is made: names, bounds and versions are checked.
+//! The format's number comes first. A newer format is refused at once, before any part that may have changed. Unknown fields
+//! are skipped, so that later programs can add fields without a new number. Names, bounds and versions are checked as on
+//! creation.
 
 use super::{RegionEntry, RegionName, RegionTemplate, TemplateError};
 use crate::bounds::{SpatialBounds, TemporalBounds};
@@ -13,12 +13,12 @@ use thiserror::Error;
 /// The format that is written, and the newest that is read. Raised when an older program would misread a newer file.
 pub const TEMPLATE_FORMAT: u32 = 1;
 
-/// A format that is known.
+/// A supported format.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
 struct Format(u32);
 
-/// A format that is not.
+/// An unsupported format.
 #[derive(Debug, Error)]
 #[error(
     "region template: format {0}, allowed are 1 to {TEMPLATE_FORMAT}; a newer version of pleach reads newer formats"
@@ -39,7 +39,7 @@ impl From<Format> for u32 {
     }
 }
 
-/// A template as it is written. Every field is written always, so that formats which do not name fields read it too.
+/// Serialized template. Every field is always written, so that formats without field names can read it too.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTemplate {
     format: Format,

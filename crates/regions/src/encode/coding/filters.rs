@@ -1,7 +1,7 @@
-//! Values put so that Zstandard finds more in them: what changes little from row to row as differences, and numbers of
-//! several bytes with bytes of the same weight together. Both are taken back exactly, and neither changes a length.
+//! Filters that make content more compressible for Zstandard: row differences for values that change little between rows, and
+//! byte planes for numbers of several bytes. Both are reversible and keep the length.
 
-/// Bytes less those a row above, row by row; the first row stays.
+/// Subtracts from each row the row above. The first row is unchanged.
 pub(super) fn rows(content: &[u8], row_bytes: usize) -> Vec<u8> {
     let mut bytes = content.to_vec();
     if let Some(below) = bytes.get_mut(row_bytes..) {
@@ -12,7 +12,7 @@ pub(super) fn rows(content: &[u8], row_bytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// What [`rows`] was made of.
+/// Reverts [`rows`].
 pub(super) fn undo_rows(bytes: &mut [u8], row_bytes: usize) {
     let mut start = row_bytes;
     while start < bytes.len() {
@@ -24,7 +24,7 @@ pub(super) fn undo_rows(bytes: &mut [u8], row_bytes: usize) {
     }
 }
 
-/// The first byte of every number, then every second one, and so on.
+/// Groups the first bytes of all numbers, then the second bytes, and so on.
 pub(super) fn planes(content: &[u8], number_bytes: usize) -> Vec<u8> {
     let numbers = content.len() / number_bytes;
     let mut bytes = vec![0; content.len()];
@@ -36,7 +36,7 @@ pub(super) fn planes(content: &[u8], number_bytes: usize) -> Vec<u8> {
     bytes
 }
 
-/// What [`planes`] was made of.
+/// Reverts [`planes`].
 pub(super) fn undo_planes(bytes: &[u8], number_bytes: usize) -> Vec<u8> {
     let numbers = bytes.len() / number_bytes;
     let mut content = vec![0; bytes.len()];

@@ -1,8 +1,8 @@
-//! Masks of 0 and 255 as bits, the first pixel in the lowest bit, and back.
+//! Packs masks of 0 and 255 into bits, the first pixel in the lowest bit, and unpacks them.
 
-/// The bits of a mask; none when it holds anything but 0 and 255.
+/// Packs a mask. `None` if it contains values other than 0 and 255.
 pub(super) fn pack(content: &[u8]) -> Option<Vec<u8>> {
-    // Bits by which a value differs from 0 or 255, whichever its lowest bit says; without a branch a value.
+    // Collects the bits by which a value differs from 0 or 255, chosen by its lowest bit, without a branch per value.
     let strange = content.iter().fold(0, |strange, &value| strange | (value ^ (value & 1).wrapping_neg()));
     if strange != 0 {
         return None;
@@ -13,7 +13,7 @@ pub(super) fn pack(content: &[u8]) -> Option<Vec<u8>> {
     bits.extend(eights.map(|eight| {
         let mut values = [0; 8];
         values.copy_from_slice(eight);
-        // The lowest bit of byte i moves to bit 56 + i; no other product of a bit with the factor comes there.
+        // The lowest bit of byte i moves to bit 56 + i. No other product of a bit with the factor gets there.
         let lowest = u64::from_le_bytes(values) & 0x0101_0101_0101_0101;
         (lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     }));
@@ -36,7 +36,7 @@ static VALUES: [[u8; 8]; 256] = {
     values
 };
 
-/// `length` values of 0 or 255; `bits` holds as many.
+/// Unpacks `length` values of 0 or 255. `bits` contains as many.
 pub(super) fn unpack(bits: &[u8], length: usize) -> Vec<u8> {
     let mut content = Vec::with_capacity(bits.len() * 8);
     bits.iter().for_each(|byte| content.extend_from_slice(&VALUES[usize::from(*byte)]));

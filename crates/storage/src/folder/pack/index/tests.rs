@@ -1,10 +1,10 @@
-//! The index beside plain lists of what is in each file.
+//! Compares the index with plain lists of each segment's records.
 
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// One record that is in a file: a region's, or a stone.
+/// One record in a segment: a region or a tombstone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Written {
     Region { key: u8, id: u64, offset: u32 },
@@ -42,11 +42,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Against plain lists of what is in each file, looked through anew after each step.
+    /// Compares with plain lists of each segment's records, searched in full after each step.
     #[test]
     fn what_is_in_files_is_known(steps in steps()) {
         let (mut index, mut files) = (Index::default(), BTreeMap::<u32, BTreeSet<Written>>::new());
-        // What has been buried once stays so in memory, as long as a record or a stone of it is somewhere.
+        // A buried region stays buried in memory while any record or tombstone of it exists.
         let mut buried = BTreeSet::new();
         for (offset, step) in steps.into_iter().enumerate() {
             let offset = offset as u32;
@@ -112,7 +112,7 @@ proptest! {
     }
 }
 
-/// A compactor that was killed leaves a copy; one stone, wherever it is and whenever it is found, buries both.
+/// A killed compaction leaves a copy. One tombstone, in any segment and found at any time, buries both records.
 #[test]
 fn a_stone_buries_copies() {
     let (one, copy) = (place(0, 9, 0), place(1, 9, 0));
@@ -121,7 +121,7 @@ fn a_stone_buries_copies() {
     index.bury(key(1), 9, segment(2));
     index.enter(key(1), copy);
     assert!(!index.contains(key(1)));
-    // Another one under the same key is another one.
+    // A record with another id under the same key is a different region.
     index.enter(key(1), place(3, 10, 0));
     assert_eq!(index.place(key(1)), Some(place(3, 10, 0)));
     index.forget(segment(0));
