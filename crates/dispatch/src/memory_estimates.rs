@@ -1,4 +1,4 @@
-//! What operations are believed to take: what they declare, corrected by what was measured.
+//! Memory estimates of operations: declared bytes, corrected by measurements.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ type Key = (String, u32);
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     runs: u32,
-    /// The largest of measured by declared bytes.
+    /// Maximum ratio of measured to declared bytes.
     ratio: f64,
 }
 
-/// Corrections of declared bytes, by operation. A worker has one, and all its stages learn together.
+/// Corrections of declared bytes, by operation. All stages of a worker share one instance.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEstimates(HashMap<Key, Seen>);
 
 impl MemoryEstimates {
-    /// One run of an operation took `measured_bytes` where `declared_bytes` were declared, each for what was in use
-    /// at most beyond its inputs.
+    /// Learns from one run of an operation. `measured_bytes` and `declared_bytes` are its peak memory beyond its
+    /// inputs.
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub fn observe(&mut self, operation: &str, version: u32, declared_bytes: u64, measured_bytes: u64) {
         if declared_bytes == 0 {
@@ -34,8 +34,8 @@ impl MemoryEstimates {
         seen.ratio = seen.ratio.max(ratio);
     }
 
-    /// What to reserve: the largest ratio seen times what is declared; not below what is declared until a number of
-    /// runs has shown less.
+    /// Returns the bytes to reserve: the declared bytes times the largest ratio seen. The result falls below the declaration
+    /// only after a number of runs.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

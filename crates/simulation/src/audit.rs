@@ -1,10 +1,10 @@
-//! What must be true of everything a manager does: a model that knows the plans, what was said to the manager and what it
-//! answered, and nothing of its state.
+//! Audit: an independent model of the manager, built from the plans, the events and the manager's effects, without access
+//! to its state.
 //!
-//! Checked are, among others: nothing is finished twice unless it was reopened, and reopened only as far back as needed; no
-//! lease is given twice, and none is held by two workers unless one of them is far behind; studies that share workers get
-//! the same; nobody is given what it cannot run, or more beside what may kill it; what is read is there; a drain loses
-//! nothing. It is quadratic in places: for clusters of some hundred instances.
+//! Among others, it checks these rules: an instance finishes once unless it was reopened, and is reopened only as far back as
+//! needed. Lease ids are unique, and a lease is granted twice only for a straggler. Studies that share workers get equal
+//! shares. A worker gets only buckets that it can run, and nothing beside a suspect instance. Inputs exist. A drain loses
+//! nothing. Parts of the audit are quadratic: use it for studies of some hundred instances.
 
 mod apply_event;
 mod grant;
@@ -24,17 +24,17 @@ use study::{Fate, StudyModel};
 use thiserror::Error;
 use throughput::ThroughputModel;
 
-/// Lost workers after which an instance has to be alone, and after which it is given up: what the manager promises.
+/// Crash counts at which the manager isolates an instance, and at which it fails it.
 const SUSPECTED_AFTER: u32 = 2;
 const GIVEN_UP_AFTER: u32 = 5;
 
-/// How often an instance may lack what it reads.
+/// Maximum of missing-input reports of an instance.
 const MAX_LACKED: u32 = 10;
 
-/// What should not have happened.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// The manager's own books do not agree.
+    /// The manager's redundant state is inconsistent.
     #[error("the manager's state contradicts itself: {0}")]
     InvariantBroken(String),
     /// An effect breaks a rule.
@@ -42,25 +42,25 @@ pub enum Violation {
     Effect {
         /// The rule.
         rule: &'static str,
-        /// The effect, or what else there is to show.
+        /// The effect, or other data that shows the violation.
         effect: String,
     },
-    /// A report was counted that should not be, or the other way round.
+    /// A report counted although it should not, or the reverse.
     #[error("{event} was answered by {answer}")]
     Answer {
-        /// What was said.
+        /// The event.
         event: String,
-        /// What was answered.
+        /// The manager's reply.
         answer: String,
     },
 }
 
-/// Refuses an effect.
+/// Creates the violation of a rule by an effect.
 fn breach(rule: &'static str, effect: &impl std::fmt::Debug) -> Violation {
     Violation::Effect { rule, effect: format!("{effect:?}") }
 }
 
-/// Requires something of an effect.
+/// Requires a condition of an effect.
 fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(breach(rule, effect)) }
 }
@@ -72,14 +72,14 @@ struct WorkerModel {
     wanted: u32,
     wants_after: Option<u32>,
     draining: bool,
-    /// When it has to end.
+    /// Its time limit.
     end: Option<Duration>,
-    /// Stages of studies of which it has handed back what it has not the time for.
+    /// Stages of studies that it lacks the time for, as shown by returned instances.
     late: BTreeSet<(PlanId, usize)>,
     speed: ThroughputModel,
 }
 
-/// See the module.
+/// Independent model of a manager.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     studies: BTreeMap<PlanId, StudyModel>,
@@ -87,28 +87,29 @@ pub struct Audit {
     last_lease: Option<LeaseId>,
     holding: bool,
     stopping: bool,
-    /// What the manager has been told last.
+    /// The manager's time, set by the last tick.
     now: Duration,
-    /// Leases whose workers have to be told that they need not go on.
+    /// Leases that must be revoked.
     revoked: BTreeSet<(WorkerId, PlanId, LeaseId)>,
-    /// What has to be reopened by the event that is being checked.
+    /// Instances that the event under check must reopen.
     to_reopen: BTreeMap<PlanId, BTreeSet<InstanceId>>,
     /// Regions of the study that is being canceled.
     given_up: BTreeSet<RegionKey>,
-    /// Second copies that workers wait for.
+    /// Replicas that workers wait for.
     asks: BTreeMap<Asker, PendingReplica>,
-    /// Who was asked for what by one that drains, and has not answered; and those that could not.
+    /// Fetches from a draining worker without an answer, with the worker that was asked, and the fetches that failed.
     copying: BTreeMap<(WorkerId, PlanId, RegionKey), WorkerId>,
     could_not: BTreeSet<(WorkerId, PlanId, RegionKey, WorkerId)>,
-    /// Studies that this event has ended.
+    /// Studies that the event under check has ended.
     ended: BTreeSet<PlanId>,
 }
 
 impl Audit {
-    /// Checks one event, said at a time since the beginning, what was answered, and all effects that followed. `plans` are those that events name.
+    /// Checks one event, its time since the beginning, the manager's reply, and all resulting effects. `plans` are the plans
+    /// that events refer to.
     ///
     /// # Errors
-    /// The first rule that was broken.
+    /// The first violation.
     pub fn check(
         &mut self,
         now: Duration,
@@ -129,7 +130,7 @@ impl Audit {
         manager.sanity_check().map_err(Violation::InvariantBroken)
     }
 
-    /// What can be said of leases under way: by study and lease, the worker and what it has not reported.
+    /// Returns the leases: study, lease, worker, and unreported instances.
     pub fn granted(&self) -> impl Iterator<Item = (PlanId, LeaseId, WorkerId, &BTreeSet<InstanceId>)> {
         let of = |(study, model): (&PlanId, &'_ StudyModel)| {
             let study = *study;
@@ -143,7 +144,7 @@ impl Audit {
         })
     }
 
-    /// Workers that are there.
+    /// Returns the present workers.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
         self.workers.keys().copied()
     }
@@ -153,7 +154,7 @@ impl Audit {
         self.studies.keys().copied()
     }
 
-    /// Regions of a study that a worker has.
+    /// Returns the regions of a study that a worker holds.
     #[must_use]
     pub fn held(&self, study: PlanId, worker: WorkerId) -> Vec<RegionKey> {
         let holders = self.studies.get(&study).map(|model| &model.holders);
@@ -161,7 +162,7 @@ impl Audit {
         held.map(|(key, _)| *key).collect()
     }
 
-    /// Instances of a study that are done, and those that have failed.
+    /// Returns the instances of a study that are done.
     #[must_use]
     pub fn over(&self, study: PlanId) -> BTreeSet<InstanceId> {
         let fates = self.studies.get(&study).map(|model| &model.fate);
@@ -169,7 +170,7 @@ impl Audit {
         all.filter(|(_, fate)| **fate == Fate::Done).map(|(id, _)| id).collect()
     }
 
-    /// What an effect means, and whether it may be.
+    /// Applies an effect to the model and checks whether it is allowed.
     fn follow(&mut self, event: &Event, effect: &Effect, manager: &Manager) -> Result<(), Violation> {
         match effect {
             Effect::Introduce { worker, study } => self.introduced(*worker, *study, effect),
@@ -229,7 +230,7 @@ impl Audit {
         }
     }
 
-    /// A worker may go when nothing of it will be missed, or nobody is there to take it.
+    /// Checks a dismissal: a worker may leave if no sole copy is lost, or if no worker is left to take it.
     fn dismissed(&mut self, worker: WorkerId, effect: &Effect) -> Result<(), Violation> {
         let draining = self.workers.get(&worker).is_some_and(|model| model.draining);
         let busy = self.studies.values().any(|model| model.leases_of(worker) > 0);
@@ -308,7 +309,7 @@ impl Audit {
         }
     }
 
-    /// What must be true when all effects are out.
+    /// Checks the state after all effects of an event.
     fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Violation> {
         let kept = std::mem::take(&mut self.given_up);
         require(kept.is_empty(), "held of a study that is over, and not released", &kept)?;

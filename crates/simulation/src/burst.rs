@@ -1,13 +1,13 @@
-//! Cloud bursts: a study on a base cluster, pools of workers that can be had for money, and a policy that says how many.
+//! Cloud bursts: a study on a base cluster, pools of rented workers, and a policy that sets their number.
 //!
-//! The manager, its plans and the scaling step are the real ones; simulated are the nodes, the network, and the cloud: how
-//! long workers take to come, when they are taken away, and what is paid for. The same seed gives the same burst.
+//! The manager, its plans and the scaling step are the real ones. The nodes, the network and the cloud are simulated: the
+//! start-up of workers, their interruptions, and their billing. The same seed gives the same burst.
 //!
-//! - [`Burst`], [`CloudPool`], [`Policy`]: what there is, and who decides;
+//! - [`Burst`], [`CloudPool`], [`Policy`]: the resources and the policy;
 //! - [`run`]: one study under one policy;
-//! - [`Outcome`]: what it took and cost.
+//! - [`Outcome`]: its time and cost.
 //!
-//! Results and control messages count no bytes, and a pool has always as many workers to give as it says.
+//! Results and control messages have no size, and a pool always has workers up to its maximum.
 
 mod cloud;
 mod outcome;
@@ -22,81 +22,81 @@ use pleach_dispatch::PlanId;
 use pleach_dispatch::scaling::WorkerPool;
 use policy::Decider;
 
-/// The one study.
+/// The only study of a burst.
 const STUDY: PlanId = PlanId::whole(0);
 
-/// Buckets are cut anew so long after workers have come or gone: a cloud's come one by one.
+/// Delay of a replan after workers have joined or left: a cloud's workers arrive one by one.
 const REPLAN_AFTER_SECONDS: f64 = 10.0;
 
-/// Ticks of the manager: it looks for idle workers then.
+/// Interval of the manager's ticks, at which it serves idle workers.
 const TICK_MS: u64 = 500;
 
-/// A pool of a cloud, and how it behaves.
+/// A pool of a cloud, and its behavior.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CloudPool {
-    /// What the scaling step knows of it; nobody is there.
+    /// The pool as known to the scaling step, without workers.
     pub pool: WorkerPool,
     /// Buckets that a worker runs at once.
     pub cores: u32,
-    /// How many seconds' work a core does in a second.
+    /// Seconds of work that a core does in 1 s.
     pub speed: f64,
     /// Coefficient of variation of the start-up time.
     pub startup_variation: f64,
-    /// How often a worker is taken away, on average.
+    /// Mean number of interruptions of a worker per hour.
     pub interruptions_per_hour: f64,
-    /// How long before it is told.
+    /// Notice before an interruption.
     pub notice_seconds: f64,
-    /// Bytes a second from another site.
+    /// Bytes per second from another site.
     pub wide_bytes_per_second: f64,
-    /// Bytes a second from where the study's files are kept.
+    /// Bytes per second from the storage of the study's files.
     pub store_bytes_per_second: f64,
-    /// Price of 10^9 bytes that leave it.
+    /// Price of 10^9 bytes of egress.
     pub egress_price_per_gb: f64,
 }
 
-/// The nodes that are there anyway.
+/// The permanent nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaseCluster {
-    /// How many.
+    /// Number of nodes.
     pub nodes: u32,
     /// Buckets that each runs at once.
     pub cores: u32,
-    /// How many seconds' work a core does in a second.
+    /// Seconds of work that a core does in 1 s.
     pub speed: f64,
 }
 
-/// Everything but the study and who decides.
+/// Parameters of a burst, except the study and the policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Burst {
     /// The base cluster.
     pub base: BaseCluster,
     /// The pools.
     pub sites: Vec<CloudPool>,
-    /// Between two decisions.
+    /// Time between two decisions.
     pub step_seconds: f64,
-    /// Of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Simulated seconds after which it has to be over.
+    /// Maximum of simulated seconds.
     pub limit_seconds: f64,
 }
 
-/// How it is decided how many workers there should be.
+/// Kind of a scaling policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicyKind {
-    /// So many of each pool, from beginning to end.
+    /// A fixed number of workers in each pool.
     Fixed(Vec<u32>),
-    /// As few as meet the deadline, by the work that is left as it is cut.
+    /// The fewest workers that meet the deadline, for the remaining work in its current buckets.
     Deadline,
     /// As fast as the budget allows.
     Budget,
-    /// So that each slot has at most so many buckets that wait; cheapest pools first.
+    /// At most this many waiting buckets for each slot. The cheapest pools come first.
     QueueLength(f64),
-    /// As few as meet the deadline, with what more slots cost in reuse: it is known what can still be cut.
+    /// The fewest workers that meet the deadline, including the reuse lost with more slots.
     Trtma,
 }
 
 impl PolicyKind {
-    /// A word for it.
+    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -109,23 +109,23 @@ impl PolicyKind {
     }
 }
 
-/// A policy.
+/// A scaling policy with its goals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Its name.
     pub name: String,
-    /// How it decides.
+    /// Its kind.
     pub rule: PolicyKind,
-    /// When the study should be over, from its submission.
+    /// Deadline of the study, from its submission.
     pub deadline_seconds: Option<f64>,
-    /// What may be spent on it.
+    /// Maximum cost of the study.
     pub budget: Option<f64>,
 }
 
-/// Runs a study under a policy; `record`: with what each slot did when.
+/// Runs a study under a policy. `record` adds the timeline of each slot to the outcome.
 ///
 /// # Errors
-/// [`Aborted`] when it takes longer than the limit.
+/// [`Aborted`] if the study takes longer than the limit.
 pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> Result<Outcome, Aborted> {
     let base = NodeSpec { slots: burst.base.cores, speed: burst.base.speed };
     let schedule = Scenario {
@@ -147,7 +147,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
     if record {
         cluster = cluster.with_spans();
     }
-    // The study is there, and the base nodes have said so.
+    // By then the study is submitted and the base nodes have joined.
     cluster.run_until(10_000)?;
     let mut cloud = Cloud::new(burst);
     let mut decider = Decider::new(burst, policy, &cluster);
@@ -167,7 +167,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
     Ok(Outcome::new(burst, policy, cluster, cloud, first, shared))
 }
 
-/// What could be shared of the workload.
+/// Reuse potential of the workload.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     alone_and_unique_seconds: Option<(f64, f64)>,
@@ -181,7 +181,7 @@ impl CloudPool {
 
     fn link(&self, site: usize) -> SiteLink {
         SiteLink {
-            // The base is site 0.
+            // Site 0 is the base cluster.
             site: 1 + site as u32,
             wide_bytes_per_second: self.wide_bytes_per_second,
             store_bytes_per_second: self.store_bytes_per_second,

@@ -1,10 +1,10 @@
-//! A cluster in which everything but the manager is simulated: clock, network, workers and what goes wrong.
+//! A simulated cluster around the real manager: clock, network, workers and incidents.
 //!
-//! Workers ask for buckets as the real one does, one for each slot, fetch what they lack from each other, execute a bucket's
+//! Workers request buckets as the real one does, one for each slot, fetch missing inputs from each other, execute a bucket's
 //! instances one after the other in the order of its reuse tree, and report each. A message takes the latency of the
-//! network, and as often a retransmission as it is lost; where that or a partition takes longer than the idle time of a
-//! connection, the connection is lost and with it the worker, which comes back with what it has. Transfers do not slow each
-//! other down. The same schedule gives the same simulation, event by event.
+//! network, plus one retransmission for each loss. If that or a partition takes longer than the idle timeout of a
+//! connection, the connection and its worker are lost, and the worker reattaches. Transfers do not slow each
+//! other down. The same scenario gives the same simulation, event by event.
 
 mod incidents;
 mod interactive;
@@ -29,22 +29,22 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thiserror::Error;
 
-/// A connection that has been silent for so long is lost: the transport's idle time.
+/// Idle timeout of a connection, as in the transport.
 const IDLE_US: u64 = 2_100_000;
 
-/// What a lost message waits before it is sent again, at least; doubled each time.
+/// Minimum delay before a lost message is sent again. Doubled each time.
 const RETRANSMIT_US: u64 = 25_000;
 
-/// Between two attempts to connect, on average.
+/// Mean time between two attempts to connect.
 const BACKOFF_US: u64 = 200_000;
 
-/// Workers of an earlier manager have so long to come back before what they had is given to others.
+/// Grace period in which workers of an earlier manager reattach before their instances are granted again.
 const HOLD_US: u64 = 2_000_000;
 
-/// Workers that come at once are planned for at once.
+/// Delay of a replan, so that workers that join together cause only one.
 const REPLAN_AFTER_US: u64 = 100_000;
 
-/// To the manager.
+/// Message to the manager.
 #[derive(Debug)]
 enum WorkerMessage {
     Join,
@@ -59,7 +59,7 @@ enum WorkerMessage {
     Leave,
 }
 
-/// To a worker.
+/// Message to a worker.
 #[derive(Debug)]
 enum ManagerMessage {
     Assign(PlanId, LeaseId, Vec<InstanceId>, Vec<RemoteRegion>),
@@ -71,7 +71,7 @@ enum ManagerMessage {
     Dismiss,
 }
 
-/// What is about to happen.
+/// A scheduled event.
 #[derive(Debug)]
 enum DueEvent {
     Submit(usize),
@@ -81,19 +81,19 @@ enum DueEvent {
     ToNode(usize, u32, ManagerMessage),
     Connect(usize),
     LinkLost(usize, u32),
-    /// A node has to end, if that is still when.
+    /// A node reaches its time limit, if the limit is still the same.
     LeaseEnd(usize, u64),
-    /// What a bucket lacks has come, but for these; and whether the same begin still counts.
+    /// A bucket's inputs have been fetched, except for these keys. Ignored if the bucket has begun something else since.
     Fetched(usize, LeaseId, u64, Vec<RegionKey>),
     Copied(usize, u32, PlanId, RegionKey),
-    /// An instance is finished, if the same begin still counts.
+    /// An instance is finished. Ignored if the bucket has begun something else since.
     Worked(usize, LeaseId, u64),
     ManagerUp,
     Resume,
     Replan(PlanId),
 }
 
-/// In the order of time, and of what came to mind first.
+/// Scheduled events, ordered by time and then by creation.
 #[derive(Debug)]
 struct Entry(u64, u64, DueEvent);
 
@@ -117,62 +117,62 @@ impl Ord for Entry {
     }
 }
 
-/// Why a simulation ends before its time.
+/// Cause of an aborted simulation.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Aborted {
     /// The manager broke a rule.
     #[error(transparent)]
     Breach(#[from] Violation),
-    /// It does not come to its end.
+    /// The simulation exceeds its time limit.
     #[error("after {seconds} s, {open} instances are open")]
     Late {
-        /// The schedule's limit.
+        /// The scenario's limit.
         seconds: f64,
-        /// Instances of all studies.
+        /// Open instances of all studies.
         open: usize,
     },
 }
 
-/// What came of a simulation.
+/// Statistics of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClusterStats {
     /// From the first submission to the end of the last study.
     pub makespan_seconds: f64,
-    /// Seconds that slots were at work, reduced to those of a worker of speed 1.
+    /// Busy seconds of all slots, converted to a worker of speed 1.
     pub work_seconds: f64,
     /// Instances executed to their end, some more than once.
     pub executed: u64,
-    /// Instances that the manager counts as finished, again those that were reopened.
+    /// Instances that the manager counts as finished. Reopened ones count again.
     pub finished: u64,
     /// Instances that failed.
     pub failed: u64,
-    /// Messages, to the manager and from it.
+    /// Messages to and from the manager.
     pub messages: u64,
     /// Bytes of regions moved between workers.
     pub bytes_moved: u64,
-    /// How often buckets were cut anew.
+    /// Number of replans.
     pub replans: u64,
-    /// Instances that changed their buckets then.
+    /// Instances that replans moved to another bucket.
     pub instances_moved: u64,
-    /// Leases that a second worker had as well.
+    /// Leases revoked because another lease of the same instances was faster, or the study was canceled.
     pub twins: u64,
-    /// Buckets of which others got a part.
+    /// Buckets from which instances were returned.
     pub shared: u64,
     /// Workers that were lost.
     pub lost: u64,
-    /// Seconds of a worker of speed 1 that all begun tasks were foreseen to take.
+    /// Predicted seconds of all started tasks on a worker of speed 1.
     pub foreseen_seconds: f64,
-    /// Seconds of a worker of speed 1 that were spent on what nodes had not finished when they went.
+    /// Seconds at speed 1 spent on instances that were unfinished when their node was lost.
     pub lost_seconds: f64,
-    /// Instances that were under way when their worker had to end, and begun when it knew that.
+    /// Instances that were running at their worker's time limit, although the limit was known when they started.
     pub begun_in_vain: u64,
-    /// Events of the manager.
+    /// Events handled by the manager.
     pub events: u64,
-    /// Wall seconds that the manager took for them.
+    /// Wall seconds of the manager for these events.
     pub manager_seconds: f64,
 }
 
-/// See the module.
+/// The simulated cluster.
 #[derive(Debug)]
 pub struct Cluster {
     schedule: Scenario,
@@ -183,40 +183,40 @@ pub struct Cluster {
     queue: BinaryHeap<Reverse<Entry>>,
     entries: u64,
     nodes: Vec<Node>,
-    /// Who is who, over connections that hold.
+    /// Nodes of the connected workers.
     workers: BTreeMap<WorkerId, usize>,
-    /// Which studies there are, and of which of them nothing is wanted any more.
+    /// Submitted studies, and those that are complete or canceled.
     submitted: BTreeSet<usize>,
     over: BTreeSet<usize>,
-    /// Instances that have reported, by study: all that a manager finds when it starts again.
+    /// Finished instances by study: the only state that a restarted manager finds.
     journal: Vec<BTreeSet<InstanceId>>,
     epoch: u32,
     is_up: bool,
-    /// The number of buckets that each study was cut for last.
+    /// Number of buckets of the last plan of each study.
     cut_for: Vec<usize>,
     to_replan: BTreeSet<PlanId>,
     poison: BTreeSet<(usize, InstanceId)>,
-    /// Workers say what tasks took.
+    /// Whether workers report task timings.
     tells_times: bool,
-    /// How nodes reach others and files, by node; beyond the end as in a cluster.
+    /// Links of the nodes to other sites and files. Nodes beyond the end have the default link.
     links: Vec<SiteLink>,
-    /// Bytes that have left each site.
+    /// Bytes sent from each site to others.
     egress_bytes: BTreeMap<u32, u64>,
-    /// What slots did when, if it is recorded.
+    /// Work of the slots, if recorded.
     spans: Option<Vec<SlotSpan>>,
     replan_after_us: u64,
     figures: ClusterStats,
 }
 
 impl Cluster {
-    /// A cluster that follows a schedule; with an audit after each event, and a record of them all, or without.
+    /// Creates a cluster for a scenario. Optionally audits every event and records all events.
     #[must_use]
     pub fn new(schedule: Scenario, audit: bool, record: bool) -> Self {
         let workloads = workloads(&schedule);
         Self::with_workloads(schedule, workloads, audit, record)
     }
 
-    /// The same with studies that no recipe makes; the schedule says when they are submitted.
+    /// As [`new`](Self::new), with given workloads instead of synthetic ones. The scenario has their submission times.
     #[must_use]
     pub fn with_workloads(
         schedule: Scenario,
@@ -264,17 +264,17 @@ impl Cluster {
         cluster
     }
 
-    /// The same with workers that do not say what tasks took: to the manager all are alike.
+    /// Disables task timings: all workers have equal speed for the manager.
     #[must_use]
     pub fn without_times(mut self) -> Self {
         self.tells_times = false;
         self
     }
 
-    /// Runs until all studies are over.
+    /// Runs until all studies have ended.
     ///
     /// # Errors
-    /// [`Aborted`], when a rule is broken, or it takes longer than the schedule allows.
+    /// [`Aborted`] if the manager violates a rule or the simulation exceeds the scenario's time limit.
     pub fn run(&mut self) -> Result<ClusterStats, Aborted> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
         while !self.is_over() {
@@ -291,7 +291,7 @@ impl Cluster {
         Ok(self.figures())
     }
 
-    /// What has come of it so far.
+    /// Returns the statistics so far.
     #[must_use]
     pub fn figures(&mut self) -> ClusterStats {
         let first = self.schedule.studies.iter().map(|(at, _)| *at).min().unwrap_or(0);
@@ -301,7 +301,7 @@ impl Cluster {
         self.figures
     }
 
-    /// All that the manager was told, if it was recorded.
+    /// Returns the manager and its recorded events.
     #[must_use]
     pub fn observed(&self) -> &RecordedManager {
         &self.observed
@@ -359,7 +359,7 @@ impl Cluster {
         }
     }
 
-    /// Microseconds that a message takes; `None`: longer than a connection lasts.
+    /// Returns the microseconds that a message takes. `None` if that exceeds the idle timeout.
     fn latency_us(&mut self) -> Option<u64> {
         let network = self.schedule.network;
         let mut latency = network.latency_us + self.random.exponential(network.jitter_us as f64) as u64;
@@ -371,7 +371,7 @@ impl Cluster {
         (latency < IDLE_US).then_some(latency)
     }
 
-    /// When something said now arrives; `None`: not over this connection.
+    /// Returns the arrival time of a message sent now. `None` if the connection is lost first.
     fn arrival_us(&mut self, node: usize, direction: usize) -> Option<u64> {
         self.figures.messages += 1;
         let latency = self.latency_us();
@@ -406,7 +406,7 @@ impl Cluster {
     }
 }
 
-/// The studies of a schedule.
+/// Returns the workloads of a scenario.
 #[must_use]
 pub fn workloads(schedule: &Scenario) -> Vec<Workload> {
     let recipes = (0..).map(PlanId::whole).zip(&schedule.studies);

@@ -1,4 +1,4 @@
-//! What is said to a manager, as values: they can be made up, written down and said again.
+//! The manager's input events as values: they can be generated, logged and replayed.
 
 use pleach_dispatch::manager::{Manager, WorkerInfo};
 use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
@@ -9,184 +9,184 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// One event of a [`Manager`]; what each means is said there, at the `handle_*` of its name.
+/// One event of a [`Manager`]. The `handle_*` methods document their meaning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The manager starts, for the first time or again: what it knew before is gone.
+    /// The manager starts or restarts: its earlier state is lost.
     Start {
-        /// How often it has started before.
+        /// Number of earlier starts.
         epoch: u32,
     },
-    /// Workers of the manager before are about to say what they have.
+    /// The grace period begins: workers of the earlier manager may reattach.
     Hold,
-    /// They have had their time.
+    /// The grace period ends.
     Resume,
-    /// A study comes.
+    /// A study is submitted.
     Submit {
-        /// Its number.
+        /// Its id.
         study: PlanId,
-        /// Which of the plans that are known.
+        /// Index of its plan.
         plan: usize,
         /// Instances that have reported before.
         finished: BTreeSet<InstanceId>,
     },
-    /// A study is not wanted any more.
+    /// A study is canceled.
     Cancel {
-        /// Its number.
+        /// Its id.
         study: PlanId,
     },
-    /// A worker comes.
+    /// A worker joins.
     Join {
-        /// What it can do.
+        /// Its facts.
         facts: WorkerInfo,
     },
-    /// A worker asks for buckets.
+    /// A worker requests buckets.
     Request {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// How many.
+        /// Number of buckets.
         buckets: u32,
-        /// Of later stages than this one only.
+        /// Only of later stages than this one.
         after: Option<u32>,
     },
     /// An instance is finished.
     Done {
-        /// By whom.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
     },
     /// An instance has failed.
     Failed {
-        /// By whom.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
     },
-    /// An instance lacks what it reads.
+    /// An instance lacks input regions.
     Lacking {
-        /// Who has it.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
-        /// What could not be had.
+        /// The missing regions.
         keys: Vec<RegionKey>,
     },
-    /// A worker hands back what it has not begun.
+    /// A worker returns unstarted instances.
     Back {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instances.
         instances: Vec<InstanceId>,
     },
-    /// What nobody has begun is cut anew.
+    /// Unstarted buckets are rebuilt.
     Replanned {
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// What takes the place of the buckets that held these instances.
+        /// The buckets that replace those of the same instances.
         buckets: Vec<BucketPlan>,
     },
-    /// A worker is to leave.
+    /// A worker drains.
     Drain {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
     },
-    /// A worker has stored regions that are to survive it.
+    /// A worker requests a replica of regions that it has stored.
     Replicate {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
         /// The instance.
         instance: InstanceId,
         /// The regions, and their bytes.
         regions: Vec<(RegionKey, u64)>,
     },
-    /// A worker could not fetch a region from another one.
+    /// A worker could not fetch a region from a peer.
     NotCopied {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// A worker has let go of a copy.
+    /// A worker has dropped a replica.
     Dropped {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// A worker has fetched a region from another one.
+    /// A worker has fetched a region from a peer.
     Copied {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The region.
         key: RegionKey,
     },
-    /// A worker is gone.
+    /// A worker leaves or is lost.
     Leave {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Without a word.
+        /// Whether it left without a message.
         lost: bool,
     },
-    /// A worker goes on with what it was granted by the manager before.
+    /// A worker reattaches a lease of the earlier manager.
     Adopt {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
-        /// Under which lease.
+        /// The lease.
         lease: LeaseId,
-        /// What it has not reported.
+        /// Its unreported instances.
         instances: Vec<InstanceId>,
     },
-    /// A worker has regions from before.
+    /// A worker reattaches regions.
     Holds {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The regions.
         keys: Vec<RegionKey>,
     },
-    /// A worker has to end.
+    /// A worker has a time limit.
     LeaseEnd {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// When, in microseconds since the beginning.
+        /// The limit, in microseconds since the beginning.
         at_us: u64,
     },
-    /// Tasks were run, for an instance that has been reported or for others of its bucket.
+    /// Tasks were run for a reported instance or for its bucket.
     Ran {
-        /// By whom.
+        /// The worker.
         worker: WorkerId,
-        /// Of which study.
+        /// The study.
         study: PlanId,
         /// The instance.
         instance: InstanceId,
@@ -195,34 +195,34 @@ pub enum Event {
     },
     /// Time passes.
     Tick,
-    /// Nothing more is to be granted.
+    /// The manager stops granting.
     Stop,
 }
 
-/// What a manager answers at once, besides its effects.
+/// The manager's immediate reply, besides its effects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ManagerReply {
-    /// Nothing.
+    /// No reply.
     Nothing,
     /// The number of the worker that joined.
     Joined(WorkerId),
     /// Whether a report counted.
     Counted(bool),
-    /// Instances that a worker is to go on with.
+    /// Instances of a reattached lease that the worker continues with.
     Kept(BTreeSet<InstanceId>),
-    /// Regions that nobody will read.
+    /// Regions without a further reader.
     Needless(Vec<RegionKey>),
-    /// Whether a plan, or a way to cut one, was accepted.
+    /// Whether a plan or a replan was accepted.
     Accepted(bool),
 }
 
-/// Why tasks fail here, wherever they do.
+/// Returns the cause of all simulated task failures.
 #[must_use]
 pub fn failure() -> TaskFailure {
     TaskFailure { at: "t1".to_owned(), cause: "the simulation said so".to_owned() }
 }
 
-/// A task that was run, and what it took.
+/// Returns the report of a task run with its seconds.
 #[must_use]
 pub fn ran(stage: u32, task: u32, seconds: f64) -> TaskReport {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
@@ -230,7 +230,7 @@ pub fn ran(stage: u32, task: u32, seconds: f64) -> TaskReport {
 }
 
 impl Event {
-    /// Says it to a manager, at a time since the simulation began. `plans` are those that are known.
+    /// Applies the event to a manager, at a time since the beginning. `plans` are the known plans.
     pub fn apply(&self, manager: &mut Manager, plans: &[ExecutionPlan], now: Duration) -> ManagerReply {
         match self {
             Self::Start { epoch } => *manager = Manager::new(*epoch),

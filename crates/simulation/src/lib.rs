@@ -1,15 +1,15 @@
-//! The manager under a simulated clock, network and cluster: what it decides with thousands of workers that come, go and
-//! fail, in milliseconds and the same way every time.
+//! The manager under a simulated clock, network and cluster: its decisions for thousands of workers that join, leave and
+//! fail, in milliseconds and deterministic.
 //!
-//! - [`event`]: what is said to a manager, as values;
-//! - [`audit`]: what must be true of all that it does, by a model of its own;
-//! - [`recorder`]: a manager that is told events, timed, recorded and audited;
-//! - [`workload`], [`scenario`]: what is to be executed, and what is to happen meanwhile;
+//! - [`event`]: the manager's input, as values;
+//! - [`audit`]: an independent model that checks all of the manager's effects;
+//! - [`recorder`]: runs a manager on events, timed, recorded and audited;
+//! - [`workload`], [`scenario`]: the plans to execute, and the incidents meanwhile;
 //! - [`cluster`]: the workers and the network around it;
-//! - [`burst`]: a study on a cluster that takes workers of a cloud, for money;
-//! - [`log`], [`replay`]: what the manager was told, written down and told again.
+//! - [`burst`]: a study on a cluster that rents workers in a cloud;
+//! - [`log`], [`replay`]: writes the manager's events to a log and replays them.
 //!
-//! Nothing here is part of a running manager or worker.
+//! No running manager or worker uses this crate.
 
 pub mod audit;
 pub mod burst;

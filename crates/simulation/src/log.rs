@@ -1,4 +1,4 @@
-//! What a simulation was, and everything its manager was told, one JSON document a line: to step through what went wrong.
+//! Log of a simulation: its scenario and all events of its manager, one JSON document per line, for debugging.
 
 use crate::cluster::workloads;
 use crate::recorder::{RecordedEvent, RecordedManager};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use thiserror::Error;
 
-/// Of the format: logs of another one are refused.
+/// Version of the format. Logs of other versions are refused.
 const VERSION: u32 = 1;
 
 /// The first line.
@@ -17,33 +17,33 @@ struct Head {
     schedule: Scenario,
 }
 
-/// A log that has been read.
+/// A parsed log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
-    /// What was simulated.
+    /// The scenario.
     pub schedule: Scenario,
-    /// What the manager was told, in order.
+    /// The manager's events, in order.
     pub said: Vec<RecordedEvent>,
 }
 
-/// Why a text is no log.
+/// Cause of an invalid log.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// There is no first line.
+    /// The log has no first line.
     #[error("it is empty")]
     Empty,
-    /// It is of another version.
+    /// The log has another version.
     #[error("it is of version {found}, and {VERSION} can be read")]
     Version {
         /// Its version.
         found: u32,
     },
-    /// A line is not what it should be.
+    /// A line is invalid.
     #[error("line {line}: {cause}")]
     Line {
-        /// Counted from 1.
+        /// Its number, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         cause: serde_json::Error,
     },
 }
@@ -52,7 +52,7 @@ impl Log {
     /// Writes a log.
     ///
     /// # Errors
-    /// When the writer does not take it.
+    /// An error of the writer.
     pub fn write(schedule: &Scenario, said: &[RecordedEvent], mut to: impl Write) -> io::Result<()> {
         let head = Head { pleach_simulation: VERSION, schedule: schedule.clone() };
         serde_json::to_writer(&mut to, &head)?;
@@ -66,7 +66,7 @@ impl Log {
     /// Reads a log.
     ///
     /// # Errors
-    /// [`LogError`], with the line.
+    /// [`LogError`], with the number of the line.
     pub fn parse(text: &str) -> Result<Self, LogError> {
         let mut lines = (1..).zip(text.lines());
         let (line, first) = lines.next().ok_or(LogError::Empty)?;
@@ -79,7 +79,7 @@ impl Log {
         Ok(Self { schedule: head.schedule, said: said.collect::<Result<_, _>>()? })
     }
 
-    /// A manager that knows the plans of the log, to be told all of it again.
+    /// Creates a manager with the plans of the log, for a replay.
     #[must_use]
     pub fn manager(&self) -> RecordedManager {
         let plans = workloads(&self.schedule).into_iter().map(|workload| workload.plan).collect();

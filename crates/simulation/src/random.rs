@@ -1,18 +1,18 @@
-//! Numbers that look random and follow from a seed (SplitMix64, Steele, Lea and Flood 2014): good enough to make up
-//! schedules, and the same on every machine.
+//! Pseudo-random numbers from a seed (SplitMix64, Steele, Lea and Flood 2014): good enough to generate
+//! scenarios, and the same on every machine.
 
-/// A sequence of numbers.
+/// A generator of pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of a seed.
+    /// Creates the generator of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A sequence of its own for what these numbers name.
+    /// Creates an independent generator for a seed and the numbers that identify its purpose.
     #[must_use]
     pub fn of(seed: u64, names: &[u64]) -> Self {
         let mut random = Self(seed);
@@ -22,7 +22,7 @@ impl Random {
         random
     }
 
-    /// The next number.
+    /// Returns the next word.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -31,17 +31,17 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// The next number between 0 and 1.
+    /// Returns the next number between 0 and 1.
     pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number of an exponential distribution.
+    /// Returns a number of an exponential distribution.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// A number of a log-normal distribution of mean 1 with this coefficient of variation (Box and Muller 1958).
+    /// Returns a number of a log-normal distribution of mean 1 with this coefficient of variation (Box and Muller 1958).
     pub fn factor(&mut self, variation: f64) -> f64 {
         if variation <= 0.0 {
             return 1.0;

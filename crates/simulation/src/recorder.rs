@@ -1,5 +1,5 @@
-//! A manager that is watched: everything that it is told is timed, written down where somebody wants to read it, and what
-//! follows is audited where somebody wants to know.
+//! A recorded manager: times all events, and optionally records them and audits their
+//! effects.
 
 use crate::audit::{Audit, Violation};
 use crate::event::{Event, ManagerReply};
@@ -8,17 +8,17 @@ use pleach_dispatch::plan::ExecutionPlan;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// An event, and when it was said.
+/// An event and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordedEvent {
     /// Microseconds since the beginning.
     pub at_us: u64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// See the module.
+/// A manager with an optional audit and an optional record.
 #[derive(Debug)]
 pub struct RecordedManager {
     manager: Manager,
@@ -30,8 +30,8 @@ pub struct RecordedManager {
 }
 
 impl RecordedManager {
-    /// A manager that knows these plans by number; with an audit of all it does, and a record of all it is told, or
-    /// without.
+    /// Creates a manager with these plans. Optionally audits all its effects and records all its
+    /// events.
     #[must_use]
     pub fn new(plans: Vec<ExecutionPlan>, audit: bool, record: bool) -> Self {
         Self {
@@ -44,18 +44,18 @@ impl RecordedManager {
         }
     }
 
-    /// Says something to the manager, at a time that never goes back. Returns its answer and what it wants done.
+    /// Applies an event at a monotonic time. Returns the manager's reply and its effects.
     ///
     /// # Errors
-    /// The first rule that was broken by it, if there is an audit. What has been done by then stays done.
+    /// The first violation, under audit. The manager stays in the state after the event.
     pub fn apply(&mut self, at_us: u64, event: Event) -> Result<(ManagerReply, Vec<Effect>), Violation> {
         let now = Duration::from_micros(at_us);
         let begun = Instant::now();
         let answer = event.apply(&mut self.manager, &self.plans, now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
-        // Taking up a plan is work by the instance, not by the event.
+        // Submissions are excluded from the timing: their cost depends on the instances of the plan.
         if !matches!(event, Event::Submit { .. } | Event::Start { .. }) {
-            // What was run is said with a report, in one message.
+            // Task timings travel in the message of a report and are not counted separately.
             self.events += u64::from(!matches!(event, Event::Ran { .. }));
             self.busy += begun.elapsed();
         }
@@ -69,19 +69,19 @@ impl RecordedManager {
         checked.map(|()| (answer, effects))
     }
 
-    /// The manager, to look at.
+    /// Returns the manager, for inspection.
     #[must_use]
     pub fn manager(&self) -> &Manager {
         &self.manager
     }
 
-    /// Events so far but for submissions, and the time that the manager took for them.
+    /// Returns the number of events, without submissions and starts, and the time that the manager took for them.
     #[must_use]
     pub fn work(&self) -> (u64, Duration) {
         (self.events, self.busy)
     }
 
-    /// All that was said, if it was recorded.
+    /// Returns the recorded events, if recording is enabled.
     #[must_use]
     pub fn record(&self) -> &[RecordedEvent] {
         self.record.as_deref().unwrap_or_default()

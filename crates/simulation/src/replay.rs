@@ -1,4 +1,4 @@
-//! A log, event by event: what was said, what followed, and which rule was broken.
+//! Replay of a log, event by event: the event, its effects, and any violation.
 
 use crate::audit::Violation;
 use crate::event::{Event, ManagerReply};
@@ -10,26 +10,26 @@ use pleach_dispatch::study::Effect as Happened;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// One event of a log, told again.
+/// One replayed event of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// Counted from 1.
+    /// Its number, counted from 1.
     pub number: usize,
     /// Seconds since the beginning.
     pub seconds: f64,
-    /// What was said.
+    /// The event.
     pub event: Event,
-    /// What the manager answered at once, in words.
+    /// The manager's reply, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// What it wanted done, in words.
+    /// The effects, as text.
     pub effects: Vec<String>,
-    /// The rule that was broken by it: nothing follows.
+    /// The violation, if any: the replay ends with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breach: Option<String>,
 }
 
-/// Steps through a log.
+/// Iterator over the steps of a log.
 #[derive(Debug)]
 pub struct Replay<'a> {
     log: &'a Log,
@@ -39,7 +39,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Before the first event.
+    /// Creates a replay before its first event.
     #[must_use]
     pub fn new(log: &'a Log) -> Self {
         Self { log, manager: log.manager(), next: 0, over: false }
@@ -80,7 +80,7 @@ fn in_words(answer: &ManagerReply) -> Option<String> {
     }
 }
 
-/// Ids in short: `1-3 7`.
+/// Formats ids as ranges: `1-3 7`.
 fn list(ids: impl Iterator<Item = InstanceId>) -> String {
     let ids: BTreeSet<u32> = ids.map(|id| id.0).collect();
     let mut parts: Vec<(u32, u32)> = Vec::new();
@@ -100,7 +100,7 @@ fn list(ids: impl Iterator<Item = InstanceId>) -> String {
     }
 }
 
-/// What an event says, in a line.
+/// Describes an event in one line.
 #[must_use]
 pub fn event_in_words(event: &Event) -> String {
     match event {
@@ -161,7 +161,7 @@ pub fn event_in_words(event: &Event) -> String {
     }
 }
 
-/// What is to be done, in a line.
+/// Describes an effect in one line.
 #[must_use]
 pub fn effect_in_words(effect: &Effect) -> String {
     match effect {

@@ -1,26 +1,26 @@
-//! What is to happen in a simulation: the cluster, the network, the studies, and what goes wrong when.
+//! Scenario of a simulation: the cluster, the network, the studies, and the incidents.
 
 use crate::workload::SyntheticWorkload;
 use serde::{Deserialize, Serialize};
 
-/// A whole simulation, but for what follows from it.
+/// The complete input of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scenario {
-    /// Of latencies and losses.
+    /// Seed of latencies and losses.
     pub seed: u64,
-    /// Nodes that are there from the beginning.
+    /// Initial nodes.
     pub nodes: Vec<NodeSpec>,
-    /// Studies, with the milliseconds after which they are submitted.
+    /// Studies, with their submission times in milliseconds.
     pub studies: Vec<(u64, SyntheticWorkload)>,
-    /// What happens besides, with the milliseconds after which it does.
+    /// Incidents, with their times in milliseconds.
     pub incidents: Vec<(u64, Incident)>,
-    /// How messages and regions travel.
+    /// The network.
     pub network: NetworkModel,
     /// Milliseconds between ticks of the manager.
     pub tick_ms: u64,
-    /// What nobody has begun is cut anew when workers come or go.
+    /// Whether unstarted buckets are rebuilt when workers join or leave.
     pub replan: bool,
-    /// Seconds after which everything has to be over.
+    /// Maximum of simulated seconds.
     pub limit_seconds: f64,
 }
 
@@ -29,73 +29,73 @@ pub struct Scenario {
 pub struct NodeSpec {
     /// Buckets that it runs at once.
     pub slots: u32,
-    /// How many seconds' work it does in a second.
+    /// Seconds of work that it does in 1 s.
     pub speed: f64,
 }
 
-/// How messages and regions travel.
+/// Model of the network for messages and regions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkModel {
-    /// Microseconds that a message takes at least.
+    /// Minimum latency of a message in microseconds.
     pub latency_us: u64,
-    /// Mean of what it takes more, exponentially distributed.
+    /// Mean of the additional latency, exponentially distributed.
     pub jitter_us: u64,
-    /// Fraction of messages that have to be sent again; and again, until they arrive.
+    /// Fraction of transmissions that are lost. A message is sent again until it arrives.
     pub loss: f64,
-    /// Bytes a second between two workers.
+    /// Bytes per second between two workers.
     pub bytes_per_second: f64,
 }
 
 impl Default for NetworkModel {
-    /// A cluster's: 100 µs, ten gigabits a second.
+    /// A cluster's network: 100 µs, 10 Gbit/s.
     fn default() -> Self {
         Self { latency_us: 100, jitter_us: 50, loss: 0.0, bytes_per_second: 1.25e9 }
     }
 }
 
-/// Something that happens.
+/// An incident.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Incident {
-    /// A node comes.
+    /// A node joins.
     Join(NodeSpec),
-    /// A node, counted in the order in which they came, loses power.
+    /// A node loses power. Nodes are numbered in the order of their arrival.
     Crash {
-        /// Which.
+        /// The node.
         node: usize,
     },
-    /// A node cannot be reached, nor reach anybody, for a while.
+    /// A node is disconnected for a while.
     Partition {
-        /// Which.
+        /// The node.
         node: usize,
-        /// How long.
+        /// Duration.
         milliseconds: u64,
     },
-    /// A node learns when it has to end: at the end of its job, or of what a cloud gives it to leave.
+    /// A node gets a time limit: the end of its job, or of a cloud's notice to leave.
     LeaseEnd {
-        /// Which.
+        /// The node.
         node: usize,
-        /// How long it has.
+        /// Time until then.
         milliseconds: u64,
     },
-    /// A node is to leave.
+    /// A node drains.
     Drain {
-        /// Which.
+        /// The node.
         node: usize,
     },
-    /// The manager is killed, and starts again after a while.
+    /// The manager is killed and restarts after a while.
     Restart {
-        /// How long.
+        /// Duration of the outage.
         milliseconds: u64,
     },
     /// A study is canceled.
     Cancel {
-        /// Which, counted in the order of the schedule.
+        /// Index of the study in the scenario.
         study: usize,
     },
-    /// From now on whoever begins this instance loses power.
+    /// From now on, every worker that starts this instance loses power.
     CrashingInstance {
-        /// Of which study.
+        /// Index of the study in the scenario.
         study: usize,
         /// The instance.
         instance: u32,

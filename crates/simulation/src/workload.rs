@@ -1,9 +1,9 @@
-//! Studies to simulate: plans, and what each of their tasks takes.
+//! Workloads: studies to simulate, with their plans and the time of each task.
 //!
-//! A workload is an optional first stage, one instance a tile, whose output all instances of the tile read, and a second
-//! stage whose instances are a chain of tasks each and share prefixes in a bucket (a reuse tree). All tiles have the same
-//! instances, as the papers' studies do; what a task takes differs by tile and by task. Or it is the plan of a real study
-//! ([`StageWorkload`]).
+//! A workload has an optional first stage, with one instance for each tile, whose output all instances of the tile read, and
+//! a second stage, whose instances are chains of tasks that share prefixes within a bucket (a reuse tree). All tiles have the
+//! same instances, as in the papers' studies. Task times differ by tile and by task. A workload can also be the plan of a real
+//! study ([`StageWorkload`]).
 
 mod recorded;
 
@@ -18,70 +18,70 @@ pub use recorded::StageWorkload;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// How the instances of a tile are put into buckets.
+/// Bucketing of a tile's instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bucketing {
-    /// Each by itself.
+    /// One instance for each bucket.
     Single,
-    /// RTMA with this many instances at most.
+    /// RTMA with this maximum of instances.
     Rtma(NonZeroUsize),
-    /// TRTMA with this many buckets for all tiles together; one a tile at least. Buckets are even by cost.
+    /// TRTMA with this many buckets for all tiles together, at least one for each tile. Balances buckets by cost.
     Trtma(NonZeroUsize),
-    /// The same, but even by numbers of tasks, as in the papers.
+    /// As `Trtma`, but balances buckets by numbers of tasks, as in the papers.
     TrtmaByCount(NonZeroUsize),
 }
 
-/// What a study consists of.
+/// Design of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadDesign {
-    /// Tiles, alike but for what they take.
+    /// Tiles, which differ only in their task times.
     pub tiles: u32,
-    /// Tasks of the second stage.
+    /// Number of tasks of the second stage.
     pub levels: usize,
     /// Keys of the tasks of each instance of a tile, as in [`MergeProblem`].
     pub keys: Vec<u32>,
     /// Mean seconds of the tasks of each level.
     pub seconds: Vec<f64>,
-    /// Mean seconds of the first stage; without it, instances read the tile itself.
+    /// Mean seconds of the first stage. Without it, instances read the tile itself.
     pub first_seconds: Option<f64>,
-    /// Coefficient of variation of what tasks take, from tile to tile and once more from task to task.
+    /// Coefficient of variation of task times, from tile to tile and again from task to task.
     pub variation: f64,
-    /// Bytes of what the first stage stores for a tile.
+    /// Bytes that the first stage stores for a tile.
     pub region_bytes: u64,
-    /// How it is cut.
+    /// The bucketing.
     pub cut: Bucketing,
-    /// Of the variations.
+    /// Seed of the variations.
     pub seed: u64,
 }
 
-/// A study made up from a few numbers, so that it can be written down.
+/// Parameters of a generated study, for scenario files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SyntheticWorkload {
-    /// Tiles.
+    /// Number of tiles.
     pub tiles: u32,
-    /// Instances of a tile.
+    /// Number of instances of a tile.
     pub instances: u32,
-    /// Tasks of an instance.
+    /// Number of tasks of an instance.
     pub levels: u32,
-    /// Different values of what each task consumes.
+    /// Number of different values that each task consumes.
     pub values: u32,
     /// Mean seconds of a task.
     pub task_seconds: f64,
-    /// There is a first stage, and it takes so long.
+    /// Mean seconds of the first stage, if there is one.
     pub first_seconds: Option<f64>,
     /// As [`WorkloadDesign::variation`].
     pub variation: f64,
     /// As [`WorkloadDesign::region_bytes`].
     pub region_bytes: u64,
-    /// How it is cut.
+    /// The bucketing.
     pub cut: Bucketing,
-    /// Of the values and the variations.
+    /// Seed of the values and the variations.
     pub seed: u64,
 }
 
 impl SyntheticWorkload {
-    /// Stands where the workload is given apart.
+    /// Placeholder for a workload that is given separately.
     pub const UNUSED: Self = Self {
         tiles: 0,
         instances: 0,
@@ -95,7 +95,7 @@ impl SyntheticWorkload {
         seed: 0,
     };
 
-    /// The design that follows from it.
+    /// Returns the design of the generated study.
     #[must_use]
     pub fn design(&self) -> WorkloadDesign {
         let mut random = Random::new(self.seed);
@@ -115,23 +115,23 @@ impl SyntheticWorkload {
     }
 }
 
-/// A design that is planned.
+/// A planned design.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// For the manager.
+    /// The plan for the manager.
     pub plan: ExecutionPlan,
     design: WorkloadDesign,
     /// The nodes of each instance of a tile in the tile's reuse tree, first task first.
     nodes: Vec<u32>,
-    /// Instances of a tile, in the tree's order.
+    /// Position of each instance of a tile in the tree's order.
     rank: Vec<u32>,
-    /// By tile.
+    /// Time factor of each tile.
     factor: Vec<f64>,
-    /// Of a real study; nothing else counts then.
+    /// Data of a real study, which replaces the rest.
     traced: Option<RecordedWorkload>,
 }
 
-/// The first stage, where there is one, comes before the second.
+/// Returns the stages: the first one, if any, precedes the second.
 fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
     let region = |name: &str| RegionDecl { region: name.to_owned(), element: ElementType::Gray8 };
     let task = |name: &str| Task {
@@ -156,14 +156,14 @@ fn stages(has_first: bool, levels: usize) -> Vec<Stage> {
     first.into_iter().chain([stage("segment", levels)]).collect()
 }
 
-/// A key of a study's own: kinds are tiles, first stages and results.
+/// Returns a key that is unique for the study. Kinds are 0 for tiles, 1 for first stages and 2 for results.
 fn key(study: PlanId, kind: u8, number: u32) -> RegionKey {
     let wide = u128::from(study.study) << 64 | u128::from(kind) << 32 | u128::from(number);
     RegionKey(wide.to_be_bytes())
 }
 
 impl Workload {
-    /// Plans a design. `study` makes its regions its own.
+    /// Plans a design. Region keys are unique for `study`.
     #[must_use]
     pub fn new(study: PlanId, design: WorkloadDesign) -> Self {
         let each = design.keys.len().checked_div(design.levels).unwrap_or(0);
@@ -232,7 +232,7 @@ impl Workload {
         Self { plan, design: nothing, nodes, rank, factor, traced: Some(traced) }
     }
 
-    /// The tile and the place within it; none for the first stage.
+    /// Returns the tile and the index within it. The index is `None` for the first stage.
     fn member(&self, instance: InstanceId) -> (u32, Option<u32>) {
         let firsts = if self.design.first_seconds.is_some() { self.design.tiles } else { 0 };
         if instance.0 < firsts {
@@ -247,7 +247,7 @@ impl Workload {
         &self.nodes[member as usize * self.design.levels..][..self.design.levels]
     }
 
-    /// What orders the instances of a bucket so that what shares most comes together.
+    /// Returns the sort key that places instances of a bucket with most common tasks next to each other.
     #[must_use]
     pub fn order(&self, instance: InstanceId) -> (u32, u32) {
         if let Some(traced) = &self.traced {
@@ -257,13 +257,13 @@ impl Workload {
         (tile, member.map_or(0, |member| self.rank[member as usize]))
     }
 
-    /// Seconds of an instance right after another one of its bucket: what they share has been done.
+    /// Returns the seconds of an instance after another one of its bucket, without the tasks that both share.
     #[must_use]
     pub fn seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
         self.tasks(after, instance).into_iter().map(|(_, seconds)| seconds).sum()
     }
 
-    /// The same task by task: its place among the stage's, and its seconds.
+    /// As [`seconds`](Self::seconds), for each task: its index in the stage and its seconds.
     #[must_use]
     pub fn tasks(&self, after: Option<InstanceId>, instance: InstanceId) -> Vec<(u32, f64)> {
         if let Some(traced) = &self.traced {
@@ -291,7 +291,7 @@ impl Workload {
         (shared..row.len()).map(|level| (level as u32, of(level))).collect()
     }
 
-    /// The stage of an instance.
+    /// Returns the stage of an instance.
     #[must_use]
     pub fn stage(&self, instance: InstanceId) -> u32 {
         if let Some(traced) = &self.traced {
@@ -300,7 +300,7 @@ impl Workload {
         u32::from(self.design.first_seconds.is_some() && self.is_second(instance))
     }
 
-    /// Whether an instance is of the second stage; of a real study, of that which is cut anew.
+    /// Returns whether an instance is of the second stage. For a real study: of the stage that is replanned.
     #[must_use]
     pub fn is_second(&self, instance: InstanceId) -> bool {
         if let Some(traced) = &self.traced {
@@ -309,7 +309,7 @@ impl Workload {
         self.member(instance).1.is_some()
     }
 
-    /// What an instance stores for others.
+    /// Returns the outputs that an instance stores for its readers.
     pub fn stored(&self, study: PlanId, instance: InstanceId) -> impl Iterator<Item = RegionKey> + use<> {
         if let Some(traced) = &self.traced {
             return traced.stored(instance).to_vec().into_iter();
@@ -319,19 +319,19 @@ impl Workload {
         keys.into_iter()
     }
 
-    /// What an instance reads that comes from files; only known of real studies.
+    /// Returns an instance's inputs from files. Empty except for real studies.
     #[must_use]
     pub fn files(&self, instance: InstanceId) -> &[RegionKey] {
         self.traced.as_ref().map_or(&[], |traced| traced.files(instance))
     }
 
-    /// Bytes of a file.
+    /// Returns the bytes of a file.
     #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
-    /// As [`seconds`](Self::seconds), as the cost model has it.
+    /// As [`seconds`](Self::seconds), but predicted by the cost model.
     #[must_use]
     pub fn foreseen_seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
         match &self.traced {
@@ -340,29 +340,29 @@ impl Workload {
         }
     }
 
-    /// Seconds of all instances by themselves, and of all tasks that differ, as the cost model has it; only known of real
+    /// Returns the predicted seconds of all instances without reuse, and of all distinct tasks. `None` except for real
     /// studies.
     #[must_use]
     pub fn total_and_unique_seconds(&self) -> Option<(f64, f64)> {
         self.traced.as_ref().map(RecordedWorkload::alone_and_unique_seconds)
     }
 
-    /// Bytes of what is stored, on its way to another worker.
+    /// Returns the bytes to transfer a stored region.
     #[must_use]
     pub fn bytes_of(&self, key: RegionKey) -> u64 {
         self.traced.as_ref().map_or(self.design.region_bytes, |traced| traced.bytes_of(key))
     }
 
-    /// Size of the images of a bucket, in the plan's measure.
+    /// Returns the image size of a bucket, in the plan's unit.
     #[must_use]
     pub fn pixels(&self) -> u64 {
         self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
-    /// Some instances of the second stage as a problem, to be planned anew; costs are the means.
+    /// Builds a merge problem from instances of the second stage, for replanning. Costs are the means.
     ///
     /// # Errors
-    /// When there are more than the planner takes.
+    /// An error if the planner does not accept that many instances.
     pub fn problem(&self, instances: &[InstanceId]) -> Result<MergeProblem, pleach_reuse::ProblemError> {
         if let Some(traced) = &self.traced {
             return traced.problem(instances);
@@ -381,7 +381,7 @@ impl Workload {
     }
 }
 
-/// Buckets of one tile, and the nodes of its instances in its reuse tree.
+/// Returns the buckets of one tile, and the nodes of its instances in its reuse tree.
 fn cut(design: &WorkloadDesign, each: usize) -> (Vec<Vec<u32>>, Vec<u32>) {
     let problem =
         |costs: TaskCosts| MergeProblem::new(design.levels, vec![0; each], design.keys.clone(), costs);

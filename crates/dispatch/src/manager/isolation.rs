@@ -1,7 +1,7 @@
-//! What has to be alone, and finds nobody who is: where there is always something for everybody, no worker ever has nothing.
+//! Isolation: reserves workers for suspect instances. Under constant load no worker would ever become empty by itself.
 //!
-//! Instances with which workers were lost go to workers that have nothing else (`study/poison`). One that has waited for
-//! long gets a worker of its own: the least busy one that can run it gets nothing more until it has nothing left.
+//! Instances with which workers were lost go to otherwise empty workers (`study/isolation`). For an instance that has waited
+//! too long, the manager reserves the least busy worker that can run it: the worker gets no grant until it is empty.
 
 use super::rebalance::BEHIND;
 use super::{Manager, WorkerEntry};
@@ -9,15 +9,15 @@ use crate::study::Study;
 use crate::{PlanId, WorkerId};
 use std::collections::BTreeSet;
 
-/// Of so many workers one may be kept from other work at a time: what is suspected may be many instances, and what is not is
+/// At most 1 in 4 workers is reserved for isolation: suspect instances may be many, and the others are
 /// more.
 const ONE_OF: usize = 4;
 
-/// Workers kept at a time, at most: looking for the least busy one goes over all of them.
+/// Maximum of reserved workers: the search for the least busy one visits all workers.
 const MAX_AT_ONCE: usize = 8;
 
 impl Manager {
-    /// Time has passed: chooses whom to keep for what has waited for too long, and lets others go on.
+    /// Reserves workers for overdue isolated buckets and releases the others.
     pub(super) fn reserve_isolation_workers(&mut self) {
         let mut overdue: Vec<(PlanId, usize)> = Vec::new();
         for (id, study) in &mut self.studies {
@@ -40,7 +40,8 @@ impl Manager {
         }
     }
 
-    /// The worker that is alone soonest, of those that can run a stage and are not `taken`: who is kept already stays so.
+    /// Returns the worker that will be empty soonest, of those that can run a stage and are not `taken`. Prefers workers that
+    /// are reserved already.
     fn least_busy(&self, id: PlanId, stage: usize, taken: &BTreeSet<WorkerId>) -> Option<WorkerId> {
         let can = |(worker, member): &(&WorkerId, &WorkerEntry)| {
             let runs = self.runs(**worker, member, id);
@@ -51,7 +52,7 @@ impl Manager {
         self.members.iter().filter(can).map(|(worker, _)| *worker).min_by_key(rank)
     }
 
-    /// Nobody is kept for what is not there any more.
+    /// Releases reserved workers once no isolated instance is waiting.
     pub(super) fn release_isolation_workers(&mut self) {
         if !self.kept.is_empty() && !self.studies.values().any(Study::has_ready_isolated) {
             self.kept.clear();

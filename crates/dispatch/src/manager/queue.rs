@@ -1,9 +1,9 @@
-//! Workers that wait for work, in the order in which they asked.
+//! Queue of workers that wait for a bucket, in the order of their requests.
 
 use crate::WorkerId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// See the module. Each worker is in `any` at most once, and behind one stage at most.
+/// Waiting workers. Each worker is in `any` at most once, and behind one stage at most.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     any: VecDeque<WorkerId>,
@@ -20,22 +20,22 @@ impl Queue {
         self.after.entry(stage).or_default().push_back(worker);
     }
 
-    /// Workers that take any bucket.
+    /// Returns the workers that take any bucket.
     pub(super) fn any(&self) -> impl Iterator<Item = WorkerId> {
         self.any.iter().copied()
     }
 
-    /// Whether a worker takes any bucket.
+    /// Returns whether a worker takes any bucket.
     pub(super) fn has(&self, worker: WorkerId) -> bool {
         self.any.contains(&worker)
     }
 
-    /// Workers that take a bucket after some stage, with the stage.
+    /// Returns the workers that take a bucket after some stage, with the stage.
     pub(super) fn later(&self) -> impl Iterator<Item = (WorkerId, usize)> {
         self.after.iter().flat_map(|(&stage, queued)| queued.iter().map(move |worker| (*worker, stage)))
     }
 
-    /// A worker has got any bucket.
+    /// Removes a worker that has got a bucket for its request for any stage.
     pub(super) fn take(&mut self, worker: WorkerId) {
         if self.any.front() == Some(&worker) {
             self.any.pop_front();
@@ -49,13 +49,13 @@ impl Queue {
         self.leave_after(worker);
     }
 
-    /// Takes back a request for a later stage; one for any stage stays.
+    /// Removes a request for a later stage. A request for any stage stays.
     pub(super) fn leave_after(&mut self, worker: WorkerId) {
         self.after.values_mut().for_each(|queued| queued.retain(|&queued| queued != worker));
         self.after.retain(|_, queued| !queued.is_empty());
     }
 
-    /// How often a worker waits for any bucket, and for one after a stage.
+    /// Returns how often a worker waits for any bucket and for one after a stage.
     pub(super) fn count(&self, worker: WorkerId) -> (usize, usize) {
         let of = |queued: &VecDeque<WorkerId>| queued.iter().filter(|&&queued| queued == worker).count();
         (of(&self.any), self.after.values().map(of).sum())

@@ -1,4 +1,4 @@
-//! Workers of an earlier manager, or that were away: what they have is taken up before anything else is given out.
+//! Reattached workers: the manager restores their leases and regions before it grants anything.
 
 use super::Manager;
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -6,20 +6,20 @@ use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 
 impl Manager {
-    /// Nothing is granted until [`resume_grants`](Self::resume_grants): the workers of an earlier manager are about to say
-    /// what they have.
+    /// Starts the grace period: grants nothing until [`resume_grants`](Self::resume_grants), while the workers of an earlier
+    /// manager reattach.
     pub fn pause_grants(&mut self) {
         self.holding = true;
     }
 
-    /// What has not been brought by now counts as lost.
+    /// Ends the grace period. Leases and regions that were not reported by now count as lost.
     pub fn resume_grants(&mut self) {
         self.holding = false;
         self.schedule();
     }
 
-    /// A worker executes instances of a study under a lease that it was granted before. Returns those that it is to go on
-    /// with: none of a worker that is gone.
+    /// Reattaches a lease under which a worker executes instances of a study. Returns the instances that the worker
+    /// continues with. A worker that has left continues with none.
     pub fn handle_adopt(
         &mut self,
         worker: WorkerId,
@@ -37,7 +37,7 @@ impl Manager {
         kept
     }
 
-    /// A worker holds regions of a study. Returns those that nobody will read.
+    /// Reattaches regions that a worker holds of a study. Returns those without a further reader.
     pub fn handle_holds(&mut self, worker: WorkerId, id: PlanId, keys: &[RegionKey]) -> Vec<RegionKey> {
         let is_there = self.members.contains_key(&worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
@@ -48,7 +48,7 @@ impl Manager {
         needless
     }
 
-    /// It knows the study from before.
+    /// Records that the worker has the facts of the study from an earlier connection.
     fn mark_told(&mut self, worker: WorkerId, id: PlanId) {
         if let Some(suited) = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id)) {
             suited.told = true;

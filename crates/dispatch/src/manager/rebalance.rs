@@ -1,5 +1,5 @@
-//! Something to do for workers that are idle while others are not: a part of what those have not begun, or the same once
-//! more where one of them is far behind.
+//! Work for idle workers: the manager steals unstarted instances from busy workers, or grants the lease of a straggler
+//! twice.
 
 use super::{Effect, Manager};
 use crate::study::{RebalanceCandidates, StragglerPolicy, Study};
@@ -8,19 +8,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A lease is far behind when it has been silent for four times what an instance of its stage takes: estimates are off by a
-/// factor of two where tiles differ, so that a smaller one would run much for nothing. Nothing is tried twice that has been
-/// silent for less than seconds: moving it would take as long.
+/// A lease is a straggler after four times the time of an instance of its stage without a report: estimates are off by a
+/// factor of 2 where tiles differ, so a smaller factor would waste much speculative execution. At least 3 s, since moving
+/// an instance takes as long.
 pub(super) const BEHIND: StragglerPolicy = StragglerPolicy { factor: 4, least: Duration::from_secs(3) };
 
-/// Idle workers that are helped at one moment: as many as find something new before others have answered.
+/// Maximum of idle workers served at one tick: about as many as find work before the asked workers have answered.
 const MAX_AT_ONCE: usize = 32;
 
-/// What has been found in a study at one moment: each is looked through once.
+/// Candidates found in each study at one tick. Each study is searched once.
 type Found = BTreeMap<PlanId, RebalanceCandidates>;
 
 impl Manager {
-    /// Time has passed: `now` is the time since whatever the shell counts from.
+    /// Handles the passage of time. `now` is on the shell's clock.
     pub fn handle_tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.studies.values_mut().for_each(|study| study.handle_time(self.now));
@@ -40,7 +40,7 @@ impl Manager {
         }
     }
 
-    /// Asks some other worker to hand back a part of what it has; the study with most leases first.
+    /// Asks a busy worker to return a part of its unstarted instances. The study with most leases comes first.
     fn share(&mut self, idle: WorkerId, found: &mut Found) -> bool {
         for id in self.busiest() {
             let Some(runs) = self.can_get(idle, id).map(Cow::into_owned) else { continue };
@@ -81,7 +81,7 @@ impl Manager {
         false
     }
 
-    /// By stage, what a worker can run of a study; `None`: it can get nothing of it now.
+    /// Returns by stage whether a worker can run a study. `None` if it can get nothing of the study now.
     fn can_get(&self, worker: WorkerId, id: PlanId) -> Option<Cow<'_, [bool]>> {
         let member = self.members.get(&worker)?;
         let is_alone = self.studies.values().any(|study| study.runs_isolated(worker));

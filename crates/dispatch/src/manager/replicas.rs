@@ -1,33 +1,33 @@
-//! What is to survive its worker, where no tier is shared: a second worker fetches it before its instance is reported.
+//! Replicas: without a tier shared by all workers, a second worker fetches an instance's outputs before the instance is reported.
 //!
-//! The worker that has stored it asks, and waits with its report; the manager says who fetches, on another host where
-//! there is one, and asks the next where somebody has no room or leaves. Whom it has asked in vain it does not ask again: when
-//! nobody is left the instance is reported without a second copy, and is computed again should its worker be lost.
+//! The worker that has stored the outputs asks for a replica and delays its report. The manager picks the worker that
+//! fetches, on another host if possible, and asks the next one if a worker has no room or leaves. It asks no worker twice.
+//! If none is left, the instance is reported without a replica and is recomputed if its worker is lost.
 
 use super::{Effect, Manager};
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose instance it is, and under which lease: one worker may finish the same instance again.
+/// The asking worker, its instance and its lease: one worker may finish the same instance again under another lease.
 type Asker = (WorkerId, PlanId, LeaseId, InstanceId);
 
-/// Copies that are on their way.
+/// Replicas that are being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Replicas(BTreeMap<Asker, Replica>);
 
 #[derive(Debug)]
 struct Replica {
-    /// Regions that are yet to be fetched, and their bytes.
+    /// Regions that have yet to be fetched, and their bytes.
     waiting: BTreeMap<RegionKey, u64>,
     to: WorkerId,
-    /// Those that could not.
+    /// Workers that could not fetch them.
     refused: BTreeSet<WorkerId>,
 }
 
 impl Manager {
-    /// A worker has stored an instance's regions, of so many bytes each, and reports the instance when a second worker has
-    /// them: answered by [`Effect::Replicated`], at once where there is nobody or nothing to copy.
+    /// Handles the request for a replica of an instance's stored regions, with the bytes of each. The worker reports the
+    /// instance after [`Effect::Replicated`], which follows at once if no region or no other worker qualifies.
     pub fn handle_replicate(
         &mut self,
         worker: WorkerId,
@@ -46,7 +46,7 @@ impl Manager {
         self.ask_next((worker, id, lease, instance), waiting, BTreeSet::new());
     }
 
-    /// A worker could not fetch a region, or has no room for it.
+    /// Handles a worker that could not fetch a region or has no room for it.
     pub fn handle_fetch_failed(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         self.ask_others(|asker, replica| {
             asker.1 == id && replica.to == worker && replica.waiting.contains_key(&key)
@@ -54,12 +54,12 @@ impl Manager {
         self.note_not_copied(worker, id, key);
     }
 
-    /// A worker has let go of a copy, since it needed the room: what only it held is computed again.
+    /// Handles a worker that has dropped a replica under memory pressure. If it was the sole copy, it is recomputed.
     pub fn handle_dropped(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         self.study_event(id, |study| study.handle_dropped(worker, key));
     }
 
-    /// A copy is there.
+    /// Records a fetched replica.
     pub(super) fn note_replica(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         let mut over = Vec::new();
         for (asker, replica) in &mut self.replicas.0 {
@@ -74,13 +74,13 @@ impl Manager {
         over.into_iter().for_each(|asker| self.replicated(asker));
     }
 
-    /// A worker is gone: who waits for its copies asks others, and its own askings are void.
+    /// Handles the loss of a worker: its pending replicas go to other workers, and its own requests are void.
     pub(super) fn retarget_replicas(&mut self, worker: WorkerId) {
         self.replicas.0.retain(|asker, _| asker.0 != worker);
         self.ask_others(|_, replica| replica.to == worker);
     }
 
-    /// Nothing of a study is wanted any more.
+    /// Answers all requests of a study that has ended.
     pub(super) fn end_replicas(&mut self, id: PlanId) {
         let of_it: Vec<Asker> = self.replicas.0.keys().filter(|asker| asker.1 == id).copied().collect();
         of_it.into_iter().for_each(|asker| self.replicated(asker));
@@ -104,7 +104,7 @@ impl Manager {
             .members
             .iter()
             .filter(|(worker, member)| **worker != from && !member.draining && !refused.contains(worker));
-        // The same worker for as long as the members stay the same: what is stored together is held together.
+        // The same worker as long as the members stay the same: regions that are stored together are replicated together.
         let order = may.map(|(worker, member)| {
             let is_near = host.is_some() && member.facts.host == host;
             (is_near, *worker < from, *worker)
@@ -132,7 +132,7 @@ impl Manager {
         }
     }
 
-    /// Compares what is on its way with who is there.
+    /// Compares pending replicas with the members.
     pub(super) fn check_replicas(&self) -> Result<(), String> {
         let is_void = |(asker, replica): &(&Asker, &Replica)| {
             let there = self.members.contains_key(&asker.0) && self.members.contains_key(&replica.to);

@@ -1,14 +1,14 @@
-//! Ready buckets for workers that wait: which worker's turn it is, and which study's.
+//! Scheduling: assigns ready buckets to waiting workers.
 //!
-//! Workers take turns. A worker's bucket is of the study that has fewest leases of those that have one for it, so that
-//! studies share the slots evenly; within a study, what is first in order.
+//! Workers take turns. A worker gets a bucket of the study with the fewest leases among those that have one for it, so that
+//! studies share the slots evenly. Within a study, the first bucket in order comes first.
 
 use super::{Effect, Manager};
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
 impl Manager {
-    /// Gives out what is ready, one bucket each in turn: to workers with idle slots first, then to those that asked for a
+    /// Grants ready buckets, one at a time: to workers with idle slots first, then to those that requested a
     /// later stage.
     pub(super) fn schedule(&mut self) {
         while !self.stopping && !self.holding && self.studies.values().any(Study::has_ready) {
@@ -23,7 +23,7 @@ impl Manager {
     fn serve_any(&mut self) -> bool {
         let found = self.queue.any().find_map(|worker| Some((worker, self.choose(worker, None)?)));
         let Some(found) = found else { return false };
-        // Of those that have a slot for each of their buckets some ask for more than they have slots.
+        // Workers with a bucket for each slot may request more than they have slots.
         let is_idle = |worker: WorkerId| {
             let slots = self.members.get(&worker).map_or(0, |member| member.facts.slots as usize);
             self.queue.has(worker) && self.leases_of(worker) < slots
@@ -55,9 +55,9 @@ impl Manager {
         true
     }
 
-    /// Where what a worker would get has to be brought to it, and somebody who has it waits as well, after which stage
-    /// `waits` says: the same for that one. Among those that wait for the same it does not matter who is first, and who was
-    /// stays it.
+    /// Prefers locality: if the worker would have to fetch inputs of its bucket, and a worker that holds them waits as well
+    /// (`waits` returns the stage after which), returns that worker and its bucket. Otherwise returns `found`. Among
+    /// workers that hold the inputs, the order does not matter and stays as it is.
     fn nearer(
         &self,
         found: (WorkerId, (PlanId, BucketId)),
@@ -78,7 +78,7 @@ impl Manager {
         holders.into_iter().filter(|holder| *holder != worker).find_map(nearer).unwrap_or(found)
     }
 
-    /// What a worker is to get: nothing while it has something that must be alone, or is to have nothing else.
+    /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
         let member = self.members.get(&worker)?;
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
@@ -102,8 +102,8 @@ impl Manager {
         best.map(|(_, id, bucket)| (id, bucket))
     }
 
-    /// Whether a worker's memory is enough for a study beside those it has been told of: each can be brought to its end
-    /// one task at a time, and so can all of them when what that takes fits together.
+    /// Returns whether a worker's memory suffices for a study beside those it knows. Each study can be finished
+    /// one task at a time, and all of them together if the sum of their minimums fits.
     pub(super) fn has_room(&self, worker: WorkerId, id: PlanId) -> bool {
         let Some(member) = self.members.get(&worker) else { return false };
         if member.studies.get(&id).is_some_and(|suited| suited.told) {
@@ -114,7 +114,7 @@ impl Manager {
         all <= member.facts.memory_bytes
     }
 
-    /// What a study takes of a worker's memory at least.
+    /// Returns the minimum memory of a study on a worker.
     #[must_use]
     pub fn least_bytes(&self, worker: WorkerId, id: PlanId) -> u64 {
         let below_bytes = self.members.get(&worker).map_or(0, |member| member.facts.below_bytes);

@@ -1,33 +1,33 @@
-//! How fast workers are, beside each other, and what follows for how much each is granted.
+//! Relative speeds of workers, and the number of instances granted by them.
 //!
-//! A worker's speed is what its tasks should have taken by what they did take: what a task should take is the mean over all
-//! workers (`study/pace`). Slow workers get the first part of a bucket, so that all take about as long for what they have
-//! ([`Manager::max_instances`]); where speeds are alike, nothing is cut.
+//! A worker's speed is the expected time of its tasks divided by their measured time. The expected time of a task is its mean
+//! over all workers (`study/throughput`). Slow workers get the first part of a bucket, so that all workers need about the
+//! same time for a grant ([`Manager::max_instances`]). With similar speeds, no bucket is split.
 
 use super::Manager;
 use crate::message::TaskReport;
 use crate::{BucketId, InstanceId, PlanId, WorkerId};
 
-/// Speeds are counted in thousandths of the mean: whole numbers can be summed up again and give the same.
+/// Speeds are integers in thousandths of the mean: their sums are exact and can be compared with a recount.
 const MEAN: u64 = 1000;
 
-/// Tasks of which a worker's speed is known: single ones differ by as much as workers do.
+/// Tasks until a worker's speed is known: single tasks vary as much as workers do.
 const KNOWN_AFTER: u64 = 10;
 
-/// The share of the newest task: a machine that others use as well is fast at one time and slow at another.
+/// Weight of the newest task: the speed of a machine with other users changes.
 const NEWEST: f64 = 0.02;
 
-/// Measured speeds are believed within this factor of the mean: an instance more or less is no matter beyond it.
+/// Measured speeds are limited to this factor of the mean: beyond it, one instance more or less does not matter.
 const MOST: u64 = 8;
 
-/// Speeds that differ by less than this ratio count as the same: estimates are off by as much, and what is cut shares less.
+/// Speeds within this ratio count as equal: estimates have the same error, and split buckets reuse less.
 const ALIKE: (u64, u64) = (3, 2);
 
-/// What is known of one worker's speed.
+/// Measured speed of one worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Speed {
     tasks: u64,
-    /// Weighted sums: the newest count most.
+    /// Weighted sums, in which the newest task has the largest weight.
     seconds: f64,
     expected_seconds: f64,
 }
@@ -40,7 +40,7 @@ impl Speed {
         self.expected_seconds = self.expected_seconds * kept + expected_seconds;
     }
 
-    /// In thousandths of the mean.
+    /// Returns the speed in thousandths of the mean.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -56,7 +56,7 @@ impl Speed {
     }
 }
 
-/// Slots of members that are not about to leave, and the same weighted by speed.
+/// Slots of members that are not draining, and their sum weighted by speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Speeds {
     slots: u64,
@@ -74,12 +74,12 @@ impl Speeds {
         self.thousandths -= u64::from(slots) * speed.thousandths();
     }
 
-    /// A worker's speed by the mean, as a fraction.
+    /// Returns a worker's speed relative to the mean, as a fraction.
     fn by_mean(self, speed: Speed) -> (u64, u64) {
         (speed.thousandths() * self.slots, self.thousandths.max(1))
     }
 
-    /// The same where it differs by so much that it matters.
+    /// Returns the relative speed if it differs from the mean by more than [`ALIKE`].
     fn by_mean_if_unlike(self, speed: Speed) -> Option<(u64, u64)> {
         let (speed, mean) = self.by_mean(speed);
         let (more, less) = ALIKE;
@@ -89,7 +89,7 @@ impl Speeds {
 }
 
 impl Manager {
-    /// A worker has run tasks for an instance of a study, or for others of its bucket: said with the report of the instance.
+    /// Handles the task timings of an instance of a study, or of its bucket. Call it with the report of the instance.
     pub fn handle_task_timings(
         &mut self,
         worker: WorkerId,
@@ -106,13 +106,13 @@ impl Manager {
             self.speeds.remove(member.facts.slots, before);
             self.speeds.add(member.facts.slots, member.speed);
         }
-        // Whoever seemed to have no time left may have it.
+        // A new speed changes the number of instances that workers with a time limit can finish.
         if !self.ending.is_empty() {
             self.schedule();
         }
     }
 
-    /// Processors of workers that are not about to leave, those of slow and fast ones as what they are worth.
+    /// Counts the slots of workers that are not draining, weighted by speed.
     #[must_use]
     pub fn slots_by_speed(&self) -> u32 {
         let members = self.members.values().filter(|member| !member.draining);
@@ -121,14 +121,14 @@ impl Manager {
             u128::from(member.facts.slots) * u128::from(MEAN * speed) / u128::from(mean)
         });
         let all = (thousandths.sum::<u128>() + u128::from(MEAN / 2)) / u128::from(MEAN);
-        // No slots are none, but slow ones are some.
+        // Rounding must not make slow slots disappear.
         u32::try_from(all).unwrap_or(u32::MAX).max(self.slots().min(1))
     }
 
-    /// How many instances of a bucket a worker is to get at most; `None`: all.
+    /// Returns the maximum of a bucket's instances to grant to a worker. `None` grants all.
     ///
-    /// As many as take it the time that the bucket, as it was planned, takes a worker of mean speed; and no more than it has
-    /// the time for.
+    /// A worker gets as many as it finishes in the time that the planned bucket takes a worker of mean speed, and no more
+    /// than it finishes before its time limit.
     #[expect(clippy::cast_possible_truncation, reason = "at most as many as there are")]
     pub(super) fn max_instances(&self, worker: WorkerId, id: PlanId, bucket: BucketId) -> Option<usize> {
         let (member, study) = (self.members.get(&worker)?, self.studies.get(&id)?);
@@ -141,7 +141,7 @@ impl Manager {
         Some(most.max(1))
     }
 
-    /// A worker's speed by the mean over all tasks of all workers.
+    /// Returns a worker's speed relative to the mean over all tasks of all workers.
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub(super) fn speed_of(&self, worker: WorkerId) -> f64 {
         let speed = self.members.get(&worker).map(|member| member.speed).unwrap_or_default();
@@ -166,9 +166,9 @@ mod tests {
         assert_eq!(speed(10, 1.0, 2.0).thousandths(), 2000);
         assert_eq!(speed(10, 100.0, 1.0).thousandths(), 125);
         assert_eq!(speed(10, 1.0, 100.0).thousandths(), 8000);
-        // What takes no time tells nothing.
+        // Tasks without a measurable time do not count.
         assert_eq!(speed(50, 0.0, 0.0).thousandths(), 1000);
-        // What a machine has become counts more than what it was.
+        // Recent tasks weigh more than old ones.
         let mut slower = speed(1000, 1.0, 1.0);
         (0..200).for_each(|_| slower.observe(1, 4.0, 1.0));
         assert!(slower.thousandths() < 260, "{}", slower.thousandths());

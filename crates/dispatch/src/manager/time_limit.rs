@@ -1,8 +1,8 @@
-//! Workers that end at a known time: nothing is granted to them of which they are not expected to finish anything.
+//! Workers with a time limit: they get no instance that they are not expected to finish.
 //!
-//! What an instance takes is measured, on average and by the worker's speed; what has not been measured may be granted. The
-//! worker knows better what its next task takes, and hands back what it cannot finish (`worker/end`): of that stage of the
-//! study it gets nothing more, since its time only becomes less.
+//! The time of an instance is its measured mean, corrected by the worker's speed. Unmeasured stages may be granted. The
+//! worker has a better estimate of its next task and returns instances that it cannot finish (`worker/time_limit`). It then
+//! gets nothing more of that stage of the study, since its remaining time only shrinks.
 
 use super::{Manager, WorkerEntry};
 use crate::{LeaseId, PlanId, WorkerId};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 impl Manager {
-    /// A worker has to end at this time, since whatever the shell counts from; of several times the first counts.
+    /// Sets the time limit of a worker, on the shell's clock. Of several limits the first applies.
     pub fn handle_time_limit(&mut self, worker: WorkerId, end: Duration) {
         if let Some(member) = self.members.get_mut(&worker) {
             member.end = Some(member.end.map_or(end, |known| known.min(end)));
@@ -18,7 +18,7 @@ impl Manager {
         }
     }
 
-    /// By stage, what a worker can run of a study now.
+    /// Returns by stage whether a worker can run a study now.
     pub(super) fn runs<'a>(
         &'a self,
         worker: WorkerId,
@@ -34,8 +34,8 @@ impl Manager {
         Some(runs.map(|(stage, (runs, late))| *runs && !late && in_time(stage)).collect())
     }
 
-    /// How many instances of a stage a worker is expected to finish in a slot before it has to end; `None`: it need not, or
-    /// nobody knows what they take.
+    /// Returns the number of instances of a stage that a worker is expected to finish in one slot before its time limit.
+    /// `None` if it has no limit, or the time of the stage is unknown.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -51,7 +51,7 @@ impl Manager {
         Some((left / takes) as usize)
     }
 
-    /// A worker hands back instances that nobody has asked it for: it has not the time for their stage.
+    /// Records instances that a worker returns without a steal request: it lacks the time for their stage.
     pub(super) fn note_late(&mut self, worker: WorkerId, id: PlanId, lease: LeaseId) {
         let Some(study) = self.studies.get(&id).filter(|study| !study.is_asked_back(lease)) else { return };
         let own = study.leased(lease).is_some_and(|(of, _)| of == worker);

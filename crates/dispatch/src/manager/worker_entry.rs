@@ -1,4 +1,4 @@
-//! Workers as the manager knows them: what they can do, what they want, and what studies mean to them.
+//! The manager's record of a worker: its facts, its requests, and its relation to each study.
 
 use super::speed::Speed;
 use crate::plan::ExecutionPlan;
@@ -9,60 +9,60 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What is known of a worker.
+/// Facts about a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerInfo {
     /// Tasks it can run at once.
     pub slots: u32,
-    /// Bytes that it may hold.
+    /// Its memory limit in bytes.
     pub memory_bytes: u64,
-    /// Bytes that it can store in slower tiers besides.
+    /// Bytes that it can store in its spill tier in addition.
     pub below_bytes: u64,
-    /// Names and versions of the operations it can run; `None`: all there are.
+    /// Names and versions of the operations it can run. `None` means all.
     pub operations: Option<BTreeSet<(String, u32)>>,
-    /// The host that it runs on, if that is known.
+    /// The host that it runs on, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<IpAddr>,
 }
 
 impl WorkerInfo {
-    /// A worker that can do everything.
+    /// A worker without restrictions.
     pub const ANY: Self =
         Self { slots: 1, memory_bytes: u64::MAX, below_bytes: 0, operations: None, host: None };
 }
 
-/// Who is to fetch a region from a worker that drains.
+/// Pending fetch of a region from a draining worker.
 #[derive(Debug, Default)]
 pub(super) struct PendingFetch {
-    /// Who has been asked and has not answered.
+    /// The worker that has been asked and has not answered.
     pub(super) to: Option<WorkerId>,
-    /// Those that could not: they are not asked again.
+    /// Workers that could not fetch it and are not asked again.
     pub(super) refused: BTreeSet<WorkerId>,
 }
 
-/// What a study means to a worker.
+/// Relation of a worker to a study.
 #[derive(Debug)]
 pub(super) struct StudyFit {
-    /// By stage: whether it can run it.
+    /// By stage: whether the worker can run it.
     pub(super) runs: Vec<bool>,
-    /// By stage: it has handed back what it has not the time for.
+    /// By stage: the worker has returned instances for lack of time.
     pub(super) late: Vec<bool>,
-    /// It has been introduced.
+    /// The facts of the study have been sent to the worker.
     pub(super) told: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct WorkerEntry {
     pub(super) facts: WorkerInfo,
-    /// Buckets asked for and not yet given.
+    /// Buckets requested and not granted yet.
     pub(super) wanted: u32,
-    /// Has asked for a bucket after some stage, and not got it yet.
+    /// Whether it has an open request for a bucket after some stage.
     pub(super) wants_later: bool,
     pub(super) draining: bool,
-    /// When it has to end, if that is known.
+    /// Its time limit, if any.
     pub(super) end: Option<Duration>,
     pub(super) speed: Speed,
-    /// Regions on their way to others, since this one drains.
+    /// Its regions that other workers are asked to fetch while it drains.
     pub(super) copied: BTreeMap<(PlanId, RegionKey), PendingFetch>,
     pub(super) studies: BTreeMap<PlanId, StudyFit>,
 }

@@ -1,8 +1,8 @@
-//! The tasks of one bucket as a graph, each task instance once, with the readers of every output counted.
+//! The tasks of one bucket as a graph: each task instance once, with a reader count for every output.
 //!
-//! What makes two task instances one is the bucket's [`ReuseScope`]. Whatever it is, an instance of the stage ends with one
-//! node of the last level, and nodes are numbered in the order in which one slot runs them: instance after instance, as
-//! the reuse tree has them, each with what is not there yet. So a node comes after all that it waits for.
+//! The bucket's [`ReuseScope`] decides which task instances share a node. In every scope, an instance of the stage ends with
+//! one node of the last level, and nodes are numbered in the order in which one slot runs them: instance after instance, in
+//! the order of the reuse tree, each with its new nodes. A node therefore comes after all its parents.
 
 use super::interface::{NodeId, OutputId};
 use super::tree::BucketTree;
@@ -16,59 +16,59 @@ use std::collections::{BTreeSet, HashMap};
 /// A task instance.
 #[derive(Debug)]
 pub(super) struct TaskNode {
-    /// Those that wait for it.
+    /// Nodes that wait for it.
     pub(super) children: Vec<NodeId>,
-    /// Those it still waits for.
+    /// Number of nodes that it still waits for.
     pub(super) waits_for: u32,
     /// Index into the stage's tasks.
     pub(super) level: usize,
-    /// The instance that first asked for it.
+    /// The first instance that needs it.
     pub(super) instance: InstanceId,
     pub(super) arguments: Vec<Value>,
-    /// The outputs of other tasks that it reads, each as often as it is read.
+    /// The outputs of other tasks that it reads, repeated for each read.
     pub(super) reads: Vec<OutputId>,
-    /// Where its outputs begin in [`BucketGraph::readers`].
+    /// Index of its first output in [`BucketGraph::readers`].
     pub(super) first_output: usize,
     pub(super) state: NodeState,
     /// Stage instances that end here.
     pub(super) leaves: Vec<InstanceId>,
-    /// The outputs of the stage, which such an instance hands over.
+    /// The outputs of the stage that such an instance returns.
     pub(super) gives: Vec<OutputId>,
-    /// Those of `leaves` whose outputs stay in storage, for readers that wait for others as well.
+    /// Number of `leaves` whose outputs stay in storage, for readers that wait for other parents as well.
     pub(super) staying: u64,
 }
 
-/// Where a task instance stands.
+/// State of a task instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeState {
     /// Has not run yet.
     Open,
-    /// Has run, so the outputs that anything reads are held.
+    /// Has run: its outputs with readers are held.
     Done,
-    /// Has failed, or will not run because one that it waits for has.
+    /// Has failed, or will not run because a parent has failed.
     Failed,
 }
 
 #[derive(Debug)]
 pub(super) struct BucketGraph {
-    /// In the order of execution.
+    /// In execution order.
     pub(super) nodes: Vec<TaskNode>,
-    /// For each output of each node: task instances and stage instances that have yet to read it.
+    /// For each output of each node: the number of task and stage instances that have yet to read it.
     pub(super) readers: Vec<u32>,
-    /// Of instances that have not ended yet, those whose outputs stay in storage.
+    /// Number of open instances whose outputs stay in storage.
     pub(super) staying: u64,
-    /// No node before this one is open.
+    /// All nodes before this one are final.
     first_open: usize,
     /// No node from this one on has run.
     first_untouched: usize,
 }
 
-/// What makes two instances of one task the same: the values it consumes, what it waits for, and the regions of the
-/// stage that it depends on.
+/// Identity of a task instance: its task, the values it consumes, the nodes it waits for, and the stage input regions that
+/// it depends on.
 type Key = (usize, Vec<Value>, Vec<NodeId>, Vec<RegionKey>);
 
 impl BucketGraph {
-    /// Numbers the tasks of a bucket in the order that `tree` has, with one hash look-up a task instance.
+    /// Numbers the tasks of a bucket in the order of `tree`, with one hash look-up for each task instance.
     pub(super) fn build(stage: &Stage, work: &BucketWork, tree: &BucketTree) -> Self {
         let mut graph =
             Self { nodes: Vec::new(), readers: Vec::new(), staying: 0, first_open: 0, first_untouched: 0 };
@@ -79,14 +79,14 @@ impl BucketGraph {
             path.clear();
             for (level, task) in stage.tasks.iter().enumerate() {
                 let mut waits: Vec<NodeId> = match work.sharing {
-                    // After everything that came before.
+                    // A reuse tree runs the tasks of an instance as a chain.
                     ReuseScope::Tree => path.last().copied().into_iter().collect(),
                     ReuseScope::Dataflow | ReuseScope::Value => {
                         task.reads.iter().filter_map(|read| writer(read, &path)).collect()
                     }
                 };
                 if work.sharing != ReuseScope::Tree && level + 1 == stage.tasks.len() {
-                    // An instance is finished when nothing of it is left to run, whether that is read or not.
+                    // An instance is finished when all its tasks have run, including those without readers.
                     waits.extend(ends.iter().filter_map(|&end| path.get(end)));
                 }
                 waits.sort_unstable();
@@ -106,7 +106,7 @@ impl BucketGraph {
                 }
                 path.push(node);
             }
-            // A stage has at least one task, so there is a leaf.
+            // A stage has at least one task, so every instance has a leaf.
             if let Some(leaf) = path.last() {
                 let gives: Vec<OutputId> = stage
                     .outputs
@@ -158,22 +158,22 @@ impl BucketGraph {
         self.readers.extend(task.writes.iter().map(|_| 0));
     }
 
-    /// Those that wait for nothing.
+    /// Returns the nodes without parents.
     pub(super) fn roots(&self) -> impl Iterator<Item = NodeId> {
         (0..self.nodes.len() as u32).map(NodeId).filter(|node| self.nodes[node.index()].waits_for == 0)
     }
 
-    /// The count of [`readers`](Self::readers), to be changed.
+    /// Returns the entry of [`readers`](Self::readers) for an output, to be changed.
     pub(super) fn readers_of(&mut self, output: OutputId) -> &mut u32 {
         &mut self.readers[self.nodes[output.node.index()].first_output + output.output]
     }
 
-    /// The readers that an output still has.
+    /// Returns the number of remaining readers of an output.
     pub(super) fn readers(&self, output: OutputId) -> usize {
         self.readers[self.nodes[output.node.index()].first_output + output.output] as usize
     }
 
-    /// A node has run, or will not.
+    /// Marks a node as done or failed.
     pub(super) fn end(&mut self, node: NodeId, state: NodeState) {
         let at = &mut self.nodes[node.index()];
         self.staying -= at.staying;
@@ -185,21 +185,21 @@ impl BucketGraph {
         self.first_open += self.nodes[self.first_open..].iter().take_while(|node| !is_open(node)).count();
     }
 
-    /// The first node that neither has run nor is running.
+    /// Returns the first node that is open and not running.
     pub(super) fn first_open(&self, running: &BTreeSet<NodeId>) -> Option<NodeId> {
         let open =
             |node: &NodeId| self.nodes[node.index()].state == NodeState::Open && !running.contains(node);
         (self.first_open as u32..self.nodes.len() as u32).map(NodeId).find(open)
     }
 
-    /// Nodes after this one that have run.
+    /// Returns the nodes from this one on that have run.
     pub(super) fn done_after(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         let after = (node.0..self.first_untouched as u32).map(NodeId);
         after.filter(|node| self.nodes[node.index()].state == NodeState::Done)
     }
 }
 
-/// Tasks before the last one that no other task reads from.
+/// Returns the tasks before the last one whose outputs no other task reads.
 fn unread(stage: &Stage) -> Vec<usize> {
     let is_read = |level: usize| {
         let reads = stage.tasks.iter().flat_map(|task| &task.reads);

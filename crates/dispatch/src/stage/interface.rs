@@ -1,4 +1,4 @@
-//! What a bucket's execution and its shell say to each other: tasks, where their inputs are, and what to do.
+//! Interface between a bucket's execution and its shell: tasks, input locations and effects.
 
 use crate::InstanceId;
 use crate::message::TaskFailure;
@@ -20,18 +20,18 @@ impl NodeId {
 pub struct OutputId {
     /// The task instance.
     pub node: NodeId,
-    /// Which of its outputs.
+    /// Index into its outputs.
     pub output: usize,
 }
 
-/// Where a task instance finds an input.
+/// Location of an input of a task instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputLocation {
-    /// The region that this instance's stage input holds.
+    /// The region of this instance's stage input.
     Stage {
-        /// Any instance of the subtree: they agree on it.
+        /// Any instance of the subtree: all have the same region.
         instance: InstanceId,
-        /// Which stage input.
+        /// Index into the stage's inputs.
         input: usize,
     },
     /// An output of an ancestor in the tree.
@@ -49,18 +49,18 @@ pub struct TaskRequest {
     pub arguments: Vec<Value>,
     /// Inputs of the operation.
     pub inputs: Vec<InputLocation>,
-    /// For each output of the operation: whether anything reads it. Others may be dropped at once.
+    /// For each output of the operation: whether it has a reader. The shell may drop outputs without one at once.
     pub wanted: Vec<bool>,
-    /// The bucket's first task: what the bucket reads is to be brought into storage before it runs, all of it, since
-    /// that is what was admitted.
+    /// Set for the bucket's first task: the shell must load all inputs of the bucket into storage before it runs, since
+    /// the worker admitted all of them.
     pub brings_inputs: bool,
 }
 
-/// What the shell is to do.
+/// Effects for the shell to perform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// A stage instance is finished: hand over its outputs, in the stage's order, and report it. The outputs
-    /// are still held for others of the bucket, or dropped by a later effect.
+    /// A stage instance is finished: store or return its outputs, in the stage's order, and report it. The outputs
+    /// stay held for other instances of the bucket, or a later effect drops them.
     Done {
         /// The instance.
         instance: InstanceId,
@@ -74,15 +74,15 @@ pub enum Effect {
         /// Why.
         cause: TaskFailure,
     },
-    /// A stage instance lacks a region that it reads: others may have it.
+    /// A stage instance lacks an input region. Other workers may have it.
     Lacking {
         /// The instance.
         instance: InstanceId,
         /// The region.
         key: RegionKey,
     },
-    /// Nothing in this bucket reads the output any more.
+    /// Nothing in this bucket reads the output anymore.
     Drop(OutputId),
-    /// Every instance of the bucket is finished, failed or handed back, and none of its tasks runs.
+    /// Every instance of the bucket is finished, failed or returned, and none of its tasks runs.
     Over,
 }

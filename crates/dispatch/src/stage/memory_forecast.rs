@@ -1,40 +1,40 @@
-//! How many bytes a bucket will need: its graph executed ahead of time, on sizes instead of regions.
+//! Memory forecast of a bucket: executes its graph ahead of time on sizes instead of regions.
 //!
-//! The tasks that run end first; then the rest runs one task at a time, in the graph's order, which does not depend on
-//! the order in which tasks ended so far. Whenever an instance is finished, what it leaves in storage is read by others
-//! before this bucket goes on: later stages come first on a worker. Only what is known to have to wait stays.
+//! The running tasks end first. Then the rest runs one task at a time, in the graph's order, which does not depend on
+//! the order in which tasks ended so far. After each finished instance, its stored outputs are read
+//! before this bucket continues, since later stages come first on a worker. Only outputs whose readers must wait stay.
 
 use super::graph::{BucketGraph, NodeState};
 use super::interface::{NodeId, OutputId};
 use crate::memory_model::{MemoryForecast, OutputConsumption, TaskMemory};
 use std::collections::BTreeSet;
 
-/// Graphs of up to so many tasks are executed ahead for every forecast, larger ones are judged by a bound that is
-/// computed once: a forecast is asked for with every task, and must not cost what a task costs.
+/// Graphs of up to 2,048 tasks are executed ahead for every forecast. Larger ones use a bound that is
+/// computed once: a forecast is needed for every task and must cost less than a task.
 const EXACT_TASKS: usize = 2048;
 
-/// The sizes of a bucket's tasks, and bounds that follow from them.
+/// Sizes of a bucket's tasks, and bounds derived from them.
 #[derive(Debug)]
 pub(super) struct TaskSizes {
     /// By level.
     tasks: Vec<TaskMemory>,
-    /// By node: the most that is held from there on when all is executed in order, one task at a time.
+    /// By node: maximum of held bytes from there on when all tasks run in order, one at a time.
     most_from: Vec<u64>,
-    /// What one finished instance leaves in storage.
+    /// Bytes that one finished instance leaves in storage.
     store_bytes: u64,
-    /// What it takes to have that read and let go of, itself included.
+    /// Memory to have these bytes read and released, themselves included.
     drain: OutputConsumption,
 }
 
 impl TaskSizes {
-    /// `tasks` has one entry for each task of the stage.
+    /// Creates the sizes of a bucket. `tasks` has one entry for each task of the stage.
     pub(super) fn new(
         graph: &BucketGraph,
         tasks: Vec<TaskMemory>,
         store_bytes: u64,
         drain: OutputConsumption,
     ) -> Self {
-        // What is left must at least be there.
+        // The consumption of outputs needs at least the outputs themselves.
         let drain = OutputConsumption { bytes: drain.bytes.max(store_bytes), ..drain };
         let mut sizes = Self { tasks, most_from: Vec::new(), store_bytes, drain };
         sizes.most_from = sizes.most_from(graph);
@@ -45,7 +45,8 @@ impl TaskSizes {
         self.store_bytes
     }
 
-    /// What a task takes: while it runs, or afterwards by what its instances leave, which each stores for itself.
+    /// Returns the memory of a task: the maximum of its memory while it runs and of its memory afterwards, when each of its
+    /// instances has stored its own outputs.
     pub(super) fn takes(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         let mut reads: Vec<OutputId> = read_by(graph, node).collect();
         reads.sort_unstable();
@@ -55,17 +56,17 @@ impl TaskSizes {
         self.tasks[graph.nodes[node.index()].level].running().max(after)
     }
 
-    /// The bytes of an output.
+    /// Returns the bytes of an output.
     pub(super) fn of(&self, graph: &BucketGraph, output: OutputId) -> u64 {
         self.tasks[graph.nodes[output.node.index()].level].outputs[output.output]
     }
 
-    /// The wanted outputs of a task.
+    /// Returns the bytes of a task's wanted outputs.
     pub(super) fn wanted(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         wanted(graph, &graph.readers, node, &self.tasks[graph.nodes[node.index()].level])
     }
 
-    /// What the bucket, which holds so much, needs when `running` end and then all that is open is run.
+    /// Forecasts the bucket, with `held_bytes`, when the `running` tasks end and then all open ones run.
     pub(super) fn forecast(
         &self,
         graph: &BucketGraph,
@@ -76,21 +77,22 @@ impl TaskSizes {
             return self.bounded(graph, running, held_bytes);
         }
         let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
-        // What several instances leave that end at about the same time is there all at once.
+        // Outputs of several instances that end at about the same time are stored all at once.
         let left: u64 = running.iter().map(|&node| self.left(graph, node)).sum();
         running.iter().for_each(|&node| ahead.complete(node));
         let growth_bytes = ahead.held.saturating_add_unsigned(left).max(0).unsigned_abs();
-        // What an earlier instance has left may have to be read first: its readers are on their way, or its readers' are.
+        // The outputs of an earlier instance may have to be read first: their readers, or these readers' readers, may be
+        // about to run.
         let mut most = growth_bytes + self.drain.bytes;
         let staying: u64 = running.iter().map(|&node| graph.nodes[node.index()].staying).sum();
         ahead.held = ahead.held.saturating_add_unsigned(self.store_bytes * staying);
-        // What readers leave, such as inputs they have brought, they leave once.
+        // Readers leave their remainder, such as inputs they have loaded, only once.
         let mut rest_bytes = self.drain.rest_bytes;
         let ends = |node: &NodeId| !graph.nodes[node.index()].leaves.is_empty();
         if running.iter().any(ends) {
             ahead.held = ahead.held.saturating_add_unsigned(std::mem::take(&mut rest_bytes));
         }
-        // Parents come before children, so what is reached has no open parent.
+        // Parents come before children, so each visited node has no open parent.
         let rest = (0..graph.nodes.len() as u32).map(NodeId);
         let open =
             |node: &NodeId| graph.nodes[node.index()].state == NodeState::Open && !running.contains(node);
@@ -107,8 +109,8 @@ impl TaskSizes {
         MemoryForecast { growth_bytes, finish_bytes: most }
     }
 
-    /// As [`forecast`](Self::forecast), or more. All that is before the first open task has run, or is running: what is
-    /// held from there on is at most what is held when everything is executed in order, and what was written ahead of it.
+    /// Returns an upper bound of [`forecast`](Self::forecast). All tasks before the first open one have run or are running:
+    /// the held bytes from there on are at most those of an execution in order, plus outputs written ahead of it.
     fn bounded(&self, graph: &BucketGraph, running: &BTreeSet<NodeId>, held_bytes: u64) -> MemoryForecast {
         let keeps = |&node: &NodeId| self.wanted(graph, node) + self.left(graph, node);
         let growth_bytes: u64 = running.iter().map(keeps).sum();
@@ -122,17 +124,17 @@ impl TaskSizes {
         MemoryForecast { growth_bytes, finish_bytes: finish_bytes + self.staying(graph) }
     }
 
-    /// What instances that are not finished yet, and their readers, will leave for longer than the bucket lasts.
+    /// Returns the bytes that unfinished instances and their readers leave in storage beyond the end of the bucket.
     pub(super) fn staying(&self, graph: &BucketGraph) -> u64 {
         graph.staying * self.store_bytes + self.drain.rest_bytes
     }
 
-    /// What the instances that end with a task leave in storage.
+    /// Returns the bytes that the instances ending with a task leave in storage.
     fn left(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         self.store_bytes * graph.nodes[node.index()].leaves.len() as u64
     }
 
-    /// As the field of that name, for a graph of which nothing has run.
+    /// Computes the field of the same name for a graph before its execution.
     fn most_from(&self, graph: &BucketGraph) -> Vec<u64> {
         let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
         let mut most: Vec<u64> = Vec::with_capacity(graph.nodes.len());
@@ -155,24 +157,24 @@ fn wanted(graph: &BucketGraph, readers: &[u32], node: NodeId, bytes: &TaskMemory
     bytes.outputs.iter().enumerate().filter(read).map(|(_, bytes)| bytes).sum()
 }
 
-/// The outputs that a task and the instances that end with it read, each as often as it is read.
+/// Returns the outputs that a task and the instances ending with it read, repeated for each read.
 fn read_by(graph: &BucketGraph, node: NodeId) -> impl Iterator<Item = OutputId> {
     let at = &graph.nodes[node.index()];
     at.leaves.iter().flat_map(|_| &at.gives).chain(&at.reads).copied()
 }
 
-/// The bucket, some tasks later.
+/// Simulated state of the bucket, some tasks ahead.
 struct Ahead<'a> {
     graph: &'a BucketGraph,
     sizes: &'a TaskSizes,
     /// As [`BucketGraph::readers`].
     readers: Vec<u32>,
-    /// Bytes held, beyond those held now.
+    /// Bytes held, relative to those held now.
     held: i64,
 }
 
 impl Ahead<'_> {
-    /// Bytes held with `more`, beyond those held now.
+    /// Returns the bytes held with `more`, relative to those held now.
     fn with(&self, more: u64) -> u64 {
         self.held.saturating_add_unsigned(more).max(0).unsigned_abs()
     }

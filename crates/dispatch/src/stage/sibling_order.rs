@@ -1,21 +1,21 @@
-//! The order of siblings in which a tree, executed depth-first, needs least.
+//! Sibling order with the smallest memory peak in a depth-first execution of a reuse tree.
 //!
-//! Whatever an output's readers are, every child of the task that wrote it has some below itself. So all of it is held
-//! until the last child is reached, and only there can it be let go of on the way: the child that needs most by itself
-//! comes last, and no other order needs less. The others keep the order they had.
+//! Every child of the task that wrote an output has some of its readers in its subtree. The output is therefore held
+//! until the last child is reached, and can be released only within that child: the child that needs most by itself
+//! comes last, and no other order needs less. The other children keep their order.
 
 use super::tree::{BucketTree, NodeIndex};
 use crate::memory_model::TaskMemory;
 use pleach_workflow::{Stage, TaskInput};
 
-/// Puts siblings in order. Linear in nodes, times the square of the stage's tasks.
+/// Sorts siblings. Linear in nodes, times the square of the stage's tasks.
 pub(super) fn order(tree: &mut BucketTree, stage: &Stage, tasks: &[TaskMemory]) {
     let levels = Levels::new(stage, tasks);
-    // Children come after their parents, so a node's subtree is in order before the node itself is looked at.
+    // Children come after their parents, so a node's subtree is sorted before the node itself.
     for index in (0..tree.nodes.len()).rev() {
         let mut children = std::mem::take(&mut tree.nodes[index].children);
         let needs = |child: &NodeIndex| levels.needs(tree, *child);
-        // Of equal ones the last one stays the last.
+        // Among equals, the last one stays last.
         if children.len() > 1
             && let Some((dearest, _)) = children.iter().enumerate().max_by_key(|(_, child)| needs(child))
         {
@@ -26,12 +26,12 @@ pub(super) fn order(tree: &mut BucketTree, stage: &Stage, tasks: &[TaskMemory]) 
     }
 }
 
-/// What tasks write and let go of, by level.
+/// Bytes that tasks write and release, by level.
 struct Levels<'a> {
     tasks: &'a [TaskMemory],
-    /// What is read of a task's outputs.
+    /// Bytes of a task's outputs that have a reader.
     keeps: Vec<u64>,
-    /// `lets_go[writer][reader]`: what is read of a task's outputs by another one last.
+    /// `lets_go[writer][reader]`: bytes of a task's outputs that another task reads last.
     lets_go: Vec<Vec<u64>>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Levels<'a> {
                 let read = TaskInput::Task { task: writer, output };
                 let given = stage.outputs.iter().any(|out| (out.task, out.output) == (writer, output));
                 let reader = stage.tasks.iter().rposition(|task| task.reads.contains(&read));
-                // An instance's outputs are handed over with its last task.
+                // An instance's outputs are returned with its last task.
                 if let Some(reader) = if given { tasks.len().checked_sub(1) } else { reader } {
                     levels.keeps[writer] += bytes;
                     levels.lets_go[writer][reader] += bytes;
@@ -54,15 +54,15 @@ impl<'a> Levels<'a> {
         levels
     }
 
-    /// The most that a subtree adds to what is held.
+    /// Returns the maximum that a subtree adds to the held bytes.
     fn needs(&self, tree: &BucketTree, root: NodeIndex) -> u64 {
         let (mut held, mut most) = (0, 0);
         self.walk(tree, root, tree.nodes[root].level, &mut held, &mut most);
         most
     }
 
-    /// Executes a node and what is below; from level `last` on, every node on the way to it is its parent's last child.
-    /// As deep as a stage has tasks.
+    /// Executes a node and its subtree. From level `last` on, every node on the path to it is its parent's last child.
+    /// The recursion is as deep as a stage has tasks.
     fn walk(&self, tree: &BucketTree, node: NodeIndex, last: usize, held: &mut u64, most: &mut u64) {
         let at = &tree.nodes[node];
         *most = (*most).max(*held + self.tasks[at.level].running());

@@ -1,37 +1,37 @@
-//! The reuse tree of one bucket: which instances share the first tasks. It gives the order in which instances are
-//! executed; what of it is executed, [`graph`](super::graph) says.
+//! The reuse tree of one bucket: instances that share their first tasks. It determines the order of the instances.
+//! [`graph`](super::graph) determines the executed tasks.
 
 use crate::message::BucketWork;
 use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, Value};
 use std::collections::HashMap;
 
-/// Where in [`BucketTree::nodes`] a node is.
+/// Index into [`BucketTree::nodes`].
 pub(super) type NodeIndex = usize;
 
-/// A task instance, after all tasks before it.
+/// A task instance, below all tasks before it.
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) children: Vec<NodeIndex>,
     /// Index into the stage's tasks.
     pub(super) level: usize,
-    /// Stage instances that end here, as positions in the bucket.
+    /// Stage instances that end here, as indices into the bucket.
     leaves: Vec<usize>,
 }
 
 #[derive(Debug)]
 pub(super) struct BucketTree {
-    /// Parents before their children.
+    /// Parents come before their children.
     pub(super) nodes: Vec<TreeNode>,
     roots: Vec<NodeIndex>,
 }
 
-/// What makes two task instances below one parent the same: the values they consume and, at the first level,
+/// Identity of a task instance below one parent: the values it consumes and, at the first level,
 /// the regions that the stage reads.
 type Key = (Option<NodeIndex>, Vec<Value>, Vec<RegionKey>);
 
 impl BucketTree {
-    /// Inserts one stage instance after another, with a hash look-up a level (thesis, section 3.3.3).
+    /// Inserts one stage instance after another, with a hash look-up for each level (thesis, section 3.3.3).
     pub(super) fn build(stage: &Stage, work: &BucketWork) -> Self {
         let mut tree = Self { nodes: Vec::new(), roots: Vec::new() };
         let mut index: HashMap<Key, NodeIndex> = HashMap::new();
@@ -59,7 +59,7 @@ impl BucketTree {
         tree
     }
 
-    /// The instances in the order of a depth-first walk, as positions in the bucket.
+    /// Returns the instances in the order of a depth-first walk, as indices into the bucket.
     pub(super) fn instances(&self) -> impl Iterator<Item = usize> {
         let mut stack: Vec<NodeIndex> = self.roots.iter().rev().copied().collect();
         let walk = std::iter::from_fn(move || {

@@ -1,6 +1,6 @@
-//! Instances that leave a bucket before they are finished: handed back so that others may run them, or no longer wanted.
+//! Withdrawal: instances that leave a bucket unfinished, because they are returned or canceled.
 //!
-//! What only they would have needed is not run any more; a task of it that runs already runs to its end.
+//! Tasks that only they need are not run. A task that runs already runs to its end.
 
 use super::BucketExecution;
 use super::graph::NodeState;
@@ -9,8 +9,8 @@ use crate::InstanceId;
 use std::collections::BTreeSet;
 
 impl BucketExecution {
-    /// Instances to hand back: of those that are not under way the later half, or with `all` every one. An instance is
-    /// under way when it is the next to be finished by a task that runs. They are no longer executed here.
+    /// Withdraws instances to return to the manager: the later half of the unstarted ones, or with `all` every open one. An
+    /// instance counts as started if it is the next to be finished by a running task.
     pub fn take_unstarted(&mut self, all: bool) -> Vec<InstanceId> {
         let under_way = self.under_way();
         let open: Vec<InstanceId> = self
@@ -18,7 +18,7 @@ impl BucketExecution {
             .flat_map(|(_, instances)| instances)
             .filter(|id| !under_way.contains(id))
             .collect();
-        // With nothing under way something has to stay, or the bucket would only wander.
+        // Without a started instance the bucket keeps one half, or it would only move from worker to worker.
         let keeps = match (all, under_way.is_empty()) {
             (true, _) => 0,
             (false, true) => open.len().div_ceil(2),
@@ -27,13 +27,13 @@ impl BucketExecution {
         self.withdraw(&open[keeps..].iter().copied().collect())
     }
 
-    /// Nothing of the bucket is wanted any more. Returns the instances that were not finished.
+    /// Withdraws all open instances and returns them.
     pub fn cancel(&mut self) -> Vec<InstanceId> {
         let open: Vec<InstanceId> = self.open_leaves().flat_map(|(_, instances)| instances).collect();
         self.withdraw(&open.into_iter().collect())
     }
 
-    /// Last tasks that have not run, in order, with the instances that end there.
+    /// Returns the open leaves, in order, with the instances that end there.
     fn open_leaves(&self) -> impl Iterator<Item = (NodeId, Vec<InstanceId>)> {
         let nodes = (0u32..).map(NodeId).zip(&self.graph.nodes);
         let open = nodes.filter(|(_, node)| node.state == NodeState::Open && !node.leaves.is_empty());
@@ -62,7 +62,7 @@ impl BucketExecution {
         under_way
     }
 
-    /// Does not execute these instances any more. Returns those of them that were not finished.
+    /// Withdraws instances. Returns those of them that were not finished.
     pub fn withdraw(&mut self, instances: &BTreeSet<InstanceId>) -> Vec<InstanceId> {
         let mut back = Vec::new();
         let leaves: Vec<NodeId> = self.open_leaves().map(|(id, _)| id).collect();
@@ -84,7 +84,7 @@ impl BucketExecution {
         back
     }
 
-    /// Gives up what no instance needs any more, except what runs.
+    /// Withdraws open tasks that no instance needs, except running ones.
     fn give_up_unneeded(&mut self) {
         let mut needed = vec![false; self.graph.nodes.len()];
         for index in (0..needed.len()).rev() {

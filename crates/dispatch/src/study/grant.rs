@@ -1,4 +1,4 @@
-//! Leases: which ready bucket suits a worker, and what the worker is told of it.
+//! Grants: picks the ready bucket for a worker, leases it, and builds the work that is sent to the worker.
 
 use super::{Lease, Rank, State, Study};
 use crate::message::{BucketWork, InstanceWork, RemoteRegion};
@@ -9,22 +9,22 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// What a worker can be given.
+/// Constraints on a worker's next bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Eligibility<'a> {
     /// Only stages after this one.
     pub after: Option<usize>,
-    /// By stage: whether the worker can run it; stages beyond the end can be run.
+    /// By stage: whether the worker can run it. Stages beyond the end can be run.
     pub runs: &'a [bool],
-    /// It has nothing that would be lost with it.
+    /// Whether the worker is empty: no other lease would be lost with it.
     pub is_alone: bool,
-    /// Of equal turn, what is nearest to this worker comes first.
+    /// Among buckets of one stage, the one with the fewest bytes to transfer to this worker comes first.
     pub near: Option<WorkerId>,
 }
 
 impl Study {
-    /// The ready bucket that is first to go of those that suit: later stages first, then what is near, then the plan's order.
-    /// A worker that has nothing else gets what workers were lost with before anything else: nobody else can take it.
+    /// Returns the first ready bucket that meets the constraints: later stages first, then locality, then the plan's order.
+    /// An empty worker gets isolated buckets before all others, since no other worker can take them.
     #[must_use]
     pub fn first_ready(&self, suits: Eligibility<'_>) -> Option<BucketId> {
         if self.is_halted {
@@ -34,25 +34,25 @@ impl Study {
         alone.or_else(|| first_of(&self.ready, suits).map(|first| self.most_local(first, suits)))
     }
 
-    /// Whether anything is ready to be granted, whomever it suits.
+    /// Returns whether any bucket is ready to be granted.
     #[must_use]
     pub fn has_ready(&self) -> bool {
         let is_any = !self.ready.is_empty() || !self.ready_alone.is_empty();
         is_any && !self.is_halted
     }
 
-    /// From now on nothing is granted; who has something keeps it.
+    /// Suspends the study: grants nothing from now on. Existing leases stay.
     pub fn halt(&mut self) {
         self.is_halted = true;
     }
 
-    /// Whether the study was halted.
+    /// Returns whether the study is suspended.
     #[must_use]
     pub fn is_halted(&self) -> bool {
         self.is_halted
     }
 
-    /// Leases a ready bucket to a worker. `None` when it is not ready.
+    /// Leases a ready bucket to a worker. Returns `None` if the bucket is not ready.
     pub fn grant(
         &mut self,
         bucket: BucketId,
@@ -77,8 +77,8 @@ impl Study {
         Some(work)
     }
 
-    /// Leases what is open of another lease to a second worker as well: whichever is faster counts. `None` where there is
-    /// nothing to try twice.
+    /// Leases the open instances of a straggler to a second worker as well. The first result counts. Returns `None` if the
+    /// lease does not qualify.
     pub fn grant_speculative(
         &mut self,
         of: LeaseId,
@@ -118,13 +118,13 @@ impl Study {
         Some(lease)
     }
 
-    /// Leases that a worker has.
+    /// Counts the leases of a worker.
     #[must_use]
     pub fn leases_of(&self, worker: WorkerId) -> usize {
         self.granted.get(&worker).map_or(0, BTreeSet::len)
     }
 
-    /// Leases in all.
+    /// Counts all leases.
     #[must_use]
     pub fn leases(&self) -> usize {
         self.leases.len()
@@ -135,7 +135,7 @@ impl Study {
         (Reverse(self.plan.instances[first.index()].stage), bucket)
     }
 
-    /// Queues a bucket when something of it is open and nothing of that waits or is granted.
+    /// Queues a bucket if it has open instances, and none of them waits or is leased.
     pub(super) fn queue_if_ready(&mut self, bucket: BucketId) {
         let open = &self.buckets[bucket.index()];
         let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
@@ -153,7 +153,7 @@ impl Study {
         self.ready.contains(&rank) || self.ready_alone.contains(&rank)
     }
 
-    /// Whether it was queued.
+    /// Removes a bucket from the queue. Returns whether it was queued.
     pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
         let rank = self.rank(bucket);
         self.ready.remove(&rank) || self.ready_alone.remove(&rank)
@@ -187,7 +187,7 @@ impl Study {
         BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances, elsewhere }
     }
 
-    /// Whether some reader of an instance waits for others as well.
+    /// Returns whether some reader of an instance waits for other parents as well.
     fn stays(&self, id: InstanceId) -> bool {
         let waits = |other: &InstanceId| *other != id && self.instances[other.index()].state != State::Done;
         let children = self.instances[id.index()].children.iter();
@@ -195,7 +195,7 @@ impl Study {
     }
 }
 
-/// The first one of a stage that suits; a stage that does not is passed over at once, however many it has.
+/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of buckets.
 fn first_of(ready: &BTreeSet<Rank>, suits: Eligibility<'_>) -> Option<BucketId> {
     let mut next = ready.first();
     while let Some(&(Reverse(stage), bucket)) = next {

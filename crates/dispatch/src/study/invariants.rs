@@ -1,4 +1,4 @@
-//! A study's invariants, checked after every event in tests and whenever a debugger asks.
+//! A study's invariants, checked after every event in tests and on demand in a debugger.
 
 use super::{State, Study};
 use crate::InstanceId;
@@ -8,7 +8,7 @@ impl Study {
     /// Compares all redundant state with a recount.
     ///
     /// # Errors
-    /// The first invariant that does not hold, in words.
+    /// A description of the first violated invariant.
     pub fn sanity_check(&self) -> Result<(), String> {
         let mut unfinished = 0;
         for (id, instance) in (0u32..).map(InstanceId).zip(&self.instances) {
@@ -28,8 +28,8 @@ impl Study {
                 State::Waiting(count) if count != open => {
                     return Err(format!("{id} waits for {count} parents, {open} are open"));
                 }
-                // One that was finished before may be done before its parents are, for others; one that is granted may
-                // have what its parents are to write again.
+                // Done and leased instances may have open parents: a finished one from before whose parents run again for
+                // other readers, and a leased one that has the inputs its parents must write again.
                 State::Ready if open > 0 => {
                     return Err(format!("{id} is {:?} before its parents are done", instance.state));
                 }

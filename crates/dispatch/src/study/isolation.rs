@@ -1,6 +1,6 @@
-//! Instances that kill workers. A worker that is lost may have been lost for any reason; an instance that was on several
-//! of them is suspected, runs where nothing else can be lost with it and nothing else can be to blame, and is given up
-//! when that kills workers as well. Everything else goes on.
+//! Isolation of instances that crash workers. A worker may be lost for any reason. An instance that was on several lost
+//! workers is a suspect: it runs on an otherwise empty worker, where it can neither take other leases with it nor be
+//! blamed for their crashes, and it fails if that crashes workers as well. All other instances continue.
 
 use super::{Rank, State, StragglerPolicy, Study};
 use crate::message::TaskFailure;
@@ -8,20 +8,20 @@ use crate::{InstanceId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Lost workers after which an instance runs alone. One is an accident, and so may be two at once.
+/// Crash count of a suspect instance. One lost worker is an accident, and two at once may be one as well.
 const SUSPECTED_AFTER: u32 = 2;
 
-/// Lost workers after which it is given up: three of them when it was the only thing they did.
+/// Crash limit, at which a suspect fails: 3 more workers on which it was the only instance.
 const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
 
 impl Study {
-    /// A worker was lost that had these instances.
+    /// Counts a lost worker for each instance that it had.
     pub(super) fn record_crash(&mut self, instances: &BTreeSet<InstanceId>) {
         instances.iter().for_each(|id| *self.losses.entry(*id).or_default() += 1);
     }
 
-    /// Of instances that nobody has, gives those that are suspected a bucket of their own each, or fails them when they have
-    /// done enough harm.
+    /// Gives each suspect among instances without a lease a bucket of its own, or fails it once it has reached the crash
+    /// limit.
     pub(super) fn isolate_or_fail(&mut self, instances: &BTreeSet<InstanceId>) {
         for &id in instances {
             let state = self.instances[id.index()].state;
@@ -49,12 +49,12 @@ impl Study {
         }
     }
 
-    /// Whether anything waits for a worker that has nothing else.
+    /// Returns whether any bucket waits for an otherwise empty worker.
     pub(crate) fn has_ready_isolated(&self) -> bool {
         !self.ready_alone.is_empty()
     }
 
-    /// The stages of what has been ready for a worker of its own for as long as a lease would be far behind, in order.
+    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of a straggler, in order.
     pub(crate) fn overdue(&mut self, now: Duration, behind: StragglerPolicy) -> Vec<usize> {
         self.alone_since.retain(|rank, _| self.ready_alone.contains(rank));
         for rank in &self.ready_alone {
@@ -68,7 +68,7 @@ impl Study {
         self.alone_since.iter().filter_map(is_overdue).collect()
     }
 
-    /// What has been finished kills nobody.
+    /// Clears an instance that has been finished of suspicion.
     pub(super) fn clear(&mut self, instance: InstanceId) {
         if self.losses.remove(&instance).is_some() {
             let bucket = self.instances[instance.index()].bucket;
@@ -76,7 +76,7 @@ impl Study {
         }
     }
 
-    /// A worker that was counted as lost is back, and has these instances: they did not kill it.
+    /// Takes back a crash of these instances: their worker has reattached, so they did not crash it.
     pub(super) fn retract_crash(&mut self, instances: &[InstanceId]) {
         for &id in instances {
             let Some(losses) = self.losses.get_mut(&id) else { continue };
@@ -90,15 +90,15 @@ impl Study {
         }
     }
 
-    /// Whether too many workers were lost with an instance for it to run beside anything else.
+    /// Returns whether the crash count of an instance requires isolation.
     pub(super) fn is_suspected(&self, instance: InstanceId) -> bool {
         self.losses.get(&instance).is_some_and(|losses| *losses >= SUSPECTED_AFTER)
     }
 
-    /// Whether a worker has an instance that is suspected: it gets nothing else.
+    /// Returns whether a worker has a suspect instance, so that it gets nothing else.
     #[must_use]
     pub fn runs_isolated(&self, worker: WorkerId) -> bool {
-        // As a rule nothing is suspected at all.
+        // Fast path: most studies have no crashes.
         if self.losses.is_empty() {
             return false;
         }

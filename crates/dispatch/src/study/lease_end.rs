@@ -1,4 +1,4 @@
-//! Leases that end: instance by instance as they are reported, or because the worker gives instances back, or is gone.
+//! Ends of leases: instances are reported one by one, the worker returns them, or the worker is lost.
 
 use super::{Bucket, Effect, State, Study};
 use crate::plan::BucketPlan;
@@ -6,7 +6,7 @@ use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Study {
-    /// Takes an instance out of its lease and bucket; false when the report does not belong to the lease.
+    /// Removes an instance from its lease and bucket. Returns false if the report does not belong to the lease.
     pub(super) fn close(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
         let Some(twin) = self.let_go(worker, lease, instance) else { return false };
         if let Some(twin) = twin {
@@ -17,7 +17,7 @@ impl Study {
         true
     }
 
-    /// Takes an instance out of a lease, and gives the lease's twin, if the instance was in the lease.
+    /// Removes an instance from a lease. Returns the lease's twin, or `None` if the instance was not in the lease.
     fn let_go(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> Option<Option<LeaseId>> {
         let open = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker)?;
         if !open.open.remove(&instance) {
@@ -30,7 +30,7 @@ impl Study {
         Some(twin)
     }
 
-    /// The same of the other lease of the same instances; when that has none left, its worker need not go on.
+    /// Removes an instance from the other lease of the same instances. Revokes that lease if it becomes empty.
     fn let_go_of_twin(&mut self, lease: LeaseId, instance: InstanceId) {
         let Some(other) = self.leases.get_mut(&lease) else { return };
         other.open.remove(&instance);
@@ -41,14 +41,14 @@ impl Study {
         }
     }
 
-    /// Of instances that a lease no longer has: those that its twin has stay granted to that; the others are taken back
-    /// into a bucket of their own.
+    /// Returns instances of an ended lease to the study: those in its twin stay leased to that, the others go
+    /// into a bucket of their own. Fails the ones whose parents have failed.
     pub(super) fn return_instances(&mut self, instances: BTreeSet<InstanceId>, twin: Option<LeaseId>) {
         let back = self.take_all_back(instances, twin);
         self.fail_orphans(&back);
     }
 
-    /// The same, but for what has failed meanwhile: returns those that were taken back.
+    /// As [`return_instances`](Self::return_instances), without failing any. Returns the instances that are not leased.
     pub(super) fn take_all_back(
         &mut self,
         instances: BTreeSet<InstanceId>,
@@ -65,8 +65,8 @@ impl Study {
         back.into_iter().collect()
     }
 
-    /// A worker gives back instances that it has not begun. Returns whether the lease was its own; instances that are not
-    /// in the lease are passed over.
+    /// Takes back unstarted instances from a worker. Returns whether the lease belonged to the worker. Ignores instances that
+    /// are not in the lease.
     pub fn handle_returned(&mut self, worker: WorkerId, lease: LeaseId, instances: &[InstanceId]) -> bool {
         let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
             return false;
@@ -82,8 +82,8 @@ impl Study {
         true
     }
 
-    /// A worker is gone. What it had not reported goes back to the queue, and what only it held is computed again where
-    /// somebody will read it. `lost`: without a word; then what it had may be to blame.
+    /// Handles the end of a worker. Its unreported instances return to the queue, and referenced sole copies are
+    /// recomputed. `lost` marks a worker that left without a message: its instances count as crashed.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         let mut back = Vec::new();
         for id in self.granted.remove(&worker).unwrap_or_default() {
@@ -93,23 +93,23 @@ impl Study {
             }
             back.extend(self.take_all_back(lease.open, lease.twin));
         }
-        // First what is to be done again: what fails with its parents must not let go of what that reads.
+        // Reopen first: instances that fail with their parents must not release regions that reopened ones read.
         self.reopen_lost(worker);
         self.fail_orphans(&back);
     }
 
-    /// All leases, with their workers.
+    /// Returns all leases with their workers.
     pub fn all_leases(&self) -> impl Iterator<Item = (WorkerId, LeaseId)> {
         self.leases.iter().map(|(id, lease)| (lease.worker, *id))
     }
 
-    /// Workers that have leases or hold regions.
+    /// Returns the workers that have leases or hold regions.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
         let holders = self.holders.values().flatten().filter(|holder| **holder != WorkerId::SHARED);
         self.granted.keys().chain(holders).copied()
     }
 
-    /// An instance that nobody is granted any more: what it waits for is counted anew.
+    /// Resets an instance without a lease to ready or waiting, and recounts its open parents.
     pub(super) fn requeue(&mut self, instance: InstanceId) {
         let parents = self.plan.instances[instance.index()].parents.iter();
         let open = parents.filter(|parent| self.instances[parent.index()].state != State::Done).count();
@@ -120,8 +120,8 @@ impl Study {
         }
     }
 
-    /// Puts open instances, none of them granted, into buckets of their own, one for each bucket they are in, unless they
-    /// are all that is open of it; those that are suspected into one each.
+    /// Moves open instances without a lease into buckets of their own, one for each bucket they are in, unless they
+    /// are all that is open of it. Each suspect gets a bucket of its own.
     pub(super) fn apart(&mut self, instances: &BTreeSet<InstanceId>) {
         let mut by_bucket: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         for id in instances {
@@ -135,7 +135,7 @@ impl Study {
         self.isolate_or_fail(instances);
     }
 
-    /// Takes instances of one stage out of their buckets into a new one; it is not queued, and nor are the others anew.
+    /// Moves instances of one stage from their buckets into a new one. Leaves the queue as it is.
     pub(super) fn regroup(&mut self, instances: BTreeSet<InstanceId>) -> BucketId {
         let new = BucketId(self.buckets.len() as u32);
         let mut pixels = 0;

@@ -1,21 +1,22 @@
-//! Data-aware placement: of the buckets that are ready, the one for which least has to be brought to a worker.
+//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it.
 //!
-//! What comes from files counts as near everywhere: who has read which is not known here.
+//! Inputs from files count as local everywhere: the study does not know which worker has read which file.
 
 use super::grant::Eligibility;
 use super::{Rank, Study};
 use crate::{BucketId, WorkerId};
 use std::collections::BTreeSet;
 
-/// Ready buckets that are looked at for one that is nearer than the first: those of all tiles that a few dozen workers have
-/// under way at a time. Looking takes less than a tenth of what a grant does.
+/// Ready buckets considered for locality: those of all tiles that a few dozen workers process at a time. The search takes
+/// less than a tenth of the time of a grant.
 const LOOKED_AT: usize = 64;
 
-/// Holders of a region that are asked for whether they wait.
+/// Holders of each region that are considered as waiting workers.
 const HOLDERS_LOOKED_AT: usize = 4;
 
 impl Study {
-    /// The nearest to a worker of `first` and the buckets of its stage that are ready after it; the first of equals.
+    /// Returns the bucket with the fewest bytes to transfer among `first` and the ready buckets of its stage after it. Among
+    /// equals, the first one.
     pub(super) fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
         let Some(worker) = suits.near else { return first };
         let rank = self.rank(first);
@@ -36,21 +37,21 @@ impl Study {
         best.1
     }
 
-    /// Workers that hold something of what a bucket reads; not all of them, where there are many.
+    /// Returns workers that hold an input of a bucket: a few for each region.
     #[must_use]
     pub fn holders_of(&self, bucket: BucketId) -> BTreeSet<WorkerId> {
         let Some(first) = self.buckets[bucket.index()].open.first() else { return BTreeSet::new() };
         let inputs = &self.plan.instances[first.index()].inputs;
         let holders = inputs.iter().filter_map(|key| self.holders.get(key));
-        // Of what everybody has, everybody is a holder: the few first ones do.
+        // All workers may hold a common region, so a few of its holders suffice.
         let few = holders.flat_map(|holders| holders.iter().take(HOLDERS_LOOKED_AT));
         few.copied().filter(|holder| *holder != WorkerId::SHARED).collect()
     }
 
-    /// What a bucket reads that others hold and the worker does not.
+    /// Returns the bytes of a bucket's inputs that other workers hold and this worker does not.
     #[must_use]
     pub fn remote_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
-        // A bucket's instances read the same.
+        // All instances of a bucket have the same inputs.
         let Some(first) = self.buckets[bucket.index()].open.first() else { return 0 };
         let instance = &self.plan.instances[first.index()];
         let inputs = &self.plan.stages[instance.stage].inputs;

@@ -1,37 +1,37 @@
-//! How a study stands, in numbers, for people to see. Nothing is decided by them.
+//! Progress of a study, in numbers for display. No decision depends on them.
 
 use super::{State, Study};
 use crate::LeaseId;
 use std::time::Duration;
 
-/// Instances by where they stand.
+/// Instances by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InstanceCounts {
-    /// They wait for others.
+    /// Instances that wait for parents.
     pub waiting: usize,
-    /// They could run.
+    /// Instances that can run.
     pub ready: usize,
-    /// A worker has them.
+    /// Instances leased to a worker.
     pub leased: usize,
-    /// They are done, by this manager or before.
+    /// Instances finished under this manager or before.
     pub finished: usize,
-    /// They failed, or one failed that they need.
+    /// Instances that failed, or whose ancestor failed.
     pub failed: usize,
 }
 
 impl Study {
-    /// Time has passed; what becomes ready from now on has been so since `now`.
+    /// Advances the time: buckets that become ready from now on are ready since `now`.
     pub fn handle_time(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }
 
-    /// Of a study that nothing has happened to yet: it begins at `now`.
+    /// Sets the start time of a new study.
     pub(crate) fn begin_at(&mut self, now: Duration) {
         self.now = now;
         self.buckets.iter_mut().for_each(|bucket| bucket.ready_since = now);
     }
 
-    /// Counts its instances: takes time in proportion to them, some ten milliseconds for a million.
+    /// Counts the instances by state. Linear in their number, about 10 ms for a million.
     #[must_use]
     pub fn census(&self) -> InstanceCounts {
         let mut census = InstanceCounts::default();
@@ -47,22 +47,22 @@ impl Study {
         census
     }
 
-    /// Buckets that a worker could be given.
+    /// Counts the buckets that can be granted.
     #[must_use]
     pub fn ready_buckets(&self) -> usize {
         self.ready.len() + self.ready_alone.len()
     }
 
-    /// How long the bucket of a lease had been ready when it was granted, as exactly as the study is told the time
-    /// ([`handle_time`](Self::handle_time)).
+    /// Returns the time that the bucket of a lease had been ready when it was granted. Its resolution is that of the calls of
+    /// [`handle_time`](Self::handle_time).
     #[must_use]
     pub fn queue_wait(&self, lease: LeaseId) -> Option<Duration> {
         self.leases.get(&lease).map(|lease| lease.waited)
     }
 
-    /// What is left of the study on so many slots, if it has all of them: what instances of each stage have taken on average,
-    /// times those that are open. `None` without slots, and as long as nobody has finished an instance of a stage that has open
-    /// ones.
+    /// Predicts the remaining seconds of the study on all of `slots`: the mean time of an instance of each stage, times the
+    /// number of open ones. `None` without slots, and until an instance of each stage with open ones has
+    /// been finished.
     #[must_use]
     pub fn predicted_remaining_seconds(&self, slots: u32) -> Option<f64> {
         let mut open = vec![0_u32; self.plan.stages.len()];

@@ -1,5 +1,5 @@
-//! What workers bring along that were another manager's, or this one's before they were away: regions that they hold, and
-//! leases under which they still execute.
+//! Reattach: restores the regions and leases of workers that served an earlier manager, or this one before they were
+//! disconnected.
 
 use super::{Lease, State, Study};
 use crate::{InstanceId, LeaseId, WorkerId};
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Study {
-    /// A worker holds regions. What stored them need not be executed again, nor what only that would have read. Returns
-    /// the regions that nobody will read.
+    /// Records regions that a worker holds. Their producers need not be executed again, nor ancestors that only the producers
+    /// would read from. Returns the regions without a further reader.
     pub fn handle_reported_regions(&mut self, worker: WorkerId, keys: &[RegionKey]) -> Vec<RegionKey> {
         let mut needless = Vec::new();
         for key in keys {
@@ -20,7 +20,7 @@ impl Study {
                 _ => needless.push(*key),
             }
         }
-        // Later ones first: what they would have read need not be there.
+        // Later instances first, since their inputs are not needed then.
         let mut producers: Vec<InstanceId> =
             keys.iter().filter_map(|key| self.producers.get(key)).copied().collect();
         producers.sort_unstable();
@@ -33,7 +33,7 @@ impl Study {
         needless
     }
 
-    /// Whether an instance that nobody executes has left all that it would.
+    /// Returns whether all outputs of an instance without a lease are stored.
     fn is_stored(&self, instance: InstanceId) -> bool {
         let waits = matches!(self.instances[instance.index()].state, State::Ready | State::Waiting(_));
         let mut outputs = self.plan.instances[instance.index()].outputs.iter();
@@ -41,7 +41,7 @@ impl Study {
         waits && outputs.all(|output| !output.reported && (!output.stored || there(&output.key)))
     }
 
-    /// Counts an instance that waits as done, and then those that nobody will read from.
+    /// Marks a waiting instance as done, and then its ancestors without open readers.
     fn finish_unexecuted(&mut self, instance: InstanceId) {
         let mut waiting = vec![instance];
         while let Some(id) = waiting.pop() {
@@ -65,8 +65,8 @@ impl Study {
         waits && silent && run.children.iter().all(|child| self.instances[child.index()].state.is_final())
     }
 
-    /// A worker executes instances under a lease that this manager does not know. Those that nobody else has been granted
-    /// are leased to it, but for those that have to be alone; returns them. It need not go on with the others.
+    /// Restores a lease that this manager does not know. Instances without another lease are leased to the worker, except
+    /// suspects, and returned. The worker must abandon the others.
     pub fn handle_reattached_lease(
         &mut self,
         worker: WorkerId,
@@ -109,7 +109,7 @@ impl Study {
         open
     }
 
-    /// Instances of a lease, if there is such a one.
+    /// Returns the worker and the open instances of a lease. `None` if the lease does not exist.
     #[must_use]
     pub fn leased(&self, lease: LeaseId) -> Option<(WorkerId, &BTreeSet<InstanceId>)> {
         self.leases.get(&lease).map(|lease| (lease.worker, &lease.open))

@@ -1,37 +1,38 @@
-//! What idle workers can be helped with: a part of what others have not begun, or a lease that is far behind, once more.
+//! Work stealing and speculative execution: finds leases to steal from, and stragglers to grant twice.
 //!
-//! One pass over all leases finds it for all workers that are idle at one moment; who they are is the manager's.
+//! One pass over all leases finds candidates for all workers that are idle at one moment. The manager knows these workers.
 
 use super::{Lease, Study};
 use crate::{LeaseId, WorkerId};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Leases of one study that somebody can be helped with, as they are at one moment.
+/// Candidates for stealing and speculative execution in one study at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct RebalanceCandidates {
-    /// By what is open of them: those of which a part may be asked back.
+    /// Leases that can be stolen from, by their number of open instances.
     shareable: BinaryHeap<(usize, LeaseId)>,
-    /// By how long they have been silent: those that may be tried twice.
+    /// Stragglers, by the time since their last report.
     late: BinaryHeap<(Duration, LeaseId)>,
 }
 
-/// When a lease is far behind.
+/// Condition under which a lease is a straggler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StragglerPolicy {
-    /// It has been silent for so many times what an instance of its stage takes.
+    /// Time since its last report, as a multiple of the time of an instance of its stage.
     pub(crate) factor: u32,
-    /// And for so long at least.
+    /// Minimum of that time.
     pub(crate) least: Duration,
 }
 
 impl Study {
-    /// How long a lease of a stage is silent that is far behind; `None`: nobody has finished an instance of it.
+    /// Returns the time without a report after which a lease of a stage is a straggler. `None` until an instance of the stage
+    /// has been finished.
     pub(super) fn straggler_timeout(&self, stage: usize, behind: StragglerPolicy) -> Option<Duration> {
         Some(self.report_interval(stage)?.saturating_mul(behind.factor).max(behind.least))
     }
 
-    /// Looks through all leases.
+    /// Finds the candidates among all leases.
     pub(crate) fn helpable(&self, now: Duration, behind: StragglerPolicy) -> RebalanceCandidates {
         let usual: Vec<Option<Duration>> =
             (0..self.pace.len()).map(|stage| self.straggler_timeout(stage, behind)).collect();
@@ -54,8 +55,8 @@ impl Study {
         helpable
     }
 
-    /// The lease of another worker that has most to hand back, of those that have not been asked and are of a stage that
-    /// suits; its worker is asked now. It has more than one instance.
+    /// Picks the victim: another worker's lease with the most open instances, of a suitable stage and without a pending steal
+    /// request. Marks it as requested. It has more than one instance.
     pub(crate) fn request_steal(
         &mut self,
         helpable: &mut RebalanceCandidates,
@@ -68,7 +69,7 @@ impl Study {
         Some((lease.worker, id))
     }
 
-    /// The lease of another worker that has been silent for longest, of those that are far behind and of a stage that suits.
+    /// Returns another worker's straggler of a suitable stage with the longest time since its last report.
     pub(crate) fn straggler(
         &self,
         helpable: &mut RebalanceCandidates,
@@ -78,7 +79,8 @@ impl Study {
         self.first(&mut helpable.late, worker, suits, |lease| lease.twin.is_none())
     }
 
-    /// Takes the first one that is another worker's, suits, and still is what it was. What is only not for this worker stays.
+    /// Takes the first suitable lease of another worker that still qualifies. Leases that are unsuitable only for this worker
+    /// stay in the heap.
     fn first<K: Ord>(
         &self,
         heap: &mut BinaryHeap<(K, LeaseId)>,
@@ -100,13 +102,13 @@ impl Study {
         found
     }
 
-    /// Whether a lease's worker has been asked for a part of it and has not answered.
+    /// Returns whether a lease's worker has a steal request that it has not answered.
     #[must_use]
     pub fn is_asked_back(&self, lease: LeaseId) -> bool {
         self.leases.get(&lease).is_some_and(|lease| lease.asked_back)
     }
 
-    /// The stage of a lease's instances.
+    /// Returns the stage of a lease's instances.
     #[must_use]
     pub fn stage_of(&self, lease: LeaseId) -> Option<usize> {
         let first = self.leases.get(&lease)?.open.first()?;
@@ -114,7 +116,7 @@ impl Study {
     }
 }
 
-/// Whether a part of a lease may be asked back.
+/// Returns whether a lease can be stolen from.
 fn is_shareable(lease: &Lease) -> bool {
     !lease.asked_back && lease.twin.is_none() && lease.open.len() > 1
 }

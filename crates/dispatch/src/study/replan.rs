@@ -1,6 +1,6 @@
-//! Buckets that nobody has been granted yet may be cut anew: when workers join or leave, there should be more or fewer of
-//! them. Who cuts them is told what is open, and says what becomes of it; in between nothing waits, so what is said may be
-//! about a state that is over, and is refused then.
+//! Replanning: rebuilds buckets from unstarted instances, since their number should follow that of the workers.
+//! The caller gets the open instances and answers with new buckets. Grants continue in between, so an answer may refer to
+//! an outdated state and is refused then.
 
 use super::{Bucket, State, Study};
 use crate::memory_model::MinimumMemory;
@@ -8,37 +8,37 @@ use crate::plan::{BucketPlan, PlanError, ReuseScope};
 use crate::{BucketId, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Another plan for the same instances: buckets that need another amount of memory.
+/// Another plan for the same instances, with buckets that need a different amount of memory.
 #[derive(Clone, Debug, Default)]
 pub struct Recut {
     /// All buckets of the plan.
     pub buckets: Vec<BucketPlan>,
-    /// What the plan takes.
+    /// Minimum memory of the plan.
     pub needs: MinimumMemory,
-    /// What the tasks of a bucket share.
+    /// Reuse scope within a bucket.
     pub sharing: ReuseScope,
 }
 
 impl Study {
-    /// The buckets of which something is open and nothing is granted, with what is open of them, in order.
+    /// Returns the buckets with open instances and no lease, with their open instances, in order.
     pub fn unstarted(&self) -> impl Iterator<Item = (BucketId, &BTreeSet<InstanceId>)> {
         let ids = (0u32..).map(BucketId).zip(&self.buckets);
         ids.filter(|(_, bucket)| self.is_unstarted(bucket)).map(|(id, bucket)| (id, &bucket.open))
     }
 
-    /// The bucket that an instance is in, or was in last.
+    /// Returns the current or last bucket of an instance.
     #[must_use]
     pub fn bucket_of(&self, instance: InstanceId) -> Option<BucketId> {
         self.instances.get(instance.index()).map(|instance| instance.bucket)
     }
 
-    /// Puts the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets` instead. Those keep the order
-    /// they are in, behind all buckets there have been.
+    /// Moves the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets`. The new buckets keep their
+    /// order and follow all existing ones.
     ///
     /// # Errors
-    /// When the new buckets are not what is open of whole unstarted ones: [`PlanError::Dangling`] names an instance that is
-    /// not open, or granted by now, or unknown; [`PlanError::NotInOneBucket`] one that is left out or named twice;
-    /// [`PlanError::BadBucket`] a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
+    /// If the new buckets do not contain exactly the open instances of whole unstarted ones: [`PlanError::Dangling`] names an
+    /// instance that is not open, leased by now, or unknown. [`PlanError::NotInOneBucket`] names one that is missing or occurs
+    /// twice. [`PlanError::BadBucket`] names a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
     pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let replaced = self.replaced_by(&buckets)?;
         for id in replaced {
@@ -59,11 +59,11 @@ impl Study {
         Ok(())
     }
 
-    /// Puts everything unstarted into the buckets of another plan, and takes over what that plan needs. Buckets that have
-    /// been started end as they are.
+    /// Moves all unstarted instances into the buckets of another plan, and takes over its minimum memory. Started buckets
+    /// stay as they are.
     ///
     /// # Errors
-    /// As [`handle_replanned`](Self::handle_replanned), when the plan leaves out an instance. Nothing changes then.
+    /// As [`handle_replanned`](Self::handle_replanned), if the plan omits an instance. Nothing changes then.
     pub fn handle_recut(&mut self, recut: Recut) -> Result<(), PlanError> {
         let unstarted: BTreeSet<InstanceId> =
             self.unstarted().flat_map(|(_, open)| open.iter().copied()).collect();
@@ -82,8 +82,8 @@ impl Study {
         Ok(())
     }
 
-    /// Takes the first instances of a ready bucket, in the plan's order, into a bucket of their own, which is ready as well;
-    /// the rest stays where it is. Returns the bucket with the first `max_instances`: the same where it has no more.
+    /// Moves the first instances of a ready bucket, in the plan's order, into a new bucket, which is ready as well. The
+    /// others stay. Returns the bucket with the first `most` instances: the same one if it has no more.
     pub(crate) fn split_front(&mut self, bucket: BucketId, most: usize) -> BucketId {
         let open = &self.buckets[bucket.index()].open;
         if open.len() <= most || !self.is_ready(bucket) {
@@ -100,12 +100,12 @@ impl Study {
     }
 
     fn is_unstarted(&self, bucket: &Bucket) -> bool {
-        // A bucket is granted as a whole; one that has to be alone stays so.
+        // A bucket is granted as a whole. Isolated buckets are not replanned.
         let first = bucket.open.first().map(|first| self.instances[first.index()].state);
         !bucket.alone && first.is_some_and(|state| matches!(state, State::Ready | State::Waiting(_)))
     }
 
-    /// The buckets whose open instances are those of the new ones.
+    /// Returns the buckets whose open instances are exactly those of the new ones.
     fn replaced_by(&self, buckets: &[BucketPlan]) -> Result<BTreeSet<BucketId>, PlanError> {
         let mut named: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         for (number, plan) in (0u32..).map(BucketId).zip(buckets) {

@@ -1,4 +1,4 @@
-//! The state in which a study begins: all of a plan, or what earlier runs have left open of it.
+//! Initial state of a study: a whole plan, or the open rest of it after earlier runs.
 
 use super::throughput::StageThroughput;
 use super::{Bucket, Effect, Instance, State, Study};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 impl Study {
-    /// Takes a plan; an empty one is complete at once.
+    /// Creates the state of a plan. An empty plan is complete at once.
     ///
     /// # Errors
     /// [`PlanError`] when the plan breaks one of its rules.
@@ -17,8 +17,8 @@ impl Study {
         Self::resume(plan, &BTreeSet::new())
     }
 
-    /// Takes a plan of which `finished` instances have reported their results before. They are done, and so are those
-    /// that only they would read from; what an open instance reads from is executed again.
+    /// Creates the state of a plan whose `finished` instances have reported their results before. They are done, and so are
+    /// ancestors that only they read from. Ancestors of an open instance are executed again.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -1,34 +1,34 @@
-//! How fast a study goes: what leases take for an instance as the manager sees it, and what tasks take as workers report it.
+//! Throughput of a study: the time per instance as seen by the manager, and the time per task as reported by workers.
 //!
-//! From the first follows who is far behind, from the second how fast each worker is and whether it has the time for more.
-//! Nothing is predicted before it has been measured.
+//! The first identifies stragglers, the second measures the speed of each worker and the work it can finish before its time
+//! limit. Nothing is predicted without a measurement.
 
 use super::{Lease, Study};
 use crate::message::{TaskOutcome, TaskReport};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::time::Duration;
 
-/// What has been measured of one stage.
+/// Measurements of one stage.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StageThroughput {
-    /// Instances that were finished.
+    /// Finished instances.
     instances: u32,
-    /// The time that leases took for them, one after the other.
+    /// Sum of the times from one report of a lease to the next.
     silent: Duration,
-    /// What its tasks took, on all workers.
+    /// Sum of the times of its tasks, on all workers.
     task_seconds: f64,
     /// By task.
     tasks: Vec<Rate>,
 }
 
-/// What runs of one task took, by the size of the images: tiles may differ much.
+/// Time of all runs of one task, in relation to the size of the images: tiles may differ much.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     seconds: f64,
     pixels: f64,
 }
 
-/// What some tasks of one worker took, and what they take on average over all workers.
+/// Measured time of some tasks of one worker, and their expected time, which is the mean over all workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TaskTimings {
     pub(crate) tasks: u32,
@@ -43,8 +43,8 @@ impl StageThroughput {
 }
 
 impl Study {
-    /// An instance of a lease is about to be reported: what it took tells what is slow. Reports that will not count tell
-    /// nothing.
+    /// Records the time of an instance that is about to be reported. Ignores reports that will not
+    /// count.
     pub(super) fn keep_pace(
         &mut self,
         worker: WorkerId,
@@ -62,14 +62,14 @@ impl Study {
         }
     }
 
-    /// What an instance of a stage takes from one report to the next; `None`: nobody has finished one.
+    /// Returns the mean time between reports of instances of a stage. `None` until one has been finished.
     pub(super) fn report_interval(&self, stage: usize) -> Option<Duration> {
         let pace = self.pace.get(stage)?;
         pace.silent.checked_div(pace.instances)
     }
 
-    /// Tasks were run for an instance, or for others of its bucket. Times that cannot be, and tasks that there are not, are
-    /// passed over: they come from outside.
+    /// Records tasks that were run for an instance or for its bucket. Ignores invalid times and unknown tasks, since workers
+    /// report them.
     #[expect(clippy::cast_precision_loss, reason = "a weight")]
     pub(crate) fn handle_ran(&mut self, instance: InstanceId, tasks: &[TaskReport]) -> TaskTimings {
         let mut ran = TaskTimings::default();
@@ -90,15 +90,15 @@ impl Study {
         ran
     }
 
-    /// What the tasks of an instance of a stage take on average, on workers of average speed and with what they share;
-    /// `None`: nobody has finished one, or said what it took.
+    /// Returns the mean task time of an instance of a stage, on workers of mean speed and with its reuse.
+    /// `None` until an instance has been finished and its task times have been reported.
     #[must_use]
     pub fn seconds_per_instance(&self, stage: usize) -> Option<f64> {
         let pace = self.pace.get(stage).filter(|pace| pace.instances > 0 && pace.task_seconds > 0.0)?;
         Some(pace.task_seconds / f64::from(pace.instances))
     }
 
-    /// The stage of a bucket, and its instances as it was planned.
+    /// Returns the stage of a bucket and its planned number of instances.
     pub(crate) fn planned(&self, bucket: BucketId) -> (usize, usize) {
         let instances = &self.plan.buckets[bucket.index()].instances;
         (self.plan.instances[instances[0].index()].stage, instances.len())

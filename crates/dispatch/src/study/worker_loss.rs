@@ -1,8 +1,8 @@
-//! Workers that go take with them what only they held. What somebody will still read of it is computed again, and what
-//! that reads is, if it is gone as well: as far back as needed and no further.
+//! Loss of workers: recomputes referenced sole copies that were lost, and their lost inputs, as far back as needed and no
+//! further.
 //!
-//! A worker holds what it has stored, and what it has read of others' while it finished an instance; all until it is let
-//! go of. Instances that are to be executed again go into buckets of their own, so that a bucket is always granted as a
+//! A worker holds the regions that it has stored, and those of other workers that it has read for a finished instance, until
+//! they are released. Reopened instances go into buckets of their own, so that a bucket is always granted as a
 //! whole.
 
 use super::{Effect, State, Study};
@@ -11,11 +11,11 @@ use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often an instance may lack what it reads: each time it was computed, and could not be fetched.
+/// Maximum of missing-input reports of an instance: each time its input was computed and could not be fetched.
 const MAX_LACKED: u32 = 10;
 
 impl Study {
-    /// Notes what a worker holds that has just finished an instance.
+    /// Records the regions that a worker holds after it has finished an instance.
     pub(super) fn note_holder(&mut self, worker: WorkerId, instance: InstanceId) {
         for key in self.plan.instances[instance.index()].used() {
             if self.users.contains_key(&key) && self.producers.contains_key(&key) {
@@ -24,7 +24,7 @@ impl Study {
         }
     }
 
-    /// What others read of an instance is in a tier that all workers share: it is not lost with any of them.
+    /// Records outputs of an instance in a tier shared by all workers: they are not lost with any worker.
     pub fn note_shared(&mut self, instance: InstanceId, keys: &[RegionKey]) {
         for key in keys {
             if self.users.contains_key(key) && self.producers.get(key) == Some(&instance) {
@@ -33,7 +33,7 @@ impl Study {
         }
     }
 
-    /// A worker has fetched a region from another one.
+    /// Records that a worker has fetched a region from a peer.
     pub fn note_copy(&mut self, worker: WorkerId, key: RegionKey) {
         if self.users.contains_key(&key)
             && let Some(holders) = self.holders.get_mut(&key)
@@ -42,7 +42,7 @@ impl Study {
         }
     }
 
-    /// Whether a region that an instance has stored, and somebody will read, is with this worker at most.
+    /// Returns whether a referenced output of an instance has no holder besides this worker.
     #[must_use]
     pub fn is_single(&self, key: RegionKey, instance: InstanceId, worker: WorkerId) -> bool {
         let is_its = self.users.contains_key(&key) && self.producers.get(&key) == Some(&instance);
@@ -50,14 +50,14 @@ impl Study {
         is_its && !self.holders.get(&key).is_some_and(others)
     }
 
-    /// A worker has a second copy of a region whose instance has yet to be reported.
+    /// Records a replica of a region whose instance has yet to be reported.
     pub fn note_replica(&mut self, worker: WorkerId, key: RegionKey) {
         if self.users.contains_key(&key) && self.producers.contains_key(&key) {
             self.holders.entry(key).or_default().insert(worker);
         }
     }
 
-    /// A worker has let go of a region. Returns whether it counted as a holder.
+    /// Records that a worker has dropped a region. Returns whether it counted as a holder.
     pub fn handle_dropped(&mut self, worker: WorkerId, key: RegionKey) -> bool {
         let Some(holders) = self.holders.get_mut(&key) else { return false };
         let counted = holders.remove(&worker);
@@ -68,7 +68,7 @@ impl Study {
         counted
     }
 
-    /// Regions that somebody will read and only this worker holds.
+    /// Returns the referenced regions of which this worker has the sole copy.
     #[must_use]
     pub fn sole_copies(&self, worker: WorkerId) -> Vec<RegionKey> {
         let alone =
@@ -78,16 +78,16 @@ impl Study {
         keys
     }
 
-    /// Nothing of the study is wanted any more: gives the regions that workers hold.
+    /// Cancels the study. Returns the regions that workers hold.
     pub fn cancel(&mut self) -> Vec<RegionKey> {
         let mut keys: Vec<RegionKey> = std::mem::take(&mut self.holders).into_keys().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// An instance that a worker was granted lacks regions that were to be had from others. Those it was told of count as
-    /// holding them no more: they cannot give them. The instance is granted again where others have got them since, or when
-    /// they are there again, or fails when that has happened too often. Returns whether the report counted.
+    /// Handles a leased instance whose inputs could not be fetched from peers. The peers named to the worker no longer count as
+    /// holders. The instance is granted again if other workers hold the inputs by now, or once they have been recomputed. It
+    /// fails if that has happened too often. Returns whether the report counted.
     pub fn handle_missing_input(
         &mut self,
         worker: WorkerId,
@@ -121,7 +121,7 @@ impl Study {
         true
     }
 
-    /// None of those that somebody was told of can give a region; whether that makes it one that is lost.
+    /// Removes the holders of a region that were named to a worker. Returns whether the region is lost then.
     fn cannot_be_had(&mut self, key: RegionKey, told: &[RemoteRegion]) -> bool {
         let told = told.iter().find(|told| told.key == key);
         let Some(holders) = self.holders.get_mut(&key) else { return false };
@@ -130,7 +130,7 @@ impl Study {
                 WorkerId::SHARED => !told.shared,
                 holder => !told.workers.contains(&holder),
             }),
-            // It had it itself, or nobody knows any more what it was told.
+            // The worker held it itself, or the sent locations are unknown after a reattach.
             None => holders.clear(),
         }
         let is_lost = holders.is_empty();
@@ -140,7 +140,7 @@ impl Study {
         is_lost
     }
 
-    /// Of instances that were taken back or reopened, those fail whose parents have failed since they were granted.
+    /// Fails those of returned or reopened instances whose parents have failed since they were granted.
     pub(super) fn fail_orphans(&mut self, instances: &[InstanceId]) {
         for &instance in instances {
             let parents = &self.plan.instances[instance.index()].parents;
@@ -154,7 +154,7 @@ impl Study {
         }
     }
 
-    /// Reopens what has stored a region that only this worker held and somebody will read.
+    /// Reopens the producers of referenced regions of which this worker had the sole copy.
     pub(super) fn reopen_lost(&mut self, worker: WorkerId) {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
@@ -193,7 +193,7 @@ impl Study {
         self.fail_orphans(&all);
     }
 
-    /// An instance that was done is to be executed again. Returns those whose outputs it reads and nobody holds.
+    /// Marks a done instance as waiting again. Returns the producers of its inputs without a holder.
     fn reopen(&mut self, instance: InstanceId) -> Vec<InstanceId> {
         self.instances[instance.index()].state = State::Waiting(0);
         self.unfinished += 1;
@@ -206,7 +206,7 @@ impl Study {
                     self.buckets[bucket.index()].waiting += 1;
                     self.unqueue(bucket);
                 }
-                // One that is reopened as well is counted with its bucket; one that is granted may have what it reads.
+                // A reopened child is counted with its bucket. A leased child may have its inputs.
                 State::Waiting(_) | State::Leased(_) | State::Done | State::Failed => {}
             }
         }

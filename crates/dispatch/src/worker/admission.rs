@@ -1,49 +1,49 @@
-//! Which ready task memory admits (RMSR, paper 003, by bytes instead of equal paths).
+//! Admission control: picks the ready task that memory admits (RMSR, paper 003, by bytes instead of equal paths).
 //!
-//! What runs one task at a time in order of rank, later stages first, needs least: the study's `least_bytes` are enough
-//! for it (see [`rehearsal`](crate::dry_run)). Everything beyond that is admitted only when this order could still be
-//! gone back to at any time:
+//! Running one task at a time in order of rank, later stages first, needs least memory: the study's `least_bytes` suffice
+//! (see [`dry_run`](crate::dry_run)). Any further task is admitted only if the worker can return to this order at any
+//! time:
 //!
-//! 1. *It fits.* What is held, what running tasks have reserved and what the task itself takes are within the budget.
-//! 2. *All can finish.* When the running tasks are done, the buckets under way can be brought to their end one after the
-//!    other, in order of rank, and what their instances leave in storage can be read and let go of: paths that hold a
-//!    part of what they need cannot wait for each other for ever.
-//! 3. *The rest can follow.* A bucket that will leave regions behind is begun only when `least_bytes` stay free beside
-//!    what will be in storage then: regions made ahead of their readers cannot shut out others.
+//! 1. *It fits.* Held bytes, bytes reserved by running tasks and the task's own bytes are within the budget.
+//! 2. *All can finish.* When the running tasks are done, the started buckets can be finished one after the
+//!    other, in order of rank, and the stored outputs of their instances can be read and released: paths that hold a
+//!    part of their memory cannot deadlock.
+//! 3. *The rest can follow.* A bucket that will leave regions behind is started only if `least_bytes` stay free beside
+//!    the bytes in storage then: regions made ahead of their readers cannot block other buckets.
 //!
-//! Where there is room below memory, what no bucket under way reads is not in the way: rules 2 and 3 do not count it, as far
-//! as there is room, and rule 1 has it moved first.
+//! With a spill tier, regions that no running bucket reads do not count for rules 2 and 3, as far
+//! as the tier has room. Rule 1 has them spilled first.
 //!
-//! Rules 2 and 3 foresee, and foresee the worst. Where nothing runs and they refuse even the task whose turn it is, it
-//! runs by rule 1 alone, once the manager has said that nothing is on its way that would come before it.
+//! Rules 2 and 3 are worst-case forecasts. If nothing runs and they refuse even the first task in order, it
+//! runs by rule 1 alone, after a sync with the manager has shown that no pending message precedes it.
 
 use super::{Held, Rank, Worker};
 use crate::LeaseId;
 use crate::memory_model::BucketDemand;
 
-/// What the next task takes, with the inputs that it brings if it is the bucket's first.
+/// Returns the bytes of the next task, including the inputs that it loads if it is the bucket's first.
 pub(super) fn takes(demand: &BucketDemand) -> u64 {
     let brings = if demand.started { 0 } else { demand.load_bytes };
     demand.next_bytes.saturating_add(brings)
 }
 
-/// What is to be done for the stage whose turn it is.
+/// Decision for the next stage in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// Its next task runs.
     Runs(LeaseId),
-    /// It would if storage let go of so many bytes.
+    /// Its next task runs once storage has freed this many bytes.
     Needs { lease: LeaseId, bytes: u64 },
 }
 
 impl Worker {
-    /// The first ready stage in order of rank that all rules admit. A stage under way that is refused is not overtaken:
-    /// what others take would keep it waiting. One not begun is: it holds nothing yet.
+    /// Returns the first ready stage in order of rank that all rules admit. No stage overtakes a refused stage that has
+    /// started, since its memory would keep that one waiting. Stages overtake one that has not: it holds nothing yet.
     pub(super) fn admitted(&self) -> Option<Admission> {
         let makes_room = self.below.is_asked;
         for (rank, demand) in self.ready() {
             let (lease, excess) = (rank.2, self.excess(&demand));
-            // What a bucket reads that begins now may be what is leaving memory.
+            // The inputs of a bucket that starts now may be among the regions being spilled.
             let may = demand.started || !makes_room;
             let movable_bytes = if makes_room { 0 } else { self.movable_for(&demand) };
             if may
@@ -61,9 +61,9 @@ impl Worker {
         None
     }
 
-    /// What is done by rule 1 alone: in order of rank, `first`, which is the first ready stage, or else one under way runs if
-    /// it fits, or room can be made for it. If there is none, what room there is is made for `first`, and it runs beyond
-    /// the budget.
+    /// Admits by rule 1 alone: in order of rank, `first`, which is the first ready stage, or a started one runs if
+    /// it fits, or if enough memory can be freed for it. If none does, all spillable memory is freed for `first`, and it runs
+    /// beyond the budget.
     pub(super) fn admit_in_order(&self, first: LeaseId) -> Admission {
         let fits = |(rank, demand): (Rank, BucketDemand)| {
             let (lease, bytes) = (rank.2, self.excess(&demand));
@@ -84,26 +84,26 @@ impl Worker {
         })
     }
 
-    /// The stages that have something to run, in order of rank, but for what would not be finished in time.
+    /// Returns the stages with a ready task, in order of rank, except those that would not finish before the time limit.
     fn ready(&self) -> impl Iterator<Item = (Rank, BucketDemand)> {
         let is_ready = |demand: &BucketDemand| demand.next.is_some() && self.in_time(demand);
         let ready = move |(&rank, held): (&Rank, &Held)| Some((rank, held.demand.filter(is_ready)?));
         self.leases.iter().filter_map(ready)
     }
 
-    /// The first stage that has something to run, admitted or not.
+    /// Returns the first stage with a ready task, admitted or not.
     pub(super) fn first_ready(&self) -> Option<LeaseId> {
         self.ready().next().map(|(rank, _)| rank.2)
     }
 
-    /// What the tasks that run may take.
+    /// Returns the bytes reserved by running tasks.
     #[must_use]
     pub fn reserved_bytes(&self) -> u64 {
         self.running.values().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 
-    /// What storage and buckets hold. What a task has written is said by its stage as its slot falls free, so there is no
-    /// moment at which neither this nor what is reserved counts it.
+    /// Returns the bytes held by storage and buckets. A stage reports the outputs of a task as its slot becomes free, so
+    /// either this or the reserved bytes include them at any time.
     pub(super) fn held_bytes(&self) -> u64 {
         let demands = self.leases.values().filter_map(|held| held.demand);
         demands.fold(self.stored_bytes.saturating_add(self.coming_bytes), |sum, demand| {
@@ -111,7 +111,7 @@ impl Worker {
         })
     }
 
-    /// By how much the next task does not fit.
+    /// Returns the bytes by which the next task exceeds the budget.
     fn excess(&self, demand: &BucketDemand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
         taken.saturating_add(takes(demand)).saturating_sub(self.budget.bytes)
@@ -122,7 +122,7 @@ impl Worker {
         if is_in_vain { 0 } else { self.below.movable_for(demand) }
     }
 
-    /// Buckets of which something has been started, and `candidate`, in order of rank.
+    /// Returns the started buckets and `candidate`, in order of rank.
     fn under_way_with(&self, candidate: Rank) -> impl Iterator<Item = (Rank, BucketDemand)> {
         self.leases.iter().filter_map(move |(&rank, held)| {
             let demand = held.demand.filter(|demand| demand.started || rank == candidate)?;
@@ -130,9 +130,9 @@ impl Worker {
         })
     }
 
-    /// Rule 2, with one more task of `candidate`.
+    /// Checks rule 2, with one more task of `candidate`.
     fn can_all_finish(&self, candidate: Rank, next: &BucketDemand) -> bool {
-        // What a bucket adds when its running tasks are done, and what it needs then.
+        // Bytes that a bucket adds when its running tasks are done, and its maximum until its end.
         let buckets = || {
             self.under_way_with(candidate).map(|(rank, demand)| {
                 let forecast = if rank == candidate { demand.then } else { demand.now };
@@ -145,12 +145,12 @@ impl Worker {
         let kept = self.held_bytes().saturating_sub(moved);
         let mut total = buckets().fold(kept, |sum, (_, growth, _)| sum.saturating_add(growth));
         for (demand, growth, finish) in buckets() {
-            // Its own growth is part of what it needs to finish.
+            // Its own growth is part of its maximum.
             let others = total.saturating_sub(growth);
             if others.saturating_add(finish) > self.budget.bytes {
                 return false;
             }
-            // At its end it has let go of what it held, but not of the inputs it brought nor of what has to wait.
+            // At its end it has released its held bytes, but neither its loaded inputs nor outputs whose readers wait.
             let stays = demand.load_bytes.saturating_add(demand.stay_bytes);
             let goes = stays.min(free);
             free -= goes;
@@ -159,8 +159,8 @@ impl Worker {
         true
     }
 
-    /// Rule 3. What the buckets under way leave is one instance's outputs each, where others need not wait: the rest has
-    /// been read by then. What they read stays as long as they do; what they leave may go below.
+    /// Checks rule 3. Each started bucket leaves one instance's outputs, unless their readers wait: the rest has
+    /// been read by then. Inputs stay as long as their buckets. Outputs may spill.
     fn leaves_room(&self, candidate: Rank, demand: &BucketDemand) -> bool {
         if demand.started || demand.load_bytes + demand.store_bytes == 0 {
             return true;

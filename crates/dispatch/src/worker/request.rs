@@ -1,12 +1,12 @@
-//! What a worker asks its manager for: buckets for idle slots, and one of a later stage.
+//! Requests to the manager: buckets for idle slots, and one bucket of a later stage.
 
 use super::{Effect, Held, Rank, Worker};
 
 impl Worker {
-    /// Asks for as many buckets as slots stay free, no matter how many tasks each will bring: a bucket that cannot use
-    /// its share only waits here instead of at the manager. And for one of a later stage than those that wait here to be
-    /// begun, or where none does, than the earliest at hand: it lets go of memory, and hoarding helps nobody. Says
-    /// whether there was something to ask for.
+    /// Requests as many buckets as slots stay idle, whatever their number of tasks: a bucket that cannot use
+    /// its share waits on the worker instead of at the manager. Also requests one bucket of a later stage than those that wait
+    /// to be started, or if none waits, than the earliest present: it releases memory, and buckets should not be hoarded.
+    /// Returns whether it sent a request.
     pub(super) fn request(&mut self) -> bool {
         if self.draining {
             return false;
@@ -15,7 +15,7 @@ impl Worker {
         let places = self.free.len() + self.window as usize;
         let spoken_for = self.spoken_for();
         let idle = places.saturating_sub(spoken_for) as u32;
-        // A quarter of the window at a time, as long as slots have something to go on with.
+        // Requests a quarter of the window at a time, as long as the slots have work.
         let worth = if spoken_for + (self.asked as usize) < self.free.len() { 1 } else { self.window / 4 };
         if idle >= self.asked + worth.max(1) {
             self.effects.push_back(Effect::Request { buckets: idle - self.asked, after: None });
@@ -33,8 +33,8 @@ impl Worker {
         self.effects.len() > before
     }
 
-    /// Buckets for which a slot is kept: those that have not spoken, else every event in between would ask for one
-    /// more, and those that wait for memory.
+    /// Counts buckets with a reserved slot: those without a demand yet, since otherwise every event before it would request
+    /// one more, and those that wait for memory.
     fn spoken_for(&self) -> usize {
         let waits = |held: &&Held| held.demand.is_none_or(|demand| demand.ready > 0 && !demand.started);
         self.leases.values().filter(waits).count()

@@ -1,40 +1,40 @@
-//! Room below memory: slower tiers that take what no bucket under way reads, and files that can be read again.
+//! Spill tier as seen by admission: slower tiers take regions that no running bucket reads, and file inputs can be reread.
 //!
-//! What is moved, and where to, is the storage's; here is only how much of it there is to count on.
+//! Storage decides which regions to spill and where. This module only tracks how many bytes can be spilled.
 
 use super::Worker;
 use crate::memory_model::BucketDemand;
 
-/// What storage could do for a task that does not fit.
+/// Memory that storage can free for a task that does not fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpillRoom {
-    /// Stored bytes that could leave memory.
+    /// Stored bytes that can be spilled.
     pub(super) movable_bytes: u64,
-    /// Bytes that can still be stored below it.
+    /// Free bytes of the spill tier.
     pub(super) free_bytes: u64,
-    /// Storage was asked to make room, and has not answered yet.
+    /// Storage was asked to free memory and has not answered.
     pub(super) is_asked: bool,
-    /// What was stored when that was of no use.
+    /// Stored bytes at the last request that freed nothing.
     pub(super) in_vain: Option<u64>,
 }
 
 impl SpillRoom {
-    /// What could leave memory if this bucket's next task ran: not what the bucket itself reads.
+    /// Returns the bytes that can be spilled for this bucket's next task: without the bucket's own inputs.
     pub(super) fn movable_for(&self, demand: &BucketDemand) -> u64 {
-        // Of a bucket under way it has been left out already.
+        // Storage excludes the inputs of a started bucket already.
         let own = if demand.started { 0 } else { demand.here_bytes };
         self.movable_bytes.saturating_sub(own)
     }
 
-    /// What can still be stored below memory when `moved` bytes have gone there.
+    /// Returns the free bytes of the spill tier after `moved` bytes have been spilled.
     pub(super) fn free_after(&self, moved: u64) -> u64 {
         self.free_bytes.saturating_sub(moved)
     }
 }
 
 impl Worker {
-    /// A second copy of another worker's region is to come into memory: only where nothing that this worker has, or may
-    /// have to begin, needs the room. It counts as held from now on, until [`handle_copy_over`](Self::handle_copy_over).
+    /// Admits a replica of another worker's region. Returns false unless it fits beside all bytes that this worker needs, or
+    /// may need to start a bucket. The replica counts as held from now on, until [`handle_copy_over`](Self::handle_copy_over).
     pub fn handle_copy(&mut self, bytes: u64) -> bool {
         let needed = self.needed_bytes().saturating_add(self.budget.least_bytes);
         let fits = needed.saturating_add(bytes) <= self.budget.bytes;
@@ -44,7 +44,7 @@ impl Worker {
         fits
     }
 
-    /// It has come, and counts as stored, or has not.
+    /// Ends the fetch of a replica, which counts as stored if it succeeded.
     pub fn handle_copy_over(&mut self, bytes: u64) {
         self.coming_bytes = self.coming_bytes.saturating_sub(bytes);
         self.balance();

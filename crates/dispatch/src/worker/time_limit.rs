@@ -1,41 +1,42 @@
-//! A worker that has to end at a known time: the end of its job, of its reservation, or of what was given it to leave.
+//! Time limit of a worker: the end of its job, of its reservation, or of a notice to leave.
 //!
-//! What is begun is finished by then, as far as it can be foretold: a task is not granted that leads to no finished
-//! instance in the time left, and what cannot be finished any more goes back at once, so that others have time for it. What
-//! a task takes is foretold by its stage; leaving in order is the shell's.
+//! Started tasks finish by then, as far as predictions hold: a task that leads to no finished instance in the remaining time
+//! is not granted, and instances that cannot be finished are returned at once, so that other workers have time for them. The
+//! stage predicts the time of a task. The shell drains the worker.
 
 use super::{Effect, Worker};
 use crate::memory_model::BucketDemand;
 use std::time::Duration;
 
 impl Worker {
-    /// It has to end by then, since whatever the shell counts from; of several times the first counts.
+    /// Sets the time limit, on the shell's clock. Of several limits the first applies.
     pub fn handle_end(&mut self, end: Duration) {
         self.end = Some(self.end.map_or(end, |known| known.min(end)));
         self.balance();
     }
 
-    /// What time it is, since whatever the shell counts from: to be said before each other event.
+    /// Sets the current time, on the shell's clock. Call it before each other event.
     pub fn handle_time(&mut self, now: Duration) {
         self.now = self.now.max(now);
     }
 
-    /// Time has passed, and nothing else has happened: to be said now and then.
+    /// Handles the passage of time without another event. Call it periodically.
     pub fn handle_tick(&mut self, now: Duration) {
         self.handle_time(now);
         if self.end.is_some() {
-            // Whoever was asked and has not answered has had the time to.
+            // Stages that were asked to return instances and have not answered are asked again.
             self.leases.values_mut().for_each(|held| held.goes_back = false);
             self.balance();
         }
     }
 
-    /// Whether what comes next is believed to be finished by the end.
+    /// Returns whether the next task is predicted to lead to a finished instance before the time limit.
     pub(super) fn in_time(&self, demand: &BucketDemand) -> bool {
         self.end.is_none_or(|end| self.now.saturating_add(demand.next_time) <= end)
     }
 
-    /// Has that handed back which nobody will begin here any more: asked once until something of it ends or time passes.
+    /// Requests the return of instances that are too late to start. Asks each stage once, until one of its tasks ends or time
+    /// passes.
     pub(super) fn return_late(&mut self) {
         let (now, Some(end)) = (self.now, self.end) else { return };
         for (rank, held) in &mut self.leases {

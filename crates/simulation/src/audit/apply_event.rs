@@ -1,5 +1,5 @@
-//! What is said to the manager, as the model understands it: what has to count, and what changes by it before anything
-//! follows.
+//! Applies events to the audit's model: which reports must count, and the changes before any
+//! effect.
 
 use super::study::{Fate, Granted, StudyModel};
 use super::throughput::ThroughputModel;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl Audit {
-    /// What an event means, before what follows from it.
+    /// Applies an event to the model, before its effects.
     pub(super) fn hear(
         &mut self,
         event: &Event,
@@ -21,7 +21,7 @@ impl Audit {
         let wrong = || Violation::Answer { event: format!("{event:?}"), answer: format!("{answer:?}") };
         match event {
             Event::Start { .. } => {
-                // Only leases outlive a manager.
+                // Of an earlier manager only the lease ids remain valid.
                 *self = Self { last_lease: self.last_lease, ..Self::default() };
             }
             Event::Hold => self.holding = true,
@@ -83,7 +83,7 @@ impl Audit {
                     let had = model.take(*worker, *lease, *instance);
                     if had {
                         let inputs = &model.plan.instances[instance.index()].inputs;
-                        // Who has got it since may give it.
+                        // Workers that have fetched the region since the grant may still provide it.
                         inputs.iter().filter(|key| keys.contains(key)).for_each(|key| {
                             let since = model.holders.get(key).zip(told.get(key));
                             let since: BTreeSet<WorkerId> =
@@ -186,7 +186,7 @@ impl Audit {
         }
     }
 
-    /// An instance is reported; whether that has to count.
+    /// Applies the report of an instance. Returns whether it must count.
     fn report(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, id: InstanceId) -> bool {
         let Some(model) = self.studies.get_mut(&study) else { return false };
         let twin = model.leases.get(&lease).and_then(|granted| granted.twin);
@@ -203,7 +203,7 @@ impl Audit {
         true
     }
 
-    /// What a worker may keep of what it had: what is open, granted to nobody, and of one stage.
+    /// Returns the instances that a reattached worker may continue with: open, not leased, and of one stage.
     fn adopted(
         &mut self,
         worker: WorkerId,
@@ -217,7 +217,7 @@ impl Audit {
             self.tell(worker, study);
             return BTreeSet::new();
         }
-        // Who comes back was not killed by what it has.
+        // A reattached worker was not crashed by its instances.
         for id in instances {
             if let Some(losses) = model.losses.get_mut(id) {
                 *losses = losses.saturating_sub(1);
@@ -243,7 +243,7 @@ fn counted(answer: &ManagerReply) -> bool {
     *answer == ManagerReply::Counted(true)
 }
 
-/// A worker is gone, with what it had.
+/// Removes a worker with its leases and regions.
 fn leave(model: &mut StudyModel, worker: WorkerId, lost: bool) {
     let leases: Vec<LeaseId> =
         model.leases.iter().filter(|(_, granted)| granted.worker == worker).map(|(id, _)| *id).collect();

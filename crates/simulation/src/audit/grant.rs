@@ -1,4 +1,4 @@
-//! Whether a grant may be: to whom, of what, and instead of whom.
+//! Checks of grants: the worker, the bucket, and the fairness to other studies.
 
 use super::study::{Fate, Granted, StudyModel};
 use super::{Audit, SUSPECTED_AFTER, Violation, breach, require};
@@ -11,7 +11,7 @@ use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a worker can run a stage.
+/// Returns whether a worker can run a stage.
 fn can_run(facts: &WorkerInfo, plan: &ExecutionPlan, stage: usize) -> bool {
     let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
     let fits = plan.needs.with_spill(facts.below_bytes) <= facts.memory_bytes;
@@ -35,7 +35,7 @@ impl Audit {
         require(fresh, "introduced twice", effect)
     }
 
-    /// A bucket is granted.
+    /// Applies and checks a grant.
     pub(super) fn assigned(
         &mut self,
         event: &Event,
@@ -90,7 +90,7 @@ impl Audit {
             require(may, "granted twice", work)?;
             twin = Some(other);
         }
-        // What is read is with the worker, or it is said who has it.
+        // The worker holds each input, or the grant names its holders.
         let read: BTreeSet<RegionKey> = work.instances.iter().flat_map(|i| &i.inputs).copied().collect();
         let made = read.into_iter().filter(|key| model.producers.contains_key(key));
         let holders = made.map(|key| (key, model.holders.get(&key).cloned().unwrap_or_default()));
@@ -110,7 +110,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Whether a worker has an instance that it is to have alone; `but` for a lease.
+    /// Returns whether a worker has a suspect instance under a lease other than `but`.
     fn is_alone(&self, worker: WorkerId, but: Option<LeaseId>) -> bool {
         self.studies.values().any(|model| {
             model.leases.iter().filter(|(id, granted)| granted.worker == worker && Some(**id) != but).any(
@@ -124,7 +124,7 @@ impl Audit {
         })
     }
 
-    /// Whether all workers can run everything, so that it is only a question of whose turn it is.
+    /// Returns whether all workers can run all buckets, so that only the order of grants matters.
     fn is_uniform(&self) -> bool {
         self.workers.values().all(|model| {
             let facts = &model.facts;
@@ -132,7 +132,7 @@ impl Audit {
         }) && self.studies.values().all(|model| model.losses.values().all(|lost| *lost < SUSPECTED_AFTER))
     }
 
-    /// No other study that still has something for anybody has fewer leases than the one that was served.
+    /// Checks that no other study with a ready bucket has fewer leases than the served one.
     pub(super) fn is_fair(
         &self,
         study: PlanId,
@@ -145,7 +145,7 @@ impl Audit {
         if *later || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some()) {
             return Ok(());
         }
-        // What is ready when all is granted was so all along.
+        // Buckets that are ready after all grants were ready before them.
         let ready = |id: &PlanId| manager.study(*id).is_some_and(Study::has_ready);
         let hungry = self
             .studies
@@ -154,7 +154,7 @@ impl Audit {
         require(hungry.is_none(), "another study had less", effect)
     }
 
-    /// Nobody waits while there is something for everybody.
+    /// Checks that no worker waits while a bucket is ready.
     pub(super) fn is_work_conserving(&self, manager: &Manager) -> Result<(), Violation> {
         if self.holding || self.stopping || !self.is_uniform() {
             return Ok(());

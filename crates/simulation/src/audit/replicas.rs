@@ -1,5 +1,5 @@
-//! Second copies of what workers have stored, as the model understands them: who waits for which, whom it may be asked of,
-//! and that nobody waits for nothing.
+//! Replicas in the audit's model: pending requests, the workers that may be asked, and a check that every
+//! waiting worker is served.
 
 use super::{Audit, Violation, require};
 use pleach_dispatch::manager::Effect;
@@ -7,14 +7,14 @@ use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 
-/// Who asks, and for which instance under which lease.
+/// The asking worker, its instance and its lease.
 pub(super) type Asker = (WorkerId, PlanId, LeaseId, InstanceId);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingReplica {
     waiting: BTreeSet<RegionKey>,
     to: Option<WorkerId>,
-    /// What `to` has been told to fetch.
+    /// Regions that `to` has been asked to fetch.
     told: BTreeSet<RegionKey>,
     refused: BTreeSet<WorkerId>,
 }
@@ -35,7 +35,7 @@ impl Audit {
         self.asks.insert(asker, PendingReplica { waiting, ..PendingReplica::default() });
     }
 
-    /// A worker that is there has fetched a region, for whatever reason.
+    /// Records that a present worker has fetched a region, for any reason.
     pub(super) fn replica_came(&mut self, worker: WorkerId, study: PlanId, key: RegionKey) {
         for (_, ask) in self.asks.iter_mut().filter(|(asker, ask)| asker.1 == study && ask.to == Some(worker))
         {
@@ -68,7 +68,7 @@ impl Audit {
         self.asks.values_mut().filter(|ask| ask.to == Some(worker)).for_each(|ask| ask.give_up(worker));
     }
 
-    /// Who may be asked for it: on other hosts, if there is anybody.
+    /// Returns the workers that may be asked: those on other hosts, if there are any.
     fn candidates(&self, from: WorkerId, refused: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
         let may = |worker: &WorkerId| *worker != from && !refused.contains(worker);
         let there = self.workers.iter().filter(|(worker, model)| may(worker) && !model.draining);
@@ -115,7 +115,7 @@ impl Audit {
         require(ask.waiting.is_empty() || nobody || is_over, "said to be replicated, and is not", effect)
     }
 
-    /// Somebody is on the way for each that waits.
+    /// Checks that each pending request has a worker that fetches its regions.
     pub(super) fn no_stuck_waiter(&self) -> Result<(), Violation> {
         let is_void = |ask: &&PendingReplica| {
             let there = ask.to.is_some_and(|to| self.workers.contains_key(&to));

@@ -1,11 +1,11 @@
-//! What a study must look like from outside, by the plan and by what was said and heard.
+//! A study in the audit's model, derived from the plan, the events and the effects.
 
 use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What has become of an instance.
+/// State of an instance in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Open,
@@ -18,11 +18,11 @@ pub(super) enum Fate {
 pub(super) struct Granted {
     pub(super) worker: WorkerId,
     pub(super) open: BTreeSet<InstanceId>,
-    /// Who had what it reads, as the worker was told; not of what it had itself.
+    /// Holders of its inputs, as named to the worker. Without inputs that the worker held itself.
     pub(super) told: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
-    /// The worker was asked to share, and has not answered.
+    /// The worker has a steal request without an answer.
     pub(super) asked: bool,
-    /// A second worker has the same.
+    /// Another lease of the same instances.
     pub(super) twin: Option<LeaseId>,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct StudyModel {
     /// Open instances that read or store each region.
     users: HashMap<RegionKey, u32>,
     pub(super) producers: BTreeMap<RegionKey, InstanceId>,
-    /// Who has each region that is of use.
+    /// Holders of each referenced region.
     pub(super) holders: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Workers that were lost with each instance.
+    /// Crash count of each instance.
     pub(super) losses: HashMap<InstanceId, u32>,
     pub(super) lacked: HashMap<InstanceId, u32>,
-    /// Instances reported as finished by stage, and the seconds that its tasks took, each by its place and pixels.
+    /// Finished instances by stage, and the tasks run for them: index, seconds and pixels.
     pub(super) finished: HashMap<usize, u32>,
     pub(super) ran: HashMap<usize, Vec<(u32, f64, f64)>>,
 }
@@ -97,7 +97,7 @@ impl StudyModel {
         self.users.contains_key(&key)
     }
 
-    /// An instance is open no longer.
+    /// Makes an open instance final and drops its references.
     pub(super) fn close(&mut self, id: InstanceId, fate: Fate) {
         self.fate[id.index()] = fate;
         for key in self.uses(id) {
@@ -115,7 +115,7 @@ impl StudyModel {
         self.use_regions(id);
     }
 
-    /// A worker that has executed an instance has what it read and what it stored.
+    /// Records that a worker holds the inputs and stored outputs of an instance that it has executed.
     pub(super) fn hold(&mut self, worker: WorkerId, id: InstanceId) {
         for key in self.uses(id) {
             if self.is_used(key) && self.producers.contains_key(&key) {
@@ -140,7 +140,7 @@ impl StudyModel {
         });
     }
 
-    /// Regions that will be read and only this worker has.
+    /// Returns the referenced regions of which this worker has the sole copy.
     pub(super) fn only_with(&self, worker: WorkerId) -> impl Iterator<Item = RegionKey> {
         let alone = move |holders: &BTreeSet<WorkerId>| holders.len() == 1 && holders.contains(&worker);
         self.holders
@@ -149,8 +149,8 @@ impl StudyModel {
             .map(|(key, _)| *key)
     }
 
-    /// What has to be executed again: what made a region that will be read and that nobody has, and so on with what that
-    /// reads in its turn.
+    /// Returns the instances that must be reopened: producers of referenced regions without a holder, and recursively the
+    /// producers of their lost inputs.
     pub(super) fn lost(&self) -> BTreeSet<InstanceId> {
         let is_done = |id: &InstanceId| self.fate[id.index()] == Fate::Done;
         let gone = |key: &RegionKey| !self.holders.contains_key(key);
@@ -166,12 +166,12 @@ impl StudyModel {
         lost
     }
 
-    /// The leases that have an instance.
+    /// Returns the leases that contain an instance.
     pub(super) fn leased(&self, id: InstanceId) -> impl Iterator<Item = (LeaseId, &Granted)> {
         self.leases.iter().filter(move |(_, lease)| lease.open.contains(&id)).map(|(id, lease)| (*id, lease))
     }
 
-    /// Takes a lease away; its twin has none any more.
+    /// Removes a lease and its link from the twin.
     pub(super) fn remove(&mut self, lease: LeaseId) -> Option<Granted> {
         let granted = self.leases.remove(&lease)?;
         if let Some(twin) = granted.twin.and_then(|twin| self.leases.get_mut(&twin)) {
@@ -180,7 +180,7 @@ impl StudyModel {
         Some(granted)
     }
 
-    /// Takes an instance out of a lease, if this worker has it there; the lease goes with the last of them.
+    /// Removes an instance from a lease if it belongs to this worker. Removes the lease with its last instance.
     pub(super) fn take(&mut self, worker: WorkerId, lease: LeaseId, id: InstanceId) -> bool {
         let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
             return false;
@@ -192,8 +192,8 @@ impl StudyModel {
         had
     }
 
-    /// Whether all that stored something here still has it, or nobody needs it: an instance that reports nothing need not
-    /// be executed then.
+    /// Returns whether an instance without results has all its stored outputs held by some worker, so that it need not
+    /// be executed.
     pub(super) fn is_stored(&self, id: InstanceId) -> bool {
         let outputs = &self.plan.instances[id.index()].outputs;
         let is_there = |key: RegionKey| self.holders.contains_key(&key);
@@ -201,12 +201,12 @@ impl StudyModel {
         stores && outputs.iter().all(|output| !output.reported && (!output.stored || is_there(output.key)))
     }
 
-    /// Whether nobody open reads from an instance.
+    /// Returns whether an instance has no open reader.
     pub(super) fn has_no_reader(&self, id: InstanceId) -> bool {
         self.children[id.index()].iter().all(|child| self.fate[child.index()] != Fate::Open)
     }
 
-    /// The oldest ancestor's failure that an open instance shares.
+    /// Returns whether an open instance has a failed parent.
     pub(super) fn has_failed_parent(&self, id: InstanceId) -> bool {
         let parents = &self.plan.instances[id.index()].parents;
         parents.iter().any(|parent| self.fate[parent.index()] == Fate::Failed)
@@ -217,7 +217,7 @@ impl StudyModel {
     }
 }
 
-/// What an instance stores for others.
+/// Returns the outputs that an instance stores for its readers.
 fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
     instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }

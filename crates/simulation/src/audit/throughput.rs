@@ -1,20 +1,20 @@
-//! How fast workers are, and what they have the time for, from what was said alone: everything is kept and summed up anew.
+//! Speeds and remaining capacity of workers in the audit's model, recomputed from all reports each time.
 
 use super::Audit;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 
-/// What the manager promises: speeds are known after so many tasks, and believed within this factor.
+/// The manager's parameters: tasks until a speed is known, and the maximum factor from the mean.
 const KNOWN_AFTER: usize = 10;
 const MOST: f64 = 8.0;
 
-/// What each task counts less than the next.
+/// Weight of each task relative to the next one.
 const FADES: f64 = 0.98;
 
-/// The manager adds up as it goes, and counts speeds in thousandths: the last digits differ.
+/// Tolerance for the manager's incremental sums and its rounding to thousandths.
 const ROUNDED: f64 = 1.01;
 
-/// Reports of one worker: tasks, seconds, and what they should have been.
+/// Reports of one worker: tasks, measured seconds, and expected seconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ThroughputModel(Vec<(u32, f64, f64)>);
 
@@ -33,7 +33,7 @@ impl ThroughputModel {
 }
 
 impl Audit {
-    /// Whether an instance is reported by whoever has it.
+    /// Returns whether an instance is reported by the worker that has it.
     pub(super) fn own(&self, worker: WorkerId, study: PlanId, lease: LeaseId, id: InstanceId) -> bool {
         let granted = self.studies.get(&study).and_then(|model| model.leases.get(&lease));
         granted.is_some_and(|granted| granted.worker == worker && granted.open.contains(&id))
@@ -48,7 +48,7 @@ impl Audit {
     pub(super) fn note_ran(&mut self, worker: WorkerId, study: PlanId, id: InstanceId, tasks: &[TaskReport]) {
         let Some(model) = self.studies.get_mut(&study) else { return };
         let Some(instance) = model.plan.instances.get(id.index()) else { return };
-        // All buckets of a stage are of images of one size here.
+        // In simulations, all buckets of a stage have images of one size.
         let bucket = model.plan.buckets.iter().find(|bucket| bucket.instances.contains(&id));
         let pixels = bucket.map_or(1, |bucket| bucket.pixels.max(1)) as f64;
         let stage = instance.stage;
@@ -71,7 +71,7 @@ impl Audit {
         }
     }
 
-    /// A worker that has to end hands back what nobody has asked it for.
+    /// Records a return without a steal request by a worker with a time limit.
     pub(super) fn note_late(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, back: &[InstanceId]) {
         let Some(model) = self.studies.get(&study) else { return };
         let granted = model.leases.get(&lease).filter(|granted| granted.worker == worker && !granted.asked);
@@ -89,7 +89,7 @@ impl Audit {
         self.workers.get(&worker).is_some_and(|model| model.late.contains(&(study, stage)))
     }
 
-    /// Instances of a stage that a worker may be granted at most, if it has to end and what they take is known.
+    /// Returns the maximum of instances of a stage to grant to a worker. `None` without a time limit or measurements.
     pub(super) fn instances_left(&self, worker: WorkerId, study: PlanId, stage: usize) -> Option<usize> {
         let there = self.workers.get(&worker)?;
         let left = there.end?.saturating_sub(self.now).as_secs_f64();
@@ -103,7 +103,7 @@ impl Audit {
             return None;
         }
         let fit = left * there.speed.value() * ROUNDED / (seconds / finished);
-        // One is granted where there is time for one, whatever the sums say of more.
+        // One instance is allowed if the time suffices for one, whatever the tolerance.
         Some(if fit < 1.0 { 0 } else { (fit as usize).max(1) })
     }
 }

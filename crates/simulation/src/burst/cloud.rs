@@ -1,4 +1,4 @@
-//! The workers of the pools: asked for, there after a while, taken away, sent away, and paid for.
+//! Workers of the pools: requests, start-up, interruption, drain, and billing.
 
 use super::{Burst, CloudPool};
 use crate::cluster::{Aborted, Cluster};
@@ -7,19 +7,19 @@ use pleach_dispatch::scaling::{WorkerLoad, removal_order};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Who takes longer to come than usual is believed to take this part of that once more.
+/// Expected remaining start-up of an overdue worker, as a part of the usual start-up time.
 const OVERDUE: f64 = 0.1;
 
-/// A worker that was asked for.
+/// A requested worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worker {
     pub(super) site: usize,
     pub(super) asked_us: u64,
-    /// When it is there.
+    /// Time of its arrival.
     pub(super) there_us: u64,
-    /// Its number in the cluster, when it is there.
+    /// Its node in the cluster, after its arrival.
     pub(super) node: Option<usize>,
-    /// When it went, or was not wanted any more before it came.
+    /// Time at which it left, or was canceled before its arrival.
     pub(super) ended_us: Option<u64>,
     pub(super) was_taken: bool,
     is_drained: bool,
@@ -31,7 +31,7 @@ enum Due {
     Taken(usize),
 }
 
-/// See the module.
+/// All workers of the pools, and their pending events.
 #[derive(Debug)]
 pub(super) struct Cloud<'a> {
     sites: &'a [CloudPool],
@@ -39,7 +39,7 @@ pub(super) struct Cloud<'a> {
     pub(super) workers: Vec<Worker>,
     due: BinaryHeap<Reverse<(u64, Due)>>,
     pub(super) interruptions: u64,
-    /// When numbers changed: workers that are there, by site.
+    /// Times of changes, with the number of present workers by site.
     pub(super) counts: Vec<(u64, Vec<u32>)>,
 }
 
@@ -55,8 +55,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Workers of a site that take work, or will, with the seconds until those that come are there, on average: as whoever
-    /// asked for them believes, who knows what a worker takes to come, and not what this one will.
+    /// Returns the running and the starting workers of a site, and the mean of the seconds until the starting ones arrive. The
+    /// prediction uses the usual start-up time, since the requester does not know the actual one.
     pub(super) fn running_and_starting(&self, site: usize, cluster: &Cluster) -> (u32, u32, f64) {
         let (mut running, mut starting, mut left) = (0, 0, 0.0);
         let startup = self.sites[site].pool.startup_seconds;
@@ -73,7 +73,7 @@ impl<'a> Cloud<'a> {
         (running, starting, left / f64::from(starting.max(1)))
     }
 
-    /// What bytes that have left the pools have cost so far.
+    /// Returns the cost of egress from the pools so far.
     pub(super) fn egress_cost(&self, cluster: &Cluster) -> f64 {
         let of = |(site, of): (usize, &CloudPool)| {
             cluster.egress_bytes(1 + site as u32) as f64 / 1e9 * of.egress_price_per_gb
@@ -81,7 +81,7 @@ impl<'a> Cloud<'a> {
         self.sites.iter().enumerate().map(of).sum()
     }
 
-    /// What all workers of the pools have cost so far.
+    /// Returns the cost of all workers of the pools so far.
     pub(super) fn cost(&self, now_us: u64) -> f64 {
         let of = |worker: &Worker| {
             let until_us = worker.ended_us.unwrap_or(now_us).min(now_us);
@@ -90,8 +90,8 @@ impl<'a> Cloud<'a> {
         self.workers.iter().map(of).sum()
     }
 
-    /// Asks for more workers, or lets go of some: first those that have not come, the last first; then those that have, in
-    /// the order in which they are missed least.
+    /// Requests more workers, or removes surplus ones: first those that have not arrived, the latest first, then present ones
+    /// in the removal order.
     pub(super) fn follow(&mut self, wanted: &[u32], cluster: &mut Cluster) -> Result<(), Aborted> {
         for site in 0..self.sites.len() {
             let (running, starting, _) = self.running_and_starting(site, cluster);
@@ -147,7 +147,7 @@ impl<'a> Cloud<'a> {
         Ok(())
     }
 
-    /// Goes on until some time, or the study is over.
+    /// Runs until some time, or until the study is over.
     pub(super) fn run_until(&mut self, at_us: u64, cluster: &mut Cluster) -> Result<(), Aborted> {
         while !cluster.is_over() {
             let next = self.due.peek().map(|Reverse(next)| *next).filter(|(due_us, _)| *due_us <= at_us);
@@ -196,7 +196,7 @@ impl<'a> Cloud<'a> {
         Ok(())
     }
 
-    /// Sees who has gone, and how many there are.
+    /// Updates the workers that have left and the counts by site.
     fn look(&mut self, cluster: &Cluster) {
         let mut counts = vec![0; self.sites.len()];
         for worker in self.workers.iter_mut().filter(|worker| worker.ended_us.is_none()) {

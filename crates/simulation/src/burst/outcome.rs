@@ -1,4 +1,4 @@
-//! What a burst took, cost, kept and lost.
+//! Outcome of a burst: time, cost, reuse and losses.
 
 use super::cloud::{Cloud, Worker};
 use super::policy::Decided;
@@ -6,77 +6,77 @@ use super::{Burst, Policy, Shared};
 use crate::cluster::{Cluster, SlotSpan};
 use serde::Serialize;
 
-/// A worker's time: of the base from beginning to end.
+/// Lifetime of a worker. A base worker lives from beginning to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WorkerInterval {
-    /// Which pool; none: of the base.
+    /// Index of its pool. `None` for the base cluster.
     pub site: Option<usize>,
-    /// Its number among the spans' nodes, if it came.
+    /// Its node in the spans, if it arrived.
     pub node: Option<usize>,
-    /// When it was asked for, was there and went.
+    /// Times of its request, its arrival and its end.
     pub seconds: [f64; 3],
-    /// It was taken away.
+    /// Whether the cloud interrupted it.
     pub was_taken: bool,
 }
 
-/// What slots did, and who was there.
+/// Lifetimes of the workers and the work of their slots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
-    /// Workers, those of the base first.
+    /// Workers, those of the base cluster first.
     pub stays: Vec<WorkerInterval>,
-    /// What their slots did, if it was recorded.
+    /// Work of their slots, if recorded.
     pub spans: Vec<SlotSpan>,
 }
 
-/// See the module. Money is in the currency of the prices.
+/// Outcome of a burst. Money is in the currency of the prices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// The policy.
     pub policy: String,
-    /// How it decided.
+    /// The kind of the policy.
     pub kind: &'static str,
     /// From the submission to the last result.
     pub makespan_seconds: f64,
-    /// Where there was a deadline, and whether it was met.
+    /// The deadline, if any.
     pub deadline_seconds: Option<f64>,
-    /// See there.
+    /// Whether the deadline was met. `None` without one.
     pub in_time: Option<bool>,
-    /// Of workers and of bytes that left.
+    /// Cost of workers and egress.
     pub cost: f64,
-    /// Of that, bytes that left.
+    /// Part of the cost for egress.
     pub egress_cost: f64,
-    /// What may have been spent.
+    /// Maximum cost, if any.
     pub budget: Option<f64>,
-    /// Of the time of all slots that were there, the part in which they worked.
+    /// Part of the time of all present slots in which they worked.
     pub utilization: f64,
-    /// Of the work that could be shared, the part that was; less where buckets are cut for more slots, and where results are
-    /// computed again.
+    /// Part of the possible reuse that was achieved. Buckets for more slots, and recomputed results,
+    /// reduce it.
     pub reuse_kept: f64,
-    /// Work of speed 1 that was lost with workers that went.
+    /// Seconds of work at speed 1 that were lost with workers.
     pub lost_seconds: f64,
     /// Instances that were executed more than once.
     pub repeated: u64,
-    /// Workers that were taken away.
+    /// Workers interrupted by the cloud.
     pub interruptions: u64,
-    /// Workers that were asked for.
+    /// Requested workers.
     pub asked: usize,
-    /// The most workers of pools that were there at once.
+    /// Maximum of pool workers present at once.
     pub most_workers: u32,
-    /// How often buckets were cut anew.
+    /// Number of replans.
     pub replans: u64,
-    /// What was predicted when the study was submitted.
+    /// Makespan predicted at the submission.
     pub predicted_seconds: Option<f64>,
-    /// See there.
+    /// Cost predicted at the submission.
     pub predicted_cost: Option<f64>,
-    /// Where the deadline could not be met: the fastest possible, and its cost.
+    /// If the deadline could not be met: the shortest possible makespan.
     pub fastest_seconds: Option<f64>,
-    /// See there.
+    /// Cost of the shortest possible makespan.
     pub fastest_cost: Option<f64>,
-    /// Where the budget did not allow what would meet the deadline: what that costs.
+    /// If the budget ruled out meeting the deadline: the cost without it.
     pub needed_cost: Option<f64>,
-    /// Seconds, and the workers of each pool from then on.
+    /// Seconds, and the workers of each pool from that time on.
     pub workers: Vec<(f64, Vec<u32>)>,
-    /// For pictures.
+    /// Timeline for figures.
     #[serde(skip)]
     pub happened: Timeline,
 }
@@ -145,7 +145,7 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
     });
     let of = |worker: &Worker| {
         let ended_us = worker.ended_us.unwrap_or(end_us);
-        // Who never came was there for no time.
+        // A worker that never arrived has an empty lifetime.
         let there_us = if worker.node.is_some() { worker.there_us.min(ended_us) } else { ended_us };
         let seconds = [worker.asked_us, there_us, ended_us].map(|us| us as f64 / 1e6);
         WorkerInterval { site: Some(worker.site), node: worker.node, seconds, was_taken: worker.was_taken }
@@ -153,7 +153,7 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
     base.chain(cloud.workers.iter().map(of)).collect()
 }
 
-/// Slots of a worker, by their speed.
+/// Returns the slots of a worker, weighted by speed.
 fn slots(burst: &Burst, stay: &WorkerInterval) -> f64 {
     match stay.site {
         None => f64::from(burst.base.cores) * burst.base.speed,

@@ -1,4 +1,4 @@
-//! Who decides: the scaling step, or something simpler to compare it with.
+//! Policies: the scaling step, and simpler rules for comparison.
 
 use super::cloud::Cloud;
 use super::{Burst, Policy, PolicyKind, STUDY};
@@ -8,11 +8,11 @@ use pleach_dispatch::scaling::{
     WorkerPool, decide,
 };
 
-/// What more slots cost in reuse is planned anew when so much of the work is done: planning takes its time, and what is known
-/// scales with what is left.
+/// Part of the work after which the reuse lost with more slots is planned again: planning takes time, and earlier results
+/// scale with the remaining work.
 const PLAN_AGAIN: f64 = 0.2;
 
-/// Numbers of slots for which it is planned, from those of the base to all there can be, at equal ratios.
+/// Numbers of slots to plan for, from those of the base cluster to the maximum, at equal ratios.
 const CUTS: usize = 5;
 
 /// A decision.
@@ -26,12 +26,12 @@ pub(super) struct Decided {
     pub(super) without_budget: Option<MakespanForecast>,
 }
 
-/// See the module.
+/// A policy during one burst.
 pub(super) struct Decider<'a> {
     burst: &'a Burst,
     policy: &'a Policy,
     held: Option<PreviousDecision>,
-    /// What more slots cost, by what is left as it is cut; and the work when that was planned.
+    /// By number of slots: the work relative to that of the current buckets. `planned_seconds` is the work when it was planned.
     cuts: Vec<(u32, f64)>,
     planned_seconds: f64,
     longest_seconds: f64,
@@ -52,7 +52,7 @@ impl<'a> Decider<'a> {
         }
     }
 
-    /// Enough slots for the buckets that wait.
+    /// Returns enough workers for the waiting buckets.
     fn by_queue(&self, a_slot: f64, cluster: &Cluster) -> Vec<u32> {
         let waiting = cluster.waiting_buckets(STUDY) as f64;
         let base = f64::from(self.burst.base.nodes * self.burst.base.cores);
@@ -115,7 +115,7 @@ impl<'a> Decider<'a> {
         Some(DeadlineGoal { share: 1.0, deadline_seconds: deadline - now })
     }
 
-    /// What is left, for ever more slots where the policy knows what they cost.
+    /// Returns the remaining work for ascending numbers of slots, if the policy knows the reuse lost with more slots.
     fn cuts(&mut self, cluster: &Cluster) -> Vec<WorkByPartition> {
         let left = cluster.work_left(STUDY);
         let longest_seconds = self.longest_seconds.min(left);
@@ -136,7 +136,7 @@ impl<'a> Decider<'a> {
         self.cuts.iter().map(cut).collect()
     }
 
-    /// Numbers of slots worth planning for.
+    /// Returns the numbers of slots to plan for.
     fn slots(&self) -> Vec<u32> {
         let least = (self.burst.base.nodes * self.burst.base.cores).max(1);
         let more: u32 = self.burst.sites.iter().map(|site| site.pool.max * site.cores).sum();

@@ -1,4 +1,4 @@
-//! What goes wrong, and what follows for connections.
+//! Incidents, and their effects on connections.
 
 use super::node::Node;
 use super::{BACKOFF_US, Cluster, DueEvent, HOLD_US, IDLE_US, WorkerMessage};
@@ -68,7 +68,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A node has to end, and says so if it can: what is under way is lost, and what only it holds.
+    /// Ends a node at its time limit. The node reports that if it can. Running instances and sole copies are lost.
     pub(super) fn lease_ends(&mut self, node: usize, end_us: u64) {
         let here = &self.nodes[node];
         if !here.up || here.end_us != Some(end_us) {
@@ -80,7 +80,7 @@ impl Cluster {
         self.end(node);
     }
 
-    /// A node loses power: nobody hears of it until its connection has been silent for long enough.
+    /// Crashes a node. Its peers notice at the idle timeout of their connections.
     pub(super) fn crash(&mut self, node: usize) {
         if self.nodes[node].up {
             self.end(node);
@@ -89,7 +89,7 @@ impl Cluster {
         }
     }
 
-    /// Both ends give a connection up.
+    /// Closes a connection on both ends.
     pub(super) fn link_lost(&mut self, node: usize, link: u32) -> Result<(), Violation> {
         if self.nodes[node].link != link || !self.nodes[node].connected {
             return Ok(());
@@ -109,7 +109,7 @@ impl Cluster {
         self.at(self.now_us + wait, DueEvent::Connect(node));
     }
 
-    /// The manager starts again, with what it has written down.
+    /// Restarts the manager with its journal.
     pub(super) fn manager_up(&mut self) -> Result<(), Violation> {
         self.is_up = true;
         self.epoch += 1;

@@ -1,5 +1,5 @@
-//! A cluster in the hands of somebody who looks at it now and then: nodes come and go as they say, at other sites too, where
-//! what is fetched takes its time and is counted.
+//! Interactive control of a cluster: the caller adds and removes nodes, at other sites too, and inspects the state. Transfers
+//! between sites take time and are counted.
 
 use super::{Aborted, Cluster, DueEvent, Node};
 use crate::audit::Violation;
@@ -14,62 +14,62 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-/// Where a node is: what is fetched from another site, or from where files are kept, takes its time.
+/// Site of a node, and its transfer rates from other sites and from the file storage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteLink {
-    /// Which site.
+    /// The site.
     pub site: u32,
-    /// Bytes a second from another site.
+    /// Bytes per second from another site.
     pub wide_bytes_per_second: f64,
-    /// Bytes a second from where files are kept.
+    /// Bytes per second from the file storage.
     pub store_bytes_per_second: f64,
 }
 
 impl Default for SiteLink {
-    /// Of a cluster's own nodes: there is no wide area, and files are at hand.
+    /// The link of a cluster's own nodes: one site, and local files.
     fn default() -> Self {
         Self { site: 0, wide_bytes_per_second: f64::INFINITY, store_bytes_per_second: f64::INFINITY }
     }
 }
 
-/// What a slot did.
+/// One instance run in a slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotSpan {
-    /// Whose.
+    /// The node.
     pub node: usize,
     /// The stage of the instance.
     pub stage: u32,
-    /// From when.
+    /// Start.
     pub from_us: u64,
-    /// Until when.
+    /// End.
     pub to_us: u64,
-    /// To its end.
+    /// Whether the instance was finished.
     pub is_whole: bool,
 }
 
 impl Cluster {
-    /// The same, which records what slots do when.
+    /// Records the work of the slots.
     #[must_use]
     pub fn with_spans(mut self) -> Self {
         self.spans = Some(Vec::new());
         self
     }
 
-    /// The same, which cuts buckets anew so long after workers have come or gone: those that come meanwhile are planned for
-    /// at once.
+    /// Sets the delay of replans after workers have joined or left, so that changes in quick succession cause only
+    /// one.
     #[must_use]
     pub fn replanning_after(mut self, seconds: f64) -> Self {
         self.replan_after_us = (seconds * 1e6) as u64;
         self
     }
 
-    /// Whether all studies are over.
+    /// Returns whether all studies have ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.len() >= self.workloads.len()
     }
 
-    /// Goes on until some time, or all studies are over.
+    /// Runs until some time, or until all studies have ended.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -89,13 +89,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Microseconds since the beginning.
+    /// Returns the microseconds since the beginning.
     #[must_use]
     pub fn now_us(&self) -> u64 {
         self.now_us
     }
 
-    /// A node comes; gives its number.
+    /// Adds a node and returns its number.
     pub fn join(&mut self, spec: NodeSpec, link: SiteLink) -> usize {
         let node = self.nodes.len();
         self.nodes.push(Node::new(spec));
@@ -105,18 +105,18 @@ impl Cluster {
         node
     }
 
-    /// A node is to leave; one that has not joined yet is told when it is asked again.
+    /// Drains a node, if it has joined.
     ///
     /// # Errors
-    /// The first rule that the manager broke, under audit.
+    /// The first violation of the manager, under audit.
     pub fn drain(&mut self, node: usize) -> Result<(), Violation> {
         self.incident(Incident::Drain { node })
     }
 
-    /// A node is taken away, and told so much before; without that time it loses power.
+    /// Interrupts a node after a notice. Without a notice the node crashes.
     ///
     /// # Errors
-    /// The first rule that the manager broke, under audit.
+    /// The first violation of the manager, under audit.
     pub fn interrupt(&mut self, node: usize, notice_seconds: f64) -> Result<(), Violation> {
         let milliseconds = (notice_seconds * 1e3) as u64;
         let incident = if milliseconds == 0 {
@@ -127,26 +127,26 @@ impl Cluster {
         self.incident(incident)
     }
 
-    /// When a node went.
+    /// Returns the time at which a node ended.
     #[must_use]
     pub fn ended_us(&self, node: usize) -> Option<u64> {
         self.nodes[node].ended_us
     }
 
-    /// Whether the manager knows a node.
+    /// Returns whether the manager knows a node.
     #[must_use]
     pub fn is_known(&self, node: usize) -> bool {
         self.nodes[node].worker.is_some()
     }
 
-    /// Whether a node is about to leave.
+    /// Returns whether a node is draining, has a time limit, or has ended.
     #[must_use]
     pub fn is_leaving(&self, node: usize) -> bool {
         let here = &self.nodes[node];
         here.draining || here.end_us.is_some() || !here.up
     }
 
-    /// Buckets that a node has, and bytes that it holds.
+    /// Returns the number of buckets that a node has, and the bytes that it holds.
     #[must_use]
     pub fn load(&self, node: usize) -> (usize, u64) {
         let here = &self.nodes[node];
@@ -154,19 +154,19 @@ impl Cluster {
         (here.runs.len(), here.held.iter().map(bytes).sum())
     }
 
-    /// Bytes that have left a site.
+    /// Returns the bytes sent from a site to others.
     #[must_use]
     pub fn egress_bytes(&self, site: u32) -> u64 {
         self.egress_bytes.get(&site).copied().unwrap_or(0)
     }
 
-    /// What was recorded.
+    /// Returns the recorded work of the slots.
     #[must_use]
     pub fn spans(&self) -> &[SlotSpan] {
         self.spans.as_deref().unwrap_or_default()
     }
 
-    /// Buckets of a study that are ready or wait, and nobody has.
+    /// Counts the buckets of a study that are ready or waiting, and not leased.
     #[must_use]
     pub fn waiting_buckets(&self, study: PlanId) -> usize {
         self.state(study).map_or(0, |state| state.unstarted().count())
@@ -176,7 +176,7 @@ impl Cluster {
         RecordedManager::manager(&self.observed).study(study)
     }
 
-    /// What is left of a study as it is cut, as the cost model has it: seconds of a worker of speed 1.
+    /// Returns the predicted remaining seconds of a study in its current buckets, on a worker of speed 1.
     #[must_use]
     pub fn work_left(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };
@@ -184,7 +184,7 @@ impl Cluster {
         waiting.chain(leased).map(|open| self.chain(study, open)).sum()
     }
 
-    /// Seconds of some instances one after the other, as a worker executes them.
+    /// Returns the predicted seconds of some instances, executed one after the other in the worker's order.
     fn chain(&self, study: PlanId, open: &BTreeSet<InstanceId>) -> f64 {
         let workload = &self.workloads[study.index()];
         let mut instances: Vec<InstanceId> = open.iter().copied().collect();
@@ -193,7 +193,7 @@ impl Cluster {
         before.zip(&instances).map(|(before, instance)| workload.foreseen_seconds(before, *instance)).sum()
     }
 
-    /// The dearest instance that is left: nobody divides one. Looked for among what nobody has begun, one of each bucket.
+    /// Returns the cost of the most expensive remaining instance, which is indivisible. Considers one instance of each bucket.
     #[must_use]
     pub fn longest_left(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };
@@ -203,8 +203,8 @@ impl Cluster {
         firsts.map(|first| workload.foreseen_seconds(None, *first)).fold(0.0, f64::max)
     }
 
-    /// What would be left if what nobody has begun were cut for so many slots, ascending: three buckets for each, as the
-    /// manager does it. Where it cannot be planned anew, as it is.
+    /// Predicts the remaining work if the unstarted instances were rebuilt into buckets for ascending numbers of slots, 3
+    /// buckets for each slot, as the manager does. Returns the current work for each if replanning is impossible.
     #[must_use]
     pub fn cuts(&self, study: PlanId, slots: &[u32]) -> Vec<WorkByPartition> {
         let longest_seconds = self.longest_left(study);
@@ -240,7 +240,7 @@ impl Cluster {
         cuts.unwrap_or_else(as_it_is)
     }
 
-    /// A node goes, and with it what it had begun.
+    /// Ends a node. Its started instances are lost.
     pub(super) fn end(&mut self, node: usize) {
         let here = &mut self.nodes[node];
         here.ended_us.get_or_insert(self.now_us);
@@ -272,7 +272,7 @@ impl Cluster {
         self.links.get(node).copied().unwrap_or_default()
     }
 
-    /// The node to fetch a region from: one of the same site, if there is one.
+    /// Returns the node to fetch a region from, preferably one of the same site.
     pub(super) fn nearest_with(
         &self,
         node: usize,
@@ -288,7 +288,7 @@ impl Cluster {
         Some(if is_near(&first) { first } else { holders.find(is_near).unwrap_or(first) })
     }
 
-    /// Bytes that go from one node to another; gives the seconds that they take more than within a site.
+    /// Counts bytes sent between nodes. Returns the additional seconds compared with a transfer within one site.
     pub(super) fn leave_site(&mut self, from: usize, to: usize, bytes: u64) -> f64 {
         let (from, to) = (self.link(from), self.link(to));
         if from.site == to.site {
@@ -298,7 +298,7 @@ impl Cluster {
         bytes as f64 / from.wide_bytes_per_second.min(to.wide_bytes_per_second)
     }
 
-    /// Seconds that it takes to read the files of an instance that the node has not read yet.
+    /// Returns the seconds to read the files of an instance that the node has not read yet.
     pub(super) fn read_files(&mut self, node: usize, study: PlanId, instance: InstanceId) -> f64 {
         let rate = self.link(node).store_bytes_per_second;
         let workload = &self.workloads[study.index()];
@@ -309,7 +309,7 @@ impl Cluster {
     }
 }
 
-/// What is open of each lease, of two of the same instances once.
+/// Returns the open instances of each lease. Of two leases of the same instances, only the first counts.
 fn leased(state: &Study) -> impl Iterator<Item = &BTreeSet<InstanceId>> {
     let mut seen = BTreeSet::new();
     state.all_leases().filter_map(move |(_, lease)| {

@@ -1,4 +1,4 @@
-//! What the shell around the manager does: it passes on what arrives, and performs what follows.
+//! The shell around the manager: delivers messages and performs effects.
 
 use super::{Cluster, DueEvent, ManagerMessage, WorkerMessage};
 use crate::audit::Violation;
@@ -8,7 +8,7 @@ use pleach_dispatch::manager::Effect;
 use pleach_dispatch::study::Effect as Happened;
 
 impl Cluster {
-    /// Tells the manager something and performs what follows.
+    /// Applies an event to the manager and performs its effects.
     pub(super) fn tell(&mut self, event: Event) -> Result<(), Violation> {
         self.tell_and_hear(event).map(|_| ())
     }
@@ -29,7 +29,7 @@ impl Cluster {
         self.tell(Event::Submit { study, plan: number, finished })
     }
 
-    /// Something arrives, if the connection still holds.
+    /// Delivers a message to the manager, if its connection still exists.
     pub(super) fn arrives(&mut self, node: usize, link: u32, say: WorkerMessage) -> Result<(), Violation> {
         let sender = &self.nodes[node];
         if sender.link != link || !sender.connected || !self.is_up {
@@ -107,7 +107,7 @@ impl Cluster {
                 self.send_to(worker, ManagerMessage::Revoke(lease));
             }
             Effect::Share { worker, lease, .. } => self.send_to(worker, ManagerMessage::Share(lease)),
-            // Nobody here asks for second copies.
+            // Simulated workers never request replicas.
             Effect::Replicated { .. } => {}
             Effect::Copy { worker, study, key, from, .. } => {
                 self.send_to(worker, ManagerMessage::Copy(study, key, from))
@@ -125,7 +125,7 @@ impl Cluster {
             }
             Effect::Study(_, Happened::Failed { .. }) => self.figures.failed += 1,
             Effect::Study(study, Happened::Complete) => _ = self.over.insert(study.index()),
-            // Knowing a study costs nothing here, and regions that are of no use are not in the way.
+            // Simulated workers need no facts of a study, and their memory has no limit.
             Effect::Introduce { .. } | Effect::Over { .. } | Effect::Study(..) => {}
             Effect::Stop | Effect::Stopped => {}
         }

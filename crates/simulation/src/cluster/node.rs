@@ -1,4 +1,4 @@
-//! A simulated worker: buckets in slots, regions, and what it has not been able to say yet.
+//! A simulated worker: its buckets, slots and regions, and its undelivered reports.
 
 use crate::scenario::NodeSpec;
 use pleach_dispatch::message::{RemoteRegion, TaskReport};
@@ -6,25 +6,25 @@ use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A bucket that it has been granted.
+/// A granted bucket.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) study: PlanId,
-    /// Not begun.
+    /// Unstarted instances.
     pub(super) left: VecDeque<InstanceId>,
     pub(super) current: Option<InstanceId>,
-    /// The one before: what it shares with the next is done.
+    /// The instance before the current one: tasks that both share are done.
     pub(super) last: Option<InstanceId>,
-    /// What the current one takes, task by task.
+    /// Tasks of the current instance, with their timings.
     pub(super) tasks: Vec<TaskReport>,
-    /// When it began the current one.
+    /// Start time of the current instance.
     pub(super) begun_us: u64,
-    /// When the node was known to have to end as it began.
+    /// The node's time limit, as known at the start of the current instance.
     pub(super) end_us: Option<u64>,
-    /// It has a slot.
+    /// Whether it has a slot.
     pub(super) started: bool,
     pub(super) elsewhere: Vec<RemoteRegion>,
-    /// The node's number of what it does now.
+    /// Number of its current step, to recognize outdated events.
     pub(super) begun: u64,
 }
 
@@ -44,7 +44,7 @@ impl Run {
         }
     }
 
-    /// It does something else now.
+    /// Starts another step.
     pub(super) fn begin(&mut self, begun: u64) {
         self.begun = begun;
     }
@@ -57,31 +57,31 @@ impl Run {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) spec: NodeSpec,
-    /// The process runs.
+    /// Whether the process runs.
     pub(super) up: bool,
-    /// Connections so far: what was said over an earlier one does not arrive any more.
+    /// Number of connections so far. Messages of an earlier connection do not arrive.
     pub(super) link: u32,
     pub(super) connected: bool,
-    /// What the manager calls it, over this connection.
+    /// Its worker id on this connection.
     pub(super) worker: Option<WorkerId>,
-    /// Nothing gets through until then.
+    /// End of its partition: no message arrives before.
     pub(super) cut_until_us: u64,
-    /// When the last message arrives: to the manager, and from it. They do not overtake each other.
+    /// Arrival times of the last messages to and from the manager, which keep their order.
     pub(super) last_us: [u64; 2],
     pub(super) runs: BTreeMap<LeaseId, Run>,
-    /// Finished, and not heard by the manager yet.
+    /// Finished instances whose reports have not reached the manager.
     pub(super) unheard: BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)>,
-    /// Asked for, and not granted yet.
+    /// Buckets requested and not granted yet.
     pub(super) asked: u32,
     pub(super) held: BTreeSet<(PlanId, RegionKey)>,
     /// Files that it has read.
     pub(super) files: BTreeSet<RegionKey>,
-    /// When it went.
+    /// Time at which it ended.
     pub(super) ended_us: Option<u64>,
     pub(super) draining: bool,
-    /// When it has to end, if it has to.
+    /// Its time limit, if any.
     pub(super) end_us: Option<u64>,
-    /// Begins of instances so far: who is interrupted does not go on.
+    /// Number of steps so far, to recognize events of interrupted steps.
     pub(super) begun: u64,
 }
 
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// Buckets to ask for: a window of as many as there are slots, as the real worker does.
+    /// Requests one bucket for each slot, as the real worker does. Returns the number of new requests.
     pub(super) fn ask(&mut self) -> u32 {
         if self.draining {
             return 0;
@@ -117,14 +117,14 @@ impl Node {
         more
     }
 
-    /// The first bucket that could begin, if a slot is free.
+    /// Returns the first bucket that can start, if a slot is free.
     pub(super) fn next_to_start(&self) -> Option<LeaseId> {
         let started = self.runs.values().filter(|run| run.started).count();
         let waits = || self.runs.iter().find(|(_, run)| !run.started).map(|(lease, _)| *lease);
         ((started as u32) < self.spec.slots).then(waits).flatten()
     }
 
-    /// All instances of a lease that the manager has not heard of.
+    /// Returns all instances by lease that the manager counts as open.
     pub(super) fn has(&self) -> BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)> {
         let mut all = self.unheard.clone();
         for (lease, run) in &self.runs {
@@ -133,7 +133,7 @@ impl Node {
         all
     }
 
-    /// The process is gone, with all it had.
+    /// Ends the process, which loses its leases and regions.
     pub(super) fn lose_all(&mut self) {
         self.up = false;
         self.runs.clear();

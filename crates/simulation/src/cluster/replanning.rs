@@ -1,5 +1,5 @@
-//! Buckets that nobody has begun are cut anew when there are more or fewer slots: three for each, as the papers have it
-//! (001 §4.2.4), moving as little as possible.
+//! Replanning: rebuilds unstarted buckets after a change of the number of slots, 3 for each slot as in the papers
+//! (001 §4.2.4), moving as few instances as possible.
 
 use super::Cluster;
 use crate::audit::Violation;
@@ -10,7 +10,7 @@ use pleach_reuse::{Buckets, Member, Previous, ReuseTree, replan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
-/// Beyond this there is always something to do for everybody, and planning would take seconds.
+/// Limit for replanning: with more instances all slots have work anyway, and planning would take seconds.
 const MAX_INSTANCES: usize = 100_000;
 
 impl Cluster {
@@ -52,7 +52,7 @@ impl Cluster {
         self.cut_for[study.index()] = limit.get();
         self.figures.replans += 1;
         self.figures.instances_moved += planned.moved.len() as u64;
-        // Only buckets that something has left or come to.
+        // Only buckets that have lost or gained instances are replaced.
         let bucket_before: Vec<u32> =
             (0u32..).zip(&old).flat_map(|(number, members)| members.iter().map(move |_| number)).collect();
         let touched: BTreeSet<u32> = planned

@@ -1,4 +1,4 @@
-//! What workers do: connect, ask, fetch, execute, report.
+//! The simulated workers: connect, request, fetch, execute, report.
 
 use super::node::Run;
 use super::{BACKOFF_US, Cluster, DueEvent, ManagerMessage, WorkerMessage};
@@ -8,7 +8,7 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Cluster {
-    /// A node tries to reach the manager, and says what it has.
+    /// Connects a node to the manager. The node joins and reattaches its leases and regions.
     pub(super) fn connect(&mut self, node: usize) {
         if !self.nodes[node].up || self.nodes[node].connected {
             return;
@@ -35,7 +35,7 @@ impl Cluster {
         self.go_on(node);
     }
 
-    /// Begins what there is a slot for, and asks for more.
+    /// Starts buckets in free slots and requests more.
     fn go_on(&mut self, node: usize) {
         while let Some(lease) = self.nodes[node].next_to_start() {
             self.start(node, lease);
@@ -48,7 +48,7 @@ impl Cluster {
         }
     }
 
-    /// A bucket gets a slot: what it lacks is fetched from whoever can be reached.
+    /// Starts a bucket in a slot: fetches missing inputs from reachable peers.
     fn start(&mut self, node: usize, lease: LeaseId) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         run.started = true;
@@ -106,7 +106,7 @@ impl Cluster {
         self.go_on(node);
     }
 
-    /// Begins the next instance of a bucket, or ends it.
+    /// Starts the next instance of a bucket, or ends the bucket.
     fn next_instance(&mut self, node: usize, lease: LeaseId) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         let Some(next) = run.left.pop_front() else {
@@ -124,7 +124,7 @@ impl Cluster {
         let late = end_us.is_some_and(|end_us| self.now_us + wait > end_us);
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         if late {
-            // Nothing is begun that would not be finished: others may have the time.
+            // An instance that would miss the time limit is returned: other workers may have time for it.
             run.left.push_front(next);
             self.hand_back(node, lease, |_| 0);
             return self.go_on(node);
@@ -144,7 +144,7 @@ impl Cluster {
         self.at(self.now_us + wait, DueEvent::Worked(node, lease, begun));
     }
 
-    /// An instance is finished: what it stores is there, and the manager is told.
+    /// Finishes an instance: stores its outputs and reports it.
     pub(super) fn worked(&mut self, node: usize, lease: LeaseId, begun: u64) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.begun == begun) else {
             return;
@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Hands back what has not been begun of a bucket, but for as many as are kept.
+    /// Returns the unstarted instances of a bucket to the manager, except for the number that `keep` computes.
     fn hand_back(&mut self, node: usize, lease: LeaseId, keep: fn(usize) -> usize) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         let (study, kept) = (run.study, keep(run.left.len()));
@@ -217,7 +217,7 @@ impl Cluster {
         self.say(node, WorkerMessage::Back(study, lease, back));
     }
 
-    /// What it had before, it goes on with as far as the manager lets it.
+    /// Handles the manager's answer to a reattached lease: continues with the kept instances only.
     fn kept(&mut self, node: usize, lease: LeaseId, kept: &BTreeSet<InstanceId>) {
         let here = &mut self.nodes[node];
         let mut again = Vec::new();
@@ -233,7 +233,7 @@ impl Cluster {
             let goes_on = run.current.is_none_or(|current| kept.contains(&current));
             if !goes_on {
                 run.current = None;
-                // What it was about to finish does not count any more.
+                // The pending end of the current instance is void.
                 here.begun += 1;
                 run.begin(here.begun);
             }

@@ -1,4 +1,4 @@
-//! A real study's plan: which tasks its instances consist of, what they share, and what each is believed to take.
+//! Workload of a real study's plan: the tasks of its instances, their reuse, and their predicted times.
 
 use super::Workload;
 use crate::random::Random;
@@ -11,11 +11,11 @@ use std::collections::{BTreeSet, HashMap};
 /// The instances of one stage.
 #[derive(Clone, Debug, Default)]
 pub struct StageWorkload {
-    /// Tasks of each.
+    /// Number of tasks of each instance.
     pub levels: usize,
     /// By member, as the plan numbers them.
     pub instances: Vec<InstanceId>,
-    /// By member: what it reads, as [`MergeProblem`] has it.
+    /// By member: its input, as in [`MergeProblem`].
     pub inputs: Vec<u32>,
     /// By member and level: the keys of its tasks.
     pub keys: Vec<u32>,
@@ -23,30 +23,30 @@ pub struct StageWorkload {
     pub seconds: Vec<f64>,
 }
 
-/// A stage, with what its instances share.
+/// A stage with the reuse of its instances.
 #[derive(Clone, Debug)]
 struct Stage {
     trace: StageWorkload,
     /// By member and level: the node of the reuse tree.
     nodes: Vec<u32>,
-    /// By member: its place in the tree's order.
+    /// By member: its position in the tree's order.
     rank: Vec<u32>,
     unique_seconds: f64,
 }
 
-/// See the module.
+/// Workload of a real study.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedWorkload {
     stages: Vec<Stage>,
-    /// By instance: its stage, and which member of it.
+    /// By instance: its stage and its member index.
     places: Vec<(u32, u32)>,
-    /// By instance: what it stores for others.
+    /// By instance: the outputs that it stores for its readers.
     stored: Vec<Vec<RegionKey>>,
-    /// By instance: what it reads that comes from files.
+    /// By instance: its inputs from files.
     files: Vec<Vec<RegionKey>>,
-    /// The stage whose buckets are cut anew: where most tasks are.
+    /// The stage that is replanned: the one with most tasks.
     merged: usize,
-    /// Bytes of what is stored, on its way to another worker.
+    /// Bytes to transfer each stored region.
     region_bytes: HashMap<RegionKey, u64>,
     file_bytes: u64,
     variation: f64,
@@ -54,11 +54,11 @@ pub(super) struct RecordedWorkload {
 }
 
 impl Workload {
-    /// A real plan. Tasks take what is foreseen times a factor of this coefficient of variation; what instances store has so
-    /// many bytes on its way to another worker, by its key, and each file so many.
+    /// Creates the workload of a real plan. Task times are the predicted ones times a factor with this coefficient of
+    /// variation. `region_bytes` has the transfer size of each stored region, `file_bytes` the size of each file.
     ///
     /// # Errors
-    /// [`ProblemError`] when the tables of a stage do not belong together.
+    /// [`ProblemError`] if the tables of a stage do not match.
     pub fn traced(
         plan: ExecutionPlan,
         stages: Vec<StageWorkload>,
@@ -152,7 +152,7 @@ impl RecordedWorkload {
         (self.stage(instance), stage.rank[member as usize])
     }
 
-    /// Tasks of an instance that the one before it has not done: level, node and seconds as foreseen.
+    /// Returns the tasks of an instance that the one before it has not done: level, node and predicted seconds.
     fn own(
         &self,
         after: Option<InstanceId>,
@@ -200,7 +200,7 @@ impl RecordedWorkload {
         self.file_bytes
     }
 
-    /// Some instances of the merged stage as a problem of their own; others are passed over.
+    /// Builds a merge problem from instances of the merged stage. Ignores others.
     pub(super) fn problem(&self, instances: &[InstanceId]) -> Result<MergeProblem, ProblemError> {
         let trace = &self.stages[self.merged].trace;
         let levels = trace.levels;
