@@ -1,5 +1,6 @@
-//! Every operation of the nuclei workflow on one generated tile of 1024 × 1024 px, at default parameters; masks are
-//! compared with the tile's own label map.
+//! Benchmarks every operation of the nuclei workflow on one synthetic tile of 1024 × 1024 px, at default parameters.
+//!
+//! The comparison reads the tile's own label map as reference.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use pleach_pathology::tissue;
@@ -49,7 +50,7 @@ fn operations(criterion: &mut Criterion) {
                 ValueType::Real => Value::from_f64(*number, ValueType::Real).expect("finite"),
             })
             .collect();
-        // Regions are found by the names of ports; the tile stands for the normalized tile's input only.
+        // Port names find the regions. The tile replaces the image that only normalization reads.
         let newest = |port: &str| {
             let alias = match port {
                 "image" => "tile",

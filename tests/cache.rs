@@ -1,4 +1,4 @@
-//! What earlier studies have computed: used, explained, and never believed when it is damaged.
+//! Task cache across studies: results are reused and explained, and corrupt entries are never used.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -18,18 +18,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use study::Study;
 
-/// Runs the study into `out` with the folder `kept` as cache; returns `run.json`.
+/// Runs the study into `out` with the folder `kept` as cache. Returns `run.json`.
 fn run(study: &Study, out: &str, options: &[&str]) -> Value {
     runs::run(study, out, &[&["--cache", "kept"], options].concat())
 }
 
-/// Tasks executed and reused, which do not depend on what a cache holds.
+/// Executed and reused tasks together, a number that does not depend on the content of a cache.
 fn all_tasks(record: &Value) -> u64 {
     let levels = record["tasks_reused"].as_object().expect("by level").values();
     number(record, "/tasks_executed") + levels.filter_map(Value::as_u64).sum::<u64>()
 }
 
-/// Files of the cache that hold entries.
+/// Segment files of the cache.
 fn segments(study: &Study) -> Vec<PathBuf> {
     let files = fs::read_dir(study.path("kept")).expect("a cache").filter_map(Result::ok);
     let mut segments: Vec<PathBuf> = files.map(|file| file.path()).collect();
@@ -42,7 +42,7 @@ fn segments(study: &Study) -> Vec<PathBuf> {
 fn a_study_runs_once() {
     let study = Study::of_tissue(128);
     pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
-    // One at a time: of two equal tasks that begin at once, one may find in the cache what the other has just put there.
+    // One worker: of two equal tasks that start at once, one could find the other's fresh result in the cache.
     let first = run(&study, "first", &["--workers", "1"]);
     assert_eq!(number(&first, "/tasks_reused/cache"), 0);
     let again = run(&study, "again", &["--workers", "2"]);
@@ -55,7 +55,7 @@ fn a_study_runs_once() {
             assert_eq!(of(out), of("plain"), "{name} of {out}");
         }
     }
-    // By whatever strategy, and wherever the tiles lie.
+    // Neither the strategy nor the folder of the tiles changes the keys.
     fs::rename(study.path("tiles"), study.path("moved")).expect("moved");
     study.edit(&[("tiles/*.png", "moved/*.png")]);
     let moved = run(&study, "moved-away", &["--strategy", "rtma"]);
@@ -79,7 +79,7 @@ fn a_study_that_asks_for_more_runs_what_is_new() {
     assert!(0 < executed && executed < all, "{executed} of {all}");
     assert!(number(&more, "/tasks_reused/cache") > 0);
 
-    // Another metric is made from the same tasks; other tiles from none of them.
+    // Another metric needs the same tasks. Other tiles need entirely new tasks.
     study.edit(&[("\"dice\"", "\"jaccard\"")]);
     assert_eq!(number(&run(&study, "metric", &[]), "/tasks_executed"), 0);
     fs::remove_dir_all(study.path("tiles")).expect("removed");
@@ -97,7 +97,7 @@ fn what_is_damaged_is_computed_again_and_said() {
     assert!(!whole.is_empty());
     for path in whole {
         let mut bytes = fs::read(&path).expect("read");
-        // A byte of many entries, and the end torn off.
+        // Flips a bit in many entries and truncates the end.
         bytes.iter_mut().skip(64).step_by(300).for_each(|byte| *byte ^= 0x40);
         fs::write(path, &bytes[..bytes.len() - 5]).expect("written");
     }
@@ -180,17 +180,17 @@ fn what_operations_took_is_known_to_the_next_plan() {
     assert!(kept.contains("nuclei.separate\t1\t"), "{kept}");
     let learned = predicted(&["--cache", "kept"]);
     assert_ne!(learned, declared);
-    // Nothing was executed, nothing was learned.
+    // A study that executes no task changes no measured cost.
     run(&study, "again", &["--workers", "1"]);
     assert_eq!(text(&known), kept);
-    // Every operation as if it took twice as long.
+    // Doubles the measured time of every operation.
     let mut head = kept.lines();
     let (_, doubled) = (head.next(), head.map(twice).collect::<Vec<_>>().join("\n"));
     fs::write(&known, format!("pleach-costs-1 {}\n{doubled}", blake3::hash(doubled.as_bytes()).to_hex()))
         .expect("to write");
     let twice = predicted(&["--cache", "kept"]);
     assert!((twice / learned - 2.0).abs() < 1e-9, "{twice} and {learned}");
-    // Damage makes a plan of what is declared.
+    // With a corrupt file, plans use the declared costs.
     fs::write(&known, &kept[..kept.len() - 1]).expect("to write");
     assert_eq!(predicted(&["--cache", "kept"]), declared);
     let answer = pleach(study.folder(), &["plan", "study.toml", "--cache", "none"]);
@@ -198,7 +198,7 @@ fn what_operations_took_is_known_to_the_next_plan() {
     assert!(answer.stderr.contains("--cache none: "), "{answer:?}");
 }
 
-/// A line of what is known of an operation, with twice the time.
+/// A line of the cost file, with twice the time.
 fn twice(line: &str) -> String {
     let (before, ratio) = line.rsplit_once('\t').expect("fields");
     format!("{before}\t{:e}", 2.0 * ratio.parse::<f64>().expect("a number"))
@@ -257,13 +257,13 @@ fn every_task_is_explained() {
     assert_eq!(before["runs"].as_array().expect("runs").len(), 1);
     let names: Vec<Value> = tasks(&before).iter().map(|task| task["task"].clone()).collect();
     assert_eq!(names.len(), 9, "{names:?}");
-    // Normalization is that of the reference, which comes first.
+    // Normalization is shared with the reference run, which comes first.
     assert_eq!(
         (&tasks(&before)[0]["source"], &tasks(&before)[0]["evaluation"]),
         (&"stage".into(), &0.into())
     );
 
-    // All 15 values and the digest of the tile stand for the two masks that are compared.
+    // A key of 15 values and the digest of the tile replaces the two compared masks.
     let key = &before["runs"][0]["key"];
     assert_eq!((&key["bytes"], &key["instead_of_bytes"]), (&(15 * 8 + 32).into(), &(2 * 128 * 128).into()));
     let attributes = key["attributes"].as_array().expect("names");
@@ -285,13 +285,13 @@ fn every_task_is_explained() {
             }
         }
     }
-    // As many as a run counts; only what is equal by chance may be found in another order.
+    // `explain` counts as many tasks as the run. Tasks that are equal by chance may be found in another order.
     let record = json(&study.path("out/run.json"));
     assert_eq!(levels.values().sum::<u64>(), 33 * 2 * 9);
     assert_eq!(levels["stage"], number(&record, "/tasks_reused/stage") + 2);
     assert!(levels["tree"] > 0 && levels["dataflow"] > 0 && levels["value"] > 0, "{levels:?}");
 
-    // A value that no study had: what it touches is not there, and the nearest differs in that value.
+    // No study had this value. Tasks that depend on it are not cached, and the nearest entry differs in this value.
     study.write("one.csv", "G1\n62\n");
     let new = explain(&[
         "--evaluation",
@@ -323,8 +323,8 @@ fn every_task_is_explained() {
     assert!(!study.path("nowhere").exists());
 }
 
-/// Runs the study where the folder `kept` is a file system of its own, mounted with these options; `None` where the system
-/// does not let us mount.
+/// Runs the study with `kept` as a file system of its own, mounted with these options. Returns `None` if the system denies
+/// mounts.
 fn run_mounted(study: &Study, out: &str, options: &str) -> Option<Value> {
     fs::create_dir_all(study.path("kept")).expect("a folder made");
     let mounted = study.path("mounted");
@@ -337,7 +337,7 @@ fn run_mounted(study: &Study, out: &str, options: &str) -> Option<Value> {
         .current_dir(study.folder())
         .output()
         .ok()?;
-    // No exit code of pleach is taken for that of `unshare` or `mount`.
+    // The marker file shows that the mount succeeded, so the exit code is not that of `unshare` or `mount`.
     if !mounted.exists() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! `pleach certs`: an authority, certificates and tokens, as files and as JSON; and what is refused.
+//! `pleach certs` creates an authority, certificates and tokens, as files and as JSON, and refuses invalid requests.
 
 #[path = "support/pleach.rs"]
 mod pleach;

@@ -1,5 +1,4 @@
-//! The commands that speak with a manager, where there is none: what is wrong with their arguments, and what becomes of
-//! them when nobody answers.
+//! Client commands without a manager: invalid arguments, and a manager that does not respond.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -11,7 +10,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use study::Study;
 
-/// A study in a folder with an authority and a client's certificate, and the address of nobody.
+/// A study in a folder with an authority and a client certificate, and an address without a listener.
 fn place() -> (Study, String) {
     let study = Study::of_tissue(64);
     call(study.folder(), "certs init --dir ca").done();
@@ -48,7 +47,7 @@ fn nobody_answers() {
         assert_eq!(answer.stderr.lines().count(), 1, "{args}: {answer:?}");
     }
     assert!(!study.path("out").exists());
-    // With a little patience it says that it goes on.
+    // With a timeout of 1 s the command reports that it retries.
     let answer = call(folder, &format!("status --manager {nobody} --certs c1 --timeout 1s"));
     let lines: Vec<&str> = answer.stderr.lines().collect();
     assert_eq!((answer.code, lines.len()), (4, 2), "{answer:?}");

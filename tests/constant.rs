@@ -1,4 +1,4 @@
-//! Responses that do not vary: said in words by every method, with no number that is none.
+//! Responses without variation: every method reports it, and no output contains NaN or infinity.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -14,7 +14,7 @@ use study::Study;
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";
 
-/// All but the largest sizes of objects, of which there are none so large.
+/// All parameters but the two largest object sizes. No object is that large, so these two have no effect.
 const HELD: [(&str, &str); 13] = [
     ("B", "220"),
     ("G", "220"),

@@ -1,4 +1,4 @@
-//! Correlations: points in the tables, coefficients equal to those of a plain computation, and what the files say.
+//! Correlations: points in the tables, coefficients equal to an independent computation, and the content of the files.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -21,7 +21,7 @@ fn number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
 }
 
-/// Pearson's coefficient, as textbooks have it.
+/// Pearson's coefficient by its definition.
 fn pearson(one: &[f64], other: &[f64]) -> f64 {
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
     let (at, to) = (mean(one), mean(other));
@@ -30,7 +30,7 @@ fn pearson(one: &[f64], other: &[f64]) -> f64 {
     product / spread(one, at) / spread(other, to)
 }
 
-/// Ranks, equal values sharing the middle of theirs.
+/// Ranks, with the mean rank for ties.
 fn ranks(of: &[f64]) -> Vec<f64> {
     let below = |x: f64| of.iter().filter(|y| **y < x).count() as f64;
     let equal = |x: f64| of.iter().filter(|y| **y == x).count() as f64;
@@ -87,7 +87,7 @@ fn few_evaluations_have_no_partial_coefficients_and_say_so() {
         assert!(indices["parameters"][0]["pcc"]["value"].is_null(), "{indices}");
         assert_eq!(indices["notes"].as_array().map(Vec::len), Some(2), "{indices}");
     } else {
-        // A level of some parameter was not drawn, which is said as well.
+        // If the sample misses a level of a parameter, the note reports that instead.
         assert!(indices["note"].as_str().is_some_and(|note| note.contains("has one value")), "{indices}");
     }
     study.edit(&[(MOAT, "kind = \"correlation\"\nsamples = 2\n")]);

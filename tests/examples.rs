@@ -1,4 +1,4 @@
-//! The studies in `examples/` and in the documents: each can be planned as it is, beside a folder of tiles.
+//! The studies in `examples/` and in the documents can be planned unchanged beside a folder of tiles.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -35,7 +35,7 @@ fn each_can_be_planned() {
     assert_eq!(evaluations("until-narrow.toml", 0), json!({ "least": 320, "most": 3840 }));
 }
 
-/// The studies of the built-in workflow in blocks of a document, without the indentation of lists.
+/// Studies of the built-in workflow in a document's code blocks, without the indentation of lists.
 fn studies_of(document: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
     let text = fs::read_to_string(path).expect("UTF-8");

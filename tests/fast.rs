@@ -1,4 +1,4 @@
-//! eFAST: search curves in the tables, indices equal to those of a plain Fourier transform, and what the files say.
+//! eFAST: search curves in the tables, indices equal to a plain Fourier transform, and the content of the files.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -18,16 +18,16 @@ use tables::rows;
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";
 
-/// Parameters that vary; the others are held at their defaults.
+/// Varying parameters. All others are fixed at their defaults.
 const VARIED: [&str; 3] = ["T2", "G1", "minSize"];
 
 const SAMPLES: usize = 65;
 const HARMONICS: usize = 4;
 
-/// The frequency with which a parameter swings on its own curve.
+/// The frequency of a parameter on its own curve.
 const HIGH: usize = (SAMPLES - 1) / (2 * HARMONICS);
 
-/// A study with this method, of which few parameters vary.
+/// A study with this method and few varying parameters.
 fn study_of(method: &str) -> Study {
     let study = Study::of_tissue(96);
     let held = ["B", "G", "R", "T1", "G2", "FillHoles", "MorphRecon", "Watershed", "minSizePl"];
@@ -71,7 +71,7 @@ fn the_tables_hold_the_curves_and_their_indices() {
     let samples = rows(&study.path("out/samples.csv"));
     assert_eq!(samples.len(), SAMPLES * VARIED.len());
     for (name, curve) in VARIED.iter().zip(samples.chunks(SAMPLES)) {
-        // It swings fast on its own curve, the others slowly.
+        // Each parameter oscillates fast on its own curve and slowly on the others.
         let swing = |of: &str| {
             let values: Vec<f64> = curve.iter().map(|row| row[of].parse().expect("a number")).collect();
             let mean = values.iter().sum::<f64>() / values.len() as f64;

@@ -1,4 +1,4 @@
-//! What is generated from the command line's grammar: help, completions and manual pages.
+//! Output generated from the command line's grammar: help, completions and manual pages.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Every command with a help page; groups of commands before their members.
+/// Every command with a help page, with groups before their members.
 const COMMANDS: [&str; 38] = [
     "",
     "run",
@@ -63,7 +63,7 @@ fn help(command: &str) -> String {
 fn listed(page: &str) -> Vec<&str> {
     let list =
         page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // A name is indented by two; the continuation of a text by more.
+    // Names are indented by two blanks, continuation lines by more.
     list.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()).collect()
 }
 
@@ -80,12 +80,12 @@ fn help_fits_a_terminal_and_explains_every_option() {
             if line.len() - entry.len() > 6 || !(entry.starts_with('-') || entry.starts_with('<')) {
                 continue;
             }
-            // The text follows two spaces, or stands on the next line.
+            // The text follows two blanks or is on the next line.
             let beside = entry.split_once("  ").is_some_and(|(_, text)| !text.trim().is_empty());
             let below = lines.get(number + 1).is_some_and(|next| next.starts_with("          "));
             assert!(beside || below, "{command}: nothing is said about {entry}\n{page}");
         }
-        // An option has one default.
+        // An option has at most one default.
         let mut defaults = 0;
         for line in &lines {
             let entry = line.trim_start();
@@ -106,7 +106,7 @@ fn help_fits_a_terminal_and_explains_every_option() {
     }
 }
 
-/// Runs a program that may not be installed here.
+/// Runs a program. Returns `None` if it is not installed.
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 fn installed(test: &str, program: &str, args: &[&str]) -> Option<Output> {
     let output = Command::new(program).args(args).output();
@@ -123,7 +123,7 @@ fn accepted(output: &Output) -> String {
     stdout.into_owned()
 }
 
-/// What bash offers behind these words, of which the last one is unfinished.
+/// Completions of bash for these words, the last of them incomplete.
 fn completed(script: &Path, words: &[&str]) -> BTreeSet<String> {
     let call = format!(
         "source '{}'; COMP_WORDS=({}); COMP_CWORD={}; _pleach pleach '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
@@ -195,7 +195,7 @@ fn every_command_has_a_manual_page() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
         .collect();
     let page = |command: &&str| format!("pleach {command}").trim_end().replace(' ', "-") + ".1";
-    // Nothing is left beside the pages.
+    // The folder contains only the pages.
     assert_eq!(names, COMMANDS.iter().map(page).collect());
     for command in COMMANDS {
         let path = folder.path().join("a/man1").join(page(&command));
@@ -225,7 +225,7 @@ fn every_command_has_a_manual_page() {
             assert!(shown.contains(option), "{command}: --{option} is missing\n{shown}");
         }
     }
-    // Written again, over what is there; and not where a file is in the way.
+    // A second call overwrites the pages. A file in place of the folder is refused.
     assert_eq!(pleach(folder.path(), &["man", "--out", "a/man1"]).done(), said);
     fs::write(folder.path().join("file"), "").expect("written");
     let refused = pleach(folder.path(), &["man", "--out", "file"]);

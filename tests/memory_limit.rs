@@ -1,4 +1,4 @@
-//! Studies and samples beyond a memory limit: refused in words with exit code 2, and never aborted. Those within it run.
+//! Studies and samples beyond a memory limit are refused with exit code 2 and never abort. Those within the limit run.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -10,14 +10,14 @@ use std::path::Path;
 use std::process::Command;
 use study::Study;
 
-/// Calls `pleach` with so much address space, MiB.
+/// Runs `pleach` with this many MiB of address space.
 fn limited(folder: &Path, megabytes: u64, args: &[&str]) -> Answer {
     let script = format!("ulimit -v {} && exec \"$@\"", megabytes * 1024);
     let program = assert_cmd::cargo::cargo_bin!("pleach");
     answer(Command::new("sh").args(["-c", &script, "sh"]).arg(program).args(args).current_dir(folder))
 }
 
-/// Refused in one line with the need, the limit and a remedy, and nothing left behind.
+/// Asserts a refusal in one line with the needed memory, the limit and a remedy, and no new files.
 #[track_caller]
 fn refused(folder: &Path, megabytes: u64, args: &[&str], beginning: &str, remedy: &str) {
     let before = std::fs::read_dir(folder).expect("a folder").count();
@@ -39,7 +39,7 @@ fn refused(folder: &Path, megabytes: u64, args: &[&str], beginning: &str, remedy
     );
 }
 
-/// A problem of so many parameters.
+/// A problem with `count` parameters.
 fn problem(count: usize) -> String {
     let names: Vec<String> = (0..count).map(|place| format!("\"x{place}\"")).collect();
     let bounds = vec!["[0, 1]"; count];
@@ -60,7 +60,7 @@ fn sample_of_20000_parameters_beyond_the_limit_is_refused() {
         let args = [&["sample", "p.json", "--out", "x.csv"], args].concat();
         refused(folder, 1024, &args, "p.json: method: ", remedy);
     }
-    // What fits is drawn, in either format.
+    // A sample within the limit is drawn in both formats.
     for out in ["x.csv", "x.parquet"] {
         let args = ["sample", "p.json", "--out", out, "--method", "pawn", "--samples", "50"];
         let said = limited(folder, 1024, &args).done();
@@ -68,7 +68,7 @@ fn sample_of_20000_parameters_beyond_the_limit_is_refused() {
     }
 }
 
-/// The largest design that a study file may ask for: 9,996,000 evaluations.
+/// The largest design of a study file: 9,996,000 evaluations.
 #[test]
 fn plan_of_588000_samples_beyond_the_limit_is_refused() {
     let study = Study::of_tissue(64);
@@ -79,8 +79,8 @@ fn plan_of_588000_samples_beyond_the_limit_is_refused() {
     }
 }
 
-/// Parameter sets fit, and what is planned of them does not. The limit is looked for, so that it is neither refused for
-/// nothing nor aborted: below some limit it is refused, above it is planned, and never does anything else happen.
+/// The parameter sets fit, but their plan needs more memory. Up to some limit the study is refused, above it is planned, and
+/// no limit makes the process abort.
 #[test]
 fn plan_is_refused_or_made_at_every_limit() {
     let study = Study::of_tissue(64);

@@ -1,4 +1,4 @@
-//! Studies in phases: a screening, then a decomposition or correlations of what survives it.
+//! Studies in phases: a screening, then a decomposition or correlations of the survivors.
 
 #[path = "support/interrupted.rs"]
 mod interrupted;
@@ -31,10 +31,10 @@ const MOST: &str = "survivors = { most_influential = 4 }\n";
 const FIRST: &str = "phase-1-moat";
 const SECOND: &str = "phase-2-vbd";
 
-/// Files that must not depend on how a study came about.
+/// Result files that must not depend on how a study was executed.
 const FINDINGS: [&str; 5] = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"];
 
-/// Puts two phases in place of the method.
+/// Replaces the method by two phases.
 fn in_phases(study: &Study, first: &str, second: &str) {
     study.edit(&[(METHOD, &format!("[[phase]]\n{first}[[phase]]\n{second}"))]);
 }
@@ -48,7 +48,7 @@ fn findings(study: &Study, out: &str) -> Vec<String> {
     FINDINGS.iter().map(|file| text(&study.path(out).join(file))).collect()
 }
 
-/// First-order and total indices, as Saltelli et al. (2010) estimate them, of the mean over two tiles.
+/// First-order and total indices of the mean over two tiles, by the estimators of Saltelli et al. (2010).
 fn sobol(study: &Study, out: &str, varied: usize) -> Vec<[f64; 2]> {
     let dice: Vec<f64> = rows(&study.path(out).join("responses.csv"))
         .iter()
@@ -77,7 +77,7 @@ fn the_second_phase_decomposes_what_survives_the_first() {
     in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
     let record = run(&study, "out", &["--workers", "1"]);
 
-    // Those with the largest mean effects, in the order of the parameters.
+    // The survivors have the largest mean effects, in the order of the parameters.
     let mut ranked: Vec<(f64, String)> = rows(&study.path("out/phase-1-moat/indices.csv"))
         .iter()
         .map(|row| (row["mu_star"].parse().expect("a number"), row["parameter"].clone()))
@@ -91,7 +91,7 @@ fn the_second_phase_decomposes_what_survives_the_first() {
     assert_eq!((&written["rule"], &written["response"]), (&"most_influential = 4".into(), &"dice".into()));
     assert_eq!(names(&written["fixed"]).len(), 11);
 
-    // What is said of each phase, and of both.
+    // The record of each phase, and the totals of both.
     let phases = record["phases"].as_array().expect("phases");
     let of = |phase: usize, pointer: &str| number(&phases[phase], pointer);
     assert_eq!((phases[0]["method"].as_str(), phases[1]["method"].as_str()), (Some("moat"), Some("vbd")));
@@ -113,7 +113,7 @@ fn the_second_phase_decomposes_what_survives_the_first() {
     assert_eq!(of(0, "/tasks_reused/earlier"), 0);
     assert!(of(1, "/tasks_reused/earlier") > 0, "{record}");
 
-    // Each phase is what a study of it alone is, and the second one takes less than that.
+    // Each phase equals a study of that phase alone. The second phase executes fewer tasks than such a study.
     study.edit(&[(METHOD, &format!("[method]\n{MOAT}"))]);
     run(&study, "screening", &["--workers", "1"]);
     assert_eq!(findings(&study, "screening"), findings(&study, "out/phase-1-moat"));
@@ -189,7 +189,7 @@ fn every_rule_and_every_way_of_running_it() {
         if rule.starts_with("threshold") {
             assert!(mu_stars.iter().all(|(mu, name)| kept(name) == (*mu >= 0.01)), "{survivors:?}");
         }
-        // All of them vary in the second phase, and nothing else does.
+        // All survivors vary in the second phase, and no other parameter does.
         let samples = rows(&study.path("out/phase-2-correlation/samples.csv"));
         for (name, value) in samples[0].iter().filter(|(name, _)| *name != "evaluation") {
             assert_eq!(samples.iter().any(|row| &row[name] != value), kept(name), "{name}");
@@ -207,7 +207,7 @@ fn every_rule_and_every_way_of_running_it() {
         chosen.push(survivors);
     }
     assert_eq!(chosen[2].len(), 1);
-    // A third phase goes on with what survives the second.
+    // A third phase continues with the survivors of the second.
     let three = format!(
         "[[phase]]\n{MOAT}{MOST}[[phase]]\n{MOAT}survivors = {{ most_influential = 2 }}\n[[phase]]\n{VBD}"
     );
@@ -247,12 +247,12 @@ fn a_study_that_is_killed_within_and_between_phases_comes_out_the_same() {
             assert!(said.contains("journal; --resume continues the study"), "{said}");
         }
         assert!(!study.path("out/run.json").exists());
-        // Without --resume nothing of it is touched.
+        // Without --resume the command leaves the folder unchanged.
         let refused = pleach(study.folder(), &["run", "study.toml", "--out", "out"]);
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.stderr.contains("holds an interrupted run of this study"), "{refused:?}");
         if bytes == 1 && file == &journals[1] {
-            // As if it had not begun.
+            // The state before the second phase began.
             fs::remove_dir_all(study.path("out").join(SECOND)).expect("removed");
         }
         run(&study, "out", &["--resume", "--workers", "1"]);
@@ -264,7 +264,7 @@ fn a_study_that_is_killed_within_and_between_phases_comes_out_the_same() {
     }
 }
 
-/// A study whose run was killed, its second phase as if it had not begun, and the file of survivors.
+/// A study that was killed between its phases, and the file of survivors.
 fn killed_between_phases() -> (Study, PathBuf) {
     let study = Study::of_tissue(96);
     in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
@@ -288,7 +288,7 @@ fn survivors_that_were_written_down_are_taken() {
     let record = run(&study, "out", &["--resume"]);
     assert_eq!(names(&record["phases"][1]["parameters"]), ["T1", "G1"]);
     assert_eq!(number(&record, "/phases/1/evaluations"), 8 * 4);
-    // Chosen by another rule they are another study's.
+    // Survivors by another rule belong to another study.
     in_phases(&study, &format!("{MOAT}survivors = {{ most_influential = 3 }}\n"), VBD);
     fs::remove_file(study.path("out/run.json")).expect("removed");
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]);

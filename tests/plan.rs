@@ -1,4 +1,4 @@
-//! `pleach plan`: the published study planned to the last task, and a plan that touches nothing.
+//! `pleach plan`: the published study is planned to the exact number of tasks, and planning changes no file.
 
 #[path = "support/data.rs"]
 mod data;
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use study::Study;
 
-/// Plans, as `--json` prints them.
+/// The plans in the output of `--json`.
 fn plans(folder: &Path, args: &[&str]) -> Vec<Value> {
     let printed = pleach(folder, &[&["plan"], args, &["--json"]].concat()).done();
     let document: Value = serde_json::from_str(&printed).expect("one JSON document");
@@ -29,7 +29,7 @@ fn stage<'a>(plan: &'a Value, name: &str) -> &'a Value {
     stages.iter().find(|stage| stage["stage"] == name).expect("a stage of this name")
 }
 
-/// In hundredths of a percent, as `reuse.md` prints it.
+/// The fraction in percent with two decimals, as `reuse.md` prints it.
 fn percent(fraction: &Value) -> f64 {
     (fraction.as_f64().expect("a fraction") * 1e4).round() / 100.0
 }
@@ -38,7 +38,7 @@ fn seconds(plan: &Value, name: &str) -> f64 {
     plan[name].as_f64().expect("a number")
 }
 
-/// The plan of the authors' own parameter sets; `None` without test data.
+/// The plan of the authors' parameter sets. Returns `None` without test data.
 fn published(test: &str, options: &[&str]) -> Option<Value> {
     let table = data(test)?.join("sensitivity/rtf_moat/parameter_sets_458.csv");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -59,7 +59,7 @@ fn the_published_study_has_2149_tasks() {
     let segmentation = stage(&plan, "segmentation");
     assert_eq!(segmentation["instances"], 458);
     assert_eq!(segmentation["tasks_after_stage_merging"], 3206);
-    // Buckets below one task each lose nothing of the tree: level 1 has 173 nodes.
+    // One bucket per first task loses no reuse of the tree: level 1 has 173 nodes.
     assert_eq!((&segmentation["tasks"], &segmentation["buckets"]), (&2149.into(), &173.into()));
     assert_eq!(percent(&plan["reuse_fraction"]), 32.97);
     assert_eq!(plan["reuse_fraction"], segmentation["reuse_fraction"]);
@@ -69,7 +69,7 @@ fn the_published_study_has_2149_tasks() {
 #[test]
 fn the_published_study_in_buckets() {
     let test = "the_published_study_in_buckets";
-    // Of `reuse.md`: MaxBucketSize, RTMA's reuse and buckets, Naive's reuse.
+    // From `reuse.md`: MaxBucketSize, RTMA's reuse and buckets, Naive's reuse.
     let rows = [
         ("2", 23.46, 285, 16.16),
         ("4", 30.26, 205, 25.20),
@@ -149,8 +149,8 @@ fn every_name_that_scripts_rely_on() {
 #[test]
 fn the_published_study_in_few_even_buckets() {
     let test = "the_published_study_in_few_even_buckets";
-    // Of `reuse.md`: MaxBuckets, the dearest bucket and reuse, by task counts (in crates/reuse/tests/oracle.rs to the
-    // task). Costs are seconds here, in which tasks differ, so both are near those and not equal to them.
+    // From `reuse.md`: MaxBuckets, the most expensive bucket, and reuse by task counts (`crates/reuse/tests/oracle.rs` has
+    // the exact numbers). Costs are seconds here and differ between tasks, so both results are only near those numbers.
     let rows = [
         ("24", 94.0, 32.1),
         ("48", 49.0, 32.1),
@@ -165,14 +165,14 @@ fn the_published_study_in_few_even_buckets() {
         let Some(plan) = published(test, &options) else { return };
         let found = (percent(&plan["reuse_fraction"]), seconds(&plan, "max_bucket_cost") / task_seconds);
         assert!((found.0 - reuse).abs() <= 1.5, "MaxBuckets {buckets}: {found:?}");
-        // In tasks of mean cost. What is shared most is dear here, so that buckets cost less.
+        // In tasks of mean cost. The most shared tasks are expensive, so buckets cost less.
         assert!((dearest * 0.85..=dearest + 1.0).contains(&found.1), "MaxBuckets {buckets}: {found:?}");
         assert!(stage(&plan, "segmentation")["buckets"].as_u64() <= buckets.parse().ok());
         assert_eq!(plan["max_buckets"].to_string(), buckets);
     }
 }
 
-/// The names of every plan, as `--strategy all --reuse all` has them.
+/// Strategy and reuse scope of every plan of `--strategy all --reuse all`.
 const WAYS: [(&str, Option<&str>); 14] = [
     ("none", None),
     ("stage", None),
@@ -205,7 +205,7 @@ fn all_strategies_and_levels_side_by_side() {
     let tasks: Vec<u64> = all.iter().map(|plan| number(plan, "tasks")).collect();
     let (merged, tree, dataflow) = (tasks[1], [tasks[2], tasks[5], tasks[8], tasks[11]], tasks[3]);
     assert!(tasks[0] >= merged && tree.iter().all(|tree| merged > *tree && *tree > dataflow), "{tasks:?}");
-    // Across buckets each task is executed once, however they are cut, and a plan knows no more of values.
+    // With dataflow reuse each task is executed once in any partition. A plan cannot predict value reuse.
     for (plan, (_, reuse)) in all.iter().zip(WAYS) {
         let shared = reuse.is_some_and(|reuse| reuse != "tree");
         assert_eq!(number(plan, "tasks") == dataflow, shared, "{plan}");
@@ -222,7 +222,7 @@ fn all_strategies_and_levels_side_by_side() {
             "{plan}"
         );
     }
-    // What is not shared is to be done more than once: no bound of a lower level is lower.
+    // Less sharing executes tasks more than once, so a narrower reuse scope never has a lower bound.
     let bounds: Vec<f64> = all.iter().map(|plan| seconds(plan, "lower_bound_seconds")).collect();
     assert!(bounds[0] > bounds[1] && bounds[1] > bounds[2] && bounds[2] > bounds[3], "{bounds:?}");
     assert!(bounds[2..].chunks(3).all(|of| of == &bounds[2..5]), "{bounds:?}");
@@ -235,7 +235,7 @@ fn all_strategies_and_levels_side_by_side() {
 
 #[test]
 fn what_a_graph_leaves_is_what_is_executed() {
-    // Large enough that every task costs more than looking for what another bucket has computed.
+    // The tile is large enough that every task costs more than a lookup of another bucket's output.
     let study = Study::of_tissue(256);
     for strategy in ["naive", "trtma"] {
         let options = ["--strategy", strategy, "--reuse", "dataflow", "--workers", "1"];
@@ -257,11 +257,11 @@ fn the_best_order_of_tasks_shares_more_and_costs_less() {
     let Some(given) = published(test, &[&tree[..], &["declared"]].concat()) else { return };
     let Some(best) = published(test, &[&tree[..], &["best"]].concat()) else { return };
     assert_eq!(percent(&given["reuse_fraction"]), 32.97);
-    // With the costs that this program's operations declare: t2 to t4 before t1, whose thresholds are five.
+    // With the declared costs of the operations, t2 to t4 precede t1, which has five thresholds.
     assert_eq!(percent(&best["reuse_fraction"]), 38.21);
     assert!(seconds(&best, "cost_reuse_fraction") > 1.5 * seconds(&given, "cost_reuse_fraction"));
     assert!(seconds(&best, "lower_bound_seconds") < seconds(&given, "lower_bound_seconds"));
-    // A graph has no order.
+    // Dataflow reuse does not depend on the task order.
     let graph = ["--strategy", "rtma", "--reuse", "dataflow", "--max-bucket-size", "458", "--task-order"];
     let of = |order| published(test, &[&graph[..], &[order]].concat()).expect("data is there");
     assert_eq!(of("declared")["reuse_fraction"], of("best")["reuse_fraction"]);
@@ -281,13 +281,13 @@ fn less_memory_makes_more_buckets() {
     let (usual, peak) = buckets(&[]);
     assert_eq!(usual, 6);
     assert_eq!(buckets(&["--memory", "1GB"]).0, usual);
-    // From what the largest buckets hold to where nothing fits.
+    // From the memory of the largest buckets to one where none fits.
     let by_memory = (1..=64).rev().step_by(2).map(|part| format!("{}B", peak * part / 64));
     let limits: Vec<(String, u64)> =
         by_memory.map(|memory| (memory.clone(), buckets(&["--memory", &memory]).0)).collect();
     assert!(limits.iter().all(|(_, limit)| *limit >= usual), "{limits:?}");
     let (less, _) = limits.iter().find(|(_, limit)| *limit > usual).expect("memory that is short");
-    // What was asked for is kept.
+    // An explicit limit is kept.
     assert_eq!(buckets(&["--memory", less, "--max-buckets", "3"]).0, 3);
 }
 
@@ -321,7 +321,7 @@ fn a_row_for_each_plan_and_stages_for_one() {
 
 #[test]
 fn what_cannot_be_cut_is_left_out_and_said() {
-    // 448 evaluations; no data is needed.
+    // The study has 448 evaluations and needs no data.
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = "tests/fixtures/rtf-log/study.toml";
     let shown = pleach(repository, &["plan", file, "--any-values", "--strategy", "all"]).done();
@@ -377,7 +377,7 @@ fn a_plot_can_be_pixels() {
     });
     let picture = image::open(study.path("scaling.png")).expect("a picture").to_rgba8();
     assert_eq!([picture.width(), picture.height()], size.map(|side| 2 * side));
-    // Paper, and neither transparent nor blank: lines of a curve's color, and dark type where the title is.
+    // The page is opaque, with lines in a curve's color and dark type in the title.
     assert!(picture.pixels().all(|pixel| pixel.0[3] == 255));
     let dark = |pixel: &image::Rgba<u8>| pixel.0[..3].iter().all(|channel| *channel < 90);
     assert!(picture.enumerate_pixels().any(|(_, y, pixel)| y < 60 && dark(pixel)), "a title");

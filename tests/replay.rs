@@ -1,4 +1,4 @@
-//! `pleach replay`: what a simulation has written is stepped through, in words and as JSON; and what is refused.
+//! `pleach replay` steps through a simulation log, as text and as JSON, and refuses invalid logs.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
 
-/// The one line that says why a log is refused.
+/// Returns the one line that explains why a log is refused.
 fn refusal(folder: &Path, log: &str) -> String {
     let answer = pleach(folder, &["replay", log]);
     assert_eq!(
@@ -24,7 +24,7 @@ fn refusal(folder: &Path, log: &str) -> String {
     answer.stderr
 }
 
-/// Writes the log of a small simulation; `break_at`: a study is submitted there of which there is no plan.
+/// Writes the log of a small simulation. At `break_at`, a study without a plan is submitted.
 fn log(to: &Path, break_at: Option<usize>) -> usize {
     let recipe = SyntheticWorkload {
         tiles: 1,

@@ -1,4 +1,4 @@
-//! Several responses of one study: indices of each from the same runs, equal to those of studies of one response.
+//! Several responses of one study: the indices of each, from the same runs, equal those of a study with that response alone.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -20,7 +20,7 @@ use tables::rows;
 const METRIC: &str = "metric = \"dice\"";
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 
-/// Metrics of both tables of the workflow, not in the order of either.
+/// Metrics of both tables of the workflow, in the order of neither.
 const METRICS: [&str; 4] = ["nuclei", "dice", "mean-area", "pixel-difference"];
 const ALL: &str = "metric = [\"nuclei\", \"dice\", \"mean-area\", \"pixel-difference\"]";
 
@@ -89,7 +89,7 @@ fn the_summary_lists_each_response_and_every_strategy_gives_the_same() {
         run(&study, &out, &way);
         assert_eq!(responses(&study, &out), expected, "{way:?}");
     }
-    // What was computed for one response is known to a study of several.
+    // A study of several responses finds the cached results of a study of one.
     run(&study, "first", &["--cache", "kept"]);
     let again = run(&study, "again", &["--cache", "kept"]);
     assert_eq!((number(&again, "/tasks_executed"), responses(&study, "again")), (0, expected));

@@ -1,4 +1,4 @@
-//! `pleach segment`: the masks of the original program, and every kind of tile; `pleach region`, of the same images.
+//! `pleach segment`: the masks of the original program, and tiles of every kind. `pleach region` for the same images.
 
 #[path = "support/data.rs"]
 mod data;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::path::Path;
 use tables::{Row, rows};
 
-/// Parameters as the command line names them, and as the table of the original's masks does.
+/// Parameter names on the command line and in the table of the original's masks.
 const PARAMETERS: [(&str, &str); 15] = [
     ("B", "B"),
     ("G", "G"),
@@ -51,7 +51,7 @@ fn pixels(path: &Path) -> GrayImage {
     image::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())).into_luma8()
 }
 
-/// Segments into `mask.png` of the folder and returns what `--json` prints.
+/// Segments a tile into `mask.png` in the folder. Returns the output of `--json`.
 fn segment(folder: &Path, tile: &Path, options: &[String]) -> Value {
     let tile = tile.display().to_string();
     let mut arguments = vec!["segment", &tile, "--out", "mask.png", "--json"];
@@ -67,7 +67,7 @@ fn settings(row: &Row) -> Vec<String> {
 fn spread(rows: Vec<Row>) -> Vec<Row> {
     let none: Vec<Row> = rows.into_iter().filter(|row| row["normalization"] == "none").collect();
     assert_eq!(none.len(), 130);
-    // 130 rows are 10 tiles of 13 sets: steps of 11 meet every tile, and no set twice.
+    // 130 rows are 10 tiles of 13 sets. Steps of 11 reach every tile and no set twice.
     (0..12).map(|index| none[index * 11].clone()).collect()
 }
 
@@ -101,7 +101,7 @@ fn defaults_are_the_originals() {
     let rows = rows(&reference.join("index.csv"));
     let normalized = rows.iter().find(|row| row["normalization"] == "reinhard" && row["set"] == "default");
     let row = normalized.expect("a mask of a normalized tile");
-    // From the stored normalized tile, and from the raw one with the stage that makes it.
+    // Both the stored normalized tile and the raw tile with the normalization stage.
     let stored = segment(folder.path(), &reference.join(&row["normalized_image"]), &[]);
     assert!(pixels(&folder.path().join("mask.png")) == pixels(&reference.join(&row["mask"])));
     assert_eq!(stored["nonzero"].to_string(), row["nonzero"]);
@@ -114,7 +114,7 @@ fn defaults_are_the_originals() {
     assert!(differing < 0.02 * objects, "{differing} pixels differ of {objects}");
 }
 
-/// A dark disc on a light ground, as a nucleus would be.
+/// A dark disc on a light ground, like a nucleus.
 fn disc(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         let (dx, dy) = (i64::from(x) - 30, i64::from(y) - 30);
@@ -147,7 +147,7 @@ fn every_kind_of_pixel() {
         assert_eq!(segment(folder.path(), &save(name, image), &[])["nonzero"], told["nonzero"], "{name}");
         assert!(pixels(&folder.path().join("mask.png")) == mask, "{name}");
     }
-    // Gray is gray in all three channels, however deep.
+    // Gray has equal channels at any bit depth.
     let gray = DynamicImage::from(color.to_luma8());
     let first = segment(folder.path(), &save("gray.png", gray.clone()), &[]);
     for (name, image) in [

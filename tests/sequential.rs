@@ -1,4 +1,5 @@
-//! Samples that grow until their intervals are narrow enough: the same as a sample that was as large from the start.
+//! Growing samples until the intervals are narrow enough: results equal those of a sample with the final size from the
+//! start.
 
 #[path = "support/interrupted.rs"]
 mod interrupted;
@@ -25,7 +26,7 @@ use tables::rows;
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";
 
-/// Parameters that vary; the others are held at their defaults.
+/// Fixed parameters, at their defaults.
 const HELD: [(&str, &str); 10] = [
     ("B", "220"),
     ("G", "220"),
@@ -40,13 +41,13 @@ const HELD: [(&str, &str); 10] = [
 ];
 const VARIED: usize = 5;
 
-/// A study with this method, of which few parameters vary.
+/// A study with this method and few varying parameters.
 fn study_of(study: &Study, method: &str) {
     let held = HELD.map(|(name, value)| format!("[parameters.{name}]\nfixed = {value}\n")).concat();
     study.edit(&[(MOAT, method), (METRIC, &format!("{METRIC}{held}"))]);
 }
 
-/// Twice the largest half-width of these columns of `indices.csv`; none where one is empty.
+/// Twice the largest half-width of these columns of `indices.csv`. Returns `None` if a value is missing.
 fn widest(study: &Study, out: &str, columns: &[&str]) -> Option<f64> {
     let table = rows(&study.path(out).join("indices.csv"));
     let halves: Option<Vec<f64>> =
@@ -54,14 +55,14 @@ fn widest(study: &Study, out: &str, columns: &[&str]) -> Option<f64> {
     halves.map(|halves| 2.0 * halves.into_iter().fold(0.0, f64::max))
 }
 
-/// A method whose sample can grow.
+/// A method with an extensible sample.
 struct Case {
     name: &'static str,
-    /// The section, but for its size.
+    /// The method section without its size.
     fields: &'static str,
     size: &'static str,
     first: usize,
-    /// Evaluations of each trajectory, base sample or point.
+    /// Evaluations per trajectory, base sample or point.
     rows: usize,
     intervals: &'static [&'static str],
 }
@@ -114,7 +115,7 @@ fn a_sample_that_has_grown_is_one_that_was_as_large() {
     let study = Study::of_tissue(96);
     for Case { name, fields, size, first, rows: of_one, intervals } in CASES {
         let method = |samples: usize, until: &str| format!("{fields}{size} = {samples}\n{until}");
-        // As large from the start, for each size that it has on the way.
+        // Fixed samples of each size that the growing sample reaches.
         let mut widths = Vec::new();
         for times in 1..=3 {
             study_of(&study, &method(first * times, ""));
@@ -128,7 +129,7 @@ fn a_sample_that_has_grown_is_one_that_was_as_large() {
             assert!(samples(3).starts_with(&samples(shorter)), "{name}: the first samples of more are these");
         }
 
-        // As far as it may, and one evaluation less would be too few for another round.
+        // The rule is never met, and one evaluation is missing for a fourth round.
         let most = 4 * first * of_one - 1;
         study_of(
             &study,
@@ -161,7 +162,7 @@ fn a_sample_that_has_grown_is_one_that_was_as_large() {
         let page = text(&study.path(&out).join("report.html"));
         assert!(page.contains("How the sample grew") && page.contains("are not narrow enough"), "{name}");
 
-        // As soon as it is narrow enough.
+        // The sample stops growing when the rule is met.
         let Some(second) = widths[1] else { panic!("{name}: an interval is not known") };
         let until = format!("until = {{ ci_width = {second}, max_evaluations = 1000 }}\n");
         study_of(&study, &method(first, &until));
@@ -184,7 +185,8 @@ fn a_growing_study_that_is_killed_goes_on_where_it_was() {
         ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"]
             .map(|file| text(&study.path(out).join(file)))
     };
-    // 140 evaluations on two tiles, about 100 bytes each: in the first round, in others, and in the last.
+    // 140 evaluations on two tiles, with about 100 bytes each: interrupts in the first round, in middle rounds and in the
+    // last one.
     for (bytes, signal) in [(2_000, "KILL"), (9_000, "INT"), (14_000, "KILL"), (22_000, "KILL")] {
         let mut child = start(&study, "out");
         assert_eq!(wait_for(&study, &mut child, "out/journal", bytes), None, "it ended before {bytes} bytes");
@@ -280,7 +282,7 @@ fn samples_that_cannot_grow_are_refused() {
             assert!(!study.path("out").exists(), "nothing was begun");
         }
     }
-    // Of a later phase it is known how many vary only when the one before has run.
+    // The number of varying parameters of a later phase is known only after the phase before it.
     let phases = "[[phase]]\nkind = \"moat\"\ntrajectories = 2\nsurvivors = { cumulative_share = 1 }\n[[phase]]\n\
                   kind = \"vbd\"\nsamples = 4\nuntil = { ci_width = 0.1, max_evaluations = 12 }\n";
     study.edit(&[(&format!("[method]\n{MOAT}"), phases)]);

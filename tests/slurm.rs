@@ -7,7 +7,7 @@ use std::process::Command;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/slurm/manager.sbatch");
 
-/// What the manager is started with, where workers find it, and where clients do.
+/// Arguments of the manager, its address for workers, and its URL for clients.
 fn started(variables: &[(&str, &str)]) -> [String; 3] {
     let place = tempfile::tempdir().expect("a folder");
     let (home, bin) = (place.path().join("pleach"), place.path().join("bin"));

@@ -1,4 +1,4 @@
-//! `pleach storage`: tiers are listed, checked, cleaned and measured; what is refused is named.
+//! `pleach storage` lists, verifies, cleans and measures tiers, and refuses invalid requests by name.
 
 #[expect(dead_code, reason = "other tests want what was said")]
 #[path = "support/pleach.rs"]
@@ -17,7 +17,7 @@ fn key(number: u8) -> RegionKey {
     RegionKey([number; 16])
 }
 
-/// Gray noise of so many bytes.
+/// A region of `bytes` bytes of gray noise.
 fn region(number: u8, bytes: u32) -> Arc<DataRegion> {
     let noise = (0..bytes).map(|place| (place.wrapping_mul(2_654_435_761 + u32::from(number)) >> 24) as u8);
     Arc::new(DataRegion::Gray8(
@@ -34,7 +34,7 @@ fn open_as(kind: FolderKind, path: &Path) -> FolderTier {
     FolderTier::open(Arc::new(OsFileSystem), path, settings).expect("a tier in a folder of ours")
 }
 
-/// Two small regions, which are packed, and two large ones.
+/// Stores two small regions, which are packed, and two large ones.
 fn fill(path: &Path) {
     fs::create_dir(path).expect("a tier in a folder of ours");
     let tier = open(path);
@@ -76,7 +76,7 @@ fn what_is_there_is_listed_and_cleaned() {
     assert_eq!(open(&folder.join("ssd")).list().unwrap(), []);
 }
 
-/// What several processes have packed in a folder that they share, one of which still has it open.
+/// Two tiers packed regions into a shared folder, and one of them still has it open.
 #[test]
 fn what_is_packed_in_a_shared_folder_is_looked_after() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ fn what_is_packed_in_a_shared_folder_is_looked_after() {
         serde_json::from_str::<Value>(&answer.stdout).unwrap()
     };
     assert_eq!(verify(0)[0]["intact"], 12);
-    // Of a file that belongs to the one who has it open.
+    // Corrupts a record in a segment of the tier that has the folder open.
     let pack = shared.join("pack/0000-");
     let pack = fs::read_dir(shared.join("pack"))
         .unwrap()
@@ -120,7 +120,7 @@ fn what_is_packed_in_a_shared_folder_is_looked_after() {
     let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--max-size", "1B", "--json"]);
     assert_eq!((&gone[0]["regions"], &gone[0]["quarantined"]), (&11.into(), &1.into()));
     assert_eq!(one.list().unwrap(), []);
-    // The file of the one who has it open is compacted once it is nobody's; then there is nothing to remember.
+    // The segment of the open tier is compacted once no tier owns it. Then it needs no tombstones.
     drop(one);
     let gone = json(folder, &["storage", "gc", "--lustre", "shared", "--json"]);
     assert!(gone[0]["compacted"].as_u64() > Some(0), "{gone}");
@@ -174,7 +174,7 @@ fn tiers_of_a_file_are_measured() {
         assert!(one["insert_gb_per_second"].as_f64().unwrap() > 0.0, "{one}");
         assert!(one["plain_write_gb_per_second"].as_f64().unwrap() > 0.0, "{one}");
     }
-    // Nothing of it stays.
+    // The benchmark leaves no region.
     assert_eq!(open(&folder.join("fast")).list().unwrap(), []);
 }
 

@@ -1,4 +1,4 @@
-//! Progress on a terminal: a real one, by `script` of util-linux.
+//! Progress on a real terminal, provided by `script` of util-linux.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use study::Study;
 
-/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+/// 120 s: bounds waits that would otherwise be endless, far above the longest.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Runs the study on a terminal of so many columns; `None` without `script`.
+/// Runs the study on a terminal with `columns` columns. Returns `None` without `script`.
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 fn start(test: &str, study: &Study, columns: u32) -> Option<Child> {
     let pleach = assert_cmd::cargo::cargo_bin!("pleach");
@@ -35,19 +35,19 @@ fn start(test: &str, study: &Study, columns: u32) -> Option<Child> {
     script.ok()
 }
 
-/// What the terminal got, and the exit status.
+/// Terminal output and exit status.
 fn ended(child: Child) -> (String, Option<i32>) {
     let output = child.wait_with_output().expect("a child");
     (String::from_utf8(output.stdout).expect("UTF-8"), output.status.code())
 }
 
-/// Lines of frames: those of the bar, and those below it.
+/// Lines of all frames: those of the bar, and those below it.
 fn lines(shown: &str) -> Vec<&str> {
     let frames = shown.split("\x1b[J");
     frames.flat_map(|frame| frame.split("\r\n")).map(|line| line.split('\r').next().unwrap_or(line)).collect()
 }
 
-/// The percentages shown, one a frame.
+/// Shown percentages, one per frame.
 fn percentages(shown: &str) -> Vec<u32> {
     let number = |line: &str| line.split_once(" %  ")?.0.split_whitespace().next_back()?.parse().ok();
     lines(shown).into_iter().filter_map(number).collect()
@@ -81,7 +81,7 @@ fn progress_fits_terminals_of_any_width() {
 
 #[test]
 fn resumed_study_shows_no_less_than_before() {
-    // Many redraws long, and interrupted after some of them.
+    // The study lasts for many redraws and is interrupted after some of them.
     let study = Study::of_tissue(128);
     study.edit(&[("trajectories = 2", "trajectories = 24")]);
     let Some(mut child) = start("resumed_study_shows_no_less_than_before", &study, 80) else { return };

@@ -1,4 +1,4 @@
-//! Variance-based decomposition: the design in the tables, what the files say of it, and what a cache spares it.
+//! Variance-based decomposition: the design in the tables, the content of the files, and reuse from a cache.
 
 #[path = "support/pleach.rs"]
 mod pleach;
@@ -22,9 +22,9 @@ use tables::{Row, rows};
 const MOAT: &str = "kind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 const METRIC: &str = "metric = \"dice\"\n";
 
-/// What screening leaves of the application's parameters in the papers.
+/// Parameters of the application that survive screening in the papers.
 const VARIED: [&str; 8] = ["T2", "MorphRecon", "G1", "minSize", "maxSize", "G2", "minSizePl", "minSizeSeg"];
-/// The others, held at their defaults.
+/// The other parameters, fixed at their defaults.
 const HELD: [(&str, &str); 7] = [
     ("B", "220"),
     ("G", "220"),
@@ -42,12 +42,12 @@ fn decompose(study: &Study, fields: &str) {
     study.edit(&[(MOAT, &format!("kind = \"vbd\"\n{fields}\n")), (METRIC, &format!("{METRIC}{held}"))]);
 }
 
-/// Parameters in which two rows of a table differ.
+/// Parameters that differ between two rows of a table.
 fn differing(one: &Row, other: &Row) -> BTreeSet<String> {
     one.keys().filter(|&name| name != "evaluation" && one[name] != other[name]).cloned().collect()
 }
 
-/// First-order and total indices, as Saltelli et al. (2010) estimate them, of the mean over two tiles.
+/// First-order and total indices of the mean over two tiles, by the estimators of Saltelli et al. (2010).
 fn sobol(responses: &[Row], rows_a_sample: usize) -> Vec<[f64; 2]> {
     let dice = |row: &Row| row["dice"].parse::<f64>().expect("a number");
     let means: Vec<f64> =
@@ -85,7 +85,7 @@ fn the_tables_hold_the_design_and_its_indices() {
             let (a, b) = (&block[0], &block[rows_a_sample - 1]);
             assert!(HELD.iter().all(|(name, value)| &a[*name] == value && &b[*name] == value), "{a:?}");
             for (place, mixed) in block[1..rows_a_sample - 1].iter().enumerate() {
-                // First A with each parameter of B, then B with each of A.
+                // First A with each parameter of B, then B with each parameter of A.
                 let (most, one) = if place < VARIED.len() { (a, b) } else { (b, a) };
                 let name = VARIED[place % VARIED.len()];
                 assert_eq!(mixed[name], one[name]);
@@ -129,7 +129,7 @@ fn the_tables_hold_the_design_and_its_indices() {
         ] {
             assert_eq!(page.contains(words), there, "{words}");
         }
-        // Read from a table, the same parameter sets have the same responses; then the table is the method.
+        // The same parameter sets from a table have the same responses, and the method is the table.
         run(&study, "table", &["--parameter-sets", "out/samples.csv"]);
         assert_eq!(responses(&study, "table"), responses(&study, "out"));
         assert_eq!(json(&study.path("table/indices.json"))["method"], "table");
@@ -170,7 +170,7 @@ fn what_no_design_can_be_made_of_is_refused() {
             assert!(said.contains(words) && said.lines().count() == 1, "{said}");
         }
     };
-    // More than is held in memory, said before any of it is.
+    // A design beyond the limit is refused before it is allocated.
     decompose(&study, "samples = 10000000");
     refused(
         "study.toml: method: samples = 10000000 need 100000000 evaluations, 10 each; 10000000 are allowed, which are 1000000 samples",
@@ -189,7 +189,7 @@ fn what_no_design_can_be_made_of_is_refused() {
     study.edit(&[(MOAT, "kind = \"vbd\"\nsamples = 4\n"), (METRIC, &parameters)]);
     refused("study.toml: method: no parameter varies; at least one needs a range or two values");
 
-    // Another base is another study, whose results are not mixed with these.
+    // Other base points make another study, and results of two studies are not mixed.
     decompose(&study, "samples = 1");
     run(&study, "done", &[]);
     decompose(&study, "samples = 1\nbase = \"mc\"");
@@ -209,7 +209,7 @@ fn a_decomposition_after_a_screening_reuses_what_it_can() {
     assert_eq!(responses(&study, "after"), responses(&study, "alone"));
     assert_eq!(text(&study.path("after/samples.csv")), text(&study.path("alone/samples.csv")));
     assert!(number(&after, "/tasks_reused/cache") > 0, "{after}");
-    // The two normalized tiles and the results at the defaults at least.
+    // At least the two normalized tiles and the results at the defaults are reused.
     let (executed, all) = (number(&after, "/tasks_executed"), number(&alone, "/tasks_executed"));
     assert!(executed + 2 * 9 <= all, "{executed} of {all}");
 }
@@ -221,7 +221,7 @@ fn a_widened_decomposition_runs_what_is_new() {
     decompose(&study, "samples = 4");
     let narrow = run(&study, "narrow", &CACHED);
     decompose(&study, "samples = 8");
-    // All that the first four samples ask for is there before the others are run.
+    // The first four samples are cached before the others run.
     for evaluation in 0..=first {
         let command =
             ["explain", "study.toml", "--json", "--cache", "kept", "--evaluation", &evaluation.to_string()];
@@ -244,11 +244,11 @@ fn a_widened_decomposition_runs_what_is_new() {
     assert!(responses(&study, "wide").starts_with(&responses(&study, "narrow")));
     let executed = |record: &Value| number(record, "/tasks_executed");
     assert!(executed(&narrow) > 0 && executed(&wide) > 0);
-    // Each task runs once, in the one study or in the other, if at all: a cache also knows what other parameters do not
-    // change.
+    // Each task runs at most once in both studies together, because the cache also holds tasks that other parameters do not
+    // affect.
     let (both, all) = (executed(&narrow) + executed(&wide), executed(&alone));
     assert!(both <= all, "{both} of {all}");
-    // The first four samples alone, once more, execute nothing.
+    // The first four samples alone execute no task.
     decompose(&study, "samples = 4");
     assert_eq!(executed(&run(&study, "again", &CACHED)), 0);
 }

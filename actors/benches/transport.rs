@@ -1,9 +1,8 @@
-//! What the transport costs on loopback: data regions against plain quinn with the same settings in the same run,
-//! round trips of frames, how long a frame takes while regions flow, and what workers of one machine gain by sharing
-//! memory.
+//! Cost of the transport on loopback: data regions against plain quinn with the same settings, round trips of frames, the
+//! latency of a frame while regions are being sent, and the gain by shared memory within a machine.
 //!
-//! `cargo bench -p pleach-actors --bench transport [-- ROUNDS]`. Figures depend on the machine and on what else it does;
-//! the ratios are what counts. Rounds of both kinds alternate, and the median is shown.
+//! `cargo bench -p pleach-actors --bench transport [-- ROUNDS]`. Absolute numbers depend on the machine and its load, so
+//! compare the ratios. Rounds of both kinds alternate, and the median is shown.
 
 #[path = "transport/exchange.rs"]
 mod exchange;
@@ -30,7 +29,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// As the binary has it: regions arrive in memory that others have used.
+/// The allocator of the binary: regions arrive in recycled memory.
 #[global_allocator]
 static ALLOCATOR: pleach_pages::RecyclingAllocator = pleach_pages::RecyclingAllocator;
 
@@ -38,19 +37,19 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A tile of 4096 × 4096 pixels in color.
 const REGION_BYTES: usize = 48 << 20;
-/// Regions of a round.
+/// Regions per round.
 const REGIONS: usize = 12;
-/// Sent at once.
+/// Concurrent regions.
 const AT_ONCE: usize = 2;
-/// Between two requests of a worker.
+/// Interval between two requests of a worker.
 const REQUEST_EVERY: Duration = Duration::from_millis(3);
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 #[expect(clippy::print_stdout, reason = "a benchmark says what it found")]
 fn main() -> Outcome<()> {
-    // Cargo passes `--bench`.
+    // Skips other arguments: Cargo passes `--bench`.
     let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(7);
-    // Two threads a node, as a worker has them.
+    // 2 threads per node, as for a worker.
     let (near, far) = (QuicRuntime::start(2)?, QuicRuntime::start(2)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ours = runtime.block_on(ours(&near, &far, for_regions()))?;
@@ -100,7 +99,7 @@ fn main() -> Outcome<()> {
         without.push(plain);
         ratios.push(ours / plain);
     }
-    // The first round finds out how large a packet may be.
+    // The first round also determines the packet size, so it does not count.
     let medians = [&mut with, &mut without, &mut ratios, &mut costs].map(|values| median(&mut values[1..]));
     println!(
         "regions of {} MB, digest checked: {:.2} GB/s; plain quinn, not even looked at: {:.2} GB/s; ratio {:.2}; \
@@ -112,10 +111,10 @@ fn main() -> Outcome<()> {
         medians[3]
     );
 
-    // As between manager and workers, whose messages matter more; but each goes at once.
+    // The settings between manager and workers, except that each frame is sent at once.
     let at_once = Settings { between_frames: Duration::ZERO, ..Settings::default() };
     let mut quick = runtime.block_on(talking(&near, &far, at_once))?;
-    // As an actor does, from a runtime of its own.
+    // From a separate runtime, like an actor.
     let count = 20_000;
     let one = runtime.block_on(round_trips(&mut quick.worker, count, 1, None))?;
     let many = runtime.block_on(round_trips(&mut quick.worker, 5 * count, 64, None))?;
@@ -126,7 +125,7 @@ fn main() -> Outcome<()> {
         one.quantile(0.99),
         many.rate
     );
-    // As a worker of tasks that take some milliseconds asks for work.
+    // Requests like those of a worker whose tasks take some milliseconds.
     let mut usual = runtime.block_on(talking(&near, &far, Settings::default()))?;
     let idle = runtime.block_on(round_trips(&mut usual.worker, count / 20, 1, Some(REQUEST_EVERY)))?;
     let regions = usual.regions.clone();
@@ -153,7 +152,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// As between workers.
+/// Settings between workers.
 fn for_regions() -> Settings {
     Settings { socket_bytes: Some(Settings::REGIONS_SOCKET_BYTES), ..Settings::default() }
 }
@@ -162,10 +161,10 @@ fn rate(start: Instant) -> f64 {
     (REGIONS * REGION_BYTES) as f64 / start.elapsed().as_secs_f64() / 1e9
 }
 
-/// Processor time of this process, all threads, in seconds; in steps of 10 ms.
+/// Returns the processor time of all threads of this process, in seconds, with a resolution of 10 ms.
 pub(crate) fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name, which may hold spaces, come the third field and those after it.
+    // The name may contain spaces, so the fields are counted from its closing parenthesis, which the third field follows.
     let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
@@ -188,10 +187,10 @@ impl Trips {
     }
 }
 
-/// A worker whose manager says again what it says.
+/// Worker whose manager returns every message.
 struct Talking {
     worker: (QuicLink, Incoming),
-    /// For regions from the manager to the worker, which are thrown away there.
+    /// Sends regions from the manager to the worker, which drops them.
     regions: RegionStreams,
     _server: Server,
 }
@@ -244,7 +243,7 @@ struct Ours {
     _server: Server,
 }
 
-/// A manager and a worker of one cluster.
+/// Manager and worker of one cluster.
 async fn ours(near: &QuicRuntime, far: &QuicRuntime, settings: Settings) -> Outcome<Ours> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let place = tempfile::tempdir()?;
@@ -281,7 +280,7 @@ struct Raw {
     _endpoints: [Endpoint; 2],
 }
 
-/// As plain as it gets: a certificate that is made up, and the same settings.
+/// Plain quinn with a self-signed certificate and the same settings.
 fn raw(near: &QuicRuntime, far: &QuicRuntime) -> Outcome<Raw> {
     let made = rcgen::generate_simple_self_signed(vec!["raw".to_owned()])?;
     let certificate = CertificateDer::from(made.cert);

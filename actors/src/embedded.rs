@@ -108,11 +108,11 @@ pub struct PlanOutcome {
     /// Peak of held and reserved bytes: inputs, task outputs, stage outputs and the predicted memory of running tasks. With
     /// several plans, the peak over all plans so far.
     pub peak_bytes: u64,
-    /// Bytes of regions held at the end. 0 when the study is complete; otherwise regions leaked.
+    /// Bytes of regions held at the end. It is 0 after a complete study. Otherwise regions leaked.
     pub left_bytes: u64,
 }
 
-/// Error that prevents a study from running. Users cause none of these.
+/// Error that prevents a study from running. Users cannot cause it.
 #[derive(Debug, Error)]
 pub enum EmbeddedError {
     /// The plan violates an invariant.

@@ -1,12 +1,12 @@
 //! Data regions between workers: each worker offers the regions it holds and fetches those it lacks.
 //!
-//! An [`Exchange`] listens for other workers and connects to them on demand. The manager tracks the holders of each region; a
-//! [`fetch`](Exchange::fetch) gets their addresses and tries one after the other. Between processes of one machine the bytes pass
-//! through shared memory. They pass through QUIC between machines, and whenever shared memory fails. A fetched region goes to the
-//! caller: the exchange neither inserts it into the tier nor decides about its retention.
+//! An [`Exchange`] listens for other workers and connects to them on demand. The manager tracks the holders of each region.
+//! A [`fetch`](Exchange::fetch) gets their addresses and tries one after the other. Between processes of one machine the
+//! bytes pass through shared memory. They pass through QUIC between machines, and whenever shared memory fails. A fetched
+//! region goes to the caller: the exchange neither inserts it into the tier nor decides about its retention.
 //!
-//! All work runs on the network's threads, or on blocking threads where it takes long. Limits bound connections, requests, bytes
-//! in transfer, and the silence of a holder.
+//! All work runs on the network's threads, or on blocking threads where it takes long. Limits bound connections, requests,
+//! bytes in transfer, and the silence of a holder.
 
 mod error;
 mod fetch;
@@ -56,8 +56,8 @@ pub struct ExchangeSetup {
     pub ram: Arc<RamTier>,
     /// Spill tiers with further offered regions.
     pub below: Option<Arc<SpillStore>>,
-    /// A folder in memory shared by the processes of this machine, such as `/dev/shm`. Without one, or if it is full, regions
-    /// cross the network's loopback.
+    /// A folder in memory shared by the processes of this machine, such as `/dev/shm`. Without one, or if it is full,
+    /// regions cross the network's loopback.
     pub shared: Option<PathBuf>,
 }
 
@@ -169,11 +169,11 @@ impl Exchange {
         self.hub().folder.is_some()
     }
 
-    /// Fetches a region from the first of these holders that sends it. The order of holders differs by region and by worker, so
-    /// that holders share the load. The caller may use any runtime.
+    /// Fetches a region from the first of these holders that sends it. The order of holders differs by region and by worker,
+    /// so that holders share the load. The caller may use any runtime.
     ///
-    /// Concurrent fetches of a key share one transfer, which tries the holders of all of them. A transfer without waiting callers
-    /// is canceled. The region is not inserted into the tier. A region in the tier is not fetched again.
+    /// Concurrent fetches of a key share one transfer, which tries the holders of all of them. A transfer without waiting
+    /// callers is canceled. The region is not inserted into the tier. A region in the tier is not fetched again.
     ///
     /// # Errors
     /// Returns [`FetchError`] with the failure of each holder.
@@ -213,7 +213,8 @@ impl Exchange {
         self.hub().counts()
     }
 
-    /// Ends the exchange: transfers fail and peers are notified. Afterwards the shared folder contains no file of this process.
+    /// Ends the exchange: transfers fail and peers are notified. Afterwards the shared folder contains no file of this
+    /// process.
     pub async fn close(self) {
         let hub = Arc::clone(self.hub());
         hub.end();

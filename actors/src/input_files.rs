@@ -2,9 +2,9 @@
 //!
 //! The files of a multi-file slide are located one by one and then linked into one folder (`input_files/slide_links.rs`).
 //!
-//! A file is present if a local file has its content digest, at any path. Fetched files are stored by digest in a folder, with an
-//! atomic publish (write, fsync, rename). Each is verified before its first use in a process. A corrupt file is removed and
-//! fetched again. All files are private, because they are images of other users.
+//! A file is present if a local file has its content digest, at any path. Fetched files are stored by digest in a folder,
+//! with an atomic publish (write, fsync, rename). Each is verified before its first use in a process. A corrupt file is
+//! removed and fetched again. All files are private, because they are images of other users.
 
 mod slide_links;
 
@@ -165,8 +165,8 @@ impl InputFileStore {
         }
     }
 
-    /// Handles a file whose content differs from its known digest. A fetched file is removed, so that the next task fetches it
-    /// again.
+    /// Handles a file whose content differs from its known digest. A fetched file is removed, so that the next task fetches
+    /// it again.
     pub fn is_damaged(&self, digest: &[u8; 32]) {
         let kept = self.kept(digest);
         self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept);
@@ -209,11 +209,13 @@ impl InputFileStore {
 
     fn digest(&self, path: &Path) -> Option<[u8; 32]> {
         let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        // Taken before the read, so that a change during the read makes the next call digest the file again.
         let looks = Looks::from(&facts);
         let known = self.digested.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
         if let Some((_, digest)) = known.filter(|(before, _)| *before == looks) {
             return Some(digest);
         }
+        // The file is read without the lock, so that other files do not wait.
         let mut hash = blake3::Hasher::new();
         hash.update_reader(File::open(path).ok()?).ok()?;
         let digest = *hash.finalize().as_bytes();

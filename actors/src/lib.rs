@@ -9,8 +9,8 @@
 //! - [`exchange`]: region transfer between nodes, over the network or through shared memory.
 //! - [`input_files`]: input files of a worker, found by content digest and fetched if missing.
 //!
-//! Actors leave every decision to a state machine where one can make it. Actors do not compute: a thread pool with one thread per
-//! slot processes the images.
+//! Actors leave every decision to a state machine where one can make it. Actors do not compute: a thread pool with one
+//! thread per slot processes the images.
 
 pub mod embedded;
 pub mod exchange;

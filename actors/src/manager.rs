@@ -57,9 +57,9 @@ const REPLAN_AFTER: Duration = Duration::from_millis(100);
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
-/// Returns whether the file at a path may be sent as the content of this digest. `true` verifies the file again, because it was
-/// found changed during the read. The call may take as long as reading the file and runs off the actor's thread. Before it
-/// returns `false`, it sends the actor the consequences.
+/// Returns whether the file at a path may be sent as the content of this digest. `true` verifies the file again, because it
+/// was found changed during the read. The call may take as long as reading the file and runs off the actor's thread. Before
+/// it returns `false`, it sends the actor the consequences.
 pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;
 
 /// Parts of a manager of many studies that an embedded run does not have.

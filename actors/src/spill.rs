@@ -1,10 +1,10 @@
 //! Tier stack under RAM with a pool of I/O threads.
 //!
-//! A key identifies one content within a study. Stored names outlive a study, and several processes may share a folder. Keys are
-//! therefore hashed into names in the namespace of this process or of all workers of one manager.
+//! A key identifies one content within a study. Stored names outlive a study, and several processes may share a folder. Keys
+//! are therefore hashed into names in the namespace of this process or of all workers of one manager.
 //!
-//! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has readers,
-//! so that it is written only once. The storage actor decides what moves, and when.
+//! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has
+//! readers, so that it is written only once. The storage actor decides what moves, and when.
 
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
@@ -17,12 +17,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's size.
-/// Another 2 may wait for a slow shared tier.
+/// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's
+/// size. Another 2 may wait for a slow shared tier.
 const THREADS: usize = 4;
 
-/// Bytes that may wait to be written without being counted as held. 64 MiB: one third of the memory a process may use beyond its
-/// admitted bytes.
+/// Bytes that may wait to be written without being counted as held. 64 MiB: one third of the memory a process may use beyond
+/// its admitted bytes.
 const MAX_WRITING_BYTES: u64 = 64 << 20;
 
 /// Divisor of the fastest tier's capacity for prefetched regions. Regions that were placed there keep the rest.
@@ -81,7 +81,8 @@ pub struct SpillStore {
     stack: Arc<TierStack>,
     /// `None` with a single tier.
     prefetcher: Option<Prefetcher>,
-    /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `kept`.
+    /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `kept`. Locked before `kept`
+    /// and `space` where both are needed.
     ahead: Mutex<HashSet<RegionKey>>,
     pool: rayon::ThreadPool,
     /// Namespace that is hashed with a key into the stored key.
@@ -199,6 +200,7 @@ impl SpillStore {
         let waits = Arc::clone(&self.waits);
         *waits.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.pool.spawn(move || {
+            // A panic aborts the process, as rayon's pool has no panic handler, so the count cannot stay too high.
             work();
             *waits.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
             waits.1.notify_all();

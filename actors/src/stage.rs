@@ -1,7 +1,7 @@
 //! The stage actor: executes one bucket, task by task, as its worker grants slots.
 //!
-//! With reuse between buckets, the actor looks up a granted task in the worker's task results first. If another bucket is running
-//! the same task, the task waits and the slot returns to the worker.
+//! With reuse between buckets, the actor looks up a granted task in the worker's task results first. If another bucket is
+//! running the same task, the task waits and the slot returns to the worker.
 
 mod context;
 mod cost_learning;
@@ -161,17 +161,19 @@ impl StageActor {
         BucketDemand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
     }
 
-    /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them, or
-    /// runs it.
+    /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them,
+    /// or runs it.
     fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
         let Some(TaskKeys { key, origin }) = shared else {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
+        // Locked from the lookup until `begin`, so that two buckets cannot both run the task.
         let mut results = self.held.results();
         if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
             let is_from_before = results.is_from_before(self.study.study, &key);
+            // Released first: `end` locks the results again.
             drop(results);
             let reused = match from == origin {
                 _ if is_from_before => ReuseSource::Before,
@@ -199,8 +201,8 @@ impl StageActor {
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
     }
 
-    /// Loads the inputs of a task, then runs it. The first task of a bucket waits for all inputs of the bucket, because its grant
-    /// admitted them.
+    /// Loads the inputs of a task, then runs it. The first task of a bucket waits for all inputs of the bucket, because its
+    /// grant admitted them.
     fn start(&mut self, slot: SlotId, call: TaskRequest, how: Execution, ctx: &mut Context<Self>) {
         let storage = self.around.storage.clone();
         let brought: Vec<_> = match call.brings_inputs {
@@ -225,8 +227,8 @@ impl StageActor {
                 None => None,
             }
         };
-        // A finished actor is not stopped: granted slots may still be in its mailbox, and each must return to the worker. The
-        // actor ends when the worker drops its address and the mailbox is empty.
+        // A finished actor is not stopped: granted slots may still be in its mailbox, and each must return to the worker.
+        // The actor ends when the worker drops its address and the mailbox is empty.
         ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
     }
 
@@ -324,6 +326,7 @@ impl StageActor {
                     Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
                     Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
                 }
+                // After the outputs are in the result cache, because the resumed tasks look them up there.
                 if let Some(TaskKeys { key, .. }) = shared {
                     self.held.results().end(&key);
                 }

@@ -1,8 +1,8 @@
 //! The storage actor: the data regions of one node.
 //!
-//! Storage loads each input of a bucket once, on first use and off this thread: from a file, from another worker, or from a tier
-//! that all workers share (`storage/remote.rs`). Stage actors insert stage outputs into the same memory. The manager releases
-//! regions without remaining readers.
+//! Storage loads each input of a bucket once, on first use and off this thread: from a file, from another worker, or from a
+//! tier that all workers share (`storage/remote.rs`). Stage actors insert stage outputs into the same memory. The manager
+//! releases regions without remaining readers.
 //!
 //! Under memory pressure the worker evicts regions (`storage/eviction.rs`). Regions from files are dropped and read again on
 //! demand. Other regions go to the spill tiers, if any.

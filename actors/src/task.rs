@@ -1,5 +1,5 @@
-//! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation takes
-//! less time than waking a thread.
+//! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
+//! takes less time than waking a thread.
 
 use crate::spill::SpillStore;
 use crate::storage::RegionUnavailable;

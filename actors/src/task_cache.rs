@@ -1,7 +1,7 @@
 //! Task results of earlier studies: lookup and storage, task by task, on the threads that run tasks.
 //!
-//! Every task leaves a trace. Outputs are stored if reading them is faster than recomputing them. Without its outputs, a trace
-//! still contains their digests, which suffices to find later tasks.
+//! Every task leaves a trace. Outputs are stored if reading them is faster than recomputing them. Without its outputs, a
+//! trace still contains their digests, which suffices to find later tasks.
 
 use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, TaskKey};

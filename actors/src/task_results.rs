@@ -32,7 +32,8 @@ pub struct TaskResults {
     fallen: SpilledResults,
     /// Study of each root input.
     study_of: HashMap<RegionKey, u32>,
-    /// Studies with a possible next round. Their results are retained after the last region of a root input has left storage.
+    /// Studies with a possible next round. Their results are retained after the last region of a root input has left
+    /// storage.
     keeps: HashSet<u32>,
     /// Tasks by study whose outputs were cached at the start of its present round and that have not run since.
     before: HashMap<u32, HashSet<TaskKey>>,
@@ -53,7 +54,7 @@ impl TaskResults {
         self.running.entry(key).or_default();
     }
 
-    /// Resumes the task after the running one.
+    /// Registers a task to resume after the running one.
     pub(crate) fn wait(&mut self, key: TaskKey, stage: Addr<StageActor>, node: NodeId) {
         self.running.entry(key).or_default().push((stage, node));
     }
@@ -75,8 +76,9 @@ impl TaskResults {
         }
     }
 
-    /// Records that a region has left storage. With the last region of a root input, its task results are dropped, because no
-    /// further task will use them. A possible next round of the study prevents that. Returns the spilled results to remove.
+    /// Records that a region has left storage. With the last region of a root input, its task results are dropped, because
+    /// no further task will use them. A possible next round of the study prevents that. Returns the spilled results to
+    /// remove.
     pub(crate) fn released(&mut self, key: &RegionKey) -> Vec<RegionKey> {
         let Some(source) = self.source_of.remove(key) else { return Vec::new() };
         let Some(stored) = self.stored.get_mut(&source) else { return Vec::new() };
@@ -158,8 +160,8 @@ impl TaskResults {
     }
 }
 
-/// Spills evicted results on other threads, if reading them is faster than recomputing them. A result that cannot be written soon
-/// enough is dropped, because its memory is needed.
+/// Spills evicted results on other threads, if reading them is faster than recomputing them. A result that cannot be written
+/// soon enough is dropped, because its memory is needed.
 pub(crate) fn spill_evicted(
     results: &Arc<Mutex<TaskResults>>,
     below: &Arc<SpillStore>,
@@ -184,6 +186,7 @@ pub(crate) fn spill_evicted(
             if is_kept && is_wanted {
                 results.fallen.add(fallen);
             } else if is_kept {
+                // Released first: the removal blocks on the disk.
                 drop(results);
                 to.remove(key);
             }

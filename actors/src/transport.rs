@@ -1,7 +1,7 @@
 //! Connections between manager and workers: ordered frames of bytes in both directions.
 //!
-//! A [`Link`] is the sending half of one end, [`Incoming`] the receiving half. Every transport uses the encoding of [`codec`], so
-//! the messages of an embedded run are those that cross a network.
+//! A [`Link`] is the sending half of one end, [`Incoming`] the receiving half. Every transport uses the encoding of
+//! [`codec`], so the messages of an embedded run are those that cross a network.
 //!
 //! - [`in_memory`]: two ends in one process.
 //! - [`quic`]: ends on different nodes. Each presents a certificate ([`certs`], [`identity`]) and a first frame ([`hello`]).
@@ -92,8 +92,8 @@ pub type Incoming = UnboundedReceiver<Frame>;
 
 /// A received frame.
 ///
-/// Until it is dropped or read, it may count toward the sender's limit of unread bytes. A sender faster than the reader therefore
-/// waits, wherever frames are queued.
+/// Until it is dropped or read, it may count toward the sender's limit of unread bytes. A sender faster than the reader
+/// therefore waits, wherever frames are queued.
 pub struct Frame {
     bytes: Vec<u8>,
     /// Released with the frame.

@@ -203,8 +203,8 @@ impl WorkerActor {
                     self.meters.steps.call.increment(1);
                     self.send(&ToManager::Sync { call }, ctx);
                 }
-                // The manager closes the link after its last messages, such as releases. It may have closed the link already on
-                // the report of the last instance. Then those messages are still in the queue.
+                // The manager closes the link after its last messages, such as releases. It may have closed the link already
+                // on the report of the last instance. Then those messages are still in the queue.
                 Effect::Leave => _ = self.sent(&ToManager::Leave),
             }
         }

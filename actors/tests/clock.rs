@@ -1,8 +1,8 @@
-//! Clocks that jump while a study runs: what is connected goes on, whoever connects meanwhile is judged by the time there is,
-//! and results are what they have to be.
+//! Clocks that jump during a study: open connections persist, new connections are judged by the present time, and results
+//! are correct.
 //!
-//! The clock is the one that nodes are given; the machine's is left alone. Processes have no other than the machine's: an
-//! option for that would let whoever sets it bring certificates back to life that have ended.
+//! Only the clock passed to the nodes jumps, not the machine's. Processes always use the machine's clock: an option for a
+//! different clock would make expired certificates valid.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
@@ -44,10 +44,10 @@ use toy::{Input, input_key, plan, registry};
 
 const DAY: u64 = 24 * HOUR;
 
-/// Tiles; each but the first is there only from a moment on, so that no study is over before that.
+/// Number of tiles. Each but the first becomes available only when the test opens it, so that the study cannot end before.
 const TILES: usize = 3;
 
-/// An input that is there when so many doors are open.
+/// Input that is available once `.0` doors are open.
 struct Door(usize, watch::Receiver<usize>, Input);
 
 impl Source for Door {
@@ -65,7 +65,7 @@ impl Source for Door {
     }
 }
 
-/// Inputs are known from the beginning.
+/// All inputs are known from the start, so no file is opened.
 struct NoFiles;
 
 impl InputReader for NoFiles {
@@ -74,11 +74,11 @@ impl InputReader for NoFiles {
     }
 }
 
-/// A worker with a storage and an exchange of its own.
+/// Worker with its own storage and exchange.
 struct Worker {
     actor: Addr<WorkerActor>,
     exchange: Exchange,
-    /// What it tells its process, and where it keeps files that it is sent: neither is looked at.
+    /// Receiver of its events and folder of its fetched files, kept open and never read.
     _rest: (UnboundedReceiver<pleach_actors::worker::WorkerEvent>, tempfile::TempDir),
 }
 
@@ -130,7 +130,7 @@ impl Worker {
     }
 }
 
-/// A manager of studies, and where workers come in.
+/// Manager of studies, with a server for its workers.
 struct Managed<'a> {
     cluster: &'a Cluster,
     manager: Addr<ManagerActor>,
@@ -155,13 +155,13 @@ impl<'a> Managed<'a> {
         Self { cluster, manager, server, peers, workers: Vec::new() }
     }
 
-    /// Connects as `name`, at the time that it is.
+    /// Connects as `name`, at the present time.
     async fn connect(&self, name: &str) -> Result<Peer, Refusal> {
         let connector = self.cluster.connector(name, Role::Worker);
         soon(connector.connect(self.server.address(), Role::Manager, Hello::default())).await
     }
 
-    /// A worker that comes in and takes part.
+    /// Connects a worker and lets it join.
     async fn joined(&mut self, name: &str, doors: &watch::Receiver<usize>) {
         let worker = Worker::start(self.cluster, name, doors);
         let far = self.connect(name).await.unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
@@ -180,7 +180,7 @@ impl<'a> Managed<'a> {
         self.workers.push(worker);
     }
 
-    /// Begins the study; gives its end, and how many instances have been executed so far.
+    /// Starts the study. Returns its outcome, and the number of instances reported so far.
     async fn begin(&self, sets: &Sets) -> (oneshot::Receiver<StudyOutcome>, Arc<AtomicUsize>) {
         let (done, outcome) = oneshot::channel();
         let reported = Arc::new(AtomicUsize::new(0));
@@ -205,12 +205,12 @@ impl<'a> Managed<'a> {
     }
 }
 
-/// Turns the hands of the cluster's clock, forwards or back.
+/// Moves the cluster's clock forward or back.
 fn jump(cluster: &Cluster, seconds: i64) {
     cluster.clock.0.fetch_add(seconds.cast_unsigned(), Ordering::SeqCst);
 }
 
-/// Each kind of chaos runs with one seed, or with as many as are asked for.
+/// Returns 1 seed, or `PLEACH_CHAOS_SEEDS` seeds.
 fn seeds() -> impl Iterator<Item = u64> {
     let count = std::env::var("PLEACH_CHAOS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     (1..=count).map(|seed: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -220,10 +220,10 @@ fn seeds() -> impl Iterator<Item = u64> {
 fn a_study_goes_on_while_the_clock_jumps_by_a_day_and_back() {
     for seed in seeds() {
         let cluster = Cluster::new(patient());
-        // More than a day, so that whoever has a certificate for a day has none any more; less than two.
+        // Between one and two days, so that certificates for one day have expired.
         let far = DAY as i64 + 60 + (seed >> 40) as i64 % (22 * HOUR as i64);
         let sets: Sets = (0..90).map(|n| ((n / 30) as usize, [n % 3, n % 5, n, 1, 2])).collect();
-        // Made before anything jumps.
+        // Issued before the clock jumps.
         cluster.credentials("short", Role::Worker, 1);
         let outcome = System::new().block_on(async {
             let (open, doors) = watch::channel(0);
@@ -241,7 +241,7 @@ fn a_study_goes_on_while_the_clock_jumps_by_a_day_and_back() {
             until(|| !cluster.told().is_empty()).await;
             let told: Vec<Cause> = cluster.told().iter().map(|notice| notice.refusal.cause).collect();
             assert_eq!(told, [Cause::Expired], "the operator is told once");
-            // Who has one for a month comes in.
+            // A worker with a certificate for a month joins.
             managed.joined("w3", &doors).await;
             open.send_replace(1);
             until_reported(&reported, 31 + (seed >> 10) as usize % 20).await;

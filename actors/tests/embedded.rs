@@ -1,4 +1,4 @@
-//! Whole runs through the real actors: results, failures, slots, bytes.
+//! Complete runs through the real actors: results, failures, slots, bytes.
 
 #[path = "support/toy.rs"]
 mod toy;
@@ -25,7 +25,7 @@ struct Ran {
     watch: Arc<Watch>,
     loads: Vec<Arc<AtomicUsize>>,
     progress: Vec<Progress>,
-    /// Instances whose results were told, in order.
+    /// Reported instances, in order.
     reported: Vec<InstanceId>,
 }
 
@@ -34,12 +34,12 @@ fn resources(slots: u32) -> Resources {
     Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered }
 }
 
-/// Runs `sets` over tiles whose inputs are `tiles`.
+/// Runs `sets` over tiles with the inputs `tiles`.
 fn execute(tiles: &[Result<f64, String>], sets: &[(usize, [i64; 5])], bucket: usize, slots: u32) -> Ran {
     execute_knowing(CostModel::default(), tiles, sets, bucket, slots)
 }
 
-/// The same, where operations are believed to cost something.
+/// Runs `sets` like [`execute`], with a given cost model.
 fn execute_knowing(
     costs: CostModel,
     tiles: &[Result<f64, String>],
@@ -81,8 +81,8 @@ fn execute_knowing(
     Ran { finished: finished.expect("the plan runs"), watch, loads, progress, reported }
 }
 
-/// Distinct prefixes of the first three values in each bucket, plus both steps of every second stage: the tasks
-/// that a plan costs.
+/// Returns the number of tasks that a plan runs: distinct prefixes of the first three values in each bucket, and both steps
+/// of every second stage.
 fn tasks(sets: &[(usize, [i64; 5])], bucket: usize) -> usize {
     let first: usize = sets
         .chunks(bucket)
@@ -108,7 +108,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
         (PANICS, "panicked: asked to"),
         (LIES, "its outputs are not those it declares"),
     ] {
-        // The second set fails in the first stage's second task; the third shares its first task, not more.
+        // The second set fails in the second task of the first stage. The third set shares only the first task with it.
         let sets = [(0, [1, 2, 3, 4, 5]), (0, [1, bad, 3, 4, 5]), (0, [1, 7, 3, 4, 5])];
         let ran = execute(&[Ok(1.0)], &sets, 3, 2);
         let outcome = ran.finished.outcome;
@@ -125,7 +125,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
     }
 }
 
-/// Without another thread: slots of a study of such tasks would wait for threads most of the time.
+/// Very short tasks run on the actors' thread, because slots would otherwise mostly wait for threads.
 #[test]
 fn what_is_known_to_take_no_time_runs_at_once() {
     let sets: Vec<_> = (0..20).map(|n| (0, [n, 2, 3, 4, if n == 0 { PANICS } else { 5 }])).collect();
@@ -184,8 +184,8 @@ fn a_plan_that_breaks_its_rules_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Any sets, any buckets, any number of slots: the results of computing each set alone, every task of the
-    /// plan run once, no more tasks at once than slots, every input loaded once, and nothing held at the end.
+    /// For any sets, buckets and slots, results equal those of each set alone. Every task of the plan runs once, concurrent
+    /// tasks never exceed the slots, every input is loaded once, and no region is left at the end.
     #[test]
     fn results_do_not_depend_on_how_they_are_computed(
         sets in prop::collection::vec(

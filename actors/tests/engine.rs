@@ -1,4 +1,4 @@
-//! Plans one after another on one engine: what stays between them, and what does not.
+//! Consecutive plans on one engine: retained and dropped results.
 
 #[path = "support/toy.rs"]
 mod toy;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use toy::{Input, Watch, expected, input_key, plan, registry};
 
-/// The operation of the toys, believed to take long enough to be worth finding again.
+/// The toy operation with a predicted cost that makes a lookup worthwhile.
 struct Costly(Arc<dyn Operation>);
 
 impl Operation for Costly {
@@ -98,8 +98,8 @@ impl Running {
     }
 }
 
-/// The same operation, which notes how many of it run at once. Each run waits for `wanted` of them, with a deadline, or for some
-/// turns of the scheduler if one is enough.
+/// The toy operation, which counts its concurrent runs. Each run waits for `wanted` of them, with a time limit. If 1 is
+/// enough, it waits for 1,000 turns of the scheduler.
 struct Crowd {
     inner: Costly,
     running: Arc<AtomicUsize>,
@@ -152,7 +152,7 @@ impl Operation for Crowd {
     }
 }
 
-/// Most tasks that run at once where one bucket has a branch for each of 8 sets, on two slots.
+/// Returns the maximum number of concurrent tasks of one bucket with a branch for each of 8 sets, on 2 slots.
 fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
     let (registry, _) = registry();
     let step = Arc::clone(registry.get("toy.step", 1).expect("the toys' operation"));
@@ -188,7 +188,7 @@ fn active_paths_bound_the_tasks_of_a_bucket_that_run_at_once() {
     assert_eq!(most_at_once(NonZeroU32::new(1), 1), 1);
 }
 
-/// Buckets of one instance each: those of a bucket read the same.
+/// Returns a plan with buckets of one instance each, which share results by value.
 fn shared() -> ExecutionPlan {
     ExecutionPlan { sharing: ReuseScope::Value, ..plan(&SETS, 1) }
 }
@@ -212,7 +212,7 @@ fn a_plan_finds_what_an_earlier_one_has_computed() {
     is_right(&first);
     let runs = running.runs();
     assert!(runs > 0 && from_before(&first) == 0);
-    // All of the same again is there; and it stays there only if somebody may want it.
+    // The first repetition finds all results. A plan without retention also finds them, and the next one finds none.
     for (keeps, is_there) in [(true, true), (false, true), (true, false)] {
         let before = running.runs();
         let again = running.part(shared(), keeps);

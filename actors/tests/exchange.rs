@@ -1,5 +1,4 @@
-//! Workers exchange data regions: over the network and through shared memory, with holders that are what they should be
-//! and with others.
+//! Workers exchange data regions over the network and through shared memory, with correct and with faulty holders.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/cluster.rs"]
@@ -30,14 +29,14 @@ fn key(n: u8) -> RegionKey {
     RegionKey([n; 16])
 }
 
-/// An image of colors that do not repeat, 2.1 MB.
+/// Returns an image of colors that do not repeat, 2.1 MB.
 fn image(seed: u32) -> Arc<DataRegion> {
     let byte = |n: u32| (n.wrapping_add(seed).wrapping_mul(0x9e37_79b9) >> 24) as u8;
     let data = (0..1000 * 700 * 3).map(byte).collect();
     Arc::new(DataRegion::Bgr8(Raster::new(1000, 700, 3, data).expect("as many bytes")))
 }
 
-/// A plane of 180 kB.
+/// Returns a plane of 180 kB.
 fn plane(seed: u8) -> Arc<DataRegion> {
     Arc::new(DataRegion::Gray8(Raster::filled(600, 300, 1, seed).expect("some pixels")))
 }
@@ -65,7 +64,7 @@ async fn every_kind_of_region_arrives_as_it_is() {
         let (near, far) = if shared.is_some() { ("w1", "w2") } else { ("w3", "w4") };
         let (near, far) =
             (Worker::new(&cluster, near, shared.clone()), Worker::new(&cluster, far, shared.clone()));
-        // Twice, so that shared memory is used again.
+        // Twice, to reuse the buffers in shared memory.
         for round in 0..2 {
             for (n, region) in regions.iter().enumerate() {
                 let key = key((round * regions.len() + n) as u8);
@@ -80,7 +79,7 @@ async fn every_kind_of_region_arrives_as_it_is() {
         assert_eq!(far.exchange.counts().sent_shared, by_memory, "{far_counts:?}");
         let bytes: u64 = regions.iter().map(|region| region.bytes()).sum();
         assert_eq!(near_counts.fetched_bytes, 2 * bytes);
-        // What was fetched is in no tier yet; what was held is there once.
+        // Fetched regions are in no tier yet. The holder counts its own once.
         assert_eq!((near.ledger.held_bytes(), near.ram.len()), (0, 0));
         assert_eq!((far.ledger.held_bytes(), far.ram.held_bytes()), (2 * bytes, 2 * bytes));
         assert_eq!((near.exchange.peers(), far.exchange.peers()), (1, 1));
@@ -136,7 +135,7 @@ async fn many_regions_at_once_both_ways() {
         }
         for worker in &workers {
             assert_eq!(worker.exchange.counts().fetched, 40);
-            // Two that connect to each other at once have two connections.
+            // Two workers that connect to each other at the same time have two connections.
             assert!((2..=4).contains(&worker.exchange.peers()));
         }
         for worker in workers {
@@ -162,7 +161,7 @@ async fn holders_are_tried_until_one_gives_it() {
     assert_eq!(near.fetch(key(2), &[]).await, Err(vec![]));
     let twice = [lacking.address(), far.address(), lacking.address()];
     assert_eq!(near.fetch(key(2), &twice).await, Err(vec![HolderError::Lacking, HolderError::Lacking]));
-    // One that is here already is not fetched.
+    // A region in memory is not fetched.
     let here = near.holds(key(1), &region);
     assert!(here.fetch(key(1), &[]).await.is_ok());
     assert_eq!(here.exchange.counts().fetched, 20);
@@ -191,7 +190,7 @@ async fn one_that_is_not_there_is_said_to_all_who_wait_and_tried_last() {
     let near = Worker::new(&cluster, "w1", None);
     let region = image(4);
     let far = Worker::new(&cluster, "w2", None).holds(key(1), &region);
-    // Bound, so that nobody else gets the port; it answers nothing.
+    // The bound socket reserves the port and never answers.
     let silent = std::net::UdpSocket::bind(ANYWHERE).unwrap();
     let nobody = silent.local_addr().unwrap();
     let fetching: Vec<_> = (50..80).map(|n| tokio::spawn(near.exchange.fetch(key(n), &[nobody]))).collect();
@@ -225,7 +224,7 @@ async fn a_holder_that_ends_in_the_midst_of_it_is_replaced() {
     let sending =
         tokio::spawn(async move { regions.send_pieces(key(1), Digest([0; 32]), 2_000_000, sent).await });
     soon(pieces.send(vec![0; 1_000_000].into())).await.unwrap();
-    // Others who want it know of another holder.
+    // A later caller of the same key knows another holder.
     let joined = near.exchange.fetch(key(1), &[far.address()]);
     soon(dying.server.close()).await;
     drop(pieces);
@@ -266,7 +265,7 @@ async fn who_is_silent_is_given_up() {
     assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
 }
 
-/// Nobody waits for it: the next one who wants it does not have to wait for the silent holder either.
+/// A transfer without waiting callers is canceled, so that the next caller does not wait for the silent holder.
 #[tokio::test]
 async fn what_nobody_waits_for_is_given_up() {
     let cluster = Cluster::new(patient());
@@ -277,7 +276,7 @@ async fn what_nobody_waits_for_is_given_up() {
     drop(fetching);
     let region = image(8);
     let far = Worker::new(&cluster, "w3", None).holds(key(1), &region);
-    // It may join the one that is being given up.
+    // The fetch may join the transfer that is being canceled.
     assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
     assert!(near.exchange.peers() <= 2);
 }
@@ -293,7 +292,7 @@ async fn who_has_no_certificate_or_one_for_something_else_gets_nothing() {
     let client = cluster.connector("c1", Role::Client);
     let refused = soon(client.connect(worker.address(), Role::Worker, Hello::default())).await.unwrap_err();
     assert_eq!(refused.cause, Cause::Role);
-    // A manager is no holder, whatever address it has.
+    // A manager at any address is not accepted as a holder.
     let (manager, _peers) = cluster.listen(cluster.setup());
     let failures = worker.fetch(key(1), &[manager.address()]).await.unwrap_err();
     assert!(
@@ -309,7 +308,7 @@ async fn shared_memory_that_cannot_be_had_is_done_without() {
     let region = image(9);
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let at = |n: usize| Some(folders[n].path().to_owned());
-    // Folders of their own; no room; none for one of them; one that vanishes.
+    // Separate folders, no space, no folder for one of the two, a folder that vanishes.
     let none = Settings { shared_bytes: 2_000_000, ..patient() };
     let pairs = [
         (Worker::new(&cluster, "w1", at(0)), Worker::new(&cluster, "w2", at(1))),
@@ -326,12 +325,13 @@ async fn shared_memory_that_cannot_be_had_is_done_without() {
         soon(far.exchange.close()).await;
     }
     assert_eq!((files(folders[0].path()), files(folders[1].path())), (0, 0));
-    // One that is no folder at all is not used.
+    // A missing folder is not used.
     let odd = Worker::new(&cluster, "w9", Some(folders[0].path().join("nowhere")));
     assert!(!odd.exchange.is_shared());
 }
 
-/// A neighbor lends what is no file, what is too short, and what holds something else: each comes over the network.
+/// A peer offers a missing file, a truncated one, one with other content, a symbolic link, and a path outside the folder.
+/// Each region is fetched over the network instead.
 #[tokio::test]
 async fn shared_memory_that_is_damaged_is_done_without() {
     let cluster = Cluster::new(patient());
@@ -397,7 +397,7 @@ async fn connections_are_bounded() {
     }
 }
 
-/// All who are connected are busy: there is no room for one more.
+/// With all connections busy, the fetch fails and keeps them.
 #[tokio::test]
 async fn busy_connections_are_not_given_up_for_others() {
     let cluster = Cluster::new(patient());
@@ -421,7 +421,7 @@ async fn an_exchange_that_ends_says_so() {
     assert!(near.fetch(key(1), &[silent.address()]).await.is_err());
 }
 
-/// Its threads may go before it does: whoever waits is told.
+/// If the network's threads end first, waiting callers get an error.
 #[tokio::test]
 async fn an_exchange_without_a_network_gives_up() {
     let mut cluster = Cluster::new(patient());
@@ -454,7 +454,7 @@ async fn files_arrive_by_their_digest() {
         sent.unwrap();
         let region = arrival.unwrap().unwrap();
         assert!(region.key == key && region.digest == digest && region.bytes == content);
-        // Somebody has changed it.
+        // The file has changed.
         std::fs::write(&path, [&content[..], b"x"].concat()).unwrap();
         let (sent, arrival) =
             tokio::join!(soon(send_file(&manager.regions, key, digest, &path)), soon(worker.arrivals.recv()));

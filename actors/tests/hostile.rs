@@ -1,4 +1,5 @@
-//! Peers that may not come in, or mean harm: each is told why, the operator once, and everybody else is served meanwhile.
+//! Unauthorized and hostile peers: each gets the reason for its refusal, the operator gets it once, and other peers are
+//! served meanwhile.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -31,12 +32,12 @@ use tokio::task::JoinHandle;
 
 const DAY: i64 = 24 * HOUR.cast_signed();
 
-/// Turns the hands of the cluster's clock.
+/// Moves the cluster's clock.
 fn pass(cluster: &Cluster, seconds: i64) {
     cluster.clock.0.fetch_add(seconds.cast_unsigned(), Ordering::SeqCst);
 }
 
-/// Answers every message with itself, and refuses what is none.
+/// Returns every message to its sender, and refuses invalid frames.
 async fn echo(mut peers: Receiver<Peer>) {
     while let Some(mut peer) = peers.recv().await {
         tokio::spawn(async move {
@@ -51,7 +52,7 @@ async fn echo(mut peers: Receiver<Peer>) {
     }
 }
 
-/// A worker that keeps asking and being answered.
+/// Worker that sends requests and waits for their answers.
 struct Good {
     answers: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
@@ -79,7 +80,7 @@ impl Good {
         Self { answers, is_over, asking }
     }
 
-    /// It has been answered all the time, and still is.
+    /// Checks that every request was answered so far, and that 100 more are.
     async fn check(self) {
         let before = self.answers.load(Ordering::SeqCst);
         until(|| self.answers.load(Ordering::SeqCst) > before + 100 || self.asking.is_finished()).await;
@@ -88,7 +89,7 @@ impl Good {
     }
 }
 
-/// A cluster whose manager answers, and a worker that asks.
+/// Starts a cluster with a manager that answers and a worker that sends requests.
 async fn served(settings: Settings) -> (Cluster, Server, Good) {
     let cluster = Cluster::new(settings);
     let (server, peers) = cluster.listen(cluster.setup());
@@ -120,7 +121,7 @@ async fn without_a_certificate() {
 async fn with_a_certificate_of_another_authority() {
     let (cluster, server, good) = served(patient()).await;
     let other = Cluster::new(patient());
-    // Whoever belongs to another cluster does not believe this manager, and says so to it.
+    // A worker of another cluster rejects this manager's certificate, and reports that to it.
     let connector = other.connector("w1", Role::Worker);
     for _ in 0..3 {
         let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
@@ -128,7 +129,7 @@ async fn with_a_certificate_of_another_authority() {
         assert_eq!(refusal.cause, Cause::ForeignCertificate, "{refusal}");
         assert!(refusal.text.starts_with("the other side's certificate is refused: it comes from another"));
     }
-    // Whoever does not care is not believed.
+    // The manager rejects a stranger that accepts any manager.
     for _ in 0..3 {
         let (endpoint, config) = stranger(&cluster, Some(&other.folder("w1")));
         let end = ends(&endpoint, config, &server).await;
@@ -146,7 +147,7 @@ async fn with_a_certificate_that_has_ended_or_not_begun() {
         let peer = soon(connector.connect(server.address(), Role::Manager, Hello::default())).await;
         drop(peer.expect("still valid"));
         if days > 0 {
-            // The manager's is valid for longer.
+            // The manager's certificate is valid for longer.
             pass(&cluster, days * DAY);
         } else {
             pass(&cluster, -days * DAY);
@@ -229,7 +230,7 @@ async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
         assert_eq!(text, "the token can be used once, and has been; make another with `pleach certs token`");
     }
     told(join(&server, &forged, "w4").await, Cause::Token);
-    // The worker itself notices that this is not the manager that the token is for, and keeps the token to itself.
+    // The worker detects that the token is for another manager, and does not send the token.
     told(join(&server, &foreign, "w5").await, Cause::ForeignCertificate);
     join(&server, &short, "w6").await.unwrap();
     pass(&cluster, HOUR.cast_signed() / 2);
@@ -237,7 +238,7 @@ async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
     assert_eq!(text, "the token ended 0 s ago; make another with `pleach certs token`");
     good.check().await;
     assert_eq!(causes(&cluster), [Cause::Token, Cause::ForeignCertificate]);
-    // Used is used, for another manager as well, once the first has gone.
+    // A used token stays used for the next manager, once the first has closed its file.
     soon(server.close()).await;
     let desk = soon(async {
         loop {
@@ -249,7 +250,7 @@ async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
     });
     let (server, _peers) = cluster.listen(ServerSetup { desk: Some(desk.await), ..cluster.setup() });
     told(join(&server, &token, "w8").await, Cause::Token);
-    // And where there is no authority, nobody takes tokens.
+    // A manager without an authority accepts no tokens.
     let (server, _peers) = cluster.listen(cluster.setup());
     assert!(matches!(join(&server, &short, "w9").await, Err(JoinError::Refused(_))));
 }
@@ -274,12 +275,12 @@ async fn with_a_frame_that_is_too_long() {
     assert_eq!(causes(&cluster), [Cause::TooLong], "told once");
 }
 
-/// Noise of any kind, before and after the first frame, on the control stream and on streams for regions: the connection
-/// ends, or the noise happened to be something.
+/// Random bytes before and after the first frame, on the control stream and on streams for regions: the connection ends and
+/// the other worker is still served.
 #[test]
 fn with_noise() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // The peer goes silent after its noise: then it is given up soon.
+    // The peer is silent after the random bytes, so a short time limit ends the test sooner.
     let settings = Settings { stalled: Duration::from_millis(200), ..patient() };
     let (cluster, server, good) = runtime.block_on(served(settings));
     let noise = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..400), any::<bool>());
@@ -296,7 +297,7 @@ fn with_noise() {
                 let answer = soon(frames::read(&mut recv, 1 << 20)).await.unwrap();
                 assert!(answer.is_some());
                 bytes.clear();
-                // It may have ended already.
+                // The connection may have ended already.
                 if let Ok(mut region) = soon(connection.open_uni()).await {
                     let _ = region.write_all(&noise).await;
                     let _ = region.finish();
@@ -307,7 +308,7 @@ fn with_noise() {
             } else {
                 bytes.extend(&noise);
             }
-            // It ends as soon as it is found out.
+            // The connection ends as soon as the server detects invalid bytes.
             let _ = send.write_all(&bytes).await;
             let _ = send.finish();
             soon(connection.closed()).await;
@@ -320,7 +321,7 @@ fn with_noise() {
     assert!(!told.is_empty() && told.len() <= 4, "each cause once: {told:?}");
 }
 
-/// A region that begins and then neither goes on nor ends; frames go on.
+/// A region whose stream stops without an end: the server refuses it, and the connection continues.
 #[tokio::test]
 async fn with_a_region_that_stops() {
     let (cluster, server, good) = served(Settings { stalled: Duration::from_millis(300), ..patient() }).await;
@@ -332,7 +333,7 @@ async fn with_a_region_that_stops() {
         send.write_all(&hello).await.unwrap();
         soon(frames::read(&mut recv, 1 << 20)).await.unwrap().expect("the manager's first frame");
         let mut region = soon(connection.open_uni()).await.unwrap();
-        // A header that claims a megabyte, or a part of it, or more than it.
+        // Each stream stops within its header of 73 bytes.
         let header = [&[1; 16][..], &(1_u64 << 20).to_le_bytes(), &[2; 32], &[3; 4]].concat();
         region.write_all(&header[..length]).await.unwrap();
         assert!(soon(region.stopped()).await.unwrap().is_some(), "{length} bytes: it is not taken");
@@ -344,7 +345,7 @@ async fn with_a_region_that_stops() {
     assert_eq!(told[0].refusal.text, "data region: nothing of it has arrived for 0.3 s");
 }
 
-/// The first frame, a byte at a time for ever; and nothing at all.
+/// A first frame at 1 byte per 20 ms, and a connection without any: the server ends both after the time limit.
 #[tokio::test]
 async fn slowly() {
     let settings = Settings { handshake: Duration::from_secs(2), ..patient() };
@@ -374,7 +375,8 @@ async fn slowly() {
     assert_eq!(causes(&cluster), [Cause::Deadline], "told once");
 }
 
-/// More connections than may be half-open, of peers that have certificates and addresses of their own, and say nothing.
+/// More silent peers with valid certificates and addresses than may be half-open: some are refused as busy, and the rest
+/// time out.
 #[tokio::test]
 async fn many_at_once() {
     let settings = Settings { handshake: Duration::from_secs(4), trusting: 4, half_open: 16, ..patient() };
@@ -390,7 +392,7 @@ async fn many_at_once() {
             Err(error) => panic!("{error}"),
         }
     }
-    // As many as may be half-open, and those that came when their time was over.
+    // The accepted ones are as many as may be half-open, and later ones in their places.
     assert!(refused > 0 && silent.len() >= 16, "{refused} refused");
     for connection in &silent {
         assert_eq!(told(connection).await, "it has not said who it is within 4 s");
@@ -401,7 +403,7 @@ async fn many_at_once() {
     assert_eq!(causes, [Cause::Deadline, Cause::Busy], "each told once");
 }
 
-/// Ten thousand first packets from as many addresses, after which nobody ever says anything more.
+/// 10,000 first packets from different addresses, and no further packet: connections, memory and notices stay within limits.
 #[tokio::test]
 async fn ten_thousand_half_open() {
     const PEERS: u32 = 10_000;
@@ -420,7 +422,7 @@ async fn ten_thousand_half_open() {
         (server, most)
     });
     let (server, most) = soon(flood).await.unwrap();
-    // Those that are trusted without having shown their addresses, the good one, and those just ending.
+    // Peers trusted without a proof of their address, the good worker, and one that is just ending.
     assert!(most <= cluster.settings.trusting + 2, "{most} connections");
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes more");

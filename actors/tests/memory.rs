@@ -1,5 +1,5 @@
-//! The real actors within a budget of bytes: what they hold is counted at every notice and never exceeds it; studies that
-//! are stopped and resumed come to the same.
+//! The real actors within a memory budget: the bytes counted at every event never exceed it. Suspended and resumed studies
+//! return the same results.
 
 #[path = "support/images.rs"]
 mod images;
@@ -31,18 +31,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// What a run was told and what it came to.
+/// Events and outcome of a run.
 struct Ran {
     finished: PlanOutcome,
     results: HashMap<InstanceId, f64>,
-    /// Bytes of regions held when something was told.
+    /// Bytes of regions held at each event.
     held_bytes: Vec<u64>,
     /// See [`Watch`].
     lit: Vec<usize>,
     runs: Vec<(Painted, usize)>,
 }
 
-/// Runs a study from where it was left, and stops it after so many notices.
+/// Runs a study with these instances finished, and stops it after `notices` events.
 fn execute(
     study: &Study,
     finished: &BTreeSet<InstanceId>,
@@ -52,7 +52,7 @@ fn execute(
     execute_above(None, study, finished, resources, notices)
 }
 
-/// The same, with tiers below memory.
+/// Runs a study like [`execute`], with tiers below memory.
 fn execute_above(
     below: Option<Arc<SpillStore>>,
     study: &Study,
@@ -97,7 +97,7 @@ fn execute_above(
     Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit, runs }
 }
 
-/// More than any study here stores.
+/// More bytes than any study here stores.
 const ROOM: u64 = 1 << 30;
 
 fn below(tier: Arc<dyn Tier>) -> Arc<SpillStore> {
@@ -106,7 +106,7 @@ fn below(tier: Arc<dyn Tier>) -> Arc<SpillStore> {
     Arc::new(SpillStore::new(TierStack::new(vec![level])).expect("threads"))
 }
 
-/// Has the storage actor of a node with an SSD do something.
+/// Runs `work` with the storage actor of a node with an SSD.
 fn with_storage<W: Future<Output = ()>>(
     work: impl FnOnce(Addr<StorageActor>, Arc<RamTier>, Arc<SpillStore>, PathBuf) -> W,
 ) {
@@ -135,7 +135,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
         for (key, region) in (1..=4).map(region) {
             ram.insert(key, region).expect("a new key");
         }
-        // The first is older than the others, and has been asked for since; the second has to stay.
+        // The first region is the oldest, but the next request makes it the newest. The second must stay.
         let [one, two, three, four] = [1, 2, 3, 4].map(region);
         assert_eq!(storage.send(GetRegion(one.0)).await.expect("there"), Ok(one.1.clone()));
         let but = HashSet::from([two.0]);
@@ -150,7 +150,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
             assert_eq!(storage.send(GetRegion(key)).await.expect("there"), Ok(region));
         }
         assert_eq!(ram.held_bytes(), 40_000);
-        // It lies there already: nothing is written again.
+        // The regions are in the tier already, so nothing is written.
         storage
             .send(FreeMemory { bytes: 40_000, but: HashSet::new(), replicas: Vec::new() })
             .await
@@ -165,7 +165,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
     });
 }
 
-/// What a workflow says of a region is more than what policies do.
+/// A placement hint has priority over the tiers' policies.
 #[test]
 fn what_is_wished_for_a_slower_tier_goes_there() {
     let level = |name: &str| {
@@ -184,7 +184,7 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
     actix::System::new().block_on(async {
         let storage =
             StorageActor::new(HashMap::new(), pool, ram).with_spill(Some(Arc::clone(&below))).start();
-        // Of the last kind there is no tier: it goes where there is room.
+        // Without a tier of the last kind, the region gets any tier with space.
         let wishes = vec![(regions[0].0, TierKind::Hdd), (regions[2].0, TierKind::S3)];
         storage.send(SetPlacement(wishes)).await.expect("there");
         let room = FreeMemory { bytes: 30_000, but: HashSet::new(), replicas: Vec::new() };
@@ -196,7 +196,8 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
     });
 }
 
-/// What a bucket will read that waits for a slot comes from the slow tier before it is asked for, whoever put it there.
+/// A region for a waiting bucket moves from the slow tier to a fast one before its request, even if another worker spilled
+/// it.
 #[test]
 fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
     let ram = || -> Arc<dyn Tier> { Arc::new(BoundedRam::new(Arc::default(), ROOM)) };
@@ -235,14 +236,14 @@ fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
         assert_eq!(to.send(GetRegion(key)).await.expect("there"), Ok(content));
         assert_eq!(reader.counts()[0].hits, 1, "of the fast tier");
 
-        // It is over everywhere, whether it was asked for or not.
+        // After the release, no tier contains the region, requested or not.
         to.send(ReleaseRegions(vec![key])).await.expect("there");
         reader.settle();
         assert_eq!((reader.counts()[0].regions, shared.list().expect("memory").len()), (0, 0));
     });
 }
 
-/// A key stands for one content within a study, and no longer.
+/// A key identifies one content within a study only.
 #[test]
 fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
     let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
@@ -265,7 +266,7 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
     for (run, content) in runs.iter().zip(&contents) {
         assert_eq!(of(run, RegionKey([9; 16]), content).as_ref(), Ok(content));
     }
-    // Workers of one manager say the same, and find what another has left.
+    // Workers of one manager share a namespace and find each other's regions.
     runs.iter().for_each(|run| run.set_namespace(7));
     let key = RegionKey([8; 16]);
     assert_eq!(of(&runs[0], key, &contents[0]).as_ref(), Ok(&contents[0]));
@@ -273,7 +274,7 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
     assert_eq!(tier.list().expect("memory").len(), 3);
 }
 
-/// Where nothing is below memory, only what other workers have as well can go.
+/// Without a tier below memory, only regions with replicas on other workers can leave.
 #[test]
 fn second_copies_make_room_where_there_is_nothing_below() {
     let ram = Arc::new(RamTier::default());
@@ -358,7 +359,7 @@ proptest! {
         prop_assert!(ran.held_bytes.iter().any(|held| *held > 0), "nothing was seen");
     }
 
-    /// With tiers below, less is enough, and even that is never exceeded; and what was moved is what it was.
+    /// With tiers below memory, the budget can be smaller and is never exceeded. Moved regions keep their content.
     #[test]
     fn with_tiers_below_less_is_enough(
         study in studies(),
@@ -379,7 +380,7 @@ proptest! {
         prop_assert_eq!((passed.lost, passed.refused), (0, 0));
     }
 
-    /// A study whose budget is too small ends all the same, and says by how much it was exceeded.
+    /// A study with too small a budget finishes and reports its peak above the budget.
     #[test]
     fn too_small_a_budget_is_exceeded_and_said(study in studies(), slots in 1u32..5) {
         let least = study.plan().needs.least_bytes;
@@ -391,7 +392,7 @@ proptest! {
         prop_assert!(ran.finished.peak_bytes > 1);
     }
 
-    /// Stopped at any notice, and resumed as often as it takes.
+    /// A study that is stopped at any event and resumed any number of times has the same results.
     #[test]
     fn what_is_stopped_and_resumed_comes_to_the_same(
         study in studies(), slots in 1u32..5, stops in prop::collection::vec(1usize..40, 1..4), more in 0u64..5000,
@@ -416,12 +417,12 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// With room for everything, no operation runs twice on equal images with equal numbers, in whichever bucket. Only the
-    /// first tasks of buckets that begin at once, and have yet to load the same tile, do not wait for each other.
+    /// With unlimited memory, no operation runs twice on equal images with equal numbers, in any bucket. Only the first
+    /// tasks of buckets that start at the same time and still load the same tile do not wait for each other.
     #[test]
     fn nothing_equal_is_run_twice(mut study in studies(), slots in 1u32..5) {
         study.sharing = ReuseScope::Value;
-        // Tiles of different sizes: what is made of one is not shared with another.
+        // Tiles of different sizes, so that their images are never equal.
         study.tiles.sort_unstable();
         study.tiles.dedup();
         let ran = execute(&study, &BTreeSet::new(), (slots, u64::MAX, None), usize::MAX);
@@ -430,7 +431,7 @@ proptest! {
             let most = if *name == "toy.first" { slots as usize } else { 1 };
             prop_assert!(*times <= most, "{name} of {shades:?}, {pixels}, {add}: {times} times");
         }
-        // What is not run is counted.
+        // Avoided runs are counted as reused.
         let totals = ran.finished.outcome.tasks.values();
         let (mut run, mut reused) = (0, 0);
         for total in totals {
@@ -447,7 +448,8 @@ proptest! {
     }
 }
 
-/// It was admitted with that, and storage does not grow later by what nobody has counted.
+/// A bucket is admitted with all its inputs, so they are loaded before its first task. Otherwise the bytes in storage would
+/// grow without admission.
 #[test]
 fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
     let study = Study {

@@ -1,4 +1,4 @@
-//! Nodes that may talk to each other do: frames, data regions, whole studies, and how it ends.
+//! Authorized nodes: frames, data regions, complete studies, and the ends of connections.
 
 #[path = "support/cluster.rs"]
 mod cluster;
@@ -40,7 +40,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use toy::{Input, input_key, plan, registry};
 
-/// A worker's end and the manager's.
+/// Connects a worker and a manager. Returns both ends.
 async fn two(cluster: &Cluster) -> (Peer, Peer, Server) {
     let (server, mut peers) = cluster.listen(cluster.setup());
     let connector = cluster.connector("w1", Role::Worker);
@@ -110,7 +110,7 @@ async fn a_link_that_is_let_go_of_has_said_all() {
     assert_eq!(cluster.told(), [], "that is no news");
 }
 
-/// The reader waits; the sender waits as far as it may, and is then told that nobody listens.
+/// With a reader that does not read, the sender waits up to its limit and then gets an error.
 #[tokio::test]
 async fn who_does_not_read_is_let_go_of() {
     let cluster = Cluster::new(Settings { unsent_bytes: 4 << 20, ..patient() });
@@ -127,7 +127,7 @@ async fn who_does_not_read_is_let_go_of() {
     assert_eq!(manager.link.ended().unwrap().cause, Cause::Ended, "ended here");
     soon(async { while manager.incoming.recv().await.is_some() {} }).await;
     until(|| worker.link.ended().is_some()).await;
-    // The packet that says why may be lost in the flood; then all that is known is that the manager is gone.
+    // The packet with the reason may be lost in the flood. Then the worker only detects the loss of the manager.
     let ended = worker.link.ended().unwrap();
     assert!(matches!(ended.cause, Cause::Busy | Cause::Lost), "{ended}");
     let told = cluster.told();
@@ -164,7 +164,7 @@ async fn regions_that_are_not_what_they_claim_are_not_taken() {
     let send = |n, digest, length: usize| worker.regions.send(key(n), digest, vec![n; length].into());
     let wrong = Digest([0; 32]);
     let (sent, arrival) = tokio::join!(soon(send(1, wrong, 500_000)), soon(manager.arrivals.recv()));
-    // It has arrived before it is looked at.
+    // The region may have arrived before its digest is checked.
     assert!(matches!(sent, Ok(()) | Err(SendError::NotTaken)));
     let not_arrived = arrival.unwrap().unwrap_err();
     assert_eq!((not_arrived.key, not_arrived.refusal.cause), (key(1), Cause::Language));
@@ -176,7 +176,7 @@ async fn regions_that_are_not_what_they_claim_are_not_taken() {
     assert!(sent.is_ok() && arrival.unwrap().is_ok(), "the connection lives on");
 }
 
-/// More than the budget is under way; it arrives as what was there is let go of.
+/// Regions beyond the budget wait, and arrive when earlier ones are dropped.
 #[tokio::test]
 async fn regions_wait_for_room() {
     let cluster = Cluster::new(Settings { arriving_bytes: 8 << 20, ..patient() });
@@ -279,7 +279,7 @@ async fn a_token_becomes_a_certificate_that_is_let_in() {
     let authority = fingerprint(cluster.authority.certificate());
     let now = pleach_actors::transport::clock::Clock::now(&*cluster.clock);
     let token = cluster.authority.token_key().make(authority, now, ttl, false).unwrap().to_string();
-    // One that is not for one use only is good for many.
+    // A token for many uses admits several workers.
     for name in ["w1", "w2"] {
         let folder = cluster.folder(name);
         let (clock, settings) = (cluster.clock(), patient());
@@ -296,8 +296,8 @@ async fn a_token_becomes_a_certificate_that_is_let_in() {
     }
 }
 
-/// Executes `sets` on two workers, each on a network of its own; that of the first is torn down in the midst of it if
-/// asked for.
+/// Executes `sets` on two workers. With `is_torn`, the first worker has its own network, which is shut down during the
+/// study.
 fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
     let idle = if is_torn { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let cluster = Cluster::new(Settings { idle, keep_alive: idle / 4, ..patient() });
@@ -311,7 +311,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
         let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
         let sources: HashMap<RegionKey, Arc<dyn Source>> =
             HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
-        // One storage for all: only messages cross the network here.
+        // One storage for both workers: only messages cross the network.
         let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
         let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
@@ -369,7 +369,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
             drop(torn);
         }
         let outcome = soon(outcome).await.expect("the manager lives");
-        // Nobody has to be told to go.
+        // The workers end by themselves.
         soon(server.idle()).await;
         outcome
     })

@@ -1,4 +1,4 @@
-//! Several workers on one manager, and links that break: nothing lost, nothing counted twice.
+//! Several workers on one manager, and links that break: no instance is lost or counted twice.
 
 #[path = "support/outcome.rs"]
 mod outcome;
@@ -36,10 +36,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use toy::{Input, input_key, plan, registry};
 
-/// A bound for tests that would otherwise hang; far beyond what any of them takes.
+/// Time limit for tests that would otherwise hang, 60 s: far beyond the duration of any of them.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Carries frames one way until `left` of them have passed, then lets go of both ends.
+/// Relays frames in one direction until `left` of them have passed, then drops both ends.
 async fn relay(mut from: Incoming, to: MemoryLink, mut left: usize) {
     while let Some(frame) = from.recv().await {
         if left == 0 || to.send(frame.into_bytes()).is_err() {
@@ -49,26 +49,26 @@ async fn relay(mut from: Incoming, to: MemoryLink, mut left: usize) {
     }
 }
 
-/// The manager's and the worker's end of a link that breaks after `frames` frames from the worker.
+/// Returns the manager's and the worker's end of a link that breaks after `frames` frames from the worker.
 fn breaking(frames: usize) -> (MemoryEnd, MemoryEnd) {
     let (manager, near) = pair();
     let (far, worker) = pair();
     let up = relay(far.incoming, near.link, frames);
     let down = relay(near.incoming, far.link, usize::MAX);
     actix::spawn(async move {
-        // When one direction is cut, so is the other.
+        // After one direction ends, the other is dropped too.
         tokio::select! { () = up => {}, () = down => {} }
     });
     (manager, worker)
 }
 
-/// Executes `sets` on workers whose links break after so many frames (`None`: never), each within `memory_bytes`.
+/// Executes `sets` on workers whose links break after a number of frames (`None`: never), each within `memory_bytes`.
 fn execute(sets: &Sets, bucket: usize, links: &[Option<usize>], memory_bytes: u64) -> StudyOutcome {
     execute_until(sets, bucket, links, memory_bytes, None).0
 }
 
-/// The same with a first worker that has to end at some time, and believes that a task takes so many seconds. Tells also
-/// how many tasks each worker has run.
+/// Executes `sets` like [`execute`]. The first worker has a time limit and predicts a number of seconds per task. Also
+/// returns the number of tasks that each worker has run.
 fn execute_until(
     sets: &Sets,
     bucket: usize,
@@ -85,7 +85,7 @@ fn execute_until(
         let input = Input { value: Ok(1.0), loads: Arc::new(AtomicUsize::new(0)) };
         let sources: HashMap<RegionKey, Arc<dyn Source>> =
             HashMap::from([(input_key(0), Arc::new(input) as Arc<dyn Source>)]);
-        // One storage for all: regions do not cross between workers yet.
+        // One storage for all workers: regions do not cross between them here.
         let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
         let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram)).start();
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
@@ -144,11 +144,11 @@ fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
         let ends = Some((Duration::from_secs(1000), seconds));
         execute_until(&sets, 4, &[None, None], u64::MAX, ends)
     };
-    // No instance can be finished: each is a row of tasks, and it is known what one takes.
+    // The first worker can finish no instance: each consists of several tasks of a known duration.
     let (outcome, runs) = until(900.0);
     check(&sets, &outcome);
     assert_eq!((runs[0], runs[1] > 0), (0, true));
-    // Where there is time, it is as if there were no end.
+    // With enough time left, the time limit has no effect.
     let (outcome, runs) = until(1e-6);
     check(&sets, &outcome);
     assert!(runs.iter().all(|runs| *runs > 0), "{runs:?}");
@@ -175,7 +175,7 @@ fn a_worker_that_breaks_the_language_is_dropped() {
     });
 }
 
-/// What the manager says next.
+/// Returns the manager's next message.
 async fn said(incoming: &mut Incoming) -> ToWorker {
     let frame = tokio::time::timeout(DEADLINE, incoming.recv()).await.expect("the manager speaks");
     codec::decode(&frame.expect("the link is there")).expect("a message")
@@ -193,7 +193,7 @@ fn service() -> ServiceHooks {
     }
 }
 
-/// A worker that joins and takes no work.
+/// Worker that joins and requests no work.
 fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     let (near, far) = pair();
     manager.do_send(Connect {
@@ -206,7 +206,7 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
     far
 }
 
-/// Notes for how many slots it is called, and cuts each open instance into a bucket of its own.
+/// Records the slots of each call, and returns a bucket for each unstarted instance.
 struct OneByOne(Arc<Mutex<Vec<u32>>>);
 
 impl Replanner for OneByOne {
@@ -247,7 +247,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
             assert_eq!(*slots.lock().unwrap(), expected);
             view
         };
-        // Without a worker there is nothing to plan for.
+        // Without a worker, the manager does not replan.
         let _first = idler(&manager, 2);
         assert_eq!(replanned(&[2]).await.replanned_instances, 2 * 6);
         let second = idler(&manager, 3);
@@ -281,7 +281,7 @@ fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
                 matches!(said(&mut far.incoming).await, ToWorker::DropRetained { study } if study == over)
             );
         }
-        // Those that end while it is there, however they end.
+        // Studies that end while the worker is connected, finished or canceled.
         manager.do_send(DropStudyResults(5));
         manager.do_send(Cancel(3));
         for over in [5, 3] {
@@ -295,7 +295,7 @@ fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Workers whose links break at any point, one that stays: the study is finished, as if nothing had been.
+    /// Workers whose links break at any point, and one whose link never does: the study finishes with correct results.
     #[test]
     fn broken_links_lose_nothing(
         sets in prop::collection::vec((Just(0usize), [0..3i64, 0..3i64, 0..3i64, 0..9i64, 0..9i64]), 1..40),
@@ -306,7 +306,7 @@ proptest! {
         let mut links: Vec<Option<usize>> = breaks.into_iter().map(Some).collect();
         links.push(None);
         check(&sets, &execute(&sets, bucket, &links, u64::MAX));
-        // Also where there is no memory to speak of: each task waits for the manager's word that nothing else comes.
+        // Also with hardly any memory: each task then waits for the manager to confirm that no other work precedes it.
         check(&sets, &execute(&sets, bucket, &links, memory_bytes));
     }
 }

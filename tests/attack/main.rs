@@ -1,4 +1,4 @@
-//! Attacks on the servers of real processes: clients that do not read, and submissions that would hold up others.
+//! Attacks on the servers of real processes: clients that do not read, and submissions that block or use memory.
 
 #[path = "../support/pleach.rs"]
 mod pleach;
@@ -14,13 +14,13 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 use study::Study;
 
-/// More than a process takes however many clients do not read.
+/// 200 MB: more than a process uses under any number of clients that do not read.
 const MAX_KB: u64 = 200_000;
 
-/// The longest that a probe waits is 100 ms on a machine that does nothing else; tests share theirs.
+/// 1 s: probes wait up to 100 ms on an idle machine, and tests share theirs.
 const MAX_MS: f64 = 1000.0;
 
-/// One attack at a time: readers of two would take each other's processors.
+/// One attack at a time: the readers of two attacks would compete for processors.
 static ATTACK: Mutex<()> = Mutex::new(());
 
 #[expect(clippy::print_stdout, reason = "the figures are for readers of the output")]
@@ -42,7 +42,7 @@ fn is_answered(what: &str, pid: u32, sources: u8, probe: &Probe) {
 
 #[test]
 fn manager_under_slow_readers_answers_probes() {
-    // An attack that failed leaves nothing behind.
+    // A failed attack poisons the lock and leaves no other state.
     let _alone = ATTACK.lock().unwrap_or_else(PoisonError::into_inner);
     let manager = Manager::new();
     let probe = Probe { address: manager.http, tls: Some(manager.trust("ca")) };
@@ -53,7 +53,7 @@ fn manager_under_slow_readers_answers_probes() {
 
 #[test]
 fn worker_under_slow_readers_answers_probes() {
-    // An attack that failed leaves nothing behind.
+    // A failed attack poisons the lock and leaves no other state.
     let _alone = ATTACK.lock().unwrap_or_else(PoisonError::into_inner);
     let manager = Manager::new();
     let worker = Worker::of(&manager);
@@ -63,7 +63,7 @@ fn worker_under_slow_readers_answers_probes() {
     }
 }
 
-/// A study that was submitted, as it went over the wire.
+/// Submits the study and returns its submission as the client sent it.
 fn submitted(manager: &Manager, study: &Study) -> Value {
     manager.submit(study);
     let kept = fs::read(manager.path("state/studies/1/submission.json")).expect("a study");
@@ -92,7 +92,7 @@ fn long_submission_takes_no_more_than_twice_its_length() {
     const ROWS: usize = 24_000;
     let (manager, study) = (Manager::new(), Study::of_tissue(64));
     let mut submission = submitted(&manager, &study);
-    // Refused as soon as it is understood: to plan it takes memory of its own.
+    // A foreign build is refused right after parsing. Planning would add memory of its own to the measurement.
     submission["build"] = "another".into();
     let row = submission["evaluations"][0].to_string();
     submission["evaluations"] = Value::Null;

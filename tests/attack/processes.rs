@@ -1,4 +1,4 @@
-//! A manager and a worker in a folder of their own, which end with their values.
+//! A manager and a worker in their own folder. Dropping the values ends the processes.
 
 use crate::pleach::pleach;
 use crate::study::Study;
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Far beyond what a process takes to start.
+/// 60 s: far more than a process needs to start.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Manager {
@@ -48,7 +48,7 @@ impl Manager {
         self.folder.path().join(name)
     }
 
-    /// What a client with these credentials believes and shows.
+    /// TLS settings of a client with these credentials: the trusted authority and the client's certificate.
     pub(crate) fn trust(&self, certs: &str) -> Tls {
         let trust = Trust::load(&self.path(certs)).expect("credentials");
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -61,7 +61,7 @@ impl Manager {
         pleach(study.folder(), &["submit", "study.toml", "--manager", &url, "--certs", &certs]).done();
     }
 
-    /// Sends JSON with a client's certificate; gives the status, and the answer's text.
+    /// Sends JSON with a client's certificate. Returns the status and the body of the response.
     pub(crate) fn post(&self, path: &str, body: &[u8]) -> (u16, String) {
         let socket = TcpStream::connect(self.http).expect("it listens");
         socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
@@ -79,7 +79,7 @@ impl Manager {
     }
 }
 
-/// How a client speaks TLS.
+/// TLS settings of a client.
 #[derive(Clone)]
 pub(crate) struct Tls {
     config: Arc<ClientConfig>,
@@ -128,7 +128,7 @@ impl Process {
         Self { child, log }
     }
 
-    /// Waits for a line of its log; gives what it says after `what`.
+    /// Waits for a log line that contains `what`. Returns the rest of the line.
     fn said(&self, what: &str) -> String {
         let begun = Instant::now();
         loop {
@@ -145,13 +145,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a process has in memory now, and the most that it had, in kB.
+/// Current and peak resident memory of a process, in kB.
 pub(crate) fn memory_kb(pid: u32) -> (u64, u64) {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let field = |name: &str| {

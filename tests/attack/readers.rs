@@ -1,5 +1,5 @@
-//! The slow readers: 1,000 clients that ask for metrics again and again and read nothing, and that come back when they are turned
-//! away. Meanwhile a probe asks whether the process is alive.
+//! Slow readers: 1,000 clients repeatedly request metrics, read nothing, and reconnect when the server closes their
+//! connection. Meanwhile a probe requests `/healthz`.
 
 use crate::processes::Tls;
 use rustls::{ClientConnection, StreamOwned};
@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 
 const READERS: usize = 1000;
 
-/// Threads that keep them going.
+/// Threads that drive the readers.
 const THREADS: usize = 2;
 
-/// Enough that 99 of 100 are told apart from the last.
+/// 200 probes: enough to separate the 99th percentile from the maximum.
 const PROBES: usize = 200;
 
-/// Between probes: together they take longer than the readers need to come again many times.
+/// 20 ms between probes: all probes together take longer than the readers need to reconnect many times.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Longer than any answer that counts.
+/// 10 s: longer than any response that counts.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// For all of them to have come.
+/// 60 s: the time for all readers to connect.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Who asks a server, which may speak TLS.
+/// Client of one server, with or without TLS.
 pub(crate) struct Probe {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Tls>,
@@ -61,7 +61,7 @@ impl Stream {
 }
 
 impl Probe {
-    /// Connects from an address of this machine's own network, with little room for what is not read.
+    /// Connects from a loopback address, with a small receive buffer so that unread responses stay in the server.
     fn connect(&self, source: u8) -> std::io::Result<Stream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_recv_buffer_size(4096)?;
@@ -70,7 +70,7 @@ impl Probe {
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.connect_timeout(&self.address.into(), PATIENCE)?;
         let socket = TcpStream::from(socket);
-        // As HTTP clients have it: a request does not wait for what acknowledges the handshake.
+        // HTTP clients set TCP_NODELAY: a request must not wait for the acknowledgment of the handshake.
         socket.set_nodelay(true)?;
         let Some(tls) = &self.tls else { return Ok(Stream::Plain(socket)) };
         let mut stream = tls.over(socket);
@@ -78,7 +78,7 @@ impl Probe {
         Ok(Stream::Tls(Box::new(stream)))
     }
 
-    /// Asks once, over a connection of its own; gives how long that took, in ms.
+    /// Sends one request over a new connection. Returns the time until the response, in ms.
     fn ask(&self) -> f64 {
         let begun = Instant::now();
         let mut stream = self.connect(1).expect("a connection");
@@ -91,7 +91,8 @@ impl Probe {
     }
 }
 
-/// How long probes wait while readers of so many addresses are there, in ms, the shortest first. One address is the probe's own.
+/// Returns the waits of all probes during an attack from `sources` addresses, in ms, in ascending order. The first address
+/// is also the probe's own.
 pub(crate) fn under_attack(probe: &Probe, sources: u8) -> Vec<f64> {
     let (is_over, came) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
@@ -99,7 +100,7 @@ pub(crate) fn under_attack(probe: &Probe, sources: u8) -> Vec<f64> {
             let (is_over, came) = (&is_over, &came);
             scope.spawn(move || read_slowly(probe, thread, sources, is_over, came));
         }
-        // However the probes go, the readers end with them.
+        // The guard stops the readers even if a probe panics: otherwise the scope would wait for them forever.
         let _over = Over(&is_over);
         let begun = Instant::now();
         while came.load(Ordering::Relaxed) < READERS {
@@ -124,7 +125,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Every [`THREADS`]th reader: asks more whenever it can, and comes again when it is turned away.
+/// Drives every [`THREADS`]th reader: sends more requests whenever the socket accepts them, and reconnects after the server
+/// closes it.
 fn read_slowly(probe: &Probe, thread: usize, sources: u8, is_over: &AtomicBool, came: &AtomicUsize) {
     let asks = "GET /metrics HTTP/1.1\r\nHost: m\r\n\r\n".repeat(100);
     let mut readers: Vec<(u8, Option<Stream>)> = (thread..READERS)
@@ -141,7 +143,7 @@ fn read_slowly(probe: &Probe, thread: usize, sources: u8, is_over: &AtomicBool, 
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
             });
             if !is_there {
-                // It may be turned away again at once.
+                // The server may close the new connection at once as well.
                 *stream = probe.connect(*source).ok();
                 came.fetch_add(1, Ordering::Relaxed);
                 if let Some(stream) = stream {

@@ -1,4 +1,4 @@
-//! Arguments that are not in the grammar.
+//! Arguments outside the command line grammar are refused.
 
 use crate::study::Study;
 use crate::{refused, refused_as};
@@ -33,7 +33,7 @@ fn one_line_each() {
     refused("run a.toml --memory 0", "invalid value '0' for '--memory <SIZE>': 1 byte or more is allowed");
     let large = "invalid value '99999999999TB' for '--memory <SIZE>': less than 18446744 TB is allowed";
     refused("run a.toml --memory 99999999999TB", large);
-    // Of any case, and then the study is missing.
+    // Units are accepted in any case. The missing study is the first error.
     let missing = "a.toml: failed to read: No such file or directory (os error 2)";
     refused("run a.toml --memory 1gb", missing);
     refused("run a.toml --memory 1.5GiB", missing);

@@ -1,4 +1,4 @@
-//! Workflow and stage descriptors, good and broken, through `pleach workflow` and through a study.
+//! Workflow and stage descriptors, valid and broken, through `pleach workflow` and through a study.
 
 use crate::pleach::pleach;
 use crate::results::text;
@@ -35,8 +35,8 @@ fn good_ones() {
     assert_eq!(json["parameters"].as_array().map(Vec::len), Some(15));
 }
 
-/// With one text of one file replaced, the workflow is refused by `check`, `show`, `run` and `plan`, in one line that
-/// begins with the file and the JSON pointer.
+/// Replaces one text in one file. Asserts that `check`, `show`, `run` and `plan` refuse the workflow in one line that begins
+/// with the file and the JSON pointer.
 #[track_caller]
 fn broken(study: &Study, file: &str, old: &str, new: &str, beginning: &str) {
     FILES.iter().for_each(|name| study.write(&format!("workflow/{name}"), shipped(name)));
@@ -129,7 +129,7 @@ fn a_workflow_that_names_a_stage_that_is_not_there() {
     refused(study.folder(), &["run", "study.toml", "--out", "out"], missing);
 }
 
-/// What a table holds is known once it is there: the study fails run by run, and says why.
+/// The columns of a table are known only after its task ran, so the study fails run by run and reports the missing column.
 #[test]
 fn a_metric_that_no_task_computes() {
     let study = Study::of_tissue(64);

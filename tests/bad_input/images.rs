@@ -1,4 +1,4 @@
-//! Images of every kind, as a tile of a single run and of a study: read, or refused in one line.
+//! Images of every kind, as a tile of a single run and of a study: the command reads them or refuses them in one line.
 
 use crate::images_made::{Case, Expected, cases};
 use crate::pleach::pleach;
@@ -27,8 +27,7 @@ fn one_line_or_a_mask() {
     }
 }
 
-/// Planning looks at headers: what is wrong with one is said before anything runs, and what is wrong further on is told
-/// by the runs that meet it.
+/// Planning reads headers only. It reports a corrupt header before anything runs. Runs report corruption after the header.
 #[test]
 fn a_study_of_one_bad_tile() {
     let study = Study::of_tissue(64);

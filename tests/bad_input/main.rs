@@ -1,4 +1,5 @@
-//! Wrong input: one line that says where and what is allowed, the exit code, and nothing half-written.
+//! Invalid input: a command prints one line with the place and the allowed values, exits with its code, and leaves no
+//! partial files.
 
 mod arguments;
 #[path = "../support/data.rs"]
@@ -35,7 +36,7 @@ use std::path::{Path, PathBuf};
 const KNOWN: &str = "B, G, R, T1, T2, MorphRecon, G1, FillHoles, minSize, maxSize, G2, minSizePl, Watershed, \
                      minSizeSeg, maxSizeSeg";
 
-/// Everything below a folder, with the content of files: what a refused command leaves as it was.
+/// Everything below a folder, with file contents. A refused command must leave it unchanged.
 fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder") {
@@ -50,13 +51,13 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     all
 }
 
-/// The command exits with 2, prints nothing, writes nothing, and says exactly `error: EXPECTED` in one line.
+/// Asserts that the command exits with 2, prints nothing, writes nothing, and reports exactly `error: EXPECTED` in one line.
 #[track_caller]
 fn refused(folder: &Path, args: &[&str], expected: &str) {
     refused_with(folder, args, |line| line == expected, expected);
 }
 
-/// The same where the line goes on with what a library has to say.
+/// As [`refused`], for a line that begins so and ends with a library's message.
 #[track_caller]
 fn refused_as(folder: &Path, args: &[&str], beginning: &str) {
     refused_with(folder, args, |line| line.starts_with(beginning) && line.len() > beginning.len(), beginning);

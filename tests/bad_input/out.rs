@@ -1,4 +1,4 @@
-//! Folders that a study may not write to.
+//! Output folders that a study must not or cannot write to.
 
 use crate::pleach::pleach;
 use crate::refused;
@@ -83,7 +83,7 @@ fn resume_without_earlier_results_is_noticed() {
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]);
     let notice = "nothing to resume in out; starting the study\n";
     assert_eq!((answer.code, answer.stderr.as_str()), (0, notice), "{answer:?}");
-    // There is something now.
+    // The folder now holds results to resume.
     pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]).done();
 }
 
@@ -126,13 +126,13 @@ fn plan_damaged_is_refused_as_damaged() {
     }
 }
 
-/// Runs the study where the folder `out` is a file system of its own, mounted with these options, and returns its
-/// answer followed by what `ls` finds in `out`; `None` where the system does not let us mount.
+/// Runs the study with `out` as a file system of its own, mounted with these options. Returns the answer, followed by the
+/// output of `ls` in `out`. Returns `None` if the system denies mounts.
 fn run_mounted(study: &Study, options: &str) -> Option<Output> {
     mounted(study, options, &run_into("out"))
 }
 
-/// The same of any command.
+/// As [`run_mounted`], for any command.
 fn mounted(study: &Study, options: &str, command: &[&str]) -> Option<Output> {
     fs::create_dir_all(study.path("out")).expect("a folder made");
     let script =
@@ -144,7 +144,7 @@ fn mounted(study: &Study, options: &str, command: &[&str]) -> Option<Output> {
         .current_dir(study.folder())
         .output()
         .ok()?;
-    // No exit code of pleach is taken for that of `unshare` or `mount`.
+    // The marker file shows that the mount succeeded, so the exit code is not that of `unshare` or `mount`.
     study.path("mounted").exists().then_some(output)
 }
 
@@ -165,7 +165,7 @@ fn a_read_only_file_system() {
 #[test]
 fn a_full_file_system() {
     let study = Study::of_tissue(64);
-    // A page of memory for each file: the journal and the plan fit, then the samples too, then some responses.
+    // tmpfs uses one page (4 KiB) per file. 8 KiB hold the journal and the plan, 12 KiB also the samples and some responses.
     for (size, what, files) in [
         (
             "size=8k",
@@ -181,12 +181,12 @@ fn a_full_file_system() {
         let Some(output) = run_mounted(&study, size) else { return skipped("a_full_file_system") };
         assert_eq!(output.status.code(), Some(6), "its own exit code");
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: --out out: {what}\n"));
-        // Of a file that does not fit, nothing is there.
+        // A file that does not fit leaves no part of itself.
         assert_eq!(String::from_utf8_lossy(&output.stdout), files);
     }
 }
 
-/// Every command that writes a file has the exit code of a full disk, and leaves nothing half-written.
+/// Every command that writes a file exits with the code of a full disk and leaves no partial file.
 #[test]
 fn full_file_system_has_its_own_exit_code_in_every_command() {
     let study = Study::of_tissue(64);

@@ -1,4 +1,4 @@
-//! `pleach segment` and `pleach tissue` with input that is wrong.
+//! `pleach segment` and `pleach tissue` with invalid input.
 
 use crate::study::Study;
 use crate::{KNOWN, refused, refused_as};

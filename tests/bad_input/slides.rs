@@ -1,11 +1,11 @@
-//! Studies of slides that mean nothing, and slides that are none: refused before anything runs.
+//! Invalid slide studies and unreadable slides are refused before anything runs.
 
 use crate::data::data;
 use crate::pyramid::{AT_20, write_image};
 use crate::study::Study;
 use crate::{refused, refused_as};
 
-/// A study of one slide of 300 × 200 px that was scanned at 20x.
+/// A study of one slide of 300 × 200 px, scanned at 20x.
 fn of_slide() -> Study {
     let study = Study::of_tissue(64);
     study.write("slides/blank.txt", "");
@@ -15,12 +15,12 @@ fn of_slide() -> Study {
     study
 }
 
-/// The study with these lines instead of its tiles.
+/// Replaces the tiles of the study by these lines.
 fn with(study: &Study, lines: &str) {
     study.edit(&[("tiles = [\"tiles/*.png\"]", lines)]);
 }
 
-/// The study of slides with these lines more is refused, and what is said goes on after the file's name.
+/// Asserts that the study of slides with these additional lines is refused with `expected` after the file's name.
 #[track_caller]
 fn edited(study: &Study, lines: &str, expected: &str) {
     with(study, &format!("slides = [\"slides/*.svs\"]\n{lines}"));
@@ -128,7 +128,7 @@ fn slides_that_are_none() {
                 MIRAX and tiled pyramidal TIFF are read";
     with(&study, "slides = [\"slides/*.svs\"]");
     refused(study.folder(), &["run", "study.toml", "--out", "out"], none);
-    // Its directory is whole, and none of its pixels: nobody knows where there is tissue.
+    // The directory of the slide is intact and its pixels are corrupt, so tissue cannot be detected.
     let mut damaged = whole;
     let end = damaged.len() - 1_000;
     damaged[16..end].fill(0xff);

@@ -1,9 +1,9 @@
-//! Studies that mean nothing: the same words from `run` and `plan`.
+//! Invalid study files: `run` and `plan` report the same error.
 
 use crate::study::Study;
 use crate::{KNOWN, refused, refused_as};
 
-/// The study with these edits is refused, and what is said goes on after the file's name.
+/// Asserts that the study with these edits is refused with `expected` after the file's name.
 #[track_caller]
 fn edited(study: &Study, edits: &[(&str, &str)], expected: &str) {
     study.edit(edits);
@@ -13,7 +13,7 @@ fn edited(study: &Study, edits: &[(&str, &str)], expected: &str) {
     refused(study.folder(), &["plan", "study.toml"], &expected);
 }
 
-/// The study with this section of a parameter is refused.
+/// Asserts that the study with this parameter section is refused.
 #[track_caller]
 fn parameter(study: &Study, section: &str, expected: &str) {
     let metric = "metric = \"dice\"\n";
@@ -214,7 +214,7 @@ fn references() {
         "input.reference: tiles/tissue_01.png: no such folder; a folder of masks or \"defaults\" is allowed";
     edited("\"tiles/tissue_01.png\"", file);
     edited("true", "input.reference: true is given, a text is wanted");
-    // A folder that lacks the mask of one tile.
+    // The folder lacks the mask of one tile.
     let mask = std::fs::read(study.path("tiles/tissue_01_labels.png")).expect("a label map");
     study.write("masks/tissue_01.png", &mask);
     let lacking = "input.reference: masks has none of tissue_02_labels.png, tissue_02.geojson and tissue_02.png for tile tiles/tissue_02.png";
@@ -230,7 +230,7 @@ fn references() {
     refused(study.folder(), &run, size);
     refused(study.folder(), &["plan", "study.toml"], size);
 
-    // Polygons are read before anything runs.
+    // Planning reads the polygons before anything runs.
     let feature = |kind: &str, at: u32| {
         format!(
             r#"{{"type": "Feature", "properties": {{}}, "geometry": {{"type": "{kind}",

@@ -1,4 +1,4 @@
-//! Tables of parameter sets that cannot be used.
+//! Invalid tables of parameter sets are refused.
 
 use crate::study::Study;
 use crate::{KNOWN, refused, refused_as};

@@ -1,4 +1,4 @@
-//! Tiles that are missing, that are no images, or that turn out to be damaged in mid-study.
+//! Tiles that are missing, are no images, or turn out to be corrupt during a study.
 
 use crate::model::{check_moat, nuclei_ranges};
 use crate::pleach::pleach;
@@ -12,7 +12,7 @@ use std::fs;
 const RUN: [&str; 4] = ["run", "study.toml", "--out", "out"];
 const PLAN: [&str; 2] = ["plan", "study.toml"];
 
-/// Cuts a file short, behind its header.
+/// Truncates a file after its header.
 fn cut(study: &Study, name: &str) {
     let bytes = fs::read(study.path(name)).expect("a file");
     study.write(name, &bytes[..bytes.len() / 2]);
@@ -53,7 +53,7 @@ fn tiles_that_are_no_images() {
         study.write("tiles/tissue_02.png", "");
         let empty = "tiles/tissue_02.png: the file is empty; a PNG, JPEG or TIFF image is wanted";
         refused(study.folder(), args, empty);
-        // Cut within the header.
+        // Truncated within the header.
         study.write("tiles/tissue_02.png", &whole[..20]);
         refused_as(study.folder(), args, "tiles/tissue_02.png: the image is damaged or cut short: ");
     }
@@ -82,7 +82,7 @@ fn text_named_as_tile_fails_its_own_runs() {
     assert!(failed.len() == 32 && failed.iter().all(|row| row["tile"] == "tissue_03"), "{failed:?}");
     assert!(failed.iter().all(|row| row["cause"] == why), "{failed:?}");
     assert_eq!(json(&study.path("out/run.json"))["excluded_tiles"], serde_json::json!(["tissue_03"]));
-    // The others are as without it.
+    // The other tiles have the same results as in a study without the corrupt tile.
     fs::remove_file(study.path("tiles/tissue_03.png")).expect("removed");
     pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "without"]).done();
     for name in ["samples.csv", "responses.csv", "indices.json"] {
@@ -94,13 +94,13 @@ fn text_named_as_tile_fails_its_own_runs() {
 fn slides_among_tiles_are_refused_with_the_key_that_takes_them() {
     let study = Study::of_tissue(64);
     let pixels: Vec<u8> = (0..128 * 128).flat_map(|_| [180, 90, 160]).collect();
-    // By its name, and by its content.
+    // `a.svs` is recognized by its name, `b.tif` by its content.
     study.write("a.svs", "no slide, and no tile");
     write_image(&study.path("b.tif"), &pixels, 128, AT_20);
     let mut jpeg = fs::read(study.path("b.tif")).expect("a slide");
     let compression = [259_u16.to_le_bytes(), 3_u16.to_le_bytes()].concat();
     let at = jpeg.windows(4).position(|window| window == compression).expect("a field") + 12;
-    // Of JPEG, which no tile of TIFF may have.
+    // JPEG compression, which slides have and TIFF tiles may not have.
     jpeg[at] = 7;
     study.write("b.tif", jpeg);
     image::RgbImage::new(64, 64).save(study.path("c.png")).expect("saved");
@@ -146,7 +146,7 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
     for (failed, sample) in failed.iter().zip(&samples) {
         assert_eq!((failed["tile"].as_str(), failed["stage"].as_str()), ("tissue_00", "normalization"));
         assert!(failed["cause"].contains("tissue_00.png: the image is damaged or cut short"), "{failed:?}");
-        // With its parameters, so that it can be run again.
+        // The failed run is listed with its parameters, so that it can be repeated.
         assert!(sample.iter().all(|(name, value)| failed[name] == *value), "{failed:?}");
     }
     let run = json(&study.path("out/run.json"));
@@ -164,14 +164,14 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
         }
     }
 
-    // As if the tile had never been there.
+    // The results equal those of a study without the tile.
     study.edit(&[("tiles/*.png", "tiles/tissue_0[12].png")]);
     pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "without"]).done();
     for name in ["samples.csv", "responses.csv", "indices.json"] {
         assert_eq!(text(&study.path("without").join(name)), text(&study.path("out").join(name)), "{name}");
     }
 
-    // Repaired and run again: nothing is left of the failure.
+    // With the repaired tile, a second run leaves no trace of the failure.
     study.edit(&[]);
     study.write("tiles/tissue_00.png", whole);
     let run = ["run", "study.toml", "--quiet", "--out", "out"];
@@ -213,7 +213,7 @@ fn all_tiles_damaged() {
         "{answer:?}"
     );
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
-    // What is printed is still one document.
+    // Standard output is still one JSON document.
     let printed: serde_json::Value = serde_json::from_str(&answer.stdout).expect("one JSON document");
     assert_eq!(printed, json(&study.path("out/run.json")));
     assert_eq!(printed["excluded_tiles"], serde_json::json!(["tissue_01", "tissue_02"]));

@@ -1,4 +1,5 @@
-//! `pleach simulate`: the examples as they are shipped, the same every time; what is predicted; and what is refused.
+//! `pleach simulate`: the shipped examples give the same results every time, predictions hold, and invalid files are
+//! refused.
 
 #[path = "../support/pleach.rs"]
 mod pleach;
@@ -10,12 +11,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The examples' folder.
+/// The folder of the burst examples.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/burst")
 }
 
-/// A copy of the examples, small enough for a test, with some of the text of a file replaced.
+/// A copy of the examples, small enough for a test. Tests replace parts of its files.
 struct Copied(tempfile::TempDir);
 
 impl Copied {
@@ -61,7 +62,7 @@ fn number(value: &Value, field: &str) -> f64 {
     value[field].as_f64().unwrap_or_else(|| panic!("{field} in {value}"))
 }
 
-/// Every file of a folder.
+/// All files of a folder, by name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let named = |path: PathBuf| {
@@ -83,21 +84,21 @@ fn half_the_time_is_met_by_those_that_know_of_it() {
         let policy = policy(&document, name);
         assert_eq!(policy["in_time"], true, "{policy}");
         assert!(number(policy, "cost") > 0.0 && number(policy, "most_workers") > 0.0, "{policy}");
-        // What was predicted when it was submitted: start-up times and tasks vary by some.
+        // The prediction at submission is near the makespan: start-up and task times vary.
         let ratio = number(policy, "predicted_seconds") / number(policy, "makespan_seconds");
         assert!((0.8..1.25).contains(&ratio), "{ratio}: {policy}");
     }
-    // What may be spent is not exceeded by workers; bytes that will leave are not foreseen.
+    // Worker costs stay within the budget. Egress costs are not predicted.
     let budget = policy(&document, "budget");
     let workers = number(budget, "cost") - number(budget, "egress_cost");
     assert!(workers <= number(&document, "budget"), "{budget}");
-    // Everybody works most of the time, and most of what can be shared is.
+    // Workers are busy most of the time, and most of the reuse is kept.
     for policy in document["policies"].as_array().expect("policies") {
         assert!((0.5..=1.0).contains(&number(policy, "utilization")), "{policy}");
         assert!((0.5..=1.0).contains(&number(policy, "reuse_kept")), "{policy}");
         assert_eq!((number(policy, "interruptions"), number(policy, "lost_seconds")), (0.0, 0.0));
     }
-    // More workers are faster, and none of them takes less than no time.
+    // No larger number of workers is slower by 5 % or more.
     let front = document["front"].as_array().expect("a front");
     let makespans: Vec<f64> = front.iter().map(|outcome| number(outcome, "makespan_seconds")).collect();
     assert!(
@@ -109,7 +110,7 @@ fn half_the_time_is_met_by_those_that_know_of_it() {
 #[test]
 fn spot_workers_are_taken_away_and_what_cannot_be_met_is_told() {
     let copied = Copied::new();
-    // Each lives for two minutes and knows it half a minute before.
+    // Each worker runs for 2 minutes on average and receives a notice 30 s before its end.
     copied.edit(
         "spot.toml",
         &[
@@ -173,7 +174,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
 #[test]
 fn what_a_run_has_measured_takes_the_place_of_what_is_declared() {
     let copied = Copied::new();
-    // Large enough for messages not to count.
+    // A tile of 512 px, so that message times are negligible.
     fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");
     pleach(copied.folder(), &["tissue", "--out", "tiles", "--size", "512", "--count", "1", "--seed", "3"])
         .done();
@@ -193,9 +194,9 @@ fn what_a_run_has_measured_takes_the_place_of_what_is_declared() {
     copied.edit("burst.toml", &one);
     let document = copied.simulate("burst.toml", &[]);
     let base = number(policy(&document, "base-alone"), "makespan_seconds");
-    // Planning anew may share a little more or less.
+    // A replan may share slightly more or less.
     assert!((base / took - 1.0).abs() < 0.1, "{base} {took}");
-    // Another study's measurements are none of this one.
+    // Measurements of another study are refused.
     let other = fs::read_to_string(copied.folder().join("study.toml")).expect("a study");
     fs::write(copied.folder().join("study.toml"), other.replace("\"nuclei-moat\"", "\"other\""))
         .expect("a file");

@@ -1,9 +1,10 @@
-//! Burst files that are wrong: one line that names file, field, value and what is allowed, exit code 2, and no pictures.
+//! Invalid burst files: one line names the file, the field, the value and the allowed values. The command exits with 2 and
+//! writes no pictures.
 
 use crate::Copied;
 use crate::pleach::pleach;
 
-/// What is said of a burst file with some of its text replaced, without the file's name.
+/// Asserts that a burst file with these edits is refused with `expected` after the file's name.
 #[track_caller]
 fn refused(edits: &[(&str, &str)], expected: &str) {
     let copied = Copied::new();

@@ -1,4 +1,5 @@
-//! `deploy/Dockerfile` and `deploy/compose.yaml`: linted, valid, and complete as far as can be seen without an engine.
+//! `deploy/Dockerfile` and `deploy/compose.yaml` pass the linter and the schema, and are complete as far as a test without a
+//! container engine can check.
 
 use crate::chart::{Tools, root, strings};
 use crate::skipped;
@@ -17,21 +18,21 @@ fn the_dockerfile_is_as_it_should_be() {
     let Some(tools) = Tools::of("the_dockerfile_is_as_it_should_be") else { return };
     let linted = tools.call("hadolint", &["--failure-threshold", "style", "deploy/Dockerfile"]);
     assert_eq!(linted, Ok(String::new()));
-    // The linter sees what is wrong.
+    // The linter detects an error.
     let text = fs::read_to_string(root().join("deploy/Dockerfile")).expect("a file");
     let wrong = tempfile::NamedTempFile::new().expect("a file");
     fs::write(wrong.path(), text.replace("USER 10001:10001", "RUN sudo true")).expect("a file written");
     let said =
         tools.call("hadolint", &["--failure-threshold", "style", wrong.path().to_str().expect("UTF-8")]);
     assert!(said.as_ref().is_err_and(|said| said.contains("DL3004")), "{said:?}");
-    // Nobody's root, by number, in the stage that stays.
+    // The last stage runs as a numeric user that is not root.
     let last = text.rsplit("\nFROM ").next().expect("a stage");
     assert!(
         last.contains("\nUSER 10001:10001\n") && last.contains("\nENTRYPOINT [\"/usr/local/bin/pleach\"]\n")
     );
 }
 
-/// What the image's packages bring, with all that they depend on.
+/// The packages of the image, with all dependencies.
 fn brought(packages: &[&str]) -> BTreeSet<String> {
     let shown = output_of("dpkg-query", &["--show", "--showformat=${Package}\t${Pre-Depends}, ${Depends}\n"]);
     let depends: BTreeMap<&str, &str> = shown.lines().filter_map(|line| line.split_once('\t')).collect();
@@ -39,7 +40,7 @@ fn brought(packages: &[&str]) -> BTreeSet<String> {
     let mut next: Vec<&str> = packages.to_vec();
     while let Some(package) = next.pop() {
         if all.insert(package.to_owned()) {
-            // Of alternatives those that are installed here count; versions do not.
+            // Alternatives count if they are installed on this machine. Versions do not count.
             let of = depends.get(package).copied().unwrap_or_default().split([',', '|']);
             next.extend(of.filter_map(|text| text.split_whitespace().next()?.split(':').next()));
         }
@@ -47,8 +48,8 @@ fn brought(packages: &[&str]) -> BTreeSet<String> {
     all
 }
 
-/// Every library that the binary loads is in a package of the image's second stage, or comes with one, and is copied from
-/// there to the last one.
+/// Every library that the binary loads is in a package of the image's second stage or in a dependency of one, and
+/// `deploy/libraries` copies it to the last stage.
 #[test]
 fn the_image_has_the_libraries_of_the_binary() {
     let test = "the_image_has_the_libraries_of_the_binary";
@@ -62,14 +63,14 @@ fn the_image_has_the_libraries_of_the_binary() {
     let install = install.split_once("\\\n  &&").expect("an end").0;
     let packages: Vec<&str> = install.split_whitespace().filter(|word| *word != "\\").collect();
     assert!(packages.contains(&"libopenslide0"), "{packages:?}");
-    // Every Debian has the first.
+    // Every Debian image has libc6.
     let brought = brought(&[&packages[..], &["libc6"]].concat());
     let binary = assert_cmd::cargo::cargo_bin!("pleach");
     let listed = output_of("ldd", &[binary.to_str().expect("UTF-8")]);
     let libraries = listed.lines().filter_map(|line| line.split_once(" => ")?.1.split(' ').next());
     let libraries: Vec<&str> = libraries.filter(|path| path.starts_with('/')).collect();
     assert!(libraries.len() > 10, "{listed}");
-    // Packages of before /lib became /usr/lib still say so.
+    // Packages built before the merge of /lib into /usr/lib still list the old path.
     let really = |path: &&str| fs::canonicalize(path).expect("a library").to_str().expect("UTF-8").to_owned();
     let files: Vec<String> = libraries.iter().map(really).collect();
     let before = files.iter().filter_map(|file| file.strip_prefix("/usr"));
@@ -98,7 +99,7 @@ fn the_image_has_the_libraries_of_the_binary() {
     }
 }
 
-/// What the build reads gets past `.dockerignore`.
+/// `.dockerignore` lets through every file that the build reads.
 #[test]
 fn the_build_sees_its_files() {
     let ignored = fs::read_to_string(root().join(".dockerignore")).expect("a file");
@@ -107,7 +108,7 @@ fn the_build_sees_its_files() {
     {
         assert!(ignored.lines().any(|line| line == format!("!{needed}")), "{needed}");
     }
-    // No source of ours includes a file from elsewhere.
+    // No source file includes a file that the build does not see.
     let included = output_of(
         "git",
         &[
@@ -132,7 +133,7 @@ fn the_compose_file_is_valid_and_names_what_there_is() {
     let validate = |text: &str| {
         let file = tempfile::NamedTempFile::new().expect("a file");
         fs::write(file.path(), text).expect("a file written");
-        // Merged first: keys that stand for others are YAML's business.
+        // YAML merge keys are resolved before validation: the schema does not know them.
         let script = "import json, sys, yaml\n\
                       from compose_spec import _PyCompose as Compose\n\
                       try: Compose.from_json(json.dumps(yaml.safe_load(open(sys.argv[1]))))\n\
@@ -171,7 +172,7 @@ fn the_compose_file_is_valid_and_names_what_there_is() {
             assert!(port.starts_with("127.0.0.1:"), "{name}: {port} is open to everybody");
         }
     }
-    // What Prometheus and Grafana read lies where they look for it.
+    // Files of Prometheus and Grafana are at the paths where these programs look for them.
     for (file, what) in [
         ("deploy/compose/prometheus.yml", "manager:7118"),
         ("grafana/provisioning/datasources/pleach.yaml", "http://prometheus:9090"),

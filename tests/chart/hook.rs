@@ -1,4 +1,4 @@
-//! The hook that makes certificates: its script, run with the real binary against an API that gives it its role's rights.
+//! The certificate hook: its script runs with the real binary against an API that grants the rights of its role.
 
 #[path = "../support/api.rs"]
 mod api;
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What the container of the hook is, and that the one which renews does the same.
+/// Returns the container of the hook. Asserts that the renewal job runs the same command.
 fn script(objects: &[Value]) -> Container {
     let all = containers(objects);
     let mut those = all.into_iter().filter(|container| container.value["name"] == "certificates");
@@ -49,21 +49,21 @@ fn an_authority_is_made_once_and_tokens_each_time() {
     let (first_token, first_client) = (content(&join), content(&client));
     assert_eq!(first_client.keys().collect::<Vec<_>>(), ["ca.pem", "node-key.pem", "node.pem"]);
 
-    // An upgrade.
+    // An upgrade of the release.
     let output = api.run(&script, &authority);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(content(&authority), made);
     let (token, of_client) = (content(&join), content(&client));
     assert!(token["token"] != first_token["token"] && of_client["node.pem"] != first_client["node.pem"]);
 
-    // One that does not see the authority's secret yet, though it is there.
+    // The hook does not see the existing secret of the authority yet.
     let output = api.run(&script, &place.path().join("nothing"));
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(!output.status.success() && said.contains("already exists"), "{said}");
     assert_eq!((content(&authority), content(&join), content(&client)), (made, token, of_client));
 }
 
-/// cert-manager keeps an authority under other names, and with other attributes; of ours is what tokens are made with.
+/// cert-manager stores an authority under other names and with other attributes. pleach adds only the token key.
 #[test]
 fn an_authority_of_cert_manager_is_used() {
     let Some(tools) = Tools::of("an_authority_of_cert_manager_is_used") else { return };
@@ -103,7 +103,7 @@ fn an_authority_of_cert_manager_is_used() {
     assert!(output.status.success(), "{output:?}");
     let of_ours = content(&api.secret("rel-pleach-authority"));
     assert_eq!(of_ours.keys().collect::<Vec<_>>(), ["token-key"], "no key of cert-manager's is copied");
-    // As the manager mounts both.
+    // Both secrets in one folder, as the manager mounts them.
     fs::write(mounted.join("token-key"), &of_ours["token-key"]).expect("a file");
     let output = api.run(&script, &mounted);
     assert!(output.status.success(), "{output:?}");
@@ -118,7 +118,7 @@ fn an_authority_of_cert_manager_is_used() {
     }
 }
 
-/// Without the right to do so nothing is made, and the job fails in words.
+/// Without the right to write a secret, the hook creates nothing and the job fails with the reason.
 #[test]
 fn what_is_forbidden_is_said() {
     let Some(tools) = Tools::of("what_is_forbidden_is_said") else { return };

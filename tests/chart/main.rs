@@ -1,6 +1,8 @@
-//! `helm/pleach` and `deploy/` through the real tools: helm renders and lints, every object is held against the schemas of
-//! Kubernetes and of the projects whose kinds it uses, wrong values are refused in words, and what the chart's hook does is
-//! done. Whether the binary knows the commands is in `src/cli/tests.rs`, what becomes of studies in `tests/cluster/rollout.rs`.
+//! `helm/pleach` and `deploy/` through the real tools.
+//!
+//! Helm renders and lints the chart. Every object is checked against the schemas of Kubernetes and of the projects whose
+//! kinds it uses. Invalid values are refused with a reason, and the hook's script runs. `src/cli/tests.rs` checks the
+//! commands against the binary, and `tests/cluster/rollout.rs` the studies during a rollout.
 
 #[path = "../support/chart.rs"]
 mod chart;
@@ -15,7 +17,7 @@ mod values;
 
 use chart::Tools;
 
-/// The values that the chart is rendered with, in its `ci` folder.
+/// Values files in the chart's `ci` folder that the tests render.
 const VALUES: [&str; 5] = ["default", "minimal", "spot-burst", "lustre", "openshift"];
 
 fn file(values: &str) -> String {
@@ -36,7 +38,7 @@ fn helm_finds_nothing_to_complain_of() {
     }
 }
 
-/// Rendered as users get it: packaged, without what is only the repository's.
+/// The packaged chart renders the same objects without files that only the repository has.
 #[test]
 fn a_package_renders_the_same() {
     let Some(tools) = Tools::of("a_package_renders_the_same") else { return };

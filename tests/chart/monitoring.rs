@@ -1,11 +1,12 @@
-//! What Prometheus and Grafana get with the chart: rules and dashboards of the repository, and dashboards that Grafana knows.
+//! Monitoring in the chart: rules and dashboards equal those of the repository, and Grafana knows their keys.
 
 use crate::chart::{Tools, root};
 use crate::objects::{name, of_kind};
 use serde_json::Value;
 use std::fs;
 
-/// Dashboards are packaged with the chart, which sees no file outside of its folder: copies, kept by scripts/sync-chart.
+/// The chart packages copies of the dashboards, because it sees no file outside its folder. `scripts/sync-chart` copies
+/// them.
 #[test]
 fn dashboards_are_those_of_the_repository() {
     let Some(tools) = Tools::of("dashboards_are_those_of_the_repository") else { return };
@@ -34,7 +35,8 @@ fn dashboards_are_those_of_the_repository() {
     assert_eq!(parsed(&shown), parsed(&ours));
 }
 
-/// Rules are copied as dashboards are, and the operator gets every group of them: panels that query recorded series have data.
+/// The chart packages copies of the rules as well. The Prometheus operator receives every group, so panels that query
+/// recorded series have data.
 #[test]
 fn rules_of_the_chart_are_those_of_the_repository() {
     let Some(tools) = Tools::of("rules_of_the_chart_are_those_of_the_repository") else { return };
@@ -68,7 +70,7 @@ fn rules_of_the_chart_are_those_of_the_repository() {
     }
 }
 
-/// Grafana's own types know every key of every dashboard; without the types the check fails.
+/// Grafana's own types know every key of every dashboard. Without the types the check fails.
 #[test]
 fn dashboards_have_no_key_unknown_to_grafana() {
     let Some(tools) = Tools::of("dashboards_have_no_key_unknown_to_grafana") else { return };
@@ -84,7 +86,7 @@ fn dashboards_have_no_key_unknown_to_grafana() {
     let said =
         tools.call("python", &["grafana/check", place.to_str().expect("UTF-8")]).expect_err("a wrong key");
     assert!(said.contains("unknown: overview.json.panels[0].gridPosition"), "{said}");
-    // A Python without the types: isolated from all that is installed.
+    // A Python without the types, isolated from installed packages.
     let said = tools.call("python", &["-I", "-S", "grafana/check"]).expect_err("no types");
     assert!(said.contains("grafana-foundation-sdk is not installed"), "{said}");
 }

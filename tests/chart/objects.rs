@@ -1,11 +1,11 @@
-//! Rendered objects: valid by their schemas, refer to each other as they should, and may do no more than they need.
+//! Rendered objects are valid by their schemas, refer to each other correctly, and have minimal rights.
 
 use crate::chart::{Container, Tools, containers, strings};
 use crate::{VALUES, file};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Every object of every file of values, with the file's name.
+/// All objects of every values file, with the file's name.
 fn rendered(tools: &Tools) -> Vec<(&'static str, Vec<Value>)> {
     let render = |values| (values, tools.render(&["--values", &file(values)]).expect("objects"));
     VALUES.into_iter().map(render).collect()
@@ -19,7 +19,7 @@ pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().expect("a name")
 }
 
-/// What validate.py says of a text in YAML.
+/// Result of `validate.py` for a YAML text: the number of objects by kind, or its errors.
 fn validate(tools: &Tools, text: &str) -> Result<Value, String> {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), text).expect("a file written");
@@ -53,14 +53,14 @@ fn every_object_is_valid() {
         {
             assert!(kinds[kind].is_u64(), "{values} has no {kind}: {kinds}");
         }
-        // Those are there when they are asked for, and not otherwise.
+        // Objects of optional kinds are rendered only where the values request them.
         for (kind, asked_for) in &of_others {
             assert_eq!(kinds[kind].is_u64(), asked_for.contains(&values), "{values}, {kind}: {kinds}");
         }
     }
 }
 
-/// A validator that finds nothing has to be able to.
+/// The validator reports errors in an invalid text.
 #[test]
 fn a_wrong_object_is_found() {
     let Some(tools) = Tools::of("a_wrong_object_is_found") else { return };
@@ -90,8 +90,7 @@ fn a_wrong_object_is_found() {
     assert!(said.contains("a is there twice"), "{said}");
 }
 
-/// kubectl reads a rendered release as one set of objects: none twice, and none that it leaves out. What it says beyond that it
-/// asks a cluster for.
+/// kubectl reads a rendered release as one set of objects, without duplicates or omissions. Its other checks need a cluster.
 #[test]
 fn kubectl_reads_every_object_once() {
     let Some(tools) = Tools::of("kubectl_reads_every_object_once") else { return };
@@ -129,7 +128,7 @@ fn no_container_may_do_more_than_it_needs() {
             assert_eq!(value["securityContext"], security, "{values}, {of}");
             let of_pod = &pod["securityContext"];
             assert_eq!(of_pod["runAsNonRoot"], true, "{values}, {of}");
-            // A cluster that assigns IDs refuses pods that name one.
+            // A cluster that assigns user IDs refuses pods with an ID of their own.
             let ids = ["runAsUser", "runAsGroup", "fsGroup"].map(|field| of_pod[field].as_u64());
             let id = (values != "openshift").then_some(10001);
             assert_eq!(ids, [id; 3], "{values}, {of}");
@@ -138,12 +137,12 @@ fn no_container_may_do_more_than_it_needs() {
                 let has = &value["resources"][side];
                 assert!(has["cpu"] != Value::Null && has["memory"] != Value::Null, "{values}, {of}: {side}");
             }
-            // Whoever asks the cluster's API has a role for it: below.
+            // Only pods with a role of their own mount the service account token.
             let certificates =
                 pod["serviceAccountName"].as_str().is_some_and(|is| is.ends_with("-certificates"));
             let manager = of.contains("manager") && values == "spot-burst";
             assert_eq!(pod["automountServiceAccountToken"], json!(certificates || manager), "{values}, {of}");
-            // Everything that is mounted is there.
+            // Every mounted volume is defined.
             let named = |list: &Value| -> BTreeSet<String> {
                 let all = list.as_array().into_iter().flatten();
                 all.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
@@ -157,8 +156,8 @@ fn no_container_may_do_more_than_it_needs() {
     }
 }
 
-/// Secrets are created, three of them changed, none is read; pods are patched where that was asked for. Nothing else, and
-/// nothing outside of the namespace.
+/// Roles create secrets and update three of them, and read none. They patch pods where the values request it. They grant
+/// nothing else, and nothing outside the namespace.
 #[test]
 fn rights_are_the_least() {
     let Some(tools) = Tools::of("rights_are_the_least") else { return };
@@ -194,8 +193,8 @@ fn rights_are_the_least() {
     }
 }
 
-/// A manager tells the cluster which pods to take first where that was asked for, there is a pool that gets smaller, and it
-/// may; otherwise none of the three is there.
+/// A manager sets pod deletion costs only if the values request it and a pool can shrink. The option, the role and the
+/// egress rule are rendered together or not at all.
 #[test]
 fn costs_of_pods_are_told_where_there_is_somebody_to_take() {
     let Some(tools) = Tools::of("costs_of_pods_are_told_where_there_is_somebody_to_take") else { return };
@@ -232,7 +231,7 @@ fn costs_of_pods_are_told_where_there_is_somebody_to_take() {
         let policy = policies.into_iter().find(|is| name(is) == "rel-pleach-manager").expect("a policy");
         let egress = policy["spec"]["egress"].as_array().expect("a list");
         assert_eq!(!egress.is_empty(), tells, "{options:?}: {egress:?}");
-        // A worker is known by its pod's name, whatever its pool.
+        // The name of a worker is the name of its pod, in every pool.
         for worker in all.iter().filter(|is| is.value["name"] == "worker") {
             let named = worker.value["args"].as_array().expect("arguments");
             assert!(named.contains(&json!("--name=$(POD_NAME)")), "{}", worker.of);
@@ -287,7 +286,7 @@ fn services_budgets_and_policies_select_the_pods_that_they_are_for() {
     }
 }
 
-/// Probes ask the manager about itself, at paths that it has, and never about what it depends on.
+/// Probes use existing paths of the manager, and none that depends on other services.
 #[test]
 fn probes_ask_what_there_is() {
     let Some(tools) = Tools::of("probes_ask_what_there_is") else { return };

@@ -1,11 +1,11 @@
-//! What users add to pods: environment, labels, volumes, how they spread, security contexts, and the way in from outside.
+//! User settings of pods: environment, labels, volumes, topology spread, security contexts, and ingress.
 
 use crate::chart::{Container, Tools, containers};
 use crate::file;
 use crate::objects::{name, of_kind};
 use serde_json::{Value, json};
 
-/// A container by its name.
+/// The container of this name.
 fn of_name(objects: &[Value], name: &str) -> Container {
     let found = containers(objects).into_iter().find(|container| container.value["name"] == name);
     found.unwrap_or_else(|| panic!("no container {name}"))
@@ -24,7 +24,7 @@ fn environment_labels_and_volumes_reach_pods() {
     let (manager, worker) = (of_name(&objects, "manager"), of_name(&objects, "worker"));
     assert_eq!(manager.environment["PLEACH_LOG"], "debug");
     assert_eq!(worker.environment["PLEACH_LOG"], "pleach=info,pleach_actors=debug");
-    // What the chart sets stays, and what is looked up is.
+    // Variables of the chart keep their values, and `valueFrom` entries are rendered as given.
     let variables = worker.value["env"].as_array().expect("a list");
     assert_eq!(variables[0]["name"], "POD_NAME");
     let node = json!({"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}});
@@ -41,7 +41,7 @@ fn environment_labels_and_volumes_reach_pods() {
         let selector = &of_kind(&objects, kind)[0]["spec"]["selector"]["matchLabels"];
         assert!(selector["team"].is_null() && selector["app.kubernetes.io/name"] == "pleach", "{selector}");
     }
-    // A pool's own list replaces that of all pools, as other values do; the manager has volumes of its own.
+    // A pool's own list replaces the list for all pools, as other values do. The manager has volumes of its own.
     let pools = r#"workerPools=[{"name":"a","extraEnv":[{"name":"A","value":"1"}]}]"#;
     let of_manager = r#"manager={"extraVolumes":[{"name":"x","emptyDir":{}}],"extraVolumeMounts":[{"name":"x","mountPath":"/x"}]}"#;
     let args = ["--values", &file("openshift"), "--set-json", pools, "--set-json", of_manager];
@@ -53,7 +53,7 @@ fn environment_labels_and_volumes_reach_pods() {
     assert!(has(&manager.pod["volumes"], json!({"name": "x", "emptyDir": {}})));
 }
 
-/// A constraint counts the pods of its own pool, unless it says which.
+/// A constraint without a selector counts the pods of its own pool.
 #[test]
 fn workers_spread_by_pool_unless_a_selector_is_given() {
     let Some(tools) = Tools::of("workers_spread_by_pool_unless_a_selector_is_given") else { return };
@@ -76,7 +76,7 @@ fn workers_spread_by_pool_unless_a_selector_is_given() {
     assert!(constraints("c").is_null());
 }
 
-/// Security contexts are those of the values, of every pod, hooks and tests included; what is null is left out.
+/// Security contexts of all pods, hooks and tests included, are those of the values. Null fields are omitted.
 #[test]
 fn security_contexts_are_those_of_the_values() {
     let Some(tools) = Tools::of("security_contexts_are_those_of_the_values") else { return };
@@ -98,7 +98,7 @@ fn security_contexts_are_those_of_the_values() {
     }
 }
 
-/// Clients look for one name, whatever the address: the controller passes it through, to the port that speaks HTTPS.
+/// Clients expect one TLS name at any address. The ingress controller passes TLS through to the HTTPS port.
 #[test]
 fn ingress_passes_tls_through_by_the_name_of_managers() {
     let Some(tools) = Tools::of("ingress_passes_tls_through_by_the_name_of_managers") else { return };
@@ -108,7 +108,7 @@ fn ingress_passes_tls_through_by_the_name_of_managers() {
     let [ingress] = ingresses[..] else { panic!("{ingresses:?}") };
     let spec = &ingress["spec"];
     assert_eq!(spec["ingressClassName"], "nginx");
-    // Nothing ends TLS before the manager.
+    // No component terminates TLS before the manager.
     assert!(spec["tls"].is_null(), "{spec}");
     let rule = &spec["rules"][0];
     assert_eq!(rule["host"], "manager.pleach");

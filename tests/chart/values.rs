@@ -1,10 +1,10 @@
-//! Values that are wrong, each refused in words that name it; and the chart's README, which lists them all.
+//! Invalid values are refused by name, and the chart's README lists all values with their defaults.
 
 use crate::chart::{Tools, root};
 use crate::file;
 use serde_json::Value;
 
-/// Arguments of helm, and what it has to say.
+/// Values for helm, and the expected error.
 const REFUSED: [(&str, &str); 37] = [
     (
         r#"workerPools=[{"name":"a","cpus":4}]"#,
@@ -120,7 +120,7 @@ fn what_is_wrong_is_named() {
     }
 }
 
-/// An upgrade from other values keeps to the schema as well, and so does a parent chart.
+/// `global` values of a parent chart and values of upgrades are valid by the schema.
 #[test]
 fn what_is_right_is_taken() {
     let Some(tools) = Tools::of("what_is_right_is_taken") else { return };
@@ -131,13 +131,13 @@ fn what_is_right_is_taken() {
     ] {
         tools.render(&["--set-json", values]).expect(values);
     }
-    // A name with dots, which releases may have, is none of a worker's.
+    // A release name may contain dots, but a worker name may not.
     let args = ["template", "a.b", "helm/pleach", "--values", &file("minimal")];
     let text = tools.call("helm", &args).expect("objects");
     assert!(text.contains("name: a-b-pleach-small\n"), "{text}");
 }
 
-/// Every path of a value, as in `manager.storage.size`; those of lists are not gone into.
+/// Every path of a value, as in `manager.storage.size`, without the paths inside lists.
 fn paths(value: &Value, above: &str) -> Vec<String> {
     match value.as_object().filter(|fields| !fields.is_empty() && !above.ends_with("abels")) {
         None => vec![above.to_owned()],

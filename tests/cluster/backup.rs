@@ -1,10 +1,11 @@
-//! A manager whose folder is lost, and that goes on with a copy of it: taken while it was at work, as docs/operate.md says.
+//! A manager that lost its state directory resumes from a copy. The copy was taken while the manager ran, as docs/operate.md
+//! describes.
 
 use crate::cluster::{self, Cluster, expected};
 use std::fs;
 use std::path::Path;
 
-/// Copies a folder with all that is in it, as `cp -a` does.
+/// Copies a folder recursively, as `cp -a` does.
 pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry").path()) {
@@ -13,7 +14,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             copy(&entry, &copied);
         } else {
             match fs::copy(&entry, &copied) {
-                // A file that is being written has another name until it is whole.
+                // A file that is being written has a temporary name, which may vanish during the copy.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 copied => _ = copied.expect("a copy"),
             }
@@ -31,7 +32,7 @@ fn a_copy_that_was_taken_while_a_study_ran_is_gone_on_with() {
     copy(&cluster.path("state"), &cluster.path("backup"));
     let copied = fs::metadata(cluster.path("backup").join(format!("studies/{id}/results/journal")));
     assert!(copied.expect("a journal").len() > 0);
-    // More happens, of which the copy knows nothing; then all is lost but the copy.
+    // The study proceeds beyond the state of the copy. Then everything but the copy is lost.
     let seen = cluster.journal_bytes(&id);
     cluster.wait_until(|cluster| cluster.has_ended(&id) || cluster.journal_bytes(&id) > seen);
     cluster.kill_manager();

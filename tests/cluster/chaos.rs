@@ -1,15 +1,15 @@
-//! Processes that are killed, replaced, restarted and asked to leave while a study runs.
+//! Studies complete while their processes are killed, replaced, restarted and drained.
 
 use crate::cluster::{self, Cluster, expected};
 use std::time::{Duration, Instant};
 
-/// Seeds of this run.
+/// Seeds of this test run.
 pub(crate) fn seeds() -> impl Iterator<Item = u64> {
     let count = std::env::var("PLEACH_CHAOS_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     (1..=count).map(|seed: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// Bytes of responses at which something happens: some time into the study.
+/// The event of a test happens after this many bytes of responses, some time into the study.
 pub(crate) fn moment(seed: u64) -> u64 {
     300 + (seed >> 32) % 4000
 }

@@ -1,5 +1,5 @@
-//! The processes of a cluster, in a folder of their own: started, killed, and ended with the test. What clients ask of it is
-//! in `ask`.
+//! The processes of a cluster in a folder of their own: start, kill, and stop at the end of the test. `ask` holds the
+//! commands of clients.
 
 mod ask;
 
@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+/// 150 s: bounds waits that would otherwise be endless, far above the longest.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
 
-/// Between two looks at something that is waited for.
+/// Interval between checks of a condition.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// A study of so many trajectories on two tiles.
+/// A study of `trajectories` trajectories on two tiles.
 pub(crate) fn study(trajectories: u32, size_px: u32) -> Study {
     let study = Study::of_tissue(size_px);
     study.edit(&[("trajectories = 2", &format!("trajectories = {trajectories}"))]);
@@ -33,38 +33,39 @@ pub(crate) fn expected(study: &Study) -> String {
     fs::read_to_string(study.path("alone/responses.csv")).expect("responses")
 }
 
-/// See the module.
+/// A manager and workers as child processes, with the study's folder.
 pub(crate) struct Cluster<'a> {
     study: &'a Study,
     folder: tempfile::TempDir,
     manager: Option<Child>,
-    /// What the manager is started with besides.
+    /// Additional options of the manager.
     pub(crate) manager_options: Vec<String>,
-    /// Where workers and clients find it.
+    /// Address for workers. Clients use `http`.
     pub(crate) listen: String,
     pub(crate) http: String,
     pub(crate) workers: BTreeMap<String, Child>,
-    /// Where workers connect instead, if somebody stands between.
+    /// Address of a proxy that workers connect to instead, if any.
     pub(crate) through: Option<String>,
-    /// Where processes are that are not simply here, by name; whoever asks is the `client`.
+    /// Hosts and mounts of processes that do not run directly on this machine, by name. The commands of clients run at
+    /// `client`.
     pub(crate) places: BTreeMap<String, Place>,
-    /// Arguments of processes that are called otherwise than tests do, by name.
+    /// Arguments of processes that tests start in another way, by name.
     pub(crate) called: BTreeMap<String, Vec<String>>,
-    /// The manager's folder, as we see it.
+    /// The state directory, as the test sees it.
     pub(crate) state: PathBuf,
-    /// Variables for all processes that are started from now on.
+    /// Environment of all processes started from now on.
     pub(crate) environment: BTreeMap<String, String>,
 }
 
 impl<'a> Cluster<'a> {
-    /// A manager with certificates for all that may come.
+    /// Starts a manager with certificates for all later workers.
     pub(crate) fn new(study: &'a Study) -> Self {
         let mut cluster = Self::to_be(study);
         cluster.start_manager();
         cluster
     }
 
-    /// All that a cluster needs, and no process yet.
+    /// Creates the files of a cluster and starts no process.
     pub(crate) fn to_be(study: &'a Study) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let state = folder.path().join("state");
@@ -88,7 +89,7 @@ impl<'a> Cluster<'a> {
         cluster
     }
 
-    /// A manager, and workers w0, w1, ….
+    /// Starts a manager and workers w0, w1, ….
     pub(crate) fn of(study: &'a Study, workers: usize) -> Self {
         let mut cluster = Self::new(study);
         cluster.start_workers(0..workers);
@@ -99,7 +100,7 @@ impl<'a> Cluster<'a> {
         numbers.for_each(|number| self.start_worker(&format!("w{number}"), &[]));
     }
 
-    /// Waits until a study is complete; gives its responses.
+    /// Waits until a study is complete. Returns its responses.
     pub(crate) fn completed(&self, id: &str) -> String {
         self.wait_until(|cluster| cluster.state_of(id) == "complete");
         self.responses(id)
@@ -109,7 +110,7 @@ impl<'a> Cluster<'a> {
         self.folder.path().join(name)
     }
 
-    /// Calls `pleach` in the cluster's folder.
+    /// Runs `pleach` in the cluster's folder.
     pub(crate) fn call(&self, args: &[&str]) -> Answer {
         pleach(self.folder.path(), args)
     }
@@ -123,7 +124,7 @@ impl<'a> Cluster<'a> {
         self.places.get(name).cloned().unwrap_or_default()
     }
 
-    /// A process of this name, where it belongs.
+    /// The command of the process with this name, at its place.
     fn command(&self, name: &str) -> Command {
         let mut command = self.place(name).command(assert_cmd::cargo::cargo_bin!("pleach"));
         command.current_dir(self.folder.path()).envs(&self.environment);
@@ -144,7 +145,7 @@ impl<'a> Cluster<'a> {
         command
     }
 
-    /// Starts the manager, at the addresses that it had before if it had any.
+    /// Starts the manager, at its previous addresses if it had any.
     pub(crate) fn start_manager(&mut self) {
         let log = File::options().create(true).append(true).open(self.path("manager.log")).expect("a log");
         let before = fs::read_to_string(self.path("manager.log")).unwrap_or_default().len();
@@ -158,7 +159,7 @@ impl<'a> Cluster<'a> {
         (self.listen, self.http) = (listen.to_owned(), http.to_owned());
     }
 
-    /// Starts the manager, or gives its exit code and what it said.
+    /// Starts the manager. On failure, returns its exit code and its output.
     pub(crate) fn try_start_manager(&mut self) -> Result<(), (Option<i32>, String)> {
         let log = File::create(self.path("manager.log")).expect("a log");
         let errors = log.try_clone().expect("a log");
@@ -181,14 +182,14 @@ impl<'a> Cluster<'a> {
         manager.wait().expect("it ends");
     }
 
-    /// Asks the manager to end (SIGTERM), and waits for it.
+    /// Sends SIGTERM to the manager and waits for its end.
     pub(crate) fn end_manager(&mut self) -> ExitStatus {
         let mut manager = self.manager.take().expect("it runs");
         terminate(manager.id());
         manager.wait().expect("it ends")
     }
 
-    /// Starts a worker of one slot.
+    /// Starts a worker with one slot.
     pub(crate) fn start_worker(&mut self, name: &str, options: &[&str]) {
         if let Some(args) = self.called.get(name) {
             let mut command = self.command(name);
@@ -202,7 +203,7 @@ impl<'a> Cluster<'a> {
         let manager = self.through.clone().unwrap_or_else(|| self.listen.clone());
         let mut command = self.command(name);
         command.args(["worker", "--manager", &manager, "--certs", &certs]);
-        // Within the cluster's folder: a worker that is killed removes nothing.
+        // The folder is within the cluster's folder: a killed worker removes nothing.
         let given = options.iter().position(|option| *option == "--ssd").map(|place| options[place + 1]);
         let ssd = given.map_or_else(|| format!("{name}-ssd"), str::to_owned);
         fs::create_dir_all(self.path(&ssd)).expect("a folder");
@@ -222,19 +223,19 @@ impl<'a> Cluster<'a> {
         assert!(self.workers.insert(name.to_owned(), child).is_none(), "{name} runs");
     }
 
-    /// Kills a worker without a word.
+    /// Kills a worker with SIGKILL.
     pub(crate) fn kill_worker(&mut self, name: &str) {
         let mut worker = self.workers.remove(name).expect("it runs");
         worker.kill().expect("it is ours");
         worker.wait().expect("it ends");
     }
 
-    /// Asks a worker to leave (SIGTERM).
+    /// Sends SIGTERM to a worker, which drains.
     pub(crate) fn ask_to_leave(&self, name: &str) {
         terminate(self.workers[name].id());
     }
 
-    /// Waits for a worker that has been asked to leave.
+    /// Waits for the end of a draining worker.
     pub(crate) fn left(&mut self, name: &str) -> ExitStatus {
         let begun = Instant::now();
         loop {
@@ -248,7 +249,7 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Workers that have ended, and how; they are forgotten.
+    /// Removes and returns workers that have ended, with their exit status.
     pub(crate) fn ended(&mut self) -> Vec<(String, ExitStatus)> {
         let looked = self.workers.iter_mut().filter_map(|(name, worker)| {
             let status = worker.try_wait().expect("a child")?;
@@ -267,7 +268,7 @@ impl<'a> Cluster<'a> {
         text
     }
 
-    /// Waits for something that happens by itself.
+    /// Waits until the condition holds.
     pub(crate) fn wait_until(&self, happened: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !happened(self) {
@@ -280,13 +281,13 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Lets time pass, for what is not to happen in it.
+    /// Waits for `time`, for events that must not happen.
     pub(crate) fn let_pass(&self, time: Duration) {
         let begun = Instant::now();
         self.wait_until(|_| begun.elapsed() >= time);
     }
 
-    /// When studies are over, workers hold nothing.
+    /// Waits until no worker holds bytes or leases.
     pub(crate) fn nothing_is_left(&self) {
         self.wait_until(|cluster| {
             let workers = cluster.status()["workers"].as_array().cloned().unwrap_or_default();
@@ -296,7 +297,7 @@ impl<'a> Cluster<'a> {
 }
 
 fn terminate(process: u32) {
-    // A shell's own: bare machines have no other.
+    // The shell's built-in `kill`: a bare machine has no other.
     let status = Command::new("bash").args(["-c", &format!("kill -TERM {process}")]).status().expect("bash");
     assert!(status.success());
 }
@@ -305,7 +306,7 @@ impl Drop for Cluster<'_> {
     #[expect(clippy::print_stderr, reason = "a test that fails shows what its processes said")]
     fn drop(&mut self) {
         for child in self.workers.values_mut().chain(&mut self.manager) {
-            // It may have ended by itself.
+            // The process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }

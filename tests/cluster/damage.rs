@@ -1,7 +1,9 @@
-//! A state directory whose files are changed while no manager works: a random bit, a cut, a file that is gone. The manager
-//! starts and goes on with whatever is sound, results are those of before or refused, and `pleach doctor` names the file.
+//! A state directory with changes made while no manager runs: a flipped bit, a truncated file, a removed file.
 //!
-//! `PLEACH_DAMAGES` asks for more than 60 changes, `PLEACH_DAMAGE_SEED` for others.
+//! The manager starts and continues with every intact record. Results equal the earlier ones or are refused, and `pleach
+//! doctor` names the file.
+//!
+//! `PLEACH_DAMAGES` sets the number of changes (default: 60), `PLEACH_DAMAGE_SEED` the seed.
 
 use crate::backup;
 use crate::cluster::{self, Cluster};
@@ -14,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 const METHOD: &str = "[method]\nkind = \"moat\"\ntrajectories = 2\nlevels = 20\n";
 
-/// A screening and so many samples of what survives it.
+/// A screening, and a decomposition of its survivors with this number of samples.
 fn phases(samples: u32) -> String {
     format!(
         "[[phase]]\nkind = \"moat\"\ntrajectories = 3\nsurvivors = {{ most_influential = 4 }}\n\
@@ -25,7 +27,7 @@ fn phases(samples: u32) -> String {
 const FIRST: &str = "phase-1-moat";
 const SECOND: &str = "phase-2-vbd";
 
-/// Managers are started on every so manyth damaged directory; doctor looks at each.
+/// The manager starts with every 5th damaged directory. `pleach doctor` checks all of them.
 const START_EVERY: u64 = 5;
 
 /// Random numbers (Steele et al. 2014, `SplitMix64`).
@@ -45,7 +47,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Files of a folder by their names within it, in order.
+/// Files below a folder, by relative path.
 fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -62,7 +64,7 @@ fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// How a file was changed.
+/// Change of a file.
 #[derive(Clone, Debug, PartialEq)]
 enum How {
     Removed,
@@ -70,14 +72,15 @@ enum How {
     Flipped(usize, usize),
 }
 
-/// Whether `pleach doctor` has to name a file: one that is read again, and whose content says that it is another one.
+/// Whether `pleach doctor` must name a file: the manager reads it again, and its content shows the change.
 fn is_to_be_found(name: &str, how: &How, content: &[u8], ids: &Ids) -> bool {
     let of = |id: &str| name.strip_prefix(&format!("studies/{id}/results/"));
     if ["token", "lock"].contains(&name) || of(&ids.canceled).is_some() {
         return false;
     }
     if *how == How::Removed {
-        // What is called by its digest is known by nothing else, and an open study makes its files again.
+        // An input is known only by the digest in its name, and an open study writes its files again. Both removals stay
+        // unnoticed.
         let is_ended = name.ends_with("/ended.json");
         let is_of_complete =
             ids.complete.iter().any(|id| of(id).is_some() || (is_ended && name.contains(&format!("/{id}/"))));
@@ -93,7 +96,7 @@ fn is_to_be_found(name: &str, how: &How, content: &[u8], ids: &Ids) -> bool {
     }
 }
 
-/// Changes a file; gives how, and its content then.
+/// Changes a file. Returns the change and the new content.
 fn damage(file: &Path, random: &mut Random) -> (How, Vec<u8>) {
     let mut bytes = fs::read(file).expect("a file");
     let how = match random.below(10) {
@@ -117,12 +120,12 @@ fn damage(file: &Path, random: &mut Random) -> (How, Vec<u8>) {
 struct Ids {
     complete: Vec<String>,
     canceled: String,
-    /// Killed in its second phase.
+    /// A study killed in its second phase.
     open: String,
 }
 
-/// A cluster, with its processes killed, whose state directory holds complete studies (a plain one and one in phases), one
-/// that is canceled, an open one in phases, and an input file that a client has sent.
+/// Prepares a cluster and kills its processes. The state directory holds complete studies (a plain one and one in phases), a
+/// canceled one, an open one in phases, and an input that a client has sent.
 fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     let mut cluster = Cluster::of(study, 2);
     let plain = cluster.submit(&[]);
@@ -144,14 +147,14 @@ fn prepared(study: &Study) -> (Cluster<'_>, Ids) {
     (cluster, Ids { complete, canceled, open })
 }
 
-/// What `pleach doctor` has to say of the state directory.
+/// Answer of `pleach doctor` for the state directory.
 fn doctor(cluster: &Cluster<'_>) -> Answer {
     let answer = pleach(&cluster.path(""), &["doctor", "--state", "state"]);
     assert!([0, 3].contains(&answer.code), "{answer:?}");
     answer
 }
 
-/// Result files of a study as the manager gives them out, or why it does not.
+/// Result files of a study from the manager, or the manager's error.
 fn results(cluster: &Cluster<'_>, id: &str) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let out = cluster.path(&format!("out-{id}"));
     let _ = fs::remove_dir_all(&out);
@@ -220,7 +223,7 @@ fn say(figures: &str) {
     eprintln!("damaged state directories: {figures}");
 }
 
-/// Each in a study of its own: every other study goes on.
+/// Each edit is in a study of its own. All other studies continue.
 #[test]
 fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     let study = cluster::study(1, 64);
@@ -229,7 +232,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     cluster.kill_manager();
     let folder = cluster.state.join("studies");
     let text = fs::read_to_string(folder.join(&first).join("submission.json")).expect("a submission");
-    // As an earlier version wrote it.
+    // The format of an earlier version, without checksums.
     let kept = serde_json::from_str::<Value>(&text).expect("JSON")["content"].clone();
     let ended = json!({"state": "complete", "message": null, "evaluations_done": 1, "tasks_executed": 1, "failed": 0});
     let submissions: [(&str, Value); 24] = [
@@ -304,10 +307,10 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     }
     assert_eq!(doctor(&cluster).code, 3);
     cluster.start_manager();
-    // The sound one waits for workers, and so does another one that is submitted, under a number that none has had.
+    // The intact study waits for workers. So does a new one, whose id was never used before.
     assert!(["queued", "running"].contains(&cluster.study_of(&first)["state"].as_str().expect("a state")));
     assert_eq!(cluster.submit(&[]), "134");
-    // What cannot be read is set aside, each with its reason, and is told.
+    // Unreadable submissions are set aside with their reasons and reported.
     let quarantine = cluster.state.join("quarantine");
     for id in [10, 11, 12, 13, 27, 60, 61, 62, 63, 80, 81, 110] {
         let reason = fs::read_to_string(quarantine.join(format!("study-{id}.reason.txt"))).expect("a reason");
@@ -322,7 +325,7 @@ fn state_directory_with_edited_records_starts_and_keeps_the_other_studies() {
     }
     assert_eq!(cluster.study_of("54")["state"], "complete");
     assert!(cluster.end_manager().success());
-    // Files of the manager's own.
+    // The manager's own files.
     for (name, text) in [
         ("manager.json", "{\"number\": 1, \"starts\": 4294967295}"),
         ("manager.json", "{\"number\": -1, \"starts\": 1}"),
@@ -347,7 +350,7 @@ fn survivors_with_a_changed_name_between_phases_are_chosen_again() {
     let results_of = cluster.state.join(format!("studies/{id}/results"));
     cluster.wait_until(|_| results_of.join(SECOND).join("journal").exists());
     cluster.kill_manager();
-    // As if the second one had not begun.
+    // The state before the second phase began.
     fs::remove_dir_all(results_of.join(SECOND)).expect("removed");
     let file = results_of.join(FIRST).join("survivors.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("JSON");

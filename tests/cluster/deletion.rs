@@ -1,4 +1,4 @@
-//! What a cluster is told of workers that are more than wanted, by a manager that believes to be one of its pods.
+//! Pod deletion costs of surplus workers, set by a manager that runs as if it were a pod of the cluster.
 
 use crate::cluster::{self, Cluster};
 use crate::kubernetes::{Kubernetes, Patch};
@@ -6,7 +6,7 @@ use crate::scaling::POOLS;
 use crate::watched::get;
 use std::fs;
 
-/// A manager that knows a pool, and may annotate pods.
+/// A manager with one pool and the right to annotate pods.
 fn start<'a>(study: &'a crate::study::Study, pods: &[&str]) -> (Cluster<'a>, Kubernetes) {
     let mut cluster = Cluster::to_be(study);
     let kubernetes = Kubernetes::start(&cluster.path("account"));
@@ -20,7 +20,7 @@ fn start<'a>(study: &'a crate::study::Study, pods: &[&str]) -> (Cluster<'a>, Kub
 }
 
 impl Cluster<'_> {
-    /// Waits until the cluster takes these pods first, in this order, and would not rather take others.
+    /// Waits until the pods with negative costs are these, in this order.
     fn wait_for_costs(&self, kubernetes: &Kubernetes, order: &[&str]) {
         let is_so = || {
             let below: Vec<_> = kubernetes.costs().into_iter().filter(|(cost, _)| *cost < 0).collect();
@@ -37,7 +37,7 @@ impl Cluster<'_> {
     }
 }
 
-/// Pods and costs of the requests that were answered so.
+/// Pods and costs of the requests with this response status.
 fn with(patches: &[Patch], status: u16) -> Vec<(&str, &str)> {
     patches
         .iter()
@@ -48,11 +48,11 @@ fn with(patches: &[Patch], status: u16) -> Vec<(&str, &str)> {
 
 #[test]
 fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
-    // Far more than the deadline leaves time for, on any machine.
+    // More work than the deadline allows on any machine.
     let study = cluster::study(120, 256);
     let expected = cluster::expected(&study);
     let (mut cluster, kubernetes) = start(&study, &["w0", "w1", "w2"]);
-    // Nothing is to be done, so that all may go; at first the account lacks the right to say so.
+    // No study runs, so all workers are surplus. At first the account lacks the right to set costs.
     kubernetes.fail(Some(403));
     cluster.start_workers(0..3);
     cluster.wait_until(|cluster| cluster.counted("refused") >= 2);
@@ -67,13 +67,14 @@ fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
     assert_eq!(cluster.status()["scaling"]["drain_order"], serde_json::json!(["w0", "w1", "w2"]));
     assert_eq!(kubernetes.costs()[0], (-1_000_000, "w0".to_owned()));
 
-    // All are wanted, and for a while from then on, which the cluster does not hear. Studies do not depend on it.
+    // The deadline needs all workers, for some time, and the API is unavailable. Studies do not depend on it.
     kubernetes.fail(Some(503));
     let id = cluster.submit(&["--deadline", "1s"]);
     cluster.wait_until(|cluster| cluster.counted("failed") >= 1);
     assert_eq!(cluster.status()["scaling"]["drain_order"], serde_json::json!([]));
     assert_eq!(cluster.completed(&id), expected);
-    // Another start knows whom the last one told of, though it wants them from the beginning, and has another token.
+    // A restarted manager reads the costs that its predecessor set and resets them, because the pool's minimum needs all
+    // workers. The token has changed as well.
     cluster.kill_manager();
     fs::write(cluster.path("pools.toml"), format!("{POOLS}min = 3\n")).expect("a folder");
     kubernetes.give_token("second");
@@ -82,7 +83,7 @@ fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
     cluster.wait_for_costs(&kubernetes, &[]);
     assert_eq!(kubernetes.costs().len(), 3, "each of them is 0: {:?}", kubernetes.costs());
 
-    // Nothing is said twice.
+    // No cost is sent twice.
     let patches = kubernetes.patches();
     for pod in ["w0", "w1", "w2"] {
         let heard: Vec<&str> =
@@ -102,7 +103,7 @@ fn a_worker_that_is_no_pod_is_told_of_once() {
     cluster.start_workers(1..2);
     cluster.wait_for_costs(&kubernetes, &["w1"]);
     cluster.wait_until(|cluster| cluster.counted("gone") == 1);
-    // As long as nothing changes: two rounds, and what a third one might say.
+    // Nothing changes for two rounds and a possible third one.
     cluster.let_pass(std::time::Duration::from_secs(25));
     let patches = kubernetes.patches();
     assert_eq!(with(&patches, 404), [("w0", "-1000000")]);

@@ -1,4 +1,4 @@
-//! A disk that is full under a manager's folder: what the manager says, what is lost (nothing), and how it goes on.
+//! A full disk under the state directory: the manager reports it, loses nothing, and continues when space is free.
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-/// Where a disk is seen.
+/// Where a process sees the disk.
 fn place(disk: &Disk) -> Place {
     Place { way: disk.way(), ..Place::default() }
 }
 
-/// Room for whole results; more than that only takes longer to fill.
+/// 8 MB: enough for all results. A larger disk only takes longer to fill.
 const MEGABYTES: u32 = 8;
 
-/// Evaluations of which the journal holds the runs of both tiles.
+/// Evaluations with journaled runs of both tiles.
 fn evaluations(journal: &str) -> usize {
     let whole = journal.rfind('\n').map_or("", |end| &journal[..end]);
     let mut runs: BTreeMap<u64, u32> = BTreeMap::new();
@@ -29,7 +29,7 @@ fn evaluations(journal: &str) -> usize {
     runs.iter().filter(|(evaluation, runs)| **evaluation > 0 && **runs == 2).count()
 }
 
-/// Bytes and buckets that workers say they have.
+/// Bytes and leases that the workers report.
 fn held(cluster: &Cluster<'_>) -> (u64, u64) {
     let workers = cluster.status()["workers"].as_array().cloned().unwrap_or_default();
     let sum = |what: &str| workers.iter().filter_map(|worker| worker[what].as_u64()).sum();
@@ -62,16 +62,16 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
             assert!(message.contains(part), "seed {seed}: {message}");
         }
         assert!(cluster.log("manager").contains(message), "{}", cluster.log("manager"));
-        // Everything that was said to be done is on disk.
+        // The journal holds every evaluation that the manager reported as done.
         let journal = fs::read_to_string(cluster.journal(&id)).expect("a journal");
         let done = told["evaluations_done"].as_u64().expect("a number") as usize;
         assert!(done <= evaluations(&journal), "seed {seed}: {done} evaluations\n{journal}");
-        // Workers finish what they have, are given nothing, and forget nothing.
+        // Workers finish their leases, get no new ones, and drop nothing.
         cluster.let_pass(Duration::from_secs(2));
         let (bytes, leases) = held(&cluster);
         assert!(bytes > 0 && leases > 0, "seed {seed}: {bytes} bytes, {leases} buckets");
         cluster.kill_manager();
-        // As long as there is no room it does not start, and says where.
+        // Without space the manager does not start, and names the file.
         let refused = cluster.manager_command().output().expect("it starts");
         let text = String::from_utf8(refused.stderr).expect("UTF-8");
         assert!(refused.status.code() == Some(6) && text.contains("manager.json: No space left"), "{text}");

@@ -1,5 +1,5 @@
-//! Downloads of results that are interrupted: the folder is as it was, and the same command brings exactly what an undisturbed
-//! one does.
+//! Interrupted downloads of results: the folder is unchanged, and the repeated command writes the same bytes as an
+//! undisturbed download.
 
 use crate::cluster::{self, Cluster};
 use crate::gate::Gate;
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// All files below a folder, hidden ones among them, by their names.
+/// All files below a folder, hidden ones included, by relative path.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
@@ -28,7 +28,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Names in a folder.
+/// Names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder).expect("a folder");
     let mut names: Vec<String> =
@@ -37,14 +37,14 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A manager with a complete study, behind a line that can be stalled, and where its results are brought.
+/// A manager with a complete study behind a [`Gate`], and the folder for its results.
 struct Site<'a> {
     cluster: Cluster<'a>,
     id: String,
     gate: Gate,
-    /// What an undisturbed download brings.
+    /// Files of an undisturbed download.
     expected: BTreeMap<String, Vec<u8>>,
-    /// Bytes of answers that it takes.
+    /// Response bytes of an undisturbed download.
     answers_bytes: u64,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Site<'a> {
         answer(&mut self.command(out, &Place::default()))
     }
 
-    /// Begins a download into `brought/out`, and waits until it is stalled in the middle.
+    /// Starts a download into `brought/out` and waits until it stalls halfway.
     fn stalled(&self) -> Child {
         self.gate.open(self.answers_bytes / 2);
         let mut command = self.command("brought/out", &Place::default());
@@ -90,7 +90,7 @@ impl<'a> Site<'a> {
         child
     }
 
-    /// The same command once more: it succeeds, and leaves nothing beside the results.
+    /// Repeats the download. Asserts that it succeeds and leaves nothing but the results.
     fn repeated(&self) {
         self.gate.open(u64::MAX);
         let said = self.bring("brought/out").done();
@@ -112,7 +112,7 @@ fn download_killed_is_repeated_to_the_same_bytes() {
     let mut child = site.stalled();
     child.kill().expect("it is ours");
     child.wait().expect("it ends");
-    // Something had arrived, and none of it counts.
+    // The partial download is in a hidden folder and does not count as results.
     assert_eq!(names(&site.cluster.path("brought")), [".out.pleach-results"]);
     assert!(!files(&site.cluster.path("brought")).is_empty());
     site.repeated();
@@ -165,9 +165,9 @@ fn download_onto_a_full_disk_is_repeated_to_the_same_bytes() {
     let file = fs::File::options().write(true).open(&filler).expect("it is there");
     let room = site.expected.values().map(Vec::len).sum::<usize>() as u64 / 2;
     file.set_len(file.metadata().expect("a file").len() - room).expect("it gets shorter");
-    // An open file keeps its room.
+    // The file must be closed: an open file keeps its space.
     drop(file);
-    // On the disk, and the mounted folder itself, beside which there is no room of the same disk.
+    // A folder on the disk, and the mount point itself, whose parent is on another disk.
     for out in ["disk/out", "disk"] {
         let refused = answer(&mut site.command(out, &place));
         assert!([2, 6].contains(&refused.code), "{refused:?}");
@@ -198,7 +198,7 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
     };
     for parts in [2, 0] {
         cut("plan.json", parts);
-        // It is not known whose it is, which is no reason to say another's.
+        // A truncated plan does not identify its study, so the error must not claim another study.
         let run = ["run", "study.toml", "--quiet", "--out"];
         let out = site.cluster.path("brought/out").display().to_string();
         let refused = pleach(study.folder(), &[&run[..], &[&out]].concat());
@@ -209,14 +209,14 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
         );
         site.repeated();
     }
-    // As older versions left it: some files, one of them cut short, and none that tells whose they are.
+    // The state that older versions left: some files, one of them truncated, and none that identifies the study.
     for name in ["plan.json", "run.json", "report.html"] {
         fs::remove_file(path(name)).expect("it is there");
     }
     cut("indices.csv", 1);
     fs::write(path("report.html.part"), "<html>").expect("a file");
     site.repeated();
-    // Into folders that exist: an empty one, and the one that the command is called in.
+    // Existing target folders: an empty one, and the current folder of the command.
     for (out, place) in [("../empty", "here"), (".", "here")] {
         let folder = site.cluster.path(place).join(out);
         for folder in [&site.cluster.path(place), &folder] {
@@ -225,7 +225,7 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
         answer(site.command(out, &Place::default()).current_dir(site.cluster.path(place))).done();
         assert!(files(&folder) == site.expected, "{out}: other bytes");
     }
-    // What is not of this study stays.
+    // Files of other studies stay.
     cut("plan.json", 2);
     fs::write(path("failed.csv"), "theirs\n").expect("a file");
     let before = files(&site.cluster.path("brought"));

@@ -1,23 +1,23 @@
-//! Two worker processes of one name: a certificate folder that was copied, and a worker that is started again at once.
+//! Two worker processes of one name: a copied certificate folder, and a worker that restarts at once.
 
 use crate::cluster::{self, Cluster, expected};
 use crate::watched::get;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Time to try again in.
+/// Retry time of the copy.
 const WHILE: Duration = Duration::from_secs(12);
 
-/// Attempts in that time: waits of 0.5 s at least, then twice as long each time.
+/// Attempts within 12 s: waits start at 0.5 s or more and double.
 const MAX_ATTEMPTS: u64 = 6;
 
-/// The liveness timeout of a link, and as much again for a busy machine.
+/// Liveness timeout of a link, doubled for a busy machine.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The line by which an operator learns of it.
+/// Log line that reports the duplicate to the operator.
 const TOLD: &str = "two workers are named w0";
 
-/// Starts a worker named `copy` here, with a copy of the certificate folder of `w0`.
+/// Starts a worker process `copy` with a copy of the certificate folder of `w0`.
 fn start_copy(cluster: &mut Cluster<'_>) {
     fs::create_dir_all(cluster.path("ca/copy")).expect("a folder");
     for file in fs::read_dir(cluster.path("ca/w0")).expect("a folder") {
@@ -31,7 +31,7 @@ fn count(text: &str, line: &str) -> usize {
     text.lines().filter(|shown| shown.contains(line)).count()
 }
 
-/// Attempts that the manager has refused, by its metric.
+/// Attempts that the manager refused, by its metric.
 fn refused(cluster: &Cluster<'_>) -> u64 {
     let metrics = get(&format!("https://{}/metrics", cluster.http));
     let line = metrics.lines().find_map(|line| line.strip_prefix("pleach_manager_duplicate_workers_total "));
@@ -62,12 +62,12 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     assert_eq!(workers.len(), 1, "{status}");
     let remark = workers[0]["remarks"][0].as_str().expect("a remark");
     assert!(remark.starts_with("its certificate is also used at "), "{remark}");
-    // The first one works on, over the link that it has.
+    // The first worker continues over its existing link.
     assert_eq!(cluster.submit_and_wait(&[]), expected);
     assert_eq!(count(&cluster.log("manager"), "worker w0 has joined"), 1);
     assert_eq!(count(&cluster.log("w0"), "connected to"), 1);
 
-    // With the first one gone, the other one takes its place.
+    // After the first worker is gone, the copy joins.
     cluster.kill_worker("w0");
     cluster.wait_until(|cluster| cluster.log("copy").contains("connected to"));
     cluster.wait_until(|cluster| cluster.status()["workers"][0]["remarks"].as_array().is_some());

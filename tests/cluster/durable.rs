@@ -1,4 +1,4 @@
-//! Regions that outlive the workers that stored them: in a folder that all workers share, or with a second worker.
+//! Regions that survive the workers that stored them: in a shared folder, or as a replica on a second worker.
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A study of which so much is to be durable.
+/// A study with this `durability`.
 fn study(durable: &str) -> Study {
     let study = cluster::study(8, 192);
     let seed = format!("seed = 500\ndurability = \"{durable}\"");
@@ -26,7 +26,7 @@ fn shared(cluster: &Cluster<'_>) -> String {
     folder.to_str().expect("UTF-8").to_owned()
 }
 
-/// Regions in the shared folder, large ones and small.
+/// Regions in the shared folder, packed ones included.
 fn regions(cluster: &Cluster<'_>) -> usize {
     let listed = cluster.call(&["storage", "ls", "--lustre", "shared", "--json"]).done();
     let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
@@ -46,7 +46,7 @@ fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
         let id = cluster.submit(&[]);
         cluster.wait_for_responses(&id, moment(seed));
         assert!(regions(&cluster) > 0, "nothing is shared");
-        // Together they take everything along but what they have shared.
+        // The two workers take all other regions with them.
         cluster.kill_worker("w0");
         cluster.kill_worker("w1");
         for name in ["w2", "w3"] {
@@ -71,7 +71,7 @@ fn a_shared_tier_that_is_full_holds_nothing_up() {
     cluster.nothing_is_left();
 }
 
-/// A workflow may say of a region what it wants, whatever the study says.
+/// The `durable` key of an output overrides the study's durability.
 #[test]
 fn a_workflow_says_what_survives() {
     for (of_study, of_output, is_shared) in [("none", true, true), ("outputs", false, false)] {
@@ -100,7 +100,7 @@ fn a_workflow_says_what_survives() {
     }
 }
 
-/// Bytes of files in a folder, wherever they are.
+/// Bytes of all files below a folder.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let of = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
@@ -113,7 +113,7 @@ fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
     let expected = expected(&study);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1kB"]);
     let least = refused.stderr.split(" needs ").nth(1).and_then(|rest| rest.split(' ').next());
-    // Beside what the study needs there is hardly room for copies: they make way.
+    // This minimum leaves hardly any memory for replicas, so workers drop them under memory pressure.
     let least = format!("{}MB", least.and_then(|least| least.parse::<u64>().ok()).expect("a number"));
     for (seed, way) in seeds().flat_map(|seed| ["disks", "memory", "little memory"].map(|way| (seed, way))) {
         let mut cluster = Cluster::new(&study);
@@ -130,7 +130,7 @@ fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
         }
         let id = cluster.submit(&[]);
         if way == "disks" {
-            // There is memory for all of the study: what is on a disk is the other worker's.
+            // The memory holds the whole study, so bytes on disk are replicas of the other worker's regions.
             let all = |cluster: &Cluster<'_>| {
                 ["w0", "w1"].map(|name| bytes_in(&cluster.path(name))).iter().sum::<u64>()
             };
@@ -143,7 +143,7 @@ fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
     }
 }
 
-/// Nothing can be written to it, nor can what waits for that be told so, for as long as this value lives.
+/// Freezes a file system for the lifetime of this value. Writes to it block, and blocked writers cannot be interrupted.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -156,7 +156,7 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // A disk that is not thawed cannot be unmounted.
+        // A frozen file system cannot be unmounted.
         let _ = Command::new("fsfreeze").arg("--unfreeze").arg(&self.0).status();
     }
 }
@@ -179,7 +179,7 @@ fn a_shared_tier_that_hangs_is_waited_for_or_done_without() {
         cluster.wait_for_responses(&id, moment(seed));
         let frozen = Frozen::of(disk.seen());
         cluster.let_pass(Duration::from_secs(5));
-        // Workers that wait for it are alive to the manager.
+        // The manager still counts workers that wait for the disk as alive.
         let workers = cluster.status()["workers"].as_array().map(Vec::len);
         assert_eq!(workers, Some(2), "seed {seed}");
         drop(frozen);

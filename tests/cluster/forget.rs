@@ -1,4 +1,4 @@
-//! Studies that are removed from a manager: on request, by age, by size.
+//! Removal of studies from a manager: on request, by age, and by size.
 
 use crate::cluster::{self, Cluster};
 use crate::study::Study;
@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Makes a file as old as that.
+/// Sets the age of a file.
 fn age(file: &PathBuf, age: Duration) {
     let file = File::options().write(true).open(file).expect("a file");
     file.set_modified(SystemTime::now() - age).expect("a time");
 }
 
-/// Puts content into the input store, as a client that sent it so long ago; gives where it is.
+/// Stores an input as a client would have sent it `sent` ago. Returns its path.
 fn stored(cluster: &Cluster<'_>, content: &[u8], sent: Duration) -> PathBuf {
     let path = cluster.state.join("inputs").join(blake3::hash(content).to_hex().as_str());
     fs::write(&path, content).expect("written");
@@ -27,7 +27,7 @@ fn stored(cluster: &Cluster<'_>, content: &[u8], sent: Duration) -> PathBuf {
 fn tiles(study: &Study) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(study.path("tiles")).expect("tiles");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    // Beside each lies a label map, which the study does not read.
+    // Each tile has a label map beside it, which the study does not read.
     let is_tile = |name: &str| name.ends_with(".png") && !name.ends_with("_labels.png");
     let tiles = paths.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_tile));
     tiles.map(|path| fs::read(path).expect("a tile")).collect()
@@ -54,11 +54,11 @@ fn study_that_is_forgotten_is_gone_and_inputs_go_with_the_last_that_reads_them()
     assert!(inputs.iter().all(|input| input.exists()), "another study reads them");
     assert!(!old.exists() && new.exists(), "a file that was just sent may have a study on the way");
     assert_eq!(cluster.study_of(&ids[1]), Value::Null);
-    // An answer that is lost is asked for again.
+    // A client repeats a request after a lost response.
     assert!(cluster.ask(&["forget", &ids[1]]).done().contains("0 B"));
     let unknown = cluster.ask(&["forget", "99"]);
     assert!(unknown.code == 4 && unknown.stderr.contains("there is no study 99"), "{unknown:?}");
-    // It stays so, and its number is not given again.
+    // The study stays removed after a restart, and its id is not reused.
     cluster.kill_manager();
     cluster.start_manager();
     assert_eq!(cluster.study_of(&ids[1]), Value::Null);
@@ -80,7 +80,7 @@ fn studies_go_by_age_and_by_size_and_an_open_one_never() {
     let open = cluster.submit(&[]);
     cluster.kill_manager();
     let folder = |id: &str| cluster.state.join("studies").join(id);
-    // As an earlier version wrote it, two days ago.
+    // The format of an earlier version, with an end 2 days ago.
     let ended = folder(&ids[1]).join("ended.json");
     let text: Value = serde_json::from_slice(&fs::read(&ended).expect("read")).expect("JSON");
     let mut content = text["content"].clone();
@@ -95,7 +95,7 @@ fn studies_go_by_age_and_by_size_and_an_open_one_never() {
     cluster.wait_until(|_| left() == [true, false, true, true]);
     assert!(cluster.log("manager").contains("it ended 2 days ago (--keep-days 1)"));
     cluster.kill_manager();
-    // Room for one of them: the older one goes.
+    // The limit has space for one study, so the older one is removed.
     let bytes: u64 = fs::read_dir(folders[2].join("results"))
         .expect("a folder")
         .map(|entry| entry.expect("an entry").metadata().expect("found").len())

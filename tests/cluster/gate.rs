@@ -1,4 +1,4 @@
-//! A line to a manager's HTTP interface that lets so many bytes of answers through, and then stalls or is cut.
+//! Proxy of a manager's HTTP interface: passes a number of response bytes, then stalls or closes connections.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// See the module. Its threads end with the connections, and with the process.
+/// Proxy with a thread pair per connection. The threads end with their connections or with the process.
 pub(crate) struct Gate {
-    /// Where clients find the manager through it.
+    /// Address of the manager through the proxy.
     pub(crate) address: String,
     state: Arc<State>,
 }
@@ -21,11 +21,11 @@ struct State {
     is_cut: AtomicBool,
 }
 
-/// Answers are passed on in pieces of so many bytes: results of a small study are several.
+/// 1 KiB per forwarded piece: the results of a small study are several pieces.
 const PIECE_BYTES: usize = 1024;
 
 impl Gate {
-    /// Before the HTTP interface of a manager.
+    /// Starts a proxy before the HTTP interface of a manager.
     pub(crate) fn before(manager: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("an address");
         let address = listener.local_addr().expect("an address").to_string();
@@ -46,7 +46,7 @@ impl Gate {
         Self { address, state }
     }
 
-    /// Lets so many more bytes through, and all that a client asks.
+    /// Passes `bytes` more response bytes. Requests pass without limit.
     pub(crate) fn open(&self, bytes: u64) {
         self.state.is_cut.store(false, Ordering::SeqCst);
         self.state.is_stalled.store(false, Ordering::SeqCst);
@@ -54,17 +54,17 @@ impl Gate {
         self.state.limit_bytes.store(limit, Ordering::SeqCst);
     }
 
-    /// Whether a client waits for more.
+    /// Whether a client waits for more bytes.
     pub(crate) fn is_stalled(&self) -> bool {
         self.state.is_stalled.load(Ordering::SeqCst)
     }
 
-    /// Bytes of answers so far.
+    /// Response bytes passed so far.
     pub(crate) fn passed_bytes(&self) -> u64 {
         self.state.passed_bytes.load(Ordering::SeqCst)
     }
 
-    /// Ends all connections that are stalled, and those that come.
+    /// Closes stalled connections and all new ones.
     pub(crate) fn cut(&self) {
         self.state.is_cut.store(true, Ordering::SeqCst);
     }
@@ -76,7 +76,7 @@ impl State {
         let (mut asks, mut hears) =
             (client.try_clone().expect("a socket"), manager.try_clone().expect("one"));
         std::thread::spawn(move || {
-            // It ends with either side.
+            // The copy ends when either side closes.
             let _ = std::io::copy(&mut asks, &mut hears);
             let _ = hears.shutdown(Shutdown::Both);
         });

@@ -1,5 +1,4 @@
-//! A cluster on hosts that share no address, no memory and no files of the study: whatever one of them needs comes over
-//! the network.
+//! A cluster on hosts that share no address, no memory and no files of the study: everything is sent over the network.
 
 use crate::chaos::{moment, seeds};
 use crate::cluster::{self, Cluster, expected};
@@ -9,8 +8,8 @@ use crate::skipped;
 use crate::study::Study;
 use std::time::Duration;
 
-/// A manager and two workers, each on its host, and the study, submitted by a client that alone has its files. `None` where
-/// the system does not let us have any of that.
+/// Starts a manager and two workers, each on its host, and submits the study from a client that alone has its files. Returns
+/// `None` if the system denies mounts.
 fn submitted<'a>(study: &'a Study, hosts: &Hosts) -> Option<(Cluster<'a>, String)> {
     let mut cluster = Cluster::to_be(study);
     for name in ["manager", "w0", "w1"] {
@@ -42,21 +41,21 @@ fn hosts_send_each_other_what_they_lack() {
     let addresses: Vec<&str> = workers.iter().filter_map(|worker| worker["address"].as_str()).collect();
     assert_eq!(addresses, ["10.77.0.2", "10.77.0.3"], "{status}");
     cluster.nothing_is_left();
-    // Input files, from the manager to workers; by their digests, as nobody else names files.
+    // The manager sends input files to workers. Only input files are named by their digests.
     for tile in ["tiles/tissue_01.png", "tiles/tissue_02.png"] {
         let bytes = std::fs::read(study.path(tile)).expect("a tile");
         let name = blake3::hash(&bytes).to_hex();
         let had = |worker: &&str| cluster.path(&format!("{worker}-ssd/inputs/{name}")).is_file();
         assert!(["w0", "w1"].iter().any(had), "{tile} has been sent to some worker");
     }
-    // Regions, from worker to worker: all that workers have sent, but for what the manager has got.
+    // Regions between workers: all bytes that workers sent, without the bytes that the manager received.
     let sent: u64 = ["w0", "w1"].iter().map(|name| hosts.traffic(name).0).sum();
     let between = sent.saturating_sub(hosts.traffic("manager").1);
-    // A normalized tile at least.
+    // At least one normalized tile.
     assert!(between > 192 * 192 * 3, "{between} of {sent} bytes");
 }
 
-/// A slide is one file, however many of its tiles are computed on, and wherever.
+/// A slide is sent as one file, independent of the number and the workers of its tiles.
 #[test]
 fn a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on() {
     let test = "a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on";

@@ -1,4 +1,4 @@
-//! What manager and workers say: lines for people or JSON for machines, as much as was asked for, each with what it is about.
+//! Logs of manager and workers: text or JSON, at the requested level, with the spans of each line.
 
 use crate::cluster::{self, Cluster};
 use serde_json::Value;
@@ -16,7 +16,7 @@ fn objects(log: &str) -> Vec<Value> {
     objects
 }
 
-/// The spans that a line is in, the outermost first.
+/// The spans of a line, the outermost first.
 fn spans(line: &Value) -> Vec<&str> {
     let spans = line["spans"].as_array().map_or(&[][..], Vec::as_slice);
     spans.iter().map(|span| span["span"].as_str().expect("a name")).collect()
@@ -49,7 +49,7 @@ fn tasks_are_told_within_their_bucket_and_study() {
     let buckets = lines.iter().filter(|line| line["message"] == "bucket is over");
     assert!(buckets.clone().count() > 0 && buckets.clone().all(|line| spans(line) == ["study", "bucket"]));
 
-    // The manager's are for people, and of the same bucket by the same numbers.
+    // The manager logs text, with the same numbers for the same bucket.
     let manager = cluster.log("manager");
     let leased = manager.lines().find(|line| line.contains("DEBUG a bucket is leased")).expect("it is told");
     assert!(

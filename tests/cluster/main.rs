@@ -1,7 +1,7 @@
-//! A cluster of real processes on one machine: a manager, workers, and the commands that speak with it. Whatever happens to
-//! them, the results are those of `pleach run`, byte for byte.
+//! A cluster of real processes on one machine: a manager, workers, and client commands. Under any failure, the results equal
+//! those of `pleach run`, byte for byte.
 //!
-//! Each kind of chaos runs with one seed; `PLEACH_CHAOS_SEEDS` asks for more.
+//! Each kind of failure runs with one seed. `PLEACH_CHAOS_SEEDS` sets the number of seeds.
 
 #[path = "../support/api.rs"]
 mod api;
@@ -73,7 +73,7 @@ fn any_number_of_workers_gives_the_results_of_a_run_on_real_tiles() {
     let study = cluster::study(2, 64);
     for name in ["gbm40_03.png", "gbm40_08.png"] {
         let tile = image::open(data.join("annotated/gbm40").join(name)).expect("a tile");
-        // A quarter of it has enough nuclei, and is short.
+        // A quarter of the tile has enough nuclei and takes little time.
         tile.crop_imm(128, 128, 256, 256).save(study.path("tiles").join(name)).expect("a folder");
     }
     study.edit(&[("tiles/*.png", "tiles/gbm40_*.png")]);

@@ -1,5 +1,5 @@
-//! One estimate of memory for `pleach plan` and for workers: a worker with what the plan names gets the study, and buckets
-//! are cut to what workers have.
+//! One memory estimate for `pleach plan` and for workers: a worker with the planned memory gets the study, and buckets fit
+//! the memory of the workers.
 
 use crate::cluster::Cluster;
 use crate::pleach::pleach;
@@ -7,11 +7,11 @@ use crate::study::Study;
 use serde_json::Value;
 use std::fs;
 
-/// Too little for the buckets that a worker gets otherwise, and enough for smaller ones.
+/// 30 MB: too little for the default buckets, enough for smaller ones.
 const LITTLE: &str = "30MB";
 const LITTLE_BYTES: u64 = 30_000_000;
 
-/// Of so many evaluations that a bucket holds more than tasks work with.
+/// A study with enough evaluations for buckets that hold more bytes than their running tasks use.
 fn study() -> Study {
     let study = Study::of_tissue(512);
     study.edit(&[("trajectories = 2", "trajectories = 200")]);
@@ -21,14 +21,14 @@ fn study() -> Study {
     study
 }
 
-/// What a worker needs for the study, in bytes, by a plan for workers with so much memory.
+/// Minimum memory of a worker for the study, in bytes, in a plan for workers with `memory`.
 fn least_bytes(study: &Study, memory: &str) -> u64 {
     let args = ["plan", "study.toml", "--workers", "1", "--memory", memory, "--json"];
     let plans: Value = serde_json::from_str(&pleach(study.folder(), &args).done()).expect("JSON");
     plans["plans"][0]["least_bytes"].as_u64().unwrap_or_else(|| panic!("it names no memory: {plans}"))
 }
 
-/// Starts a worker of little memory and without any storage below it.
+/// Starts a worker with little memory and no spill tier.
 fn start_small_worker(cluster: &mut Cluster<'_>) {
     let issue = ["certs", "issue", "--dir", "ca", "--name", "w0", "--role", "worker", "--out", "ca/w0"];
     cluster.call(&issue).done();
@@ -40,7 +40,7 @@ fn start_small_worker(cluster: &mut Cluster<'_>) {
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
 }
 
-/// Waits until a worker has begun with the study, and ends it.
+/// Waits until a worker has executed tasks of the study, then cancels it.
 fn begins(cluster: &Cluster<'_>, id: &str) {
     cluster.wait_until(|cluster| cluster.study_of(id)["tasks_executed"].as_u64() > Some(20));
     let study = cluster.study_of(id);

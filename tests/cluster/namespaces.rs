@@ -1,23 +1,23 @@
-//! Several hosts on one machine: network namespaces, each with an address of its own, at a switch that has none. What goes
-//! from one to the other is counted there.
+//! Several hosts on one machine: network namespaces with one address each, connected by a switch without an address. The
+//! switch counts the bytes of each host.
 
 use crate::place::Place;
 use serde_json::Value;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The network of the addresses: it ends at the switch, so that it may be anybody's.
+/// The network ends at the switch, so other networks may use the same addresses.
 const NETWORK: &str = "10.77.0";
 
-/// Hosts at one switch; they go with this value.
+/// Hosts at one switch. Dropping the value removes them.
 pub(crate) struct Hosts {
     names: Vec<String>,
-    /// What the names of namespaces begin with: others may be at work on this machine.
+    /// Name prefix of the namespaces, unique on this machine: tests run concurrently.
     prefix: String,
 }
 
 impl Hosts {
-    /// `None` where the system does not let us make any.
+    /// Returns `None` if the system denies network namespaces.
     pub(crate) fn of<const N: usize>(names: [&str; N]) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ impl Hosts {
         set_up.then_some(hosts)
     }
 
-    /// A host with a cable to the switch, whose port there has the host's name.
+    /// Adds a host with a cable to the switch. The switch port has the host's name.
     fn plug_in(&self, at: usize, name: &str) -> bool {
         let (switch, host) = (self.namespace("switch"), self.namespace(name));
         let address = format!("{}/24", self.address(at));
@@ -55,20 +55,20 @@ impl Hosts {
         format!("{NETWORK}.{}", at + 1)
     }
 
-    /// Where processes of a host are.
+    /// The place of a host's processes.
     pub(crate) fn place(&self, name: &str) -> Place {
         let at = self.names.iter().position(|known| known == name).expect("a host");
         let way = ["ip", "netns", "exec", &self.namespace(name)].map(str::to_owned).to_vec();
         Place { way, address: self.address(at) }
     }
 
-    /// Pulls a host's cable, or puts it back.
+    /// Plugs a host's cable in or out.
     pub(crate) fn plug(&self, name: &str, is_in: bool) {
         let state = if is_in { "up" } else { "down" };
         assert!(ip(&["-n", &self.namespace("switch"), "link", "set", name, state]), "{name} is not {state}");
     }
 
-    /// Bytes that a host has sent, and those that it was sent.
+    /// Bytes that a host sent and received.
     pub(crate) fn traffic(&self, name: &str) -> (u64, u64) {
         let show = ["-n", &self.namespace("switch"), "-s", "-j", "link", "show", "dev", name];
         let output = Command::new("ip").args(show).output().expect("ip starts");
@@ -81,13 +81,13 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for name in self.names.iter().map(String::as_str).chain(["switch"]) {
-            // Cables go with their ends. Where something failed, there may be none.
+            // A cable is deleted with its namespaces. After an error some may not exist.
             ip(&["netns", "delete", &self.namespace(name)]);
         }
     }
 }
 
-/// Whether it could be done.
+/// Whether `ip` succeeded.
 fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).output().is_ok_and(|output| output.status.success())
 }

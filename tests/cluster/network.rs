@@ -1,4 +1,4 @@
-//! Bad networks between a manager and its workers.
+//! Lossy, slow and interrupted networks between a manager and its workers.
 
 use crate::chaos::seeds;
 use crate::cluster::{self, Cluster, expected};

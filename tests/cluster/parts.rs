@@ -1,5 +1,5 @@
-//! Studies of several parts on a manager: phases, and samples that grow. What becomes of them is what becomes of them in one
-//! process, whatever happens to the manager meanwhile.
+//! Studies of several rounds on a manager: phases and growing samples. Results equal those of one process under any manager
+//! restart.
 
 use crate::cluster::{self, Cluster};
 use crate::pleach::pleach;
@@ -16,7 +16,7 @@ const PHASES: &str = "[[phase]]\nkind = \"moat\"\ntrajectories = 3\nsurvivors = 
 const FIRST: &str = "phase-1-moat";
 const SECOND: &str = "phase-2-vbd";
 
-/// Files that must not depend on how a study came about.
+/// Result files that must not depend on how a study was executed.
 const FINDINGS: [&str; 5] = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"];
 
 /// A study on two tiles with these sections in place of its method.
@@ -34,7 +34,7 @@ fn json(file: &Path) -> Value {
     serde_json::from_str(&text(file)).expect("JSON")
 }
 
-/// What is found in a folder of results, and in those of these phases.
+/// Contents of the result files in `out` and in the folders of these phases, with the survivors.
 fn findings(out: &Path, phases: &[&str]) -> Vec<String> {
     let of = |folder: PathBuf| FINDINGS.map(|file| text(&folder.join(file)));
     let mut all: Vec<String> = phases.iter().flat_map(|phase| of(out.join(phase))).collect();
@@ -46,13 +46,13 @@ fn findings(out: &Path, phases: &[&str]) -> Vec<String> {
     all
 }
 
-/// The same of the study in one process.
+/// As [`findings`], for the study in one process.
 fn alone(study: &Study, phases: &[&str]) -> Vec<String> {
     pleach(study.folder(), &["run", "study.toml", "--out", "alone", "--quiet"]).done();
     findings(&study.path("alone"), phases)
 }
 
-/// Waits until a study is complete; gives the folder that its results are brought into.
+/// Waits until a study is complete. Returns the folder of its downloaded results.
 fn completed(cluster: &Cluster<'_>, id: &str) -> PathBuf {
     cluster.wait_until(|cluster| cluster.state_of(id) == "complete");
     let out = cluster.path(&format!("out-{id}"));
@@ -60,12 +60,12 @@ fn completed(cluster: &Cluster<'_>, id: &str) -> PathBuf {
     out
 }
 
-/// A file of a study's results, as they lie with the manager.
+/// A result file of a study in the state directory.
 fn kept(cluster: &Cluster<'_>, id: &str, name: &str) -> PathBuf {
     cluster.state.join(format!("studies/{id}/results/{name}"))
 }
 
-/// Waits until a file of a study that runs is so long.
+/// Waits until a file of a running study has `bytes` bytes.
 fn wait_for(cluster: &Cluster<'_>, id: &str, name: &str, bytes: u64) {
     let file = kept(cluster, id, name);
     cluster.wait_until(|_| fs::metadata(&file).is_ok_and(|file| file.len() >= bytes));
@@ -82,7 +82,7 @@ fn phases_give_on_a_manager_what_they_give_in_one_process() {
     let expected = alone(&study, &[FIRST, SECOND]);
     let mut cluster = Cluster::new(&study);
     let id = cluster.submit(&[]);
-    // As long as there is nobody to execute it.
+    // No worker executes the study yet.
     cluster.wait_until(|cluster| cluster.study_of(&id)["phase"] == 1);
     assert_eq!(cluster.study_of(&id)["phases"], 2);
     assert_eq!(number(&cluster.study_of(&id), "/evaluations"), 48);
@@ -92,7 +92,7 @@ fn phases_give_on_a_manager_what_they_give_in_one_process() {
     assert!(early.code == 4 && early.stderr.contains("there are results when it is complete"), "{early:?}");
     cluster.start_workers(0..2);
     wait_for(&cluster, &id, &format!("{SECOND}/journal"), 300);
-    // Nor is there now.
+    // No worker is left.
     (0..2).for_each(|number| cluster.kill_worker(&format!("w{number}")));
     let view = cluster.study_of(&id);
     assert_eq!((&view["phase"], &view["state"]), (&2.into(), &"running".into()), "{view}");
@@ -122,7 +122,7 @@ fn a_later_phase_finds_on_the_same_workers_what_an_earlier_one_has_run() {
     let study = study(PHASES);
     let expected = alone(&study, &[FIRST, SECOND]);
     let cluster = Cluster::of(&study, 2);
-    // Two at once do not mix what they have kept.
+    // Two concurrent studies do not mix their retained results.
     let ids = [cluster.submit(&[]), cluster.submit(&["--strategy", "rtma"])];
     for id in &ids {
         let out = completed(&cluster, id);
@@ -154,7 +154,7 @@ fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
         cluster.kill_manager();
         assert!(kept(&cluster, &id, file).exists());
         if between {
-            // As if it had not begun.
+            // The state before the second phase began.
             fs::remove_dir_all(kept(&cluster, &id, SECOND)).expect("removed");
         }
         cluster.start_manager();
@@ -162,7 +162,7 @@ fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
         assert_eq!(findings(&out, &[FIRST, SECOND]), expected, "killed at {bytes} bytes of {file}");
         assert!(!kept(&cluster, &id, &journals[0]).exists(), "nothing is left to go on with");
         if between {
-            // Its workers have kept what the first phase computed.
+            // The workers retained the results of the first phase.
             let record = json(&out.join("run.json"));
             assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "{record}");
         }
@@ -180,7 +180,7 @@ fn survivors_that_were_written_down_are_taken_by_the_next_manager() {
     fs::remove_dir_all(kept(&cluster, &id, SECOND)).expect("removed");
     let file = kept(&cluster, &id, &format!("{FIRST}/survivors.json"));
     let mut written = json(&file);
-    // As an earlier version wrote it.
+    // The format of an earlier version, without a checksum.
     written.as_object_mut().expect("fields").remove("checksum").expect("a checksum");
     let chosen = ["T1", "G1"];
     let all =
@@ -205,18 +205,18 @@ fn a_study_in_phases_is_canceled_in_its_second_one() {
     assert_eq!(view["state"], "canceled");
     assert!(number(&view, "/evaluations_done") >= 48, "{view}");
     cluster.nothing_is_left();
-    // It stays so.
+    // The study stays canceled after a restart.
     cluster.kill_manager();
     cluster.start_manager();
     assert_eq!(cluster.state_of(&id), "canceled");
-    // Others go on.
+    // Other studies continue.
     study.edit(&[]);
     let expected = cluster::expected(&study);
     assert_eq!(cluster.submit_and_wait(&[]), expected);
     cluster.nothing_is_left();
 }
 
-/// Few parameters vary, so that rounds are short.
+/// A study with few varying parameters, so that rounds are short.
 fn growing() -> Study {
     let study = Study::of_tissue(128);
     let held = [("B", 220), ("G", 220), ("R", 220), ("T1", 5), ("FillHoles", 4), ("Watershed", 8)];
@@ -247,7 +247,7 @@ fn a_sample_grows_on_a_manager_as_in_one_process() {
     assert!(view["phase"].is_null() && view["phases"].is_null(), "{view}");
     cluster.nothing_is_left();
 
-    // In the first round, in others, and in the last: about 100 bytes for each of 70 responses a round.
+    // Kills in the first round, in a middle round and in the last one: about 100 bytes for each of 70 responses per round.
     for bytes in [2_000, 9_000, 22_000] {
         let id = cluster.submit(&[]);
         wait_for(&cluster, &id, "journal", bytes);

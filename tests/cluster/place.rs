@@ -1,14 +1,14 @@
-//! Where a process of a cluster is: simply here, or somewhere that other words lead to.
+//! Place of a cluster's process: directly on this machine, or reached through another command.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// See the module.
+/// Place of a process: a command prefix and an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// A command that goes there and becomes the one that follows.
+    /// Command prefix that enters the place and then executes its arguments. Empty for this machine.
     pub(crate) way: Vec<String>,
-    /// The address that it has there.
+    /// Address of this machine at the place.
     pub(crate) address: String,
 }
 
@@ -19,12 +19,12 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Here, by a way that changes something else than the address.
+    /// A place on this machine's address, entered through a command prefix.
     pub(crate) fn by<const N: usize>(way: [&str; N]) -> Self {
         Self { way: way.map(str::to_owned).to_vec(), ..Self::default() }
     }
 
-    /// A program that runs there.
+    /// A command that runs the program at the place.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         match self.way.split_first() {
             None => Command::new(program),
@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// Any port of it.
+    /// The address with port 0, for any free port.
     pub(crate) fn any_port(&self) -> String {
         format!("{}:0", self.address)
     }

@@ -1,5 +1,7 @@
-//! A task that kills every worker that begins it. No operation of ours does that, so the system does: workers may not write
-//! files beyond a length (RLIMIT_FSIZE), and one tile is longer. Whoever fetches it gets SIGXFSZ, without a word.
+//! A task that crashes every worker that starts it.
+//!
+//! No operation crashes, so a file size limit does (RLIMIT_FSIZE): one tile is larger than workers may write. A worker that
+//! fetches it gets SIGXFSZ and ends at once.
 
 use crate::chaos::seeds;
 use crate::cluster::{self, Cluster, DEADLINE, LOOK_AGAIN, expected};
@@ -10,13 +12,14 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Instant;
 
-/// What ends a process that writes more than it may (signal(7), on all that we run on but MIPS).
+/// Signal of a write beyond RLIMIT_FSIZE (signal(7), on all supported systems, which exclude MIPS).
 const SIGXFSZ: i32 = 25;
 
-/// KiB that a worker may write into a file: enough for the small tiles, of 31 KB each, and for all that it says.
+/// Limit in KiB per file: enough for the small tiles of 31 KB each and for logs.
 const LIMIT: &str = "200";
 
-/// Lines of a table by whether they are of the poisoned tile; evaluation and tile are the first two columns.
+/// Splits the lines of a table into those of the poisoned tile and all others. The first two columns are evaluation and
+/// tile.
 fn split(table: &str) -> (Vec<&str>, Vec<&str>) {
     table.lines().skip(1).partition(|line| line.split(',').nth(1) == Some("poisoned"))
 }
@@ -37,7 +40,7 @@ fn what_kills_workers_is_given_up_and_the_rest_goes_on() {
 
     for seed in seeds() {
         let mut cluster = Cluster::new(&study);
-        // Whoever can open the tile where it lies need not write it.
+        // The study is submitted from another machine, because a worker that can open the tile does not write it.
         let Some(id) = cluster.submit_from_elsewhere() else {
             return skipped(test, "the system does not let us mount");
         };
@@ -59,8 +62,8 @@ fn what_kills_workers_is_given_up_and_the_rest_goes_on() {
             assert!(begun.elapsed() < DEADLINE, "{lost} workers are lost: {}", cluster.log("manager"));
             std::thread::park_timeout(LOOK_AGAIN);
         }
-        // Two that made it suspected, and three with nothing else to do; workers beside one of those two may have asked for it
-        // as well, to have it tried twice.
+        // Two crashes make the instance suspect, and three isolated ones reach the crash limit. One more worker may crash if
+        // a speculative lease was granted before.
         assert!((5..=6).contains(&lost), "seed {seed}: {lost} are lost: {}", cluster.log("manager"));
         let responses = cluster.responses(&id);
         let failed = fs::read_to_string(cluster.path(&format!("out-{id}/failed.csv"))).expect("a table");

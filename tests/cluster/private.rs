@@ -1,4 +1,4 @@
-//! What a cluster keeps is its user's alone, and what killed workers leave is removed.
+//! Files of a cluster are private to its user, and later workers remove the files of killed ones.
 
 use crate::cluster::{self, Cluster};
 use crate::place::Place;
@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A user that owns nothing, by convention.
+/// User id that owns no files by convention.
 const NOBODY: u32 = 65534;
 
 fn mode(path: &Path) -> u32 {
@@ -19,7 +19,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// All that is below a folder; links are not followed.
+/// All paths below a folder, without following links.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let with_below = |path: PathBuf| {
@@ -29,7 +29,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(with_below).collect()
 }
 
-/// Everything below a folder is its owner's alone; how many files that are.
+/// Asserts that everything below a folder is private to its owner. Returns the number of files.
 fn all_private(folder: &Path) -> usize {
     let all = below(folder);
     for path in all.iter().filter(|path| !path.is_symlink()) {
@@ -38,7 +38,7 @@ fn all_private(folder: &Path) -> usize {
     all.iter().filter(|path| path.is_file()).count()
 }
 
-/// Whether another user can do this; `None` where the system does not let us be another.
+/// Whether another user can run this command. Returns `None` if the system denies the change of user.
 fn nobody_can(args: &[&str]) -> Option<bool> {
     let drop = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let run = |args: &[&str]| {
@@ -59,7 +59,7 @@ fn scratch(cluster: &Cluster<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// Starts a worker that is given no disk, and waits until it is connected.
+/// Starts a worker without a disk option and waits until it is connected.
 fn start_without_disk(cluster: &mut Cluster<'_>, name: &str) {
     let certs = format!("ca/{name}");
     let issue = ["certs", "issue", "--dir", "ca", "--name", name, "--role", "worker", "--out", &certs];
@@ -72,7 +72,7 @@ fn start_without_disk(cluster: &mut Cluster<'_>, name: &str) {
     cluster.wait_until(|cluster| cluster.log(name).contains("connected to manager"));
 }
 
-/// A cluster whose folder every user can enter, and whose folder for temporary files they share.
+/// Makes a cluster's folder accessible to all users, and its temporary folder shared.
 fn open_to_others(cluster: &mut Cluster<'_>) {
     set_mode(&cluster.path(""), 0o755);
     fs::create_dir(cluster.path("tmp")).expect("a folder");
@@ -106,7 +106,7 @@ fn cluster_files_are_their_owners_whatever_the_umask() {
         let of_w0 = all_private(scratch);
         let of_w1 = all_private(&cluster.path("w1-ssd"));
         assert!(of_w0 > 1 && of_w1 > 1, "{of_w0} and {of_w1} files: tiles and locks");
-        // What a user asks for follows the umask, as any program's output does.
+        // Output that a user requests follows the umask, as in any program.
         fs::write(cluster.path("open"), "").expect("a file");
         set_mode(&cluster.path("open"), 0o644);
         let path = |name: &str| cluster.path(name).display().to_string();
@@ -178,7 +178,7 @@ fn scratch_of_a_killed_worker_is_removed_by_the_next() {
     let left = scratch(&cluster);
     assert!(!dead.exists() && alive.join("inputs").is_dir() && left.len() == 2, "{left:?}");
     assert!(cluster.log("w2").contains(&format!("removed {}", dead.display())), "{}", cluster.log("w2"));
-    // The one that was alive works, and removes its own.
+    // The live worker continues and removes its own folder.
     cluster.ask_to_leave("w1");
     assert!(cluster.left("w1").success());
     assert!(!alive.exists() && scratch(&cluster).len() == 1);

@@ -1,5 +1,5 @@
-//! A network between workers and their manager that loses, delays and reorders packets, or lets nothing through: seeded,
-//! so that a run can be had again.
+//! UDP proxy between workers and their manager: loses, delays and reorders packets, or blocks them. A seed makes runs
+//! repeatable.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the network does to packets.
+/// Loss and delay of packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weather {
-    /// Of a thousand packets, so many are lost.
+    /// Lost packets per thousand.
     pub(crate) lost_of_1000: u64,
-    /// Every packet takes this long, and up to as much again: so they overtake each other.
+    /// Minimum delay of a packet. The random maximum is twice as long, so packets overtake each other.
     pub(crate) delay: Duration,
 }
 
-/// See the module.
+/// Proxy with one thread, which ends when the value is dropped.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     cut: Arc<AtomicBool>,
@@ -26,11 +26,11 @@ pub(crate) struct Proxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long the network waits for a packet before it looks what is due.
+/// 1 ms: wait for a packet before the check for due packets.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 impl Proxy {
-    /// Stands before `manager`.
+    /// Starts a proxy before `manager`.
     pub(crate) fn before(manager: &str, weather: Weather, seed: u64) -> Self {
         let manager: SocketAddr = manager.parse().expect("an address");
         let near = UdpSocket::bind("127.0.0.1:0").expect("a socket");
@@ -42,7 +42,7 @@ impl Proxy {
         Self { address, cut, end, thread: Some(thread) }
     }
 
-    /// Nothing gets through, or everything does again.
+    /// Blocks all packets, or passes them again.
     pub(crate) fn cut(&self, is_cut: bool) {
         self.cut.store(is_cut, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ impl Drop for Proxy {
     }
 }
 
-/// A packet on its way: when it is due, its number, from which worker, whether to the manager, and what it holds.
+/// A packet in transit: due time, number, worker, whether it goes to the manager, and content.
 type Packet = (Instant, u64, SocketAddr, bool, Vec<u8>);
 
 fn carry(
@@ -105,7 +105,7 @@ fn carry(
         }
         while under_way.peek().is_some_and(|Reverse(packet)| packet.0 <= Instant::now()) {
             let Some(Reverse((_, _, worker, up, bytes))) = under_way.pop() else { break };
-            // What cannot be sent is lost, as it may be.
+            // UDP may lose packets, so a failed send counts as a loss.
             let _ = if up { far[&worker].send(&bytes) } else { near.send_to(&bytes, worker) };
         }
         if is_idle {

@@ -1,11 +1,12 @@
-//! Whether workers are ready, as a cluster's probes ask them: with a manager that comes, goes and comes back, and when they
-//! leave. `/healthz` answers all the while.
+//! Readiness of workers, as a cluster's probes see it, while the manager starts, restarts and ends, and during a drain.
+//! `/healthz` responds all the time.
 
 use crate::cluster::{self, Cluster};
 use crate::watched::{address_of, asked, get};
 
 impl Cluster<'_> {
-    /// Waits until a worker answers so, and makes sure that it is alive and measured.
+    /// Waits until the readiness probe of a worker returns this status and text. Asserts that the worker is alive and
+    /// exposes metrics.
     fn wait_for_readiness(&self, worker: &str, status: u16, text: &str) {
         let address = address_of(&self.log(worker));
         let ready = || asked(&format!("http://{address}/readyz"));
@@ -28,7 +29,7 @@ fn a_worker_is_ready_as_long_as_it_has_its_manager() {
     let token = cluster.call(&["certs", "token", "--dir", "ca", "--ttl", "1h"]).done();
     let manager = cluster.listen.clone();
     cluster.kill_manager();
-    // Nobody gives it a certificate.
+    // Without a manager, the worker gets no certificate for its token.
     let join = ["worker", "--manager", &manager, "--name", "w0", "--token", token.trim(), "--certs", "w0"];
     let options = ["--listen", "127.0.0.1:0", "--cores", "1", "--memory", "1GB", "--metrics", "127.0.0.1:0"];
     let args: Vec<String> = join.iter().chain(&options).map(|word| (*word).to_owned()).collect();
@@ -39,14 +40,14 @@ fn a_worker_is_ready_as_long_as_it_has_its_manager() {
     cluster.wait_for_readiness("w0", 503, &not_yet);
     cluster.start_manager();
     cluster.wait_for_readiness("w0", 200, "ok");
-    // It is lost, and comes back, while there is something to do.
+    // The connection is lost and restored while a study runs.
     let id = cluster.submit(&[]);
     cluster.wait_for_responses(&id, 1);
     cluster.kill_manager();
     cluster.wait_for_readiness("w0", 503, &format!("the manager at {manager} is lost: "));
     cluster.start_manager();
     cluster.wait_for_readiness("w0", 200, "ok");
-    // What it has in hand is not told yet: it takes its time to leave.
+    // The worker has unreported work, so its drain takes time.
     let seen = cluster.journal_bytes(&id);
     cluster.wait_until(|cluster| cluster.has_ended(&id) || cluster.journal_bytes(&id) > seen);
     assert!(!cluster.has_ended(&id), "the study was too short to see anything");
@@ -60,7 +61,7 @@ fn a_worker_is_ready_as_long_as_it_has_its_manager() {
     assert!(status.success() && log.contains("the worker has left"), "{status}: {log}");
 }
 
-/// A certificate is there already, so that it is the connection that is waited for.
+/// The worker has a certificate, so it waits only for the connection.
 #[test]
 fn a_worker_with_a_certificate_says_that_it_has_not_joined() {
     let study = cluster::study(2, 64);

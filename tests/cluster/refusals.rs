@@ -1,4 +1,4 @@
-//! What a cluster does not do, and how it says so.
+//! Requests and workers that a cluster refuses, with the reasons.
 
 use crate::cluster::{self, Cluster};
 use pleach_actors::transport::certs::{Authority, Validity};
@@ -26,7 +26,7 @@ fn a_second_worker_of_one_name_is_told_so() {
     cluster.start_worker("w0", &["--ssd", "another"]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("two workers are named w0"));
     cluster.workers.insert("first".to_owned(), first);
-    // When the first one is gone, the second one gets in.
+    // After the first worker is gone, the second one joins.
     cluster.kill_worker("first");
     cluster.wait_until(|cluster| cluster.log("manager").matches("worker w0 has joined").count() == 2);
 }
@@ -80,7 +80,7 @@ fn a_study_is_canceled() {
     cluster.ask(&["cancel", &id]);
     assert_eq!(cluster.state_of(&id), "canceled");
     cluster.nothing_is_left();
-    // It stays so.
+    // The study stays canceled after a restart.
     cluster.kill_manager();
     cluster.start_manager();
     assert_eq!(cluster.state_of(&id), "canceled");
@@ -125,7 +125,7 @@ fn a_worker_with_a_token_waits_for_its_manager() {
         cluster.start_worker(name, &["--token", &token, "--name", name]);
         cluster.wait_until(|cluster| cluster.log(name).contains("; trying again"));
     }
-    // Who is asked to leave does not wait any longer.
+    // SIGTERM ends the retries at once.
     cluster.ask_to_leave("cloud2");
     assert!(cluster.left("cloud2").success(), "{}", cluster.log("cloud2"));
     cluster.start_manager();

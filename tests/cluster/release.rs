@@ -1,6 +1,8 @@
-//! A release of the chart on this machine: the hook, the manager and the workers are called as the chart says, with folders
-//! in place of volumes. Each worker is the first process of its own, as in a container, so that `preStop` does here what it
-//! does there. What a cluster decides (when, how many) is decided by the tests.
+//! A release of the chart on this machine. The hook, the manager and the workers run with the chart's commands, with folders
+//! in place of volumes.
+//!
+//! Each worker is the first process of its PID namespace, as in a container, so that `preStop` has the same effect. Tests
+//! make the decisions of a cluster (when, how many).
 
 use crate::api::Api;
 use crate::chart::{Container, Tools, containers, strings};
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Workers small enough for any machine, and a pool of which one worker is enough; what matters here is the chart's.
+/// Workers that fit any machine, and a pool that may shrink to one worker. All other values are the chart's.
 const VALUES: [&str; 4] = [
     "--set-json",
     r#"workerDefaults={"cpu":1,"memory":"2Gi","regionsMemory":"1GB","drainSeconds":60,"ssd":{"size":"1Gi"},
@@ -24,7 +26,7 @@ const VALUES: [&str; 4] = [
     r#"manager={"podDeletionCost":true}"#,
 ];
 
-/// Becomes the first process of a container that shares no memory with others.
+/// Enters namespaces as a container does: the program is the first process and shares no memory with others.
 const CONTAINER: [&str; 8] = [
     "unshare",
     "--pid",
@@ -36,19 +38,19 @@ const CONTAINER: [&str; 8] = [
     "mount -t tmpfs tmpfs /dev/shm; exec \"$0\" \"$@\"",
 ];
 
-/// See the module.
+/// An installed release: the cluster's processes, a Kubernetes API, and the rendered objects.
 pub(crate) struct Release<'a> {
     pub(crate) cluster: Cluster<'a>,
     api: Api,
     kubernetes: Kubernetes,
     objects: Vec<Value>,
-    /// Pods of workers, the oldest first.
+    /// Worker pods, the oldest first.
     pub(crate) pods: Vec<String>,
     started: u32,
 }
 
 impl<'a> Release<'a> {
-    /// Installed, without workers. `None` where that cannot be done.
+    /// Installs the release without workers. Returns `None` if the tools or the namespaces are unavailable.
     pub(crate) fn install(test: &str, study: &'a Study) -> Option<Self> {
         let tools = Tools::of(test)?;
         let [unshare, options @ ..] = CONTAINER;
@@ -71,24 +73,24 @@ impl<'a> Release<'a> {
         let hook = release.container("certificates");
         let output = release.api.run(&hook, &release.api.secret("rel-pleach-authority"));
         assert!(output.status.success(), "{}: {output:?}", hook.of);
-        // Whoever asks has what NOTES.txt says.
+        // Clients use the secret that NOTES.txt names.
         copy(&release.api.secret("rel-pleach-client"), &release.cluster.path("ca/me"));
         release.start_manager();
         Some(release)
     }
 
-    /// The first container of this name.
+    /// The first container with this name.
     pub(crate) fn container(&self, name: &str) -> Container {
         let all = containers(&self.objects);
         all.into_iter().find(|container| container.value["name"] == name).expect("a container")
     }
 
-    /// The folder that is a pod's root.
+    /// The folder that replaces a pod's root.
     fn root(&self, pod: &str) -> PathBuf {
         self.cluster.path("pods").join(pod)
     }
 
-    /// The same words with this machine's paths and addresses.
+    /// Replaces the paths and addresses of the chart by those of this machine.
     fn here(&self, pod: &str, words: &[String]) -> Vec<String> {
         let root = self.root(pod).display().to_string();
         let any = "127.0.0.1:0".to_owned();
@@ -108,7 +110,7 @@ impl<'a> Release<'a> {
         words.iter().map(replaced).collect()
     }
 
-    /// Folders where volumes are mounted, and in them what the cluster puts there.
+    /// Creates the folders of volume mounts, with the secrets and config maps of the container.
     fn mount(&self, pod: &str, container: &Container) {
         let root = self.root(pod);
         for mount in container.value["volumeMounts"].as_array().expect("mounts") {
@@ -128,20 +130,20 @@ impl<'a> Release<'a> {
         }
     }
 
-    /// Writes the file of a config map where a pod has it.
+    /// Writes the file of a config map into a pod's folder.
     fn write_map(&self, pod: &str, file: &str) {
         let text = self.objects.iter().find_map(|object| object["data"][file].as_str()).expect("a file");
         let text = self.here(pod, &[text.to_owned()]).remove(0);
         fs::write(self.root(pod).join("etc/pleach").join(file), text).expect("a file");
     }
 
-    /// Whom the manager's pod tells the cluster to take first when there are to be fewer, once it has told.
+    /// Waits for pod deletion costs. Returns the pod that the cluster would delete first.
     pub(crate) fn first_to_go(&self) -> String {
         self.cluster.wait_until(|_| self.kubernetes.costs().first().is_some_and(|(cost, _)| *cost < 0));
         self.kubernetes.costs().remove(0).1
     }
 
-    /// Starts the manager's pod: what comes first, then what stays.
+    /// Starts the manager's pod: the init container, then the manager.
     pub(crate) fn start_manager(&mut self) {
         let first = self.container("certificate");
         self.mount("manager", &first);
@@ -150,14 +152,14 @@ impl<'a> Release<'a> {
         let manager = self.container("manager");
         self.mount("manager", &manager);
         let mut args = self.here("manager", &manager.command[1..]);
-        // Where the cluster mounts it, there is none here.
+        // The chart relies on the mounted service account. This machine has none, so the option names the test's folder.
         assert_eq!(manager.pod["automountServiceAccountToken"], true);
         args.push(format!("--service-account={}", self.kubernetes.account.display()));
         self.cluster.called.insert("manager".to_owned(), args);
         self.cluster.start_manager();
     }
 
-    /// Deletes the manager's pod: a signal, as it has no hook.
+    /// Deletes the manager's pod with a signal, because it has no hook.
     pub(crate) fn delete_manager(&mut self) {
         let manager = self.container("manager");
         assert_eq!(manager.value["lifecycle"], Value::Null);
@@ -167,7 +169,7 @@ impl<'a> Release<'a> {
         assert!(begun.elapsed() < grace, "the manager would have been killed");
     }
 
-    /// The script of a container, in its folder.
+    /// Returns the command of a container, in its folder and with its environment.
     pub(crate) fn shell(&self, pod: &str, container: &Container) -> Command {
         self.mount(pod, container);
         let pleach = assert_cmd::cargo::cargo_bin!("pleach").parent().expect("a folder").to_owned();
@@ -183,7 +185,7 @@ impl<'a> Release<'a> {
         command
     }
 
-    /// Starts one more worker.
+    /// Starts a worker's pod.
     pub(crate) fn start_pod(&mut self) {
         self.started += 1;
         let name = format!("rel-pleach-base-5d8f9c7b6d-{:05}", self.started);
@@ -211,7 +213,7 @@ impl<'a> Release<'a> {
         }
     }
 
-    /// Deletes the oldest worker's pod as a kubelet does: the hook, then the signal, then the end.
+    /// Deletes the oldest worker's pod as a kubelet does: hook, signal, end.
     pub(crate) fn delete_oldest(&mut self) {
         let name = self.pods.remove(0);
         let worker = self.container("worker");
@@ -230,7 +232,7 @@ impl<'a> Release<'a> {
             assert!(begun.elapsed() < DEADLINE, "{name}: the hook does not end: {}", self.cluster.log(&name));
             std::thread::park_timeout(LOOK_AGAIN);
         }
-        // The signal would be the second one: there is nobody left to get it.
+        // The hook has already ended the worker, so no process is left for the signal.
         let status = self.cluster.left(&name);
         assert!(begun.elapsed() < grace, "{name} would have been killed");
         let log = self.cluster.log(&name);
@@ -238,7 +240,7 @@ impl<'a> Release<'a> {
         assert!(!log.contains("no more time"), "{name}: {log}");
     }
 
-    /// The number of a container's first process, on this machine.
+    /// Process id of a container's first process, on this machine.
     fn first_process(&self, name: &str) -> String {
         let outer = self.cluster.workers[name].id();
         let children = fs::read_to_string(format!("/proc/{outer}/task/{outer}/children")).expect("children");
@@ -251,7 +253,7 @@ fn seconds(container: &Container) -> Duration {
     Duration::from_secs(container.pod["terminationGracePeriodSeconds"].as_u64().expect("seconds"))
 }
 
-/// Copies the files of a folder to one that has no others.
+/// Replaces the content of a folder by the files of another folder.
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     fs::create_dir_all(to).expect("a folder");

@@ -1,8 +1,8 @@
-//! What `pleach status` and the manager's log say of a study on its way.
+//! Remarks of `pleach status` and log lines of the manager during a study.
 
 use crate::cluster::{self, Cluster};
 
-/// Whether one line of the manager's log has all of these.
+/// Whether one line of the manager's log contains all of these texts.
 fn logged(cluster: &Cluster<'_>, parts: &[&str]) -> bool {
     cluster.log("manager").lines().any(|line| parts.iter().all(|part| line.contains(part)))
 }

@@ -1,5 +1,5 @@
-//! A release of the chart that changes while a study runs: every worker replaced, more of them, fewer of them, and another
-//! manager. Results are those of `pleach run`, and nothing is executed twice that was acknowledged.
+//! A chart release that changes while a study runs: all workers replaced, more workers, fewer workers, and another manager.
+//! Results equal those of `pleach run`, and no acknowledged instance is executed twice.
 
 use crate::cluster;
 use crate::pleach::pleach;
@@ -9,10 +9,11 @@ use crate::watched::get;
 use serde_json::Value;
 use std::fs;
 
-/// One task of each kind for each instance, whoever executes it: so that tasks can be counted.
+/// Options without reuse across buckets: every worker executes the same number of tasks per instance, so tests can count
+/// them.
 const COUNTABLE: [&str; 4] = ["--strategy", "stage", "--reuse", "tree"];
 
-/// The responses of the study, executed in one process, and how many tasks that took.
+/// The responses and the number of tasks of the study, executed in one process.
 fn expected(study: &Study) -> (String, u64) {
     pleach(study.folder(), &[&["run", "study.toml", "--out", "alone", "--quiet"], &COUNTABLE[..]].concat())
         .done();
@@ -22,7 +23,7 @@ fn expected(study: &Study) -> (String, u64) {
     (responses, run["tasks_executed"].as_u64().expect("a number"))
 }
 
-/// Waits for more of a study, and makes sure that there is more to come.
+/// Waits for more responses. Asserts that the study is still running.
 fn some_more(release: &Release<'_>, id: &str) {
     let seen = release.cluster.journal_bytes(id);
     release.cluster.wait_until(|cluster| cluster.has_ended(id) || cluster.journal_bytes(id) > seen);
@@ -37,25 +38,25 @@ fn workers_are_replaced_added_and_taken_away_while_a_study_runs() {
     let Some(mut release) = Release::install(test, &study) else { return };
     (0..2).for_each(|_| release.start_pod());
     release.wait_until_ready();
-    // Without a study one worker would do, so the cluster is told which of the two may go.
+    // Without a study one worker suffices, so the other one gets a deletion cost.
     assert!(release.pods.contains(&release.first_to_go()));
     let id = release.cluster.submit(&COUNTABLE);
     some_more(&release, &id);
-    // A rolling restart: one more (maxSurge), and one fewer when that is ready.
+    // A rolling restart: one more worker (maxSurge), and one fewer when it is ready.
     for _ in 0..2 {
         release.start_pod();
         release.wait_until_ready();
         release.delete_oldest();
         some_more(&release, &id);
     }
-    // More, and fewer again.
+    // Scale-up, then scale-down.
     (0..2).for_each(|_| release.start_pod());
     release.wait_until_ready();
     some_more(&release, &id);
     (0..2).for_each(|_| release.delete_oldest());
     some_more(&release, &id);
     assert_eq!(release.cluster.completed(&id), responses);
-    // Nothing that was acknowledged is executed again. What two workers try at the same time is not acknowledged yet.
+    // No acknowledged instance is executed again. Speculative executions are not acknowledged yet.
     let metrics = get(&format!("https://{}/metrics", release.cluster.http));
     assert!(metrics.lines().any(|line| line == "pleach_instances_reopened_total 0"), "{metrics}");
     let executed = release.cluster.study_of(&id)["tasks_executed"].as_u64().expect("a number");
@@ -63,7 +64,7 @@ fn workers_are_replaced_added_and_taken_away_while_a_study_runs() {
     let log = release.cluster.log("manager");
     assert!(!log.contains("is lost"), "{log}");
     release.cluster.nothing_is_left();
-    // What `helm test` does.
+    // The script of `helm test`.
     let output = release.shell("test", &release.container("test")).output().expect("a shell starts");
     assert!(output.status.success(), "{output:?}");
 }
@@ -93,7 +94,7 @@ fn another_manager_takes_over_while_a_study_runs() {
     let journal = fs::read(release.cluster.journal(&id)).expect("a journal");
     assert!(journal.starts_with(&acknowledged), "what was acknowledged is there still");
     assert_eq!(release.cluster.completed(&id), responses);
-    // It counts what was executed under it, and what workers told it that they had.
+    // The manager counts tasks executed under it and results that reattached workers reported.
     let executed = release.cluster.study_of(&id)["tasks_executed"].as_u64().expect("a number");
     assert!(executed < tasks, "{executed} of {tasks}: what was acknowledged was executed again");
 }

@@ -1,11 +1,11 @@
-//! How many workers a manager wants for a study's deadline and budget, as its clients see it.
+//! Desired workers for deadlines and budgets, as clients see them.
 
 use crate::cluster::{self, Cluster};
 use crate::watched::get;
 use serde_json::Value;
 use std::fs;
 
-/// One pool, whose workers are w0, w1, ….
+/// One pool with the workers w0, w1, ….
 pub(crate) const POOLS: &str = "\
 [[pool]]
 name = \"w\"
@@ -16,7 +16,7 @@ startup_seconds = 5
 max = 50
 ";
 
-/// A cluster whose manager knows a pool.
+/// Starts a cluster whose manager has one pool.
 pub(crate) fn cluster_with_a_pool(study: &crate::study::Study) -> Cluster<'_> {
     let mut cluster = Cluster::to_be(study);
     fs::write(cluster.path("pools.toml"), POOLS).expect("a folder");
@@ -32,7 +32,7 @@ fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
     let mut cluster = cluster_with_a_pool(&study);
     let idle = cluster.status()["scaling"].clone();
     assert_eq!((&idle["workers_desired"], &idle["reason"]), (&Value::from(0), &Value::from("idle")));
-    // Nobody is there, so it waits; an hour is enough for one.
+    // The study waits for workers. One worker meets a deadline of 1 h.
     let id = cluster.submit(&["--deadline", "60m", "--budget", "1000"]);
     cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     let told = cluster.study_of(&id);
@@ -44,7 +44,7 @@ fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
     );
     assert!(scaling["predicted_remaining_seconds"].as_f64().is_some_and(|left| left < 3600.0), "{scaling}");
     assert!(scaling["predicted_cost"].as_f64().is_some_and(|cost| cost > 0.0), "{scaling}");
-    // In a second it cannot be done, and what could be is told, in words too.
+    // A deadline of 1 s is infeasible. JSON and text show the fastest option.
     let hasty = cluster.submit(&["--deadline", "1s"]);
     cluster.wait_until(|cluster| cluster.status()["scaling"]["reason"] == "infeasible");
     let fastest = cluster.status()["scaling"]["fastest"].clone();
@@ -52,14 +52,14 @@ fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
     let words = cluster.ask(&["status"]).done();
     assert!(words.contains("workers wanted: ") && words.contains("(infeasible)"), "{words}");
     assert!(words.contains("a deadline cannot be met: at the fastest, "), "{words}");
-    // They come, and it is counted what they cost; then there are more than wanted, and who goes first is told.
+    // Workers join and their cost is counted. Later the surplus ones are listed in drain order.
     cluster.start_workers(0..2);
     assert_eq!(cluster.completed(&id), expected);
     assert_eq!(cluster.completed(&hasty), expected);
     cluster.nothing_is_left();
 }
 
-/// Nobody is there when the study is planned; two workers want more buckets than one would.
+/// The study is planned without workers. Two workers need more buckets than one.
 #[test]
 fn buckets_of_trtma_are_replanned_when_workers_join() {
     let study = cluster::study(10, 128);
@@ -101,7 +101,7 @@ fn deadlines_and_budgets_that_cannot_be_are_refused() {
     refused(&["--budget", "-1"], "a number, 0 or more, is allowed");
     refused(&["--budget", "NaN"], "a number, 0 or more, is allowed");
     assert_eq!(cluster.status()["studies"], Value::Array(Vec::new()));
-    // Without pools nothing is wanted, and nothing is said of it in words.
+    // Without pools the manager desires no number of workers and prints no scaling text.
     assert_eq!(cluster.status()["scaling"]["workers_desired"], Value::Null);
     assert!(!cluster.ask(&["status"]).done().contains("wanted"));
 }

@@ -1,4 +1,4 @@
-//! Slides in several files: workers read them wherever their files lie, and a file that is lacking fails what needs it.
+//! Slides in several files: workers read them on any host, and a missing file fails only the tiles that need it.
 
 use crate::cluster::{self, Cluster, expected};
 use crate::mirax::write_mirax;
@@ -8,7 +8,7 @@ use crate::study::Study;
 use std::fs;
 use std::path::Path;
 
-/// Of nine tiles of a MIRAX slide, and of as many of the same image in one file.
+/// A study of nine tiles of a MIRAX slide, and of the same image in one file.
 fn study() -> Study {
     let study = cluster::study(2, 192);
     let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
@@ -33,7 +33,8 @@ fn slides_in_several_files_are_read_where_they_lie_and_where_they_were_sent() {
         return skipped(test, "the system does not let us mount");
     };
     assert_eq!(cluster.completed(&id), expected);
-    // The two that slides are named by, a text, an index and two with pixels; and where they lie together.
+    // Seven entries: two slide files, four companions of the MIRAX slide (text, index, two with pixels), and their common
+    // folder.
     assert_eq!(sent(&cluster.state.join("inputs")), 7);
     for worker in ["w0", "w1"] {
         let inputs = cluster.path(&format!("{worker}-ssd/inputs"));
@@ -42,7 +43,7 @@ fn slides_in_several_files_are_read_where_they_lie_and_where_they_were_sent() {
     cluster.nothing_is_left();
 }
 
-/// What somebody does to a file.
+/// Change of a file.
 type Spoil = fn(&Path);
 
 #[test]
@@ -63,7 +64,7 @@ fn a_companion_that_is_missing_or_has_changed_fails_the_tiles_of_its_slide() {
         spoil(&study.path("tiles/s/Data0001.dat"));
         cluster.start_workers(0..2);
         let responses = cluster.completed(&id);
-        // Headings, and tiles of the other slide.
+        // Headings and tiles of the other slide.
         let others = |table: &str| -> Vec<String> {
             table.lines().filter(|line| !line.contains(",s/")).map(str::to_owned).collect()
         };

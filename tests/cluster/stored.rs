@@ -1,4 +1,4 @@
-//! Input files that are damaged where they are kept: with the manager, and with a worker.
+//! Corrupt input files in the manager's store and in a worker's store.
 
 use crate::cluster::{self, Cluster, expected};
 use crate::skipped;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Flips a bit of a file in its folder, and returns the file.
+/// Flips a bit of an input file in the folder. Returns its path.
 fn damage(folder: &Path) -> PathBuf {
     let files = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let is_input = |path: &PathBuf| path.is_file() && path.file_name().is_some_and(|name| name.len() == 64);
@@ -40,7 +40,7 @@ fn input_damaged_with_a_manager_is_sent_again() {
     cluster.kill_manager();
     let damaged = damage(&cluster.path("state/inputs"));
     cluster.start_manager();
-    // Before any worker has asked for it.
+    // The manager detects the corruption before a worker requests the file.
     cluster.wait_until(|cluster| cluster.study_of(&first)["state"] == "waiting");
     let message = cluster.study_of(&first)["message"].as_str().expect("it says why").to_owned();
     for part in ["elsewhere/tiles/", ".png: the manager's copy is damaged", "pleach submit"] {
@@ -74,7 +74,7 @@ fn input_damaged_while_a_study_runs_fails_it_by_name() {
     cluster.wait_until(|cluster| cluster.state_of(&first) == "running");
     let damaged = damage(&cluster.path("state/inputs"));
     cluster.start_worker("w0", &[]);
-    // Not a complete study in which all runs on the tile have failed.
+    // The study must fail, instead of completing with failed runs for the whole tile.
     cluster.wait_until(|cluster| {
         ["failed", "complete"].iter().any(|state| cluster.study_of(&first)["state"] == *state)
     });

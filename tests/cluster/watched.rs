@@ -1,7 +1,7 @@
-//! A real Prometheus watches a real cluster, and every expression of every dashboard and rule is put to it: none is wrong,
-//! and those that should have data of a healthy cluster have it.
+//! A real Prometheus scrapes a real cluster and evaluates every expression of every dashboard and rule. All expressions are
+//! valid, and those with data in a healthy cluster return it.
 //!
-//! Without Debian's `prometheus` these tests are skipped; nothing else needs it.
+//! Without Debian's `prometheus` these tests are skipped. No other test needs it.
 
 mod expressions;
 mod server;
@@ -16,12 +16,12 @@ pub(crate) use server::{asked, get};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of the project.
+/// A file of the repository.
 fn project(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Where a worker answers for itself, by what it has said.
+/// Address of a worker's metrics, from its log.
 pub(crate) fn address_of(worker_log: &str) -> String {
     let (_, rest) = worker_log.split_once("metrics are at http://").expect("it says where");
     rest.split_once("/metrics").expect("a path").0.to_owned()
@@ -32,7 +32,7 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
     if !has_tools() {
         return skipped("prometheus_finds_what_dashboards_and_rules_ask_for", "there is no prometheus");
     }
-    // Long enough to be looked at many times.
+    // The study is long enough for many scrapes.
     let study = Study::of_tissue(512);
     study.edit(&[("\"nuclei-moat\"", "'a \"quoted\" name'"), ("trajectories = 2", "trajectories = 40")]);
     let expected = expected(&study);
@@ -45,9 +45,9 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
     let prometheus = Prometheus::start(&cluster.path("ca/ca.pem"), &cluster.http, &workers);
     prometheus.wait_for("count(up == 1) == 3");
 
-    // With a deadline there is something to be said of what it will cost.
+    // A deadline makes the manager predict costs.
     let id = cluster.submit(&["--deadline", "60m"]);
-    // As soon as something is known of each stage.
+    // The prediction starts once each stage has run a task.
     prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
     cluster.start_worker("w2", &[]);
     cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 has joined"));
@@ -56,7 +56,7 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
     assert!(cluster.left("w2").success());
     prometheus.wait_for("sum(pleach_worker_leaves_total{reason=\"drained\"}) >= 1");
     assert_eq!(cluster.completed(&id), expected, "watching changes nothing");
-    // The study's series end with it.
+    // The study's series end with the study.
     prometheus.wait_for("absent(pleach_study_info) and sum(pleach_studies{state=\"complete\"}) == 1");
 
     let all = expressions();

@@ -1,5 +1,4 @@
-//! Studies that are interrupted and continued: nothing written down is lost, and in the end nothing tells that it
-//! happened.
+//! Interrupted studies: no journaled response is lost, and the results of a resumed study equal those of an undisturbed one.
 
 #[path = "../support/pleach.rs"]
 mod pleach;
@@ -21,15 +20,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use study::Study;
 
-/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+/// 120 s: bounds waits that would otherwise be endless, far above the longest.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// How often a study is interrupted; `PLEACH_INTERRUPTIONS` asks for more.
+/// Number of interruptions, 20 or `PLEACH_INTERRUPTIONS`.
 fn interruptions() -> usize {
     std::env::var("PLEACH_INTERRUPTIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
 }
 
-/// Random numbers that are the same every time (xorshift64).
+/// Reproducible random numbers (xorshift64).
 struct Random(u64);
 
 impl Random {
@@ -52,7 +51,7 @@ fn start(study: &Study, options: &[&str]) -> Child {
         .expect("pleach starts")
 }
 
-/// Waits until the journal is `bytes` long or the process has ended.
+/// Waits until the journal has `bytes` bytes or the process has ended. Returns the exit status if it ended.
 fn wait_for_journal(study: &Study, child: &mut Child, bytes: u64) -> Option<ExitStatus> {
     let begun = Instant::now();
     loop {
@@ -68,12 +67,12 @@ fn wait_for_journal(study: &Study, child: &mut Child, bytes: u64) -> Option<Exit
 }
 
 fn signal(child: &Child, name: &str) {
-    // The shell's own: a bare system has no such program.
+    // The shell's built-in `kill`: a bare system has no other.
     let status = Command::new("bash").arg("-c").arg(format!("kill -{name} {}", child.id())).status();
     assert!(status.expect("bash starts").success());
 }
 
-/// `run.json` without times and what else no two runs have in common.
+/// `run.json` without times and other values that differ between runs.
 fn run_record(out: &Path) -> Value {
     let mut run = json(&out.join("run.json"));
     for measured in
@@ -81,7 +80,8 @@ fn run_record(out: &Path) -> Value {
     {
         assert!(run[measured].take().is_number(), "{measured}");
     }
-    // What turns out equal depends on what there is to compare it with, so on how far the process before this one came.
+    // Value reuse depends on the results present, and so on the progress before the interruption. Only the sum of executed
+    // and reused tasks is fixed.
     let number = |value: &Value| value.as_u64().expect("tasks");
     let reused: u64 = run["tasks_reused"].as_object().expect("by level").values().map(number).sum();
     let tasks = number(&run["tasks_executed"].take()) + reused;
@@ -92,14 +92,14 @@ fn run_record(out: &Path) -> Value {
     run
 }
 
-/// Everything that must not depend on how often a study was interrupted.
+/// Outputs that must not depend on interruptions.
 fn outputs(out: &Path) -> Vec<String> {
     let files = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json", "plan.json"];
     let record = run_record(out).to_string();
     files.iter().map(|name| text(&out.join(name))).chain([record]).collect()
 }
 
-/// Runs of which the journal knows the response.
+/// Number of journaled runs.
 fn known(study: &Study) -> usize {
     text(&study.path("out/journal")).lines().count() - 1
 }
@@ -108,14 +108,14 @@ fn known(study: &Study) -> usize {
 fn a_study_interrupted_at_random_moments_comes_out_the_same() {
     let study = Study::of_tissue(128);
     study.edit(&[("trajectories = 2", "trajectories = 5")]);
-    // A plan says for how many workers it is.
+    // Plans depend on the number of workers.
     let whole = ["--workers=1", "--workers=2"].map(|workers| {
         let out = workers.trim_start_matches("--");
         pleach(study.folder(), &["run", "study.toml", "--out", out, "--quiet", workers]).done();
         outputs(&study.path(out))
     });
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    // About 80 evaluations on 2 tiles, a line of about 100 bytes each.
+    // About 80 evaluations on 2 tiles, with a line of about 100 bytes each.
     let journal_bytes = 16_000;
     let mut interrupted = 0;
     for round in 0..interruptions() {
@@ -130,7 +130,7 @@ fn a_study_interrupted_at_random_moments_comes_out_the_same() {
         let output = child.wait_with_output().expect("a child");
         let said = String::from_utf8(output.stderr).expect("UTF-8");
         match output.status.code() {
-            // Over before the signal, or while the results were being written.
+            // The study ended before the signal or while it wrote the results.
             Some(0) => {}
             Some(5) => {
                 assert!(
@@ -198,7 +198,7 @@ fn a_study_of_slides_is_continued() {
     assert_eq!(wait_for_journal(&study, &mut child, 4_000), None, "ended before it was interrupted");
     signal(&child, "KILL");
     child.wait().expect("a child");
-    // Other tiles are another study.
+    // Other tiles make another study.
     cut(17);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet", "--resume"]);
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -1,4 +1,4 @@
-//! What cannot be continued is refused, with the reason, and left as it is.
+//! Runs that cannot be resumed are refused with the reason and left unchanged.
 
 use crate::pleach::{Answer, pleach};
 use crate::results::text;
@@ -6,7 +6,7 @@ use crate::study::Study;
 use crate::{outputs, signal, start, wait_for_journal};
 use std::fs;
 
-/// A study stopped after some responses; the folder `out` holds its journal.
+/// A study interrupted after some responses. The folder `out` holds its journal.
 fn interrupted() -> Study {
     let study = Study::of_tissue(128);
     let mut child = start(&study, &["--workers=1"]);
@@ -20,7 +20,7 @@ fn resume(study: &Study) -> Answer {
     pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume", "--quiet"])
 }
 
-/// Refused with these words, the journal untouched.
+/// Asserts a refusal with these words and an unchanged journal.
 fn refused(study: &Study, answer: &Answer, journal: &str, words: &[&str]) {
     assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
@@ -139,7 +139,7 @@ fn failed_runs_can_be_tried_again() {
         fs::read_dir(study.path("tiles")).expect("tiles").filter_map(Result::ok).map(|entry| entry.path());
     let tile = tile.filter(|path| !path.to_string_lossy().contains("_labels")).max().expect("a tile");
     let whole = fs::read(&tile).expect("read");
-    // The header is whole, the pixels are not.
+    // The header is intact, the pixels are truncated.
     fs::write(&tile, &whole[..whole.len() / 2]).expect("written");
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
     assert_eq!(answer.code, 3, "{answer:?}");
@@ -147,7 +147,7 @@ fn failed_runs_can_be_tried_again() {
     let answer = resume(&study);
     assert_eq!(answer.code, 3, "what failed is tried again, and fails again: {answer:?}");
     assert_eq!(text(&study.path("out/responses.csv")), failed);
-    // A repaired file is another one, so its study is not the one that was interrupted.
+    // A repaired file has another digest, so the study differs from the interrupted one.
     fs::write(&tile, &whole).expect("written");
     let answer = resume(&study);
     assert!(answer.stderr.contains("what changed: image files;"), "{answer:?}");

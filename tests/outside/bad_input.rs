@@ -1,9 +1,9 @@
-//! What cannot be used: one line that says where and what is allowed, and nothing left behind.
+//! Unusable input: one line names the place and the allowed values, and no file is left behind.
 
 use crate::Outside;
 use std::path::Path;
 
-/// A problem with samples and responses that can be used, for tests to spoil.
+/// A problem with valid samples and responses, for tests to corrupt.
 fn usable(method: &str) -> Outside {
     let outside = Outside::ishigami();
     outside.done(&format!("sample problem.json --method {method} --out x.csv"));
@@ -11,7 +11,7 @@ fn usable(method: &str) -> Outside {
     outside
 }
 
-/// Analyses responses of a plain sample.
+/// Analyzes responses of a plain sample.
 const ANALYZE: &str = "analyze problem.json --method correlation --samples x.csv --responses y.csv";
 
 #[test]
@@ -332,7 +332,7 @@ fn methods_and_samplers_that_do_not_go_together_say_why() {
     );
 }
 
-/// A parameter of one level is none that varies, and does no harm.
+/// A parameter of one level does not vary, and the analysis omits it.
 #[test]
 fn a_parameter_of_one_level() {
     let outside = Outside::ishigami();
@@ -371,7 +371,7 @@ fn folders_of_studies_are_left_alone() {
     outside.refused(&format!("{ANALYZE} --out y.csv"), "--out y.csv: cannot be made: ");
 }
 
-/// Files that pyarrow has written: a NaN, which is no missing number, and columns that hold none.
+/// Files that pyarrow wrote: a NaN, which is not a missing value, and columns without numbers.
 #[test]
 fn parquet_that_cannot_be_used() {
     let outside = Outside::ishigami();

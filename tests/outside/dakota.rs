@@ -1,10 +1,10 @@
-//! What Dakota's and SALib's users have.
+//! Input files of Dakota and SALib users.
 
 use crate::Outside;
 use crate::data::data;
 use crate::results::text;
 
-/// Evaluations of a design drawn from each of the authors' inputs, of method and varying parameters.
+/// An input of the authors, its method and number of varying parameters, and the evaluations of its design.
 const INPUTS: [(&str, &str, usize); 15] = [
     ("dakota_nscale.in", "moat of 10", 99),
     ("dakota_nscale_dace_random.in", "correlation of 15", 600),
@@ -38,7 +38,7 @@ fn the_authors_inputs_become_studies() {
         let expected =
             format!("x.csv: {rows} evaluations of {varying} varying parameters for method {kind}, seed ");
         assert!(said.starts_with(&expected), "{input}: {said}");
-        // The input itself is as good as the study.
+        // The input file itself gives the same sample as the study.
         outside.done("sample study.in --out same.csv");
         assert_eq!(outside.read("x.csv"), outside.read("same.csv"), "{input}");
     }
@@ -50,13 +50,13 @@ fn the_authors_inputs_become_studies() {
     );
 }
 
-/// The authors' own run of 457 evaluations, of which 28 trajectories are complete.
+/// The authors' own run of 457 evaluations has 28 complete trajectories.
 #[test]
 fn the_authors_run_has_indices() {
     let Some(data) = data("the_authors_run_has_indices") else { return };
     let outside = Outside::ishigami();
     let input = text(&data.join("sensitivity/rtf_dakota/stampede_dakota_nscale_ps_moat.in"));
-    // The run has longer names for three of them.
+    // The run uses longer names for three parameters.
     let names = [
         ("'fillHoles'", "'fillHolesConnectivity'"),
         ("'recon'", "'reconConnectivity'"),
@@ -84,7 +84,7 @@ fn the_authors_run_has_indices() {
     assert_eq!(ranked, ["G2", "G1", "reconConnectivity", "minSize", "minSizeSeg"]);
 }
 
-/// SALib's files as they are: parameters, Morris' samples and responses, each in text without names.
+/// SALib's files, unchanged: parameters, Morris samples and responses, each as text without column names.
 #[test]
 fn files_of_salib_are_read() {
     let Some(data) = data("files_of_salib_are_read") else { return };
@@ -102,7 +102,7 @@ fn files_of_salib_are_read() {
         for index in ["mu", "mu_star", "sigma"] {
             let (found, expected) =
                 (crate::number(&found, parameter, index), expected[index][parameter].as_f64().unwrap());
-            // Bounds are printed in eleven digits.
+            // The files print bounds with eleven digits.
             assert!(
                 (found - expected).abs() < 1e-9 * expected.abs().max(1.0),
                 "{index}: {found}, {expected}"

@@ -1,8 +1,8 @@
-//! Samples that do not suit the problem or the method: refused, or warned of once, in one line for all parameters.
+//! Samples that do not suit the problem or the method are refused or warned of once, in one line for all parameters.
 
 use crate::Outside;
 
-/// A sample of Ishigami's problem with its responses, as rows of a CSV.
+/// A sample of Ishigami's problem with its responses, as CSV files.
 fn sampled(samples: usize) -> Outside {
     let outside = Outside::ishigami();
     outside.done(&format!("sample problem.json --method delta --samples {samples} --seed 1 --out x.csv"));
@@ -50,7 +50,7 @@ fn values_far_outside_the_bounds_are_refused_with_the_worst() {
         analyze,
         &format!("x.csv: line 51, column x1: 1000000 {bounds} 50 of 50 values are; {remedy}"),
     );
-    // Three digits of a bound are within rounding, and two are not.
+    // Three decimals of a bound are within print rounding, two are not.
     spoilt(&|number, x1| if number == 3 { "3.142".to_owned() } else { x1.to_owned() });
     outside.done(analyze);
     spoilt(&|number, x1| if number == 3 { "3.15".to_owned() } else { x1.to_owned() });
@@ -89,7 +89,7 @@ fn warnings_that_responses_have_in_common_are_shown_once() {
     assert_eq!(notes(&printed).into_iter().filter(|note| *note == few).count(), 1, "{printed}");
 }
 
-/// Seven parameters without effect: one line, and none of μ* that spans zero.
+/// Seven parameters without effect give one line, and no warning about intervals of μ* around zero.
 #[test]
 fn parameters_without_effect_are_one_line() {
     let outside = Outside::ishigami();
@@ -140,9 +140,9 @@ fn log_normal_parameters_are_sampled_as_salib_has_them() {
         outside.done(&sample);
         let mut values: Vec<f64> = outside.samples("x.csv").iter().map(|row| row[0]).collect();
         values.sort_by(f64::total_cmp);
-        // A Latin hypercube has one value in each of 999 parts of equal probability: the median within its own.
+        // A Latin hypercube has one value in each of 999 strata of equal probability. The median is in its own stratum.
         assert!((values[499] / 2.5_f64.exp() - 1.0).abs() < 2e-3, "{problem}: {}", values[499]);
-        // SALib's 0.25 and 0.975 quantiles, as near.
+        // The 0.25 and 0.975 quantiles of SALib, within their strata.
         assert!((values[249] / 8.695 - 1.0).abs() < 5e-3 && (values[973] / 32.46 - 1.0).abs() < 2e-2);
         let y: String = outside.samples("x.csv").iter().map(|x| format!("{}\n", x[0].ln() + x[1])).collect();
         outside.write("y.txt", y);

@@ -1,5 +1,4 @@
-//! Models that pleach does not execute: samples into files, and responses out of them, in every way that somebody may bring
-//! them.
+//! External models: samples as files, and responses from files in all supported forms.
 
 mod bad_input;
 mod dakota;
@@ -24,7 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The problem of Ishigami's function, as SALib's users write it.
+/// The problem of Ishigami's function in SALib's format.
 const ISHIGAMI: &str = r#"{"num_vars": 3, "names": ["x1", "x2", "x3"],
  "bounds": [[-3.141592653589793, 3.141592653589793], [-3.141592653589793, 3.141592653589793], [-3.141592653589793, 3.141592653589793]]}"#;
 
@@ -32,7 +31,7 @@ fn ishigami(x: &[f64]) -> f64 {
     x[0].sin() + 7.0 * x[1].sin().powi(2) + 0.1 * x[2].powi(4) * x[0].sin()
 }
 
-/// First-order and total indices of x1, x2 and x3, known in closed form.
+/// First-order and total indices of x1, x2 and x3 in closed form.
 fn truth() -> [[f64; 2]; 3] {
     let pi4 = PI.powi(4);
     let variance = 49.0 / 8.0 + 0.1 * pi4 / 5.0 + 0.01 * pi4 * pi4 / 18.0 + 0.5;
@@ -42,11 +41,11 @@ fn truth() -> [[f64; 2]; 3] {
     [[first, first + both], [second, second], [0.0, both]]
 }
 
-/// A folder of somebody's own model.
+/// The folder of an external model.
 struct Outside(TempDir);
 
 impl Outside {
-    /// With Ishigami's problem.
+    /// A folder with Ishigami's problem.
     fn ishigami() -> Self {
         let outside = Self(tempfile::tempdir().expect("a folder"));
         outside.write("problem.json", ISHIGAMI);
@@ -69,19 +68,19 @@ impl Outside {
         results::text(&self.path(name))
     }
 
-    /// Calls `pleach` with these words, and says what it printed.
+    /// Runs `pleach` with these words. Returns its standard output.
     #[track_caller]
     fn done(&self, words: &str) -> String {
         pleach(self.folder(), &words.split_whitespace().collect::<Vec<_>>()).done()
     }
 
-    /// The same where a JSON document is printed.
+    /// As [`Self::done`], for a JSON document.
     #[track_caller]
     fn json(&self, words: &str) -> Value {
         serde_json::from_str(&self.done(&format!("{words} --json"))).expect("a JSON document")
     }
 
-    /// Exits with 2, says one line, which begins so, and leaves nothing behind.
+    /// Asserts exit code 2, one error line with this beginning, and no new files.
     #[track_caller]
     fn refused(&self, words: &str, expected: &str) {
         let before = fs::read_dir(self.folder()).expect("a folder").count();
@@ -93,7 +92,7 @@ impl Outside {
         assert_eq!(fs::read_dir(self.folder()).expect("a folder").count(), before, "{words} left something");
     }
 
-    /// Rows of a CSV of samples, without the number of the evaluation.
+    /// Rows of a CSV of samples, without the evaluation number.
     fn samples(&self, name: &str) -> Vec<Vec<f64>> {
         let rows = self.read(name);
         let row =
@@ -101,7 +100,7 @@ impl Outside {
         rows.lines().skip(1).map(row).collect()
     }
 
-    /// Ishigami's function of the samples in a CSV, as a CSV of one column and in the same order.
+    /// Writes Ishigami's function of a CSV's samples as a CSV of one column in the same order.
     fn respond(&self, samples: &str, responses: &str) -> Vec<f64> {
         let values: Vec<f64> = self.samples(samples).iter().map(|x| ishigami(x)).collect();
         let lines: String = values.iter().map(|value| format!("{value}\n")).collect();
@@ -110,7 +109,7 @@ impl Outside {
     }
 }
 
-/// A number of a document of indices: of the first response, by parameter.
+/// A number in the indices document: the first response, by parameter.
 fn number(document: &Value, parameter: usize, path: &str) -> f64 {
     let at = format!("/responses/0/indices/parameters/{parameter}/{path}");
     document.pointer(&at).and_then(Value::as_f64).unwrap_or_else(|| panic!("{at} in {document}"))

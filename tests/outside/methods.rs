@@ -1,4 +1,4 @@
-//! Every method, and every way to bring samples and responses.
+//! Every method, and every format of samples and responses.
 
 use crate::{Outside, number, truth};
 use serde_json::Value;
@@ -45,7 +45,7 @@ fn a_decomposition_finds_what_is_known_of_ishigami() {
     );
 }
 
-/// The same numbers come to the same indices, bit by bit, however they are brought.
+/// The same numbers give the same indices, bit by bit, in every file format.
 #[test]
 fn files_do_not_change_a_result() {
     let outside = Outside::ishigami();
@@ -65,13 +65,13 @@ fn files_do_not_change_a_result() {
     assert_eq!(analyzed("x.parquet", "y.csv"), expected);
     assert_eq!(analyzed("x.tsv", "y.csv"), expected);
 
-    // As numpy writes them: blanks, and no names.
+    // The format of numpy: blanks as separators and no names.
     let text = |row: &Vec<f64>| row.iter().map(|x| format!("{x:e}")).collect::<Vec<_>>().join(" ") + "\n";
     outside.write("x.txt", rows.iter().map(text).collect::<String>());
     outside.write("y.txt", responses.iter().map(|y| format!("  {y:e}\n")).collect::<String>());
     assert_eq!(analyzed("x.txt", "y.txt"), expected);
 
-    // By number, backwards; and all in one table, whose rows came as workers were done, as a spreadsheet writes it.
+    // Numbered responses in reverse order. Then one table with shuffled rows, as a spreadsheet writes it.
     let mut numbered: Vec<String> =
         responses.iter().zip(1..).map(|(y, number)| format!("{number},{y}\r\n")).collect();
     numbered.reverse();
@@ -157,7 +157,7 @@ fn several_responses_are_analyzed_at_once() {
     let outside = Outside::ishigami();
     outside.done("sample problem.json --method moat --trajectories 5 --levels 4 --out x.csv");
     let rows = outside.samples("x.csv");
-    // The second is linear, and fails in evaluation 7, which takes its trajectory with it.
+    // The second response is linear and fails in evaluation 7, which drops its trajectory.
     let line = |(row, number): (&Vec<f64>, i32)| {
         let linear = if number == 7 { String::new() } else { (3.0 * row[0] - row[2]).to_string() };
         format!("{},{linear}\n", crate::ishigami(row))

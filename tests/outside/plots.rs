@@ -1,10 +1,10 @@
-//! Figures: which there are, that they are pictures, and that they show what was found.
+//! Figures: their names, their validity as pictures, and their content.
 
 use crate::Outside;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Names of the figures in a folder, each of which is there as a drawing and as pixels.
+/// Names of the figures in a folder. Asserts that each exists as SVG and as PNG.
 fn figures(outside: &Outside, folder: &str) -> BTreeSet<String> {
     let names = fs::read_dir(outside.path(folder))
         .expect("a folder")
@@ -66,7 +66,7 @@ fn a_figure_shows_every_parameter() {
             assert!(svg.contains(&format!(">{parameter}</text>")), "{name}: {parameter}");
         }
     }
-    // Three cells of pairs, and three of parameters alone.
+    // Three cells for pairs and three for single parameters.
     assert_eq!(outside.read("plots/second-order.svg").matches("<rect class=\"cell ").count(), 6);
 }
 

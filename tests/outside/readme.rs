@@ -1,4 +1,4 @@
-//! The commands of the guide's chapter on external models (once a section of the README), unchanged.
+//! The commands of the guide's chapter on external models (once a section of the README) run unchanged.
 
 use crate::Outside;
 use crate::results::text;

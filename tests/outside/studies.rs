@@ -1,11 +1,11 @@
-//! Study files: those of `pleach run`, and those that have no workflow.
+//! Study files: those of `pleach run`, and those without a workflow.
 
 use crate::Outside;
 use crate::pleach::pleach;
 use crate::results::{json, text};
 use crate::study::Study;
 
-/// What `pleach sample` draws is what `pleach run` evaluates, and its long table of responses comes to the same indices.
+/// `pleach sample` draws the sample that `pleach run` evaluates, and the long table of responses gives the same indices.
 #[test]
 fn a_study_that_ran_can_be_analyzed_again() {
     let study = Study::of_tissue(64);
@@ -58,7 +58,7 @@ fn a_file_of_parameters_needs_no_workflow() {
     outside.write("own.toml", OWN);
     outside.done("sample own.toml --out x.csv");
     let table = outside.read("x.csv");
-    // In the order of the file, and whole numbers as such.
+    // Columns follow the order of the file, and integers are written as such.
     assert!(table.starts_with("evaluation,width,count,mode,rate,depth\n1,"), "{table}");
     let rows = outside.samples("x.csv");
     assert_eq!(rows.len(), 12 * 5);
@@ -70,7 +70,7 @@ fn a_file_of_parameters_needs_no_workflow() {
     for (found, expected) in mu.iter().zip([2.0, 0.0, 8.0, 0.0]) {
         assert!((found - expected).abs() < 1e-9, "{mu:?}");
     }
-    // The command line has the last word.
+    // Command line options override the study file.
     let said = outside.done("sample own.toml --method vbd --samples 4 --seed 2 --out v.parquet");
     assert_eq!(said, "v.parquet: 24 evaluations of 4 varying parameters for method vbd, seed 2\n");
     assert!(

@@ -1,4 +1,4 @@
-//! `pleach region show|export`: files of a storage tier, opened by others' readers.
+//! `pleach region show|export`: files of a storage tier, exported for readers of other programs.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 use tiff::decoder::{Decoder, DecodingResult};
 
-/// Stores a region in a folder tier, and returns its file.
+/// Stores a region in a folder tier. Returns its file.
 fn stored(folder: &Path, region: &DataRegion) -> String {
     let place = folder.join("tier");
     fs::create_dir_all(&place).unwrap();
@@ -85,7 +85,7 @@ fn a_real_label_map_is_shown_and_exported() {
     );
 }
 
-/// An NPY file taken apart: its type, shape and numbers. Where there is NumPy, it has to read the same.
+/// Type, shape and numbers of an NPY file. If NumPy is installed, it must read the same values.
 fn npy(file: &Path) -> (String, String, Vec<u8>) {
     let bytes = fs::read(file).unwrap();
     assert_eq!(bytes[..8], *b"\x93NUMPY\x01\x00");
@@ -124,7 +124,7 @@ fn images_are_what_they_were() {
         export(folder, &file, name).done();
         assert_eq!(image::open(folder.join(name)).unwrap().into_luma8().as_raw(), mask.data(), "{name}");
     }
-    // Its pixels touch at a corner: one object.
+    // Pixels that touch at a corner form one object.
     export(folder, &file, "m.geojson").done();
     let collection: Value = serde_json::from_slice(&fs::read(folder.join("m.geojson")).unwrap()).unwrap();
     assert_eq!(collection["features"][0]["geometry"]["type"], "MultiPolygon");
@@ -198,7 +198,7 @@ fn outlines_and_numbers_are_exported() {
     assert_eq!((&statistics["classes"], &statistics["boxes"]), (&json!({ "lymphocyte": 1 }), &json!(1)));
 }
 
-/// An encoding that states where it lies, and what becomes of it when it is damaged, newer, or not there.
+/// An encoding shows its bounds. Corrupt, newer and missing files are refused with the cause.
 #[test]
 fn what_cannot_be_read_is_said() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +274,7 @@ fn a_tile_becomes_a_region_template() {
     let written =
         ["background", "bw1", "bw1_t", "diff", "mask", "rbc", "rc", "recon", "seg_nonoverlap", "seg_open"];
     assert!(written.iter().chain(&["tile"]).all(|name| names.contains(name)), "{names:?}");
-    // Each is a data region where the template says, and the mask is the one that was asked for.
+    // Each region file agrees with its entry in the template, and the exported mask equals the written one.
     for name in &names {
         let file = format!("template/{name}.region");
         let document = shown(folder, &file);
@@ -288,7 +288,7 @@ fn a_tile_becomes_a_region_template() {
     assert_eq!(pixels("again.png"), pixels("mask.png"));
     let listed = pleach(folder, &["region", "show", "template"]).done();
     assert!(listed.lines().count() > names.len(), "{listed}");
-    // Nothing is written over, and what is no template is said to be none.
+    // Existing folders are not overwritten, and other folders are refused as templates.
     refused(
         &pleach(folder, &segment),
         "--regions template: is there already; the name of a new folder is wanted",

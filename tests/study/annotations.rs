@@ -1,4 +1,4 @@
-//! Annotations that lie outside their tiles, and tiles on which there is nothing to compare.
+//! Annotations outside their tiles, and tiles without any object to compare.
 
 use crate::pleach::pleach;
 use crate::results::{json, text};
@@ -25,12 +25,12 @@ fn squares(study: &Study, name: &str, places: &[[i32; 2]]) {
     study.write(name, format!(r#"{{"type": "FeatureCollection", "features": [{features}]}}"#));
 }
 
-/// Two tiles of 64 px and annotations of both: of the first, `outside` of 20 beyond its right side.
+/// Two tiles of 64 px with annotations. `outside` of the 20 annotations of the first tile are beyond its right side.
 fn annotated(outside: usize) -> Study {
     let study = Study::of_tissue(64);
     study.write("one.csv", "G1\n80\n60\n");
     let grid = |number: i32| [6 * (number % 5) + 1, 6 * (number / 5) + 1];
-    // One across the border, and one below another.
+    // One annotation crosses the border, and one is covered by another.
     let mut places = vec![[62, 30], [40, 40], [40, 40]];
     places.extend((0..17 - outside as i32).map(grid));
     places.extend((0..outside as i32).map(|number| [70, 5 * number]));
@@ -80,7 +80,7 @@ fn many_annotations_outside_are_refused_unless_allowed() {
                    allows these\n";
     pleach(study.folder(), &["certs", "init", "--dir", "ca"]).done();
     pleach(study.folder(), &["certs", "issue", "--dir", "ca", "--name", "me", "--role", "client"]).done();
-    // No manager is asked.
+    // The commands fail before they connect to a manager.
     let submit = ["submit", "study.toml", "--manager", "https://127.0.0.1:1", "--certs", "ca/me"];
     for command in [&["plan", "study.toml"][..], &["run", "study.toml", "--out", "out"], &submit] {
         let answer = pleach(study.folder(), command);
@@ -101,7 +101,7 @@ fn many_annotations_outside_are_refused_unless_allowed() {
     }
 }
 
-/// A tile of glass has nothing in either mask, whatever the parameters are.
+/// A tile of glass has empty masks with any parameters.
 #[test]
 fn runs_of_empty_masks_are_told_and_can_be_left_out() {
     let study = Study::of_tissue(64);
@@ -124,7 +124,7 @@ fn runs_of_empty_masks_are_told_and_can_be_left_out() {
         let indices = rows(&study.path(out).join("indices.csv"));
         indices.iter().map(|row| row["mu_star"].parse().expect("a number")).collect()
     };
-    // With full weight it makes all effects smaller by a third.
+    // As one of three tiles with constant response, it scales all effects by 2/3.
     for (counted, without) in mu_star("counted").iter().zip(mu_star("without")) {
         assert!((counted - without * 2.0 / 3.0).abs() < 1e-12, "{counted} {without}");
     }

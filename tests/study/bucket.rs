@@ -1,4 +1,4 @@
-//! A study whose working set is in a bucket: the results are the same.
+//! A study that spills its working set to an S3 bucket has the same results.
 
 use crate::results::{json, text};
 use crate::serving::{BUCKET, CREDENTIALS, serve};

@@ -1,4 +1,4 @@
-//! Disks that fail below the memory of a study that needs them: the same results, and what went wrong is said.
+//! Failing disks under a study that spills to them: the results stay the same and the failures are recorded.
 
 use crate::disk::Disk;
 use crate::results::json;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// A bound for waits that would otherwise be endless.
+/// 150 s: bounds waits that would otherwise be endless.
 const DEADLINE: Duration = Duration::from_secs(150);
 
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
@@ -18,7 +18,7 @@ fn skipped(test: &str, why: &str) {
     eprintln!("SKIPPED {test}: {why}");
 }
 
-/// A study that takes four times the memory that it gets.
+/// A study with a quarter of the memory that it would use.
 struct Tight {
     study: Study,
     expected: Vec<String>,
@@ -35,7 +35,7 @@ impl Tight {
         Self { study, expected, memory }
     }
 
-    /// Runs it with the folder `disk`, where that is seen.
+    /// Starts the study at a place where the folder `disk` is visible.
     fn start(&self, way: &[String]) -> Child {
         let pleach = assert_cmd::cargo::cargo_bin!("pleach").to_str().expect("UTF-8");
         let run = ["run", "study.toml", "--out", "out", "--quiet", "--workers", "2"];
@@ -45,7 +45,7 @@ impl Tight {
         command.current_dir(self.study.folder()).args(&all[1..]).spawn().expect("pleach starts")
     }
 
-    /// The study has ended as if nothing had happened; gives what became of storage.
+    /// Asserts that the study succeeded with the expected results. Returns its storage record.
     fn check(&self, status: ExitStatus) -> serde_json::Value {
         assert!(status.success(), "{status}");
         let out = self.study.path("out");
@@ -55,7 +55,7 @@ impl Tight {
     }
 }
 
-/// All files in a folder, wherever they are.
+/// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -65,7 +65,7 @@ fn bytes(folder: &Path) -> u64 {
     files(folder).iter().filter_map(|file| fs::metadata(file).ok()).map(|meta| meta.len()).sum()
 }
 
-/// Waits until a folder holds something; the process that writes there goes on meanwhile.
+/// Waits until a folder holds `least` bytes. The process continues to write meanwhile.
 fn wait_for_bytes(folder: &Path, least: u64, child: &mut Child) {
     let begun = Instant::now();
     while bytes(folder) < least {
@@ -104,7 +104,7 @@ fn an_ssd_that_becomes_read_only_is_done_without() {
     let device = Command::new(&way[0]).args(way[1..].iter().chain(&find)).output().expect("a device").stdout;
     let device = String::from_utf8(device).expect("UTF-8");
     let device = device.trim().strip_prefix("/dev/").expect("a device");
-    // As it does when it finds itself damaged: whoever has files open finds out with the next byte.
+    // ext4 does the same on corruption: the next write to any open file fails.
     fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "1").expect("ext4");
     assert!(fs::write(disk.seen().join("file"), "").is_err(), "it can be written");
     let storage = tight.check(child.wait().expect("it ends"));
@@ -125,11 +125,11 @@ fn what_an_ssd_gives_back_changed_is_computed_again() {
         for path in files(&regions) {
             let Ok(file) = fs::File::options().read(true).write(true).open(&path) else { continue };
             let length = file.metadata().map_or(0, |meta| meta.len());
-            // One bit a kilobyte, elsewhere each time.
+            // Flips one bit per kilobyte, at other offsets in each round.
             for place in (flips % 1009..length).step_by(1009) {
                 let mut byte = [0];
                 if file.read_exact_at(&mut byte, place).is_ok() {
-                    // What is gone meanwhile is nobody's.
+                    // The process may have removed the file meanwhile.
                     let _ = file.write_at(&[byte[0] ^ 0x10], place);
                     flips += 1;
                 }

@@ -1,4 +1,4 @@
-//! Tiles, reference masks and workflows as a user may have them.
+//! Tiles, reference masks and workflows in the forms that users have.
 
 use crate::masks::mask;
 use crate::model::{check_moat, nuclei_ranges};
@@ -19,7 +19,8 @@ fn masks_of_people_are_the_reference() {
     let labels = |tile: &str| mask(&study.path(&tile.replace(".png", "_labels.png")));
     check_responses(&study, "out", &TILES, &[1, 14, 32], &["--normalize"], labels);
     check_moat(&study.path("out"), "dice", &nuclei_ranges());
-    // The defaults are run beside the sample, and told with the best and the worst: from the mask of a run of each.
+    // The defaults run beside the sample. `extremes` lists them with the best and the worst evaluation, each equal to a
+    // single run.
     assert!(json(&study.path("out/plan.json"))["reference_tasks"].as_u64() > Some(0));
     let record = json(&study.path("out/run.json"));
     let of = &record["extremes"][0];
@@ -42,7 +43,7 @@ fn masks_of_people_are_the_reference() {
     }
 }
 
-/// What is evaluated for comparison only, changes nothing else.
+/// The run at the defaults serves comparison only and changes no result.
 #[test]
 fn defaults_beside_the_sample_leave_its_results_alone() {
     let study = Study::of_tissue(64);
@@ -50,7 +51,7 @@ fn defaults_beside_the_sample_leave_its_results_alone() {
     let first = findings(&study, "one", &["--workers", "2"]);
     assert_eq!(findings(&study, "two", &["--strategy", "none", "--workers", "1"]), first);
     assert_eq!(rows(&study.path("one/responses.csv")).len(), 32 * 2);
-    // Defaults that no operation takes are refused as other values are.
+    // Default values outside an operation's range are refused as all other values are.
     let metric = "metric = \"dice\"\n";
     let broken = format!("{metric}[parameters.FillHoles]\nvalues = [4, 8]\ndefault = 5\n");
     study.edit(&[("\"defaults\"", "\"tiles\""), (metric, &broken)]);
@@ -79,14 +80,14 @@ fn tiles_may_differ_in_size_and_format() {
     let small = ["tissue", "--out", "more", "--size", "70", "--count", "1"];
     pleach(study.folder(), &small).done();
     let tile = image::open(study.path("more/tissue_01.png")).expect("a tile");
-    // Not square, another format, and a name that tells nothing of it.
+    // A tile that is not square, in another format, with an extension that does not show it.
     tile.crop_imm(0, 0, 70, 41)
         .save_with_format(study.path("tiles/wide.tile"), image::ImageFormat::Tiff)
         .expect("saved");
     study.edit(&[("\"tiles/*.png\"", "\"tiles/*.png\", \"tiles/wide.tile\", \"more/tissue_01.png\"")]);
     let merged = findings(&study, "rtma", &["--workers", "2"]);
     assert_eq!(findings(&study, "none", &["--strategy", "none", "--workers", "1"]), merged);
-    // Two tiles of one name are told apart by their folders.
+    // Two tiles with the same name are distinguished by their folders.
     let tiles = ["more/tissue_01.png", "tiles/tissue_01.png", "tissue_02", "wide"];
     let named: Vec<String> =
         rows(&study.path("rtma/responses.csv")).iter().take(4).map(|row| row["tile"].clone()).collect();
@@ -112,7 +113,7 @@ fn a_workflow_from_files_is_the_built_in_one() {
     study.edit(&[("workflow = \"nuclei\"", "workflow = \"workflow/workflow.json\"")]);
     assert_eq!(findings(&study, "from-files", &[]), built_in);
 
-    // It is the file that counts: another range, other samples.
+    // The study reads the file: another range gives other samples.
     let edited =
         text(&study.path("workflow/segmentation.json")).replace("\"range\": [5, 80]", "\"range\": [5, 50]");
     study.write("workflow/segmentation.json", edited);
@@ -132,7 +133,7 @@ fn what_is_printed() {
     assert!(lines[1].starts_with("parameter ") && lines[17].is_empty(), "{table}");
     assert_eq!(lines[lines.len() - 1], "results in a; open a/report.html");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
-    // What it took, as run.json has it.
+    // The summary agrees with `run.json`.
     let run = json(&study.path("a/run.json"));
     let number = |name: &str| {
         let row = lines[18..].iter().find_map(|line| line.trim_start().strip_prefix(name));
@@ -152,13 +153,13 @@ fn what_is_printed() {
     let printed = pleach(study.folder(), &["run", "study.toml", "--out", "b", "--json"]).done();
     let printed: serde_json::Value = serde_json::from_str(&printed).expect("one JSON document");
     assert_eq!(printed, json(&study.path("b/run.json")));
-    // A page that needs nothing else.
+    // The page refers to no other file.
     let page = text(&study.path("a/report.html"));
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
     assert!(!page.contains("src=\"http") && !page.contains("<link") && page.contains("nuclei-moat"));
 }
 
-/// A folder belongs to its study, from wherever that is named.
+/// Paths of a study refer to its folder, independent of the current folder.
 #[test]
 fn a_study_is_the_same_from_another_folder() {
     let study = Study::of_tissue(64);

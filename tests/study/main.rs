@@ -1,4 +1,4 @@
-//! Whole studies with the real binary: one result however it is computed, and the right one.
+//! Whole studies with the real binary: one result on every path of execution, checked against independent computations.
 
 mod annotations;
 #[cfg(feature = "s3")]
@@ -43,7 +43,7 @@ use results::text;
 use study::Study;
 use tables::{Row, rows};
 
-/// What a study finds out, in files that do not depend on how it was computed.
+/// Result files that must not depend on how a study was executed.
 const FINDINGS: [&str; 5] = ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json"];
 
 /// Runs `study.toml` into the folder `out`.
@@ -53,13 +53,13 @@ fn run(study: &Study, out: &str, options: &[&str]) {
     assert_eq!(printed, "");
 }
 
-/// Runs `study.toml` into the folder `out` and returns the findings.
+/// Runs `study.toml` into the folder `out`. Returns the contents of the result files.
 fn findings(study: &Study, out: &str, options: &[&str]) -> Vec<String> {
     run(study, out, options);
     FINDINGS.iter().map(|name| text(&study.path(out).join(name))).collect()
 }
 
-/// Segments a tile with the values of a row of `samples.csv`; an empty row is the defaults.
+/// Segments a tile with the values of a row of `samples.csv`. An empty row means the defaults.
 fn segment(study: &Study, tile: &str, sample: &Row, options: &[&str]) -> Vec<bool> {
     let settings = sample.iter().filter(|(name, _)| *name != "evaluation");
     let settings: Vec<String> = settings.map(|(name, value)| format!("--set={name}={value}")).collect();
@@ -70,8 +70,8 @@ fn segment(study: &Study, tile: &str, sample: &Row, options: &[&str]) -> Vec<boo
     mask(&study.path("mask.png"))
 }
 
-/// Computes the responses of some evaluations once more, one `pleach segment` each, and compares all metrics exactly.
-/// `reference` gives the mask that a tile is compared with.
+/// Recomputes the responses of some evaluations with one `pleach segment` each and compares all metrics exactly. `reference`
+/// returns the reference mask of a tile.
 fn check_responses(
     study: &Study,
     out: &str,
@@ -88,7 +88,7 @@ fn check_responses(
         assert!(reference.iter().any(|object| *object), "{tile} has nuclei");
         for &evaluation in evaluations {
             let expected = compare(&segment(study, tile, &samples[evaluation - 1], options), &reference);
-            // Sorted by evaluation, then tile.
+            // Rows are sorted by evaluation, then tile.
             let mut found = responses[(evaluation - 1) * tiles.len() + number].clone();
             assert_eq!(found.remove("evaluation"), Some(evaluation.to_string()));
             let name = found.remove("tile").expect("a tile");

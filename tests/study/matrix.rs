@@ -1,4 +1,4 @@
-//! Every strategy and level of reuse, with one worker and two, with memory that is just enough and plenty: one result.
+//! Every strategy and reuse scope, with 1 and 2 workers, and with minimal and ample memory, gives the same results.
 
 use crate::data::data;
 use crate::pleach::pleach;
@@ -7,7 +7,7 @@ use crate::study::Study;
 use crate::{findings, run};
 use serde_json::Value;
 
-/// Strategies with the levels of reuse that they take.
+/// Strategies with their reuse scopes.
 const WAYS: [(&str, &[&str]); 6] = [
     ("none", &["tree"]),
     ("stage", &["tree"]),
@@ -17,8 +17,8 @@ const WAYS: [(&str, &[&str]); 6] = [
     ("trtma", &["tree", "dataflow", "value"]),
 ];
 
-/// The least megabytes with which a study runs at all, as a refusal names them, and a tenth more: a tile may have more
-/// colors than the estimates think, and its normalization a larger table of them.
+/// The minimum memory of a study in MB, from a refusal, plus a tenth: a tile may have more colors than estimated, and so a
+/// larger color table for its normalization.
 fn least_megabytes(study: &Study, options: &[&str]) -> u64 {
     let command = [&["run", "study.toml", "--out", "none", "--memory", "1MB"], options].concat();
     let refused = pleach(study.folder(), &command);
@@ -28,13 +28,13 @@ fn least_megabytes(study: &Study, options: &[&str]) -> u64 {
     least * 11 / 10 + 1
 }
 
-/// Tasks executed, and reused by level; together they are all that there would be without reuse.
+/// Executed tasks, and tasks reused by dataflow and by value. Executed and reused tasks add up to all tasks without reuse.
 fn tasks(run: &Value) -> (u64, u64, u64) {
     let number = |pointer| run.pointer(pointer).and_then(Value::as_u64).expect("a number");
     let executed = number("/tasks_executed");
     let reused: u64 =
         run["tasks_reused"].as_object().expect("by level").values().filter_map(Value::as_u64).sum();
-    // Of the reference on two tiles, normalization is that of the evaluations where anything is merged.
+    // Every strategy but `none` shares the normalization of the two tiles between evaluations and reference.
     let reference = if run["strategy"] == "none" { 2 * 9 } else { 2 * 8 };
     assert_eq!(executed + reused, 9 * number("/runs") + reference);
     (executed, number("/tasks_reused/dataflow"), number("/tasks_reused/value"))
@@ -63,7 +63,7 @@ fn nothing_changes_a_result() {
                 let admitted = record["peak_bytes_admitted"].as_u64().expect("bytes");
                 assert!(memory != least || admitted <= megabytes * 1_000_000, "{out}: {admitted} bytes");
                 let (executed, by_dataflow, by_value) = tasks(&record);
-                // With little memory, tasks may have to be shared as in trees.
+                // With minimal memory, a plan may fall back to tree reuse.
                 let shared = record["reuse"].as_str().unwrap_or("tree");
                 assert!(
                     shared == *reuse || strategy == "none" || strategy == "stage" || memory == least,
@@ -72,7 +72,7 @@ fn nothing_changes_a_result() {
                 assert_eq!(by_dataflow > 0, shared != "tree", "{out}");
                 assert_eq!(by_value > 0, shared == "value", "{out}");
                 if (workers, memory) == ("1", "4GB") {
-                    // Each level executes less than the one before.
+                    // Each wider scope executes fewer tasks than the one before.
                     assert!(executed < before, "{out}: {executed} tasks, {before} before");
                     before = executed;
                 }

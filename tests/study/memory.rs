@@ -1,5 +1,5 @@
-//! Studies within a budget of memory: the same results, and refused where they cannot be executed at all. With tiers below
-//! memory, what does not fit is there.
+//! Studies within a memory budget have the same results. Budgets below the minimum are refused. Spill tiers hold regions
+//! beyond the budget.
 
 use crate::pleach::pleach;
 use crate::results::json;
@@ -7,7 +7,7 @@ use crate::study::Study;
 use crate::{findings, run};
 use std::fs;
 
-/// The least megabytes that a refusal names.
+/// The minimum memory in MB that a refusal names.
 fn least_megabytes(said: &str) -> u64 {
     let number = said.split(" needs ").nth(1).and_then(|rest| rest.split(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no number in {said}"))
@@ -16,7 +16,7 @@ fn least_megabytes(said: &str) -> u64 {
 #[test]
 fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
     let study = Study::of_tissue(512);
-    // Without normalization, whose table of colors is larger than such a tile.
+    // Without normalization, whose color table is larger than such a tile.
     study.edit(&[("trajectories = 2", "trajectories = 1"), ("normalize = true", "normalize = false")]);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1MB"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{refused:?}");
@@ -25,7 +25,7 @@ fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
     assert!(said.starts_with("error: --memory 1.00 MB: the segmentation of "), "{said}");
     let least = least_megabytes(said);
     assert!(said.ends_with(&format!(" needs {least} MB at once; {least}MB or more is allowed\n")), "{said}");
-    // Scratch of the most demanding task alone is 8 bytes a pixel or more.
+    // The scratch memory of the most demanding task alone is at least 8 bytes per pixel.
     assert!((2..20).contains(&least), "{said}");
 
     let plenty = findings(&study, "plenty", &["--memory", "4GB", "--workers", "4"]);
@@ -42,7 +42,7 @@ fn results_do_not_depend_on_memory_and_the_budget_is_kept() {
 
 #[test]
 fn active_paths_never_change_results() {
-    // That they bound what runs at once is shown in actors/tests/engine.rs, where operations can wait for each other.
+    // `actors/tests/engine.rs` tests that active paths bound the concurrent tasks, with operations that wait for each other.
     let study = Study::of_tissue(256);
     study.edit(&[("trajectories = 2", "trajectories = 1")]);
     let free = findings(&study, "free", &["--workers", "4"]);
@@ -62,12 +62,12 @@ fn what_does_not_fit_is_below_memory() {
     let quarter = all / 4;
     assert!(quarter >= least_megabytes(&refused.stderr) * 1_000_000, "{all} bytes: {}", refused.stderr);
     let memory = quarter.to_string();
-    // Another file system, as a shared one is.
+    // Another file system, as a shared folder has.
     let elsewhere = tempfile::tempdir_in("/dev/shm").expect("memory as a disk");
     let elsewhere = elsewhere.path().to_str().expect("UTF-8");
     fs::create_dir(study.path("ssd")).expect("a folder");
     fs::create_dir(study.path("first")).expect("a folder");
-    // The first of two is too small for all that comes to it.
+    // The first of two tiers is too small for all spilled regions.
     let list = format!(
         "[[tier]]\nkind = \"ssd\"\npath = \"first\"\ncapacity = \"8MB\"\n[[tier]]\nkind = \"lustre\"\npath = \"{elsewhere}\"\n"
     );

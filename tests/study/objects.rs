@@ -1,4 +1,4 @@
-//! Studies whose response looks at objects: computed once more from masks and label maps, as sets of pixels.
+//! Studies of object metrics, checked against a computation with sets of pixels from masks and label maps.
 
 use crate::data::data;
 use crate::masks::components;
@@ -29,7 +29,7 @@ fn pixel_sets(labels: &[u32]) -> Vec<BTreeSet<usize>> {
     sets.into_values().collect()
 }
 
-/// Every metric of the object comparison.
+/// All metrics of the object comparison.
 fn compare(mask: &[bool], reference: &[u32], width: usize) -> BTreeMap<&'static str, f64> {
     let (found, reference) = (pixel_sets(&components(mask, width)), pixel_sets(reference));
     let area = |sets: &[BTreeSet<usize>]| sets.iter().map(BTreeSet::len).sum::<usize>() as f64;
@@ -56,7 +56,7 @@ fn compare(mask: &[bool], reference: &[u32], width: usize) -> BTreeMap<&'static 
     ])
 }
 
-/// Computes responses of some evaluations once more, one `pleach segment` each.
+/// Recomputes the responses of some evaluations with one `pleach segment` each.
 fn check_objects(study: &Study, out: &str, tiles: &[&str], evaluations: &[usize], options: &[&str]) {
     let samples = rows(&study.path(out).join("samples.csv"));
     let responses = rows(&study.path(out).join("responses.csv"));
@@ -89,13 +89,13 @@ fn label_maps_of_people_are_the_reference() {
     assert!(text(&study.path("rtma/responses.csv")).starts_with(HEADER));
     check_objects(&study, "rtma", &TILES, &[1, 9, 17, 32], &["--normalize"]);
     check_moat(&study.path("rtma"), "object-dice", &nuclei_ranges());
-    // Nothing is compared by pixels.
+    // The plan has no pixel comparison.
     let plan = json(&study.path("rtma/plan.json"));
     let stages: Vec<&str> =
         plan["per_stage"].as_array().expect("stages").iter().filter_map(|s| s["stage"].as_str()).collect();
     assert_eq!(stages, ["normalization", "segmentation", "object-comparison"]);
 
-    // Nuclei of a mask do not overlap each other: in area they agree as much as their pixels do.
+    // Nuclei of a mask do not overlap, so the object Dice by area equals the Dice of pixels.
     study.edit(&objects[..1]);
     run(&study, "pixels", &[]);
     let of = |out: &str, metric: &str| -> Vec<String> {
@@ -114,7 +114,7 @@ fn polygons_of_people_are_the_reference() {
     let metric = ("\"dice\"", "\"object-pair-dice\"");
     study.edit(&[("\"defaults\"", "\"tiles\""), metric]);
     let by_labels = findings(&study, "labels", &[]);
-    // Each nucleus as one part a row: the same pixels.
+    // Each nucleus as a multipolygon with one part per row, which covers the same pixels.
     for tile in TILES {
         let (labels, width) = labels(&study.path(&tile.replace(".png", "_labels.png")));
         let mut features: BTreeMap<u32, Vec<String>> = BTreeMap::new();
@@ -142,7 +142,7 @@ fn polygons_of_people_are_the_reference() {
     study.edit(&[("\"defaults\"", "\"drawn\""), metric]);
     assert_eq!(findings(&study, "polygons", &[]), by_labels);
     assert_eq!(findings(&study, "polygons-none", &["--strategy", "none"]), by_labels);
-    // As a mask, too.
+    // The polygons also serve as a reference mask.
     study.edit(&[("\"defaults\"", "\"drawn\"")]);
     run(&study, "drawn-mask", &[]);
     study.edit(&[("\"defaults\"", "\"tiles\"")]);

@@ -1,4 +1,4 @@
-//! Parameter sets: drawn with a seed, pinned and ranged by the study, or read from a table.
+//! Parameter sets: drawn with a seed, pinned or limited by the study, or read from a table.
 
 use crate::model::{check_moat, nuclei_ranges};
 use crate::results::{json, text};
@@ -7,7 +7,7 @@ use crate::tables::{Row, rows};
 use crate::{FINDINGS, check_responses, findings, run, segment};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest number of steps that a sampled value may move up or down: half of its levels.
+/// The largest step of a sampled value: half of its levels.
 fn jump(low: f64, high: f64, name: &str) -> f64 {
     let step = match name {
         "B" | "G" | "R" => 10.0,
@@ -58,7 +58,7 @@ fn running_again_replaces_the_results() {
     let study = Study::of_tissue(64);
     study.write("out/notes.txt", "mine");
     let first = findings(&study, "out", &["--strategy", "rtma"]);
-    // Whatever the folder holds of the same study is replaced, whichever way it is computed now.
+    // `--overwrite` replaces the results of the same study, with any strategy.
     study.write("out/responses.csv", "outdated");
     assert_eq!(findings(&study, "out", &["--overwrite", "--strategy", "stage", "--workers", "1"]), first);
     assert_eq!(json(&study.path("out/run.json"))["strategy"], "stage");
@@ -118,7 +118,7 @@ fn ranges_values_and_pins_of_the_study_are_sampled() {
             [10.0, 20.0, 30.0, 40.0].contains(&value("G1")) && [4.0, 12.0, 44.0].contains(&value("G2")),
             "{row:?}"
         );
-        // Six levels of a continuous range of 4 lie 0.8 apart.
+        // Six levels of a continuous range of 4 have a distance of 0.8.
         let level = (value("T1") - 2.0) / 0.8;
         assert!((0.0..=5.0).contains(&level.round()) && (level - level.round()).abs() < 1e-9, "{row:?}");
         assert!([2.0, 3.0, 4.0, 5.0].contains(&value("minSize")), "{row:?}");
@@ -149,7 +149,7 @@ fn what_is_pinned_is_pinned_in_the_reference_and_in_tables() {
     let sampled = rows(&study.path("table/samples.csv"));
     assert!(sampled.iter().all(|row| row["G1"] == "30" && row["minSize"] == "3"), "{sampled:?}");
     let responses = rows(&study.path("table/responses.csv"));
-    // The first row is the reference itself.
+    // The first row equals the reference.
     assert!(
         responses[..2].iter().all(|row| row["dice"] == "1" && row["pixel-difference"] == "0"),
         "{responses:?}"
@@ -164,7 +164,7 @@ fn samples_fed_back_give_the_same_findings() {
     let read = findings(&study, "read", &["--parameter-sets", "drawn/samples.csv", "--strategy", "naive"]);
     assert_eq!(read, drawn);
 
-    // As a table, nothing says that the rows are trajectories: the same responses, and no indices.
+    // A table has no trajectories, so the responses are the same and there are no indices.
     study.edit(&[(
         "kind = \"moat\"\ntrajectories = 2\nlevels = 20",
         "kind = \"table\"\nfile = \"drawn/samples.csv\"",
@@ -184,7 +184,7 @@ fn any_table_is_evaluated_row_by_row() {
     let study = Study::of_tissue(128);
     study
         .edit(&[("kind = \"moat\"\ntrajectories = 2\nlevels = 20", "kind = \"table\"\nfile = \"rows.csv\"")]);
-    // Outside the sampling ranges, twice the same, in any order of columns, numbered by whoever made it.
+    // Values outside the sampling ranges, equal rows, other column order, and arbitrary evaluation numbers.
     study.write("rows.csv", "G2,evaluation,T1\n41,9,5.0\n7,9,12.25\n41,1,5\n");
     run(&study, "out", &["--reuse", "tree"]);
     let samples = rows(&study.path("out/samples.csv"));
@@ -194,7 +194,7 @@ fn any_table_is_evaluated_row_by_row() {
     let reference = |tile: &str| segment(&study, tile, &Row::new(), &["--normalize"]);
     let tiles = ["tiles/tissue_01.png", "tiles/tissue_02.png"];
     check_responses(&study, "out", &tiles, &[1, 2, 3], &["--normalize"], reference);
-    // A row that is there twice is computed once.
+    // Equal rows are computed once.
     let run = json(&study.path("out/run.json"));
     assert_eq!(run["tasks_executed"], 2 * (1 + 7 + 7 + 7 + 3));
 }

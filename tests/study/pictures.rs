@@ -1,4 +1,4 @@
-//! What a study shows: outlines in its report, and previews of what its tasks made.
+//! Pictures of a study: outlines in the report, and previews of task outputs.
 
 use crate::masks::{compare, mask};
 use crate::pleach::pleach;
@@ -9,7 +9,7 @@ use crate::{run, segment};
 use std::fs;
 use std::path::Path;
 
-/// Names of the previews of a folder of results, in order.
+/// Names of the previews in a result folder, sorted.
 fn previews(study: &Study, out: &str) -> Vec<String> {
     let Ok(folder) = fs::read_dir(study.path(out).join("previews")) else { return Vec::new() };
     let mut names: Vec<String> =
@@ -18,7 +18,7 @@ fn previews(study: &Study, out: &str) -> Vec<String> {
     names
 }
 
-/// The evaluations of the sample, and the tile, of previews of `t7`.
+/// Evaluations and the tile of the previews of `t7`.
 fn shown(names: &[String]) -> (Vec<usize>, String) {
     let masks = names.iter().filter_map(|name| name.strip_suffix("-segmentation-t7-mask.png"));
     let (evaluations, tiles): (Vec<usize>, Vec<&str>) = masks
@@ -28,7 +28,7 @@ fn shown(names: &[String]) -> (Vec<usize>, String) {
     (evaluations.into_iter().filter(|evaluation| *evaluation > 0).collect(), tiles[0].to_owned())
 }
 
-/// One response an evaluation, the mean over tiles.
+/// Mean response over the tiles, per evaluation.
 fn means(study: &Study, out: &str, metric: &str) -> Vec<f64> {
     let responses = rows(&study.path(out).join("responses.csv"));
     let mean = |number: usize| {
@@ -59,7 +59,7 @@ fn previews_are_what_the_tasks_made() {
         }
     }
 
-    // They are the extremes that the responses say, and what the study compared.
+    // The previews show the extremes of the responses, and the reference.
     let means = means(&study, "out", "dice");
     let lowest = means.iter().copied().fold(f64::INFINITY, f64::min);
     assert!(evaluations.iter().any(|evaluation| means[evaluation - 1] == lowest));
@@ -82,7 +82,7 @@ fn previews_are_what_the_tasks_made() {
     assert!(previews_of_another_run_are_gone(&study));
 }
 
-/// Runs the study again without previews; a file of the user's stays.
+/// Runs the study again without previews. Returns whether only the user's own file is left.
 fn previews_of_another_run_are_gone(study: &Study) -> bool {
     study.write("out/previews/notes.png", "mine");
     run(study, "out", &["--overwrite"]);
@@ -95,7 +95,7 @@ fn the_reference_may_be_a_mask_of_people() {
     study.edit(&[("\"defaults\"", "\"tiles\""), ("\"dice\"", "\"pixel-difference\"")]);
     run(&study, "out", &["--preview", "t7"]);
     let (evaluations, tile) = shown(&previews(&study, "out"));
-    // The defaults are shown as well.
+    // The defaults have a preview as well.
     assert_eq!((evaluations.len(), previews(&study, "out").len()), (2, 3));
     let means = means(&study, "out", "pixel-difference");
     let most = means.iter().copied().fold(0.0, f64::max);
@@ -111,7 +111,7 @@ fn the_reference_may_be_a_mask_of_people() {
 fn a_page_shows_outlines_and_is_the_same_again() {
     let study = Study::of_tissue(96);
     study.write("t.csv", "G1,G2\n80,45\n20,10\n60,30\n");
-    // Without what depends on the machine and the clock: times, shares of them, memory.
+    // Removes values that depend on the machine or the clock: times, shares of time, memory.
     let lasting = |out: &str, options: &[&str]| {
         run(&study, out, &[&["--parameter-sets", "t.csv"][..], options].concat());
         let page = text(&study.path(out).join("report.html"));
@@ -120,7 +120,7 @@ fn a_page_shows_outlines_and_is_the_same_again() {
     };
     let first = lasting("a", &["--workers", "1"]);
     assert_eq!(lasting("b", &["--workers", "2", "--strategy", "none"]), first);
-    // The first set is the defaults, which are the reference.
+    // The first set equals the defaults, which are the reference.
     assert!(first.contains("<strong>C. Nearest:</strong> evaluation 1. Dice 1"), "the first set: {first}");
     assert!(first.contains("<strong>D. Farthest:</strong> evaluation 2. Dice "), "the second set");
     for expected in
@@ -128,7 +128,7 @@ fn a_page_shows_outlines_and_is_the_same_again() {
     {
         assert!(first.contains(expected), "{expected}");
     }
-    // All of a small tile is shown, and embedded once.
+    // A small tile is shown as a whole and embedded once.
     assert_eq!(first.matches("data:image/jpeg").count(), 1);
 }
 
@@ -161,6 +161,6 @@ fn failed_tiles_are_not_shown() {
     assert_eq!(answer.code, 3, "{answer:?}");
     let told = format!("3 previews in {}\n", Path::new("out").join("previews").display());
     assert!(answer.stdout.ends_with(&told), "{answer:?}");
-    // Its second output is a table, and no image.
+    // The task's second output is a table and has no preview.
     assert!(previews(&study, "out").iter().all(|name| name.ends_with("-tissue_02-segmentation-t1-rbc.png")));
 }

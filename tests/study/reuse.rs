@@ -1,4 +1,4 @@
-//! Every strategy, bucket size and number of workers: the same findings, and a record that adds up.
+//! Every strategy, bucket size and number of workers gives the same results, and the recorded task numbers add up.
 
 use crate::data::data;
 use crate::masks::mask;
@@ -10,20 +10,20 @@ use crate::tables::Row;
 use crate::{check_responses, findings, run, segment};
 use serde_json::Value;
 
-/// Stages × tasks of the reference application with normalization.
+/// Tasks per run of the reference application with normalization.
 const TASKS: u64 = 9;
 
 fn number(document: &Value, pointer: &str) -> u64 {
     document.pointer(pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} in {document}"))
 }
 
-/// The sum of a number over `plan.json`'s stages.
+/// The sum of a number over the stages of `plan.json`.
 fn over_stages(plan: &Value, key: &str) -> u64 {
     plan["per_stage"].as_array().expect("a list").iter().map(|stage| number(stage, &format!("/{key}"))).sum()
 }
 
-/// `run.json` agrees with `plan.json`, with itself, and with what was asked for, where tasks are shared as in a tree;
-/// returns the tasks executed.
+/// Asserts that `run.json` agrees with `plan.json`, with itself and with the options, for tree reuse. Returns the executed
+/// tasks.
 fn check_record(study: &Study, out: &str, strategy: &str, workers: &str) -> u64 {
     let (plan, run) = (json(&study.path(out).join("plan.json")), json(&study.path(out).join("run.json")));
     for document in [&plan, &run] {
@@ -81,7 +81,7 @@ fn reuse_never_changes_a_result() {
     }
     let executed = |strategy, size| executed[&(strategy, size)];
     assert_eq!(executed("none", "16"), replicated);
-    // Two tiles are normalized once each instead of once a run.
+    // Each of the two tiles is normalized once, instead of once per run.
     assert_eq!(executed("stage", "16"), replicated - 64);
     for strategy in ["naive", "rtma"] {
         assert_eq!(executed(strategy, "1"), executed("stage", "16"));
@@ -120,7 +120,7 @@ fn a_plan_is_what_a_run_executes() {
         let planned: Value = serde_json::from_str(&printed).expect("a JSON document");
         let mut planned = planned["plans"][0].clone();
         let mut executed = json(&study.path(strategy).join("plan.json"));
-        // What is written is the same every time.
+        // `plan.json` holds no time, so that it is the same every time.
         assert!(
             planned
                 .as_object_mut()
@@ -171,7 +171,7 @@ fn real_glioblastoma() {
     let defaults = |tile: &str| segment(&study, tile, &Row::new(), &["--normalize"]);
     check_responses(&study, "rtma", &tiles, &[1, 20], &["--normalize"], defaults);
 
-    // The same, compared with what people drew.
+    // The same comparison with references drawn by people.
     let drawn = format!("{:?}", folder.display().to_string());
     study.edit(&[
         ("[\"tiles/*.png\"]", &listed),

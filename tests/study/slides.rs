@@ -1,5 +1,5 @@
-//! Studies of slides: their tiles are those of images, what lies on a border counts once, and nothing depends on how it
-//! is computed.
+//! Studies of slides: their tiles equal those of images, objects on borders count once, and results do not depend on the
+//! execution.
 
 use crate::data::data;
 use crate::masks::{compare, components};
@@ -12,13 +12,13 @@ use crate::tables::{Row, rows};
 use crate::{findings, run, segment};
 use std::path::Path;
 
-/// Pixels of R, G, B and the width.
+/// R, G, B pixels and the width.
 type Image = (Vec<u8>, usize);
 
-/// Width and height of the slide of most tests, pixels: three tiles of 128 by two, and a strip of glass at the right.
+/// Width and height in pixels of the slide in most tests: 3 × 2 tiles of 128 px, and a strip of glass at the right.
 const SIZE_PX: [usize; 2] = [330, 250];
 
-/// Columns of it that show tissue.
+/// Columns with tissue, in pixels.
 const TISSUE_PX: usize = 250;
 
 /// The slide as an image.
@@ -33,7 +33,7 @@ fn slide_image(study: &Study) -> Image {
     ((0..SIZE_PX[0] * SIZE_PX[1]).flat_map(pixel).collect(), SIZE_PX[0])
 }
 
-/// A study of a slide with these lines more, and the slide as an image.
+/// A study of a slide with these additional lines, and the slide as an image.
 fn of_slide(lines: &str, edits: &[(&str, &str)]) -> (Study, Image) {
     let study = Study::of_tissue(64);
     let image = slide_image(&study);
@@ -95,7 +95,7 @@ fn tiles_of_a_slide_are_what_images_of_them_are() {
     study.edit(&[("tiles/*.png", "parts/*.png")]);
     let of_images = findings(&study, "images", &["--workers", "2"]);
     assert_eq!(responses(&study, "slides"), responses(&study, "images"));
-    // Samples and indices know nothing of tiles.
+    // Samples and indices do not depend on tile names.
     assert_eq!((&of_slides[0], &of_slides[3..]), (&of_images[0], &of_images[3..]));
     let names: Vec<String> = rows(&study.path("slides/responses.csv"))
         .into_iter()
@@ -105,13 +105,13 @@ fn tiles_of_a_slide_are_what_images_of_them_are() {
     assert_eq!(names, ["s/0_0", "s/128_0", "s/256_0", "s/0_128", "s/128_128", "s/256_128"]);
 }
 
-/// The part of a mask that is a tile's own.
+/// The part of a mask within the tile's core.
 fn core_of(mask: &[bool], core: Sides, window: Sides) -> Vec<bool> {
     let (left, top) = (core[0] - window[0], core[1] - window[1]);
     (0..core[3]).flat_map(|row| mask[(top + row) * window[2] + left..][..core[2]].to_vec()).collect()
 }
 
-/// Number of components whose centroid is in the core, by the mean of their pixels' centers.
+/// Number of components whose centroid, the mean of their pixel centers, is in the core.
 fn owned(mask: &[bool], core: Sides, window: Sides) -> usize {
     let labels = components(mask, window[2]);
     let count = labels.iter().copied().max().unwrap_or(0);
@@ -171,7 +171,7 @@ fn only_what_is_a_tiles_own_counts() {
     assert!(on_borders > 0 && found_any > 0, "{on_borders} {found_any}");
 }
 
-/// Pixels of the core and objects that it owns, measured in the same runs.
+/// Pixels of the core and objects owned by it, measured in the same runs.
 #[test]
 fn metrics_of_two_tables_with_halo_equal_each_alone() {
     let lines = "tile = 128\nhalo = 24\nskip_background = false";
@@ -200,7 +200,7 @@ fn background_is_left_out_and_shown() {
     let lines = "tile = 64\nhalo = 16\nmagnification = 20";
     let (study, _) = of_slide(lines, &[]);
     let listed = json_plan(&study);
-    // Four of six columns show tissue; the last of them only at its left.
+    // Four of six columns show tissue, the last of them only at its left side.
     assert_eq!(listed["plans"][0]["runs"], 32 * 16);
     run(&study, "out", &["--workers", "2"]);
     let page = text(&study.path("out/report.html"));
@@ -209,12 +209,12 @@ fn background_is_left_out_and_shown() {
     {
         assert!(page.contains(expected), "{expected}");
     }
-    // More of the tile than it shows is asked for.
+    // The required fraction exceeds the tissue in the last of these columns.
     edit(&study, &format!("{lines}\ntissue = {{ min_fraction = 0.99, saturation = 10 }}"), &[]);
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 12);
     edit(&study, &format!("{lines}\nskip_background = false"), &[]);
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 24);
-    // At half the magnification there are a quarter of the tiles.
+    // Half the magnification has a quarter of the tiles.
     edit(&study, "tile = 64\nmagnification = 10\nskip_background = false", &[]);
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 6);
     // A tile larger than the slide is clipped.
@@ -227,7 +227,7 @@ fn json_plan(study: &Study) -> serde_json::Value {
     serde_json::from_str(&printed).expect("one JSON document")
 }
 
-/// What a tile holds is known by the content of the slide, the place and the magnification.
+/// The cache key of a tile is the content of the slide, the position and the magnification.
 #[test]
 fn a_slide_of_another_name_is_in_the_cache() {
     let lines = "tile = 128\nhalo = 8";
@@ -240,7 +240,7 @@ fn a_slide_of_another_name_is_in_the_cache() {
     std::fs::rename(study.path("slides/s.svs"), study.path("slides/other.svs")).expect("renamed");
     assert_eq!(cached("renamed"), 0);
     assert_eq!(responses(&study, "first"), responses(&study, "renamed"));
-    // The tile is what it was; what is its own is not.
+    // Another halo makes other windows, so tasks run again.
     edit(&study, "tile = 128\nhalo = 9", &[]);
     assert!(cached("wider") > 0);
     edit(&study, lines, &[]);
@@ -249,14 +249,14 @@ fn a_slide_of_another_name_is_in_the_cache() {
     assert!(cached("changed") > 0);
 }
 
-/// A piece of the slide is damaged: the tiles that it lies in fail, and nothing else.
+/// A corrupt piece of the slide fails only the tiles that contain it.
 #[test]
 fn a_damaged_piece_fails_its_tiles() {
     let lines = "tile = 128\nhalo = 0\nskip_background = false";
     let (study, _) = of_slide(lines, &[]);
     run(&study, "whole", &[]);
     let mut slide = std::fs::read(study.path("slides/s.svs")).expect("the slide");
-    // The first piece, compressed, is behind a header of 16 bytes.
+    // The first compressed piece follows a header of 16 bytes.
     slide[16..64].fill(0xff);
     study.write("slides/s.svs", slide);
     let options = ["run", "study.toml", "--out", "damaged", "--quiet"];
@@ -277,7 +277,7 @@ fn a_damaged_piece_fails_its_tiles() {
     assert_eq!(good("damaged"), good("whole"));
 }
 
-/// In place of PlanarConfiguration, which has its usual value, a Predictor of text: libtiff passes over it and decodes on.
+/// Replaces PlanarConfiguration, which has its default value, by a Predictor of type text. libtiff ignores it and decodes.
 fn damage_predictor(path: &Path) {
     let mut slide = std::fs::read(path).expect("a slide");
     let field = |number: u16, kind: u16| {
@@ -297,7 +297,7 @@ fn slide_with_damaged_predictor_fails_its_tiles_by_name() {
     damage_predictor(&study.path("slides/t.svs"));
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
     assert_eq!(answer.code, 3, "{answer:?}");
-    // libtiff's own lines are none of them.
+    // libtiff's own messages are not printed.
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     let why = "slides/t.svs: the slide is damaged or of a kind that is not read: field Predictor is of type 2, and a whole \
                number is allowed";
@@ -305,7 +305,7 @@ fn slide_with_damaged_predictor_fails_its_tiles_by_name() {
     let failed = rows(&study.path("out/failed.csv"));
     assert_eq!(failed.len(), 32 * 2);
     assert!(failed.iter().all(|row| row["tile"].starts_with("t/")), "{failed:?}");
-    // Tissue is looked for in its pixels.
+    // Tissue detection reads the pixels.
     edit(&study, "tile = 256\nhalo = 0", &[]);
     let planned = pleach(study.folder(), &["plan", "study.toml"]);
     let said = format!("error: study.toml: input.slides: {why}\n");
@@ -316,7 +316,7 @@ fn slide_with_damaged_predictor_fails_its_tiles_by_name() {
 fn message_of_libtiff_is_in_the_error_and_not_on_stderr() {
     let (study, _) = of_slide("tile = 256\nhalo = 0\nskip_background = false", &[]);
     let mut slide = std::fs::read(study.path("slides/s.svs")).expect("the slide");
-    // The first piece, compressed, is behind a header of 16 bytes.
+    // The first compressed piece follows a header of 16 bytes.
     slide[16..64].fill(0xff);
     study.write("slides/s.svs", slide);
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
@@ -354,7 +354,7 @@ fn a_gigapixel_slide_is_planned() {
     assert_eq!(json_plan(&study)["plans"][0]["runs"], 32 * 900);
     edit(&study, "", &[]);
     let runs = json_plan(&study)["plans"][0]["runs"].as_u64().expect("a number") / 32;
-    // Tiles that the disc touches: its area is 177 tiles, and its rim lies in some 50 more.
+    // Tiles that the disc touches: 177 tiles of area, and about 50 more at the rim.
     assert!((177..=250).contains(&runs), "{runs}");
     // 55,225 tiles of 512 px.
     study.write("sets.csv", "G1\n80\n");
@@ -369,9 +369,10 @@ fn a_gigapixel_slide_is_planned() {
     assert_eq!((answer.code, answer.stderr.as_str()), (2, expected));
 }
 
-/// The slide of the test data, in tiles and as a whole. The segmentation is not local: a reconstruction goes as far as it
-/// finds its way, and tiles of glass with little tissue are background as a whole. So counts differ a little, and not only
-/// on borders; that none of the nuclei of one mask counts twice is shown beside `src/slides.rs`.
+/// The slide of the test data, in tiles and as a whole.
+///
+/// Segmentation is not local: a reconstruction has no fixed reach, and glass tiles with little tissue are background as a
+/// whole. So counts differ slightly, not only at borders. `src/slides.rs` tests that no nucleus of one mask counts twice.
 #[test]
 fn a_real_slide_in_tiles_and_as_a_whole() {
     let Some(data) = data("a_real_slide_in_tiles_and_as_a_whole") else { return };
@@ -379,7 +380,7 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
     study.write("sets.csv", "G1,G2\n80,45\n40,20\n");
     let path = data.join("wsi/CMU-1-Small-Region.svs").display().to_string();
     let count = |out: &str, lines: &str| -> [u64; 2] {
-        // Normalization is of a tile as a whole, so that tiles would differ for another reason.
+        // Normalization uses statistics of a whole tile, which would be another cause of differences.
         study.edit(&[
             ("tiles = [\"tiles/*.png\"]", &format!("slides = [{path:?}]\n{lines}")),
             ("normalize = true", "normalize = false"),
@@ -398,7 +399,7 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
     for halo in [64, 151] {
         let tiled = count(&format!("halo-{halo}"), &format!("tile = 512\nhalo = {halo}"));
         println!("halo {halo}: {tiled:?} nuclei, {whole:?} on the whole slide");
-        // With those of halos they would be half as many again.
+        // With the nuclei of the halos, counts would be half as large again.
         assert!(
             tiled.iter().zip(whole).all(|(tiled, whole)| tiled.abs_diff(whole) * 33 <= whole),
             "{tiled:?}"
@@ -411,7 +412,7 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
     );
 }
 
-/// The same pixels in several files: the same tiles. Whichever file changes, the slide is another one.
+/// The same pixels in several files give the same tiles. A change of any file makes another slide.
 #[test]
 fn a_slide_in_several_files_is_known_by_all_of_them() {
     let lines = "tile = 128\nhalo = 8\nskip_background = false";
@@ -429,7 +430,7 @@ fn a_slide_in_several_files_is_known_by_all_of_them() {
     assert_eq!(cached("several"), (true, true), "it is another slide to the cache");
     assert_eq!(cached("again"), (true, false));
     for part in ["slides/s/Data0001.dat", "slides/s/Index.dat"] {
-        // Longer by what nobody reads.
+        // Appends a byte that no reader uses.
         let mut bytes = std::fs::read(study.path(part)).expect("a file of the slide");
         bytes.push(0);
         study.write(part, bytes);

@@ -1,4 +1,4 @@
-//! What answers for a cluster's API where the chart's hook asks it (`tests/chart/api.py`), and the hook's script.
+//! Test server for the cluster API that the chart's hook uses (`tests/chart/api.py`), and the hook's script.
 
 use crate::chart::{Container, root, strings};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-/// A process that ends with this value. Secrets are folders in its folder.
+/// The server process, which ends with this value. Secrets are subfolders of its folder.
 pub(crate) struct Api {
     child: Child,
     address: String,
@@ -14,7 +14,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// With the rights that the roles of a release give.
+    /// Starts the server with the rights of the release's roles.
     pub(crate) fn of(objects: &[Value], folder: &Path) -> Self {
         let roles = objects.iter().filter(|object| object["kind"] == "Role");
         let rules = roles.flat_map(|role| role["rules"].as_array().expect("rules"));
@@ -41,7 +41,7 @@ impl Api {
         self.folder.join("secrets").join(name)
     }
 
-    /// Runs the script of a container as the cluster would, with the authority's files of a folder mounted.
+    /// Runs the script of a container as the cluster would, with the authority's files mounted from a folder.
     pub(crate) fn run(&self, container: &Container, authority: &Path) -> Output {
         let work = self.folder.join("work");
         std::fs::create_dir_all(&work).expect("a folder");
@@ -58,7 +58,7 @@ impl Api {
         self.grant(&mut command).output().expect("a shell starts")
     }
 
-    /// Tells a script where the API is, and by what it is known there.
+    /// Sets the address and the credentials of the API for a script.
     pub(crate) fn grant<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let account = self.folder.join("account");
         std::fs::create_dir_all(&account).expect("a folder");
@@ -70,7 +70,7 @@ impl Api {
 
 impl Drop for Api {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,7 +1,6 @@
 //! The chart in `helm/pleach` as helm renders it, and the commands of its containers.
 //!
-//! Helm and what reads YAML come from `scripts/install-helm`; where they cannot be had, whoever has this module says that the
-//! test is skipped.
+//! `scripts/install-helm` installs helm and a YAML reader. Without them, tests report that they are skipped.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,18 +11,18 @@ use std::sync::OnceLock;
 /// Programs of `scripts/install-helm`.
 pub(crate) struct Tools(PathBuf);
 
-/// One container of a rendered object, or of a service of Compose.
+/// One container of a rendered object or of a Compose service.
 #[derive(Clone, Debug)]
 pub(crate) struct Container {
-    /// Where it is, for people.
+    /// Object of the container, for messages.
     pub(crate) of: String,
-    /// What it runs, its arguments with it; variables that Kubernetes fills in are filled in.
+    /// Command with arguments and expanded variables.
     pub(crate) command: Vec<String>,
-    /// Its environment; what is only known to a cluster has a value that might be its.
+    /// Environment. Values known only to a cluster are replaced by plausible ones.
     pub(crate) environment: BTreeMap<String, String>,
-    /// All that was said of it.
+    /// The container's definition.
     pub(crate) value: Value,
-    /// The same of the pod.
+    /// The definition of its pod.
     pub(crate) pod: Value,
 }
 
@@ -33,7 +32,7 @@ pub(crate) fn root() -> &'static Path {
 }
 
 impl Tools {
-    /// `None`, and a line that says so, where they cannot be installed.
+    /// Returns `None` and prints a line if the programs cannot be installed.
     pub(crate) fn of(test: &str) -> Option<Self> {
         static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
         let install = || {
@@ -52,7 +51,7 @@ impl Tools {
         }
     }
 
-    /// Calls one of the programs in the repository's root. What it printed, or what it complained of.
+    /// Runs one of the programs in the repository's root. Returns its output, or its error messages.
     pub(crate) fn call(&self, program: &str, args: &[&str]) -> Result<String, String> {
         let output = Command::new(self.0.join(program))
             .current_dir(root())
@@ -74,7 +73,7 @@ impl Tools {
         self.call("helm", &[&template, args].concat()).map(|text| self.read(&text))
     }
 
-    /// The objects of a text in YAML.
+    /// The objects of a YAML text.
     pub(crate) fn read(&self, text: &str) -> Vec<Value> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), text).expect("a file written");
@@ -85,7 +84,7 @@ impl Tools {
     }
 }
 
-/// All containers of all objects, those that come first and those that stay.
+/// All containers of all objects, init containers included.
 pub(crate) fn containers(objects: &[Value]) -> Vec<Container> {
     objects.iter().flat_map(of_object).collect()
 }
@@ -98,7 +97,7 @@ fn of_object(object: &Value) -> Vec<Container> {
         _ => &spec["template"]["spec"],
     };
     let name = object["metadata"]["name"].as_str().expect("a name");
-    // As a replica set's pods are named.
+    // The form of a replica set's pod names.
     let pod_name = format!("{name}-5d8f9c7b6d-x2x9z");
     let list = |field: &str| pod[field].as_array().cloned().unwrap_or_default();
     let all = list("initContainers").into_iter().chain(list("containers"));
@@ -128,7 +127,7 @@ fn of_object(object: &Value) -> Vec<Container> {
     .collect()
 }
 
-/// The texts of a list; none where there is none.
+/// The texts of a list, or no text if the value is no list.
 pub(crate) fn strings(value: &Value) -> Vec<String> {
     let texts = value.as_array().into_iter().flatten();
     texts.map(|text| text.as_str().expect("a text").to_owned()).collect()

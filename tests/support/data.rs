@@ -1,12 +1,13 @@
-//! The development data, which lies outside the repository.
+//! The development data outside the repository.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the test data (`PLEACH_TEST_DATA`, else `shared/data` beside the checkout), or `None` after saying so.
+/// The folder of the test data: `PLEACH_TEST_DATA`, or `shared/data` beside the checkout. Returns `None` and prints a line
+/// if it is missing.
 #[expect(clippy::print_stderr, reason = "a test that does not run says so")]
 pub(crate) fn data(test: &str) -> Option<PathBuf> {
     let default = || {
-        // Of whichever crate this is a part.
+        // The module is part of several crates, so it searches for the workspace root.
         let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
         let checkout = folders.find(|folder| folder.join("Cargo.lock").is_file());
         checkout.unwrap_or(Path::new(".")).join("../shared/data")

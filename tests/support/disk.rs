@@ -1,28 +1,28 @@
-//! Small disks of their own, mounted where only one process sees them; others reach them through that process.
+//! Small disks mounted in the namespace of one process. Other processes reach them through that process.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A mounted disk. It goes with this value.
+/// A mounted disk. Dropping the value unmounts it.
 pub(crate) struct Disk {
-    /// Its file system lives as long as this process, which waits.
+    /// Process that holds the mount namespace.
     holder: Child,
     folder: PathBuf,
     enter: &'static [&'static str],
 }
 
 impl Disk {
-    /// Some megabytes of memory, mounted at `folder`; `None` where the system does not let us mount.
+    /// Mounts a tmpfs of `megabytes` MB at `folder`. Returns `None` if the system denies mounts.
     pub(crate) fn tmpfs(folder: &Path, megabytes: u32) -> Option<Self> {
         let script = format!(r#"mount -t tmpfs -o size={megabytes}m tmpfs "$0" && echo there && exec cat"#);
-        // Anybody may do so for themselves.
+        // Every user may mount in a user namespace.
         let enter = &["--user", "--mount", "--preserve-credentials"];
         Self::mounted(&["--mount", "--map-root-user"], &script, folder, enter)
     }
 
-    /// A file with a file system of its own, which becomes read-only when it finds itself damaged; only root may mount it.
+    /// Mounts a file with an ext4 file system, which becomes read-only on corruption. Only root can mount it.
     pub(crate) fn ext4(folder: &Path, megabytes: u32) -> Option<Self> {
         let make = format!("truncate -s {megabytes}M \"$0.image\" && mkfs.ext4 -q -F \"$0.image\"");
         let mount = r#"mount -o loop,errors=remount-ro "$0.image" "$0" && echo there && exec cat"#;
@@ -45,7 +45,7 @@ impl Disk {
         (said == "there\n").then_some(disk)
     }
 
-    /// A command that goes where it is seen, to the folder that it is mounted in, and becomes the one that follows.
+    /// Command prefix that enters the mount namespace and the parent folder of the mount point, and executes its arguments.
     pub(crate) fn way(&self) -> Vec<String> {
         let (holder, here) =
             (self.holder.id().to_string(), self.folder.parent().expect("a folder").display());
@@ -54,13 +54,13 @@ impl Disk {
         enter.chain(rest).map(str::to_owned).chain([here.to_string()]).collect()
     }
 
-    /// The folder, for us who are elsewhere.
+    /// The folder as processes outside the namespace see it.
     pub(crate) fn seen(&self) -> PathBuf {
         let inside = self.folder.strip_prefix("/").expect("an absolute path");
         Path::new("/proc").join(self.holder.id().to_string()).join("root").join(inside)
     }
 
-    /// Fills it to the last page, with a file that is returned.
+    /// Fills the disk to the last page. Returns the file.
     pub(crate) fn fill(&self) -> PathBuf {
         let filler = self.seen().join("filler");
         let mut file = File::create(&filler).expect("a file");
@@ -76,7 +76,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }

@@ -1,31 +1,31 @@
-//! Small images of every kind that a study may meet, made byte by byte: those that are read, with their pixels, and those
-//! that are refused, with the reason.
+//! Small images of every kind that a study may contain, written byte by byte: readable ones with their pixels, and invalid
+//! ones with the reason of the refusal.
 
 use flate2::{Compression, Crc, write::ZlibEncoder};
 use image::{ImageFormat, RgbImage};
 use std::io::{Cursor, Write};
 
-/// Width and height of the images that are read.
+/// Width and height of the readable images.
 pub(crate) const SIDES: [u32; 2] = [5, 3];
 
-/// A file, and what becomes of it.
+/// A file and the expected result.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) bytes: Vec<u8>,
     pub(crate) expected: Expected,
 }
 
-/// What becomes of a file.
+/// Expected result of reading a file.
 pub(crate) enum Expected {
-    /// It is read; B, G, R of every pixel.
+    /// B, G, R of every pixel.
     Pixels(Vec<u8>),
-    /// It is read, but not exactly: the format loses something.
+    /// B, G, R of every pixel, within the loss of the format.
     Near(Vec<u8>),
-    /// It is refused, in a line that begins so.
+    /// A refusal in a line that begins so.
     Refused(&'static str),
 }
 
-/// Every kind of file.
+/// All kinds of files.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = png_cases();
     cases.extend(tiff_cases());
@@ -37,7 +37,7 @@ fn refused(name: &'static str, bytes: Vec<u8>, message: &'static str) -> Case {
     Case { name, bytes, expected: Expected::Refused(message) }
 }
 
-/// R, G, B of a pixel; colors are few, so that a palette can hold them.
+/// R, G, B of a pixel. The colors are few enough for a palette.
 fn rgb(x: u32, y: u32) -> [u8; 3] {
     [40 * x as u8 + 1, 60 * y as u8 + 2, 7 * x as u8 + 9 * y as u8 + 3]
 }
@@ -46,7 +46,7 @@ fn gray(x: u32, y: u32) -> u8 {
     rgb(x, y)[0]
 }
 
-/// Every pixel, row by row.
+/// Values of all pixels, row by row.
 fn each<T>(of: impl Fn(u32, u32) -> T) -> Vec<T> {
     (0..SIDES[1]).flat_map(|y| (0..SIDES[0]).map(move |x| (x, y))).map(|(x, y)| of(x, y)).collect()
 }
@@ -74,7 +74,7 @@ fn deflated(data: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// A PNG of these sides, bits, color type and interlacing; `more` stands before the pixels' chunk.
+/// A PNG of these sides, bits, color type and interlacing. The chunks in `more` precede the pixels.
 fn png(sides: [u32; 2], [bits, color, interlaced]: [u8; 3], more: &[Vec<u8>], rows: &[u8]) -> Vec<u8> {
     let [width, height] = sides.map(u32::to_be_bytes);
     let header = [&width[..], &height, &[bits, color, 0, 0, interlaced]].concat();
@@ -111,7 +111,7 @@ fn interlaced() -> Vec<u8> {
     png(SIDES, [8, 2, 1], &[], &passes)
 }
 
-/// An animation of two frames; the first is the image itself.
+/// An animation of two frames. The first frame is the image itself.
 fn animated() -> Vec<u8> {
     let [width, height] = SIDES.map(u32::to_be_bytes);
     let frame = |number: u32| {
@@ -142,7 +142,7 @@ fn png_cases() -> Vec<Case> {
     let nibbles =
         |y| [0, number(0, y) << 4 | number(1, y), number(2, y) << 4 | number(3, y), number(4, y) << 4];
     let four_bits: Vec<u8> = (0..SIDES[1]).flat_map(nibbles).collect();
-    // A profile that unpacks to 40 MB, a thousand times its length.
+    // A color profile that decompresses to 40 MB, a thousand times its length.
     let bomb = chunk(b"iCCP", &[&b"bomb\0\0"[..], &deflated(&vec![0; 40_000_000])].concat());
     vec![
         read("rgb8.png", png(SIDES, [8, 2, 0], &[], &rgb8()), colors()),
@@ -180,10 +180,10 @@ fn png_cases() -> Vec<Case> {
 
 // --- TIFF (revision 6.0, and BigTIFF): header, strips or tiles, one directory.
 
-/// A field of a directory: number, type (3 is 16 bits, 4 is 32), values.
+/// A field of a directory: number, type (3 is 16 bits, 4 is 32 bits), values.
 type Field = (u16, u16, Vec<u64>);
 
-/// How a TIFF is written.
+/// Layout of a TIFF file.
 #[derive(Clone, Copy)]
 struct Layout {
     big: bool,
@@ -247,8 +247,7 @@ impl Layout {
     }
 }
 
-/// Fields of an image of these channels and bits, of this photometric interpretation (1 gray, 2 R, G, B, 3 palette,
-/// 5 inks).
+/// Fields of an image with these channels, bits and photometric interpretation (1 gray, 2 R, G, B, 3 palette, 5 inks).
 fn fields(channels: u64, bits: u64, photometric: u64) -> Vec<Field> {
     vec![
         (256, 4, vec![SIDES[0].into()]),
@@ -326,7 +325,7 @@ fn tiff_cases() -> Vec<Case> {
     ]
 }
 
-/// The same file with a directory that says of its first field to have 2^31 values.
+/// The same file with a directory whose first field claims 2^31 values.
 fn lost(tiff: &[u8]) -> Vec<u8> {
     let directory = u32::from_le_bytes([tiff[4], tiff[5], tiff[6], tiff[7]]) as usize;
     let mut tiff = tiff.to_vec();
@@ -336,7 +335,7 @@ fn lost(tiff: &[u8]) -> Vec<u8> {
 
 // --- JPEG (ITU-T T.81): segments.
 
-/// A JPEG that ends behind the frame header: kind of frame, bits a channel, sides, channels.
+/// A JPEG that ends after the frame header: kind of frame, bits per channel, sides, channels.
 fn frame(kind: u8, bits: u8, [width, height]: [u16; 2], channels: u8) -> Vec<u8> {
     let [width, height] = [width, height].map(u16::to_be_bytes);
     let mut bytes = vec![0xff, 0xd8, 0xff, 0xc0 + kind, 0, 8 + 3 * channels, bits];
@@ -348,7 +347,7 @@ fn frame(kind: u8, bits: u8, [width, height]: [u16; 2], channels: u8) -> Vec<u8>
 }
 
 fn jpeg_cases() -> Vec<Case> {
-    // Flat blocks come through nearly as they were.
+    // JPEG nearly preserves flat blocks.
     let mut bytes = Cursor::new(Vec::new());
     let plain = RgbImage::from_pixel(SIDES[0], SIDES[1], image::Rgb([200, 100, 50]));
     plain.write_to(&mut bytes, ImageFormat::Jpeg).expect("memory");

@@ -1,14 +1,14 @@
-//! Studies that are interrupted at a chosen moment.
+//! Studies interrupted at a chosen moment.
 
 use crate::study::Study;
 use std::fs;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A bound for waits that would otherwise be endless; far beyond what any of them takes.
+/// 120 s: bounds waits that would otherwise be endless, far above the longest.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Starts to run the study into `out`, or goes on with it.
+/// Starts or resumes the study into `out`.
 pub(crate) fn start(study: &Study, out: &str) -> Child {
     Command::new(assert_cmd::cargo::cargo_bin!("pleach"))
         .current_dir(study.folder())
@@ -19,7 +19,7 @@ pub(crate) fn start(study: &Study, out: &str) -> Child {
         .expect("pleach starts")
 }
 
-/// Waits until a file is so long or the process has ended.
+/// Waits until a file has `bytes` bytes or the process has ended. Returns the exit status if it ended.
 pub(crate) fn wait_for(study: &Study, child: &mut Child, file: &str, bytes: u64) -> Option<ExitStatus> {
     let begun = Instant::now();
     loop {
@@ -34,9 +34,9 @@ pub(crate) fn wait_for(study: &Study, child: &mut Child, file: &str, bytes: u64)
     }
 }
 
-/// Sends a signal, such as `KILL`, and returns how the process ended and what it said.
+/// Sends a signal, such as `KILL`. Returns the exit code and the error output.
 pub(crate) fn end(child: Child, signal: &str) -> (Option<i32>, String) {
-    // The shell's own: a bare system has no such program.
+    // The shell's built-in `kill`: a bare system has no other.
     let status = Command::new("bash").arg("-c").arg(format!("kill -{signal} {}", child.id())).status();
     assert!(status.expect("bash starts").success());
     let output = child.wait_with_output().expect("a child");

@@ -1,6 +1,7 @@
-//! What answers for the API of a Kubernetes cluster where a manager asks it: over TLS, by a token that changes, it takes merge
-//! patches of pods. As there, whoever shows no good token is unauthorized (401), and a pod that is not there is not found
-//! (404). Nothing else of a cluster is here.
+//! Test server for the part of the Kubernetes API that a manager uses.
+//!
+//! Over TLS and with a token that changes, it accepts merge patches of pods. Requests without a valid token get 401, unknown
+//! pods 404, as in a cluster.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -13,10 +14,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The annotation that is looked at.
+/// The annotation of pod deletion costs.
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// A request that was answered.
+/// A request with its response status.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Patch {
     pub(crate) pod: String,
@@ -27,17 +28,17 @@ pub(crate) struct Patch {
 #[derive(Default)]
 struct Kept {
     token: String,
-    /// Each with its annotations.
+    /// Pods with their annotations.
     pods: BTreeMap<String, Value>,
-    /// What is answered instead of doing anything.
+    /// Status returned for every request instead of its effect.
     fails: Option<u16>,
     patches: Vec<Patch>,
 }
 
-/// See the module. It answers as long as this process lives.
+/// The server. It runs until the process ends.
 pub(crate) struct Kubernetes {
     address: SocketAddr,
-    /// As a pod sees its service account.
+    /// Folder of a service account, as a pod sees it.
     pub(crate) account: PathBuf,
     kept: Arc<Mutex<Kept>>,
 }
@@ -47,14 +48,14 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 }
 
 impl Kubernetes {
-    /// A cluster without pods, and an account of its namespace `studies` in a folder.
+    /// Starts a cluster without pods, and writes an account of its namespace `studies` into a folder.
     pub(crate) fn start(account: &Path) -> Self {
         fs::create_dir_all(account).expect("a folder");
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         let certificate = authority.self_signed(&key).expect("a certificate");
-        // While an authority is replaced there are two; the one in use need not be the first.
+        // During the replacement of an authority there are two certificates, and the valid one need not be the first.
         let before = authority.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate");
         fs::write(account.join("ca.crt"), before.pem() + &certificate.pem()).expect("a file");
         fs::write(account.join("namespace"), "studies").expect("a file");
@@ -85,13 +86,13 @@ impl Kubernetes {
         cluster
     }
 
-    /// What every pod has in its environment.
+    /// Environment variables of every pod.
     pub(crate) fn environment(&self) -> [(String, String); 2] {
         let (host, port) = (self.address.ip().to_string(), self.address.port().to_string());
         [("KUBERNETES_SERVICE_HOST".to_owned(), host), ("KUBERNETES_SERVICE_PORT".to_owned(), port)]
     }
 
-    /// From now on only this token is good.
+    /// Replaces the valid token.
     pub(crate) fn give_token(&self, token: &str) {
         let mut kept = lock(&self.kept);
         kept.token = token.to_owned();
@@ -102,7 +103,7 @@ impl Kubernetes {
         lock(&self.kept).pods.insert(name.to_owned(), json!({"metadata": {"annotations": {"kept": "so"}}}));
     }
 
-    /// Answers with this status, or as it should.
+    /// Returns this status for all requests, or serves them again.
     pub(crate) fn fail(&self, status: Option<u16>) {
         lock(&self.kept).fails = status;
     }
@@ -112,7 +113,7 @@ impl Kubernetes {
         lock(&self.kept).patches.clone()
     }
 
-    /// The pods that have a cost, as a replica set would take them: the least first.
+    /// Pods with a deletion cost, in the deletion order of a replica set: lowest cost first.
     pub(crate) fn costs(&self) -> Vec<(i64, String)> {
         let kept = lock(&self.kept);
         let cost = |(name, pod): (&String, &Value)| {
@@ -126,11 +127,11 @@ impl Kubernetes {
     }
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 fn serve(socket: TcpStream, config: Arc<ServerConfig>, kept: &Mutex<Kept>) {
     let connection = ServerConnection::new(config).expect("a connection");
     let mut stream = BufReader::new(StreamOwned::new(connection, socket));
-    // A client that goes, or does not believe us, is done.
+    // The loop ends when the client disconnects or refuses the certificate.
     while let Ok((status, message)) = request(&mut stream, kept) {
         let body =
             json!({"kind": "Status", "apiVersion": "v1", "code": status, "message": message}).to_string();

@@ -1,15 +1,15 @@
-//! Masks as they lie in PNG files, compared pixel by pixel.
+//! Masks in PNG files, compared pixel by pixel.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Pixels of a mask or label map: whether each is object.
+/// Whether each pixel of a mask or label map is object.
 pub(crate) fn mask(path: &Path) -> Vec<bool> {
     let image = image::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     image.into_luma16().pixels().map(|pixel| pixel.0[0] > 0).collect()
 }
 
-/// Eight-connected components of a mask by flood fill, numbered from 1; 0 is background.
+/// Eight-connected components of a mask by flood fill, numbered from 1. 0 is background.
 pub(crate) fn components(mask: &[bool], width: usize) -> Vec<u32> {
     let (columns, rows) = (width as i64, (mask.len() / width) as i64);
     let mut labels = vec![0; mask.len()];

@@ -1,8 +1,9 @@
-//! A file system in memory that keeps a log of what was done to it, and can be put back to what a loss of power at any
-//! point of that log may have left: a name or a byte is sure to be there only after its folder or its file was synced.
+//! File system in memory with a log of changes. It can be restored to any state that a power loss at any point of the log
+//! may leave.
 //!
-//! Names and contents are independent of each other, as POSIX has it: a name may survive without the content, a later
-//! change without an earlier one, and of a renaming between folders one half.
+//! A name is durable only after an fsync of its folder, and a byte only after an fsync of its file. Names and contents are
+//! independent, as in POSIX: a name may survive without its content, a later change without an earlier one, and one half of
+//! a rename between folders.
 
 #[path = "memory/image.rs"]
 mod image;
@@ -15,29 +16,29 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
-/// What files are counted in; a folder takes one of these.
+/// Allocation unit of files. A folder takes one block.
 const BLOCK_BYTES: u64 = 4096;
 
 #[derive(Debug)]
 struct State {
-    /// What was on the medium when the log began, with all nodes made since, which are empty.
+    /// State of the medium when the log began, with all nodes created since, which are empty.
     medium: Image,
     now: Image,
     log: Vec<Change>,
     locks: HashMap<PathBuf, LockMode>,
-    /// FileSystem that are locked through one that has them open, by its number.
+    /// Files locked through an open handle, with the number of the handle.
     locked: HashMap<Node, u64>,
     opened: u64,
-    /// Changes until nothing works any more, as for a process that is killed.
+    /// Changes until every operation fails, as in a killed process. `None` means no limit.
     left: Option<usize>,
 }
 
-/// A file system; its clones are the same one.
+/// A file system. Clones refer to the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
 impl Default for Memory {
-    /// With one folder, which is empty and on the medium.
+    /// A file system with one empty folder, which is on the medium.
     fn default() -> Self {
         let tier = Path::new(Self::TIER).file_name().unwrap().to_str().unwrap().to_owned();
         let root = Content::Folder([(tier, 1)].into());
@@ -46,7 +47,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// The folder that is there.
+    /// The initial folder.
     pub(crate) const TIER: &str = "/tier";
 
     fn of(image: Image) -> Self {
@@ -59,18 +60,18 @@ impl Memory {
         self.0.lock().unwrap()
     }
 
-    /// Changes so far.
+    /// Number of changes so far.
     pub(crate) fn changes(&self) -> usize {
         self.state().log.len()
     }
 
-    /// Lets so many more changes happen, and then nothing; `None` is any number.
+    /// Allows this many more changes, then fails. `None` removes the limit.
     pub(crate) fn kill_after(&self, changes: Option<usize>) {
         self.state().left = changes;
     }
 
-    /// What a loss of power after so many changes leaves; `random` says of each that was not synced by then what becomes
-    /// of it.
+    /// A state that a power loss after `changes` changes may leave. `random` chooses the fate of each change that was not
+    /// synced.
     pub(crate) fn after_power_loss(&self, changes: usize, mut random: impl FnMut() -> u32) -> Self {
         let state = self.state();
         let log = &state.log[..changes];
@@ -116,7 +117,7 @@ impl State {
         Ok(node)
     }
 
-    /// The folder that a path lies in, and its name there.
+    /// The folder of a path, and the name in it.
     fn place(&self, path: &Path) -> io::Result<(Node, String)> {
         let folder = self.node(path.parent().unwrap())?;
         Ok((folder, path.file_name().unwrap().to_str().unwrap().to_owned()))
@@ -128,7 +129,7 @@ impl State {
             Content::File(bytes) => (false, bytes.len() as u64),
         };
         let taken_bytes = length_bytes.next_multiple_of(BLOCK_BYTES);
-        // Later nodes are younger.
+        // Later nodes have later times.
         let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(node as u64);
         FileMeta { is_folder, length_bytes, taken_bytes, modified }
     }
@@ -273,7 +274,7 @@ impl NewFile for MemoryNew {
     }
 }
 
-/// A file that is open, one of several perhaps that have it so.
+/// Open handle of a file.
 #[derive(Debug)]
 struct MemoryFile {
     files: Memory,
@@ -327,12 +328,12 @@ impl OpenFile for MemoryFile {
         self.set_length(length_bytes)
     }
 
-    /// There is room without end, and nobody sees what was taken of it.
+    /// Space is unlimited, so preallocation has no effect.
     fn reserve_behind(&self, _: u64) -> io::Result<()> {
         self.files.state().alive()
     }
 
-    /// What is not synced may be on the medium or not: nothing more can be said of this.
+    /// Has no effect: unsynced bytes may reach the medium or not.
     fn begin_sync(&self, _: u64, _: u64) -> io::Result<()> {
         self.files.state().alive()
     }
@@ -345,7 +346,7 @@ impl OpenFile for MemoryFile {
         self.files.state().change(Change::Sync { node: self.node })
     }
 
-    /// Nobody waits here: who would is a test that goes wrong.
+    /// Fails instead of waiting: in these tests a held lock is an error.
     fn lock(&self) -> io::Result<()> {
         if self.try_lock()? { Ok(()) } else { Err(io::Error::other("somebody else has the lock")) }
     }
@@ -365,7 +366,7 @@ impl OpenFile for MemoryFile {
     }
 }
 
-/// The last of several that share a lock gives it back; one at a time is enough here.
+/// Releases the lock when dropped. Shared holders are not counted, because tests hold one lock at a time.
 #[derive(Debug)]
 struct MemoryLock {
     files: Memory,

@@ -1,16 +1,16 @@
-//! A MIRAX slide of an image: a text that says what there is, an index, and files with its pieces.
+//! A MIRAX slide of an image: a text file with the structure, an index, and data files.
 //!
-//! Only what OpenSlide reads is written (its notes on the format: openslide.org/formats/mirax): one level, whose pieces are
-//! PNG, so that pixels are exactly those of the image, and lie where the nominal grid says.
+//! It contains only the parts that OpenSlide reads (its notes on the format: openslide.org/formats/mirax): one level of PNG
+//! pieces at their nominal positions, so pixels equal those of the image.
 
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
 use std::fs;
 use std::path::Path;
 
-/// Files that the pieces are in.
+/// Number of data files.
 const DATA_FILES: usize = 2;
 
-/// Writes `path` (`….mrxs`) and the folder beside it. Pixels are R, G, B, row after row; both sides are multiples of
+/// Writes `path` (`….mrxs`) and the folder beside it. Pixels are R, G, B, row by row. Both sides are multiples of
 /// `piece_px`.
 pub(crate) fn write_mirax(path: &Path, pixels: &[u8], width_px: usize, piece_px: usize, magnification: u32) {
     let folder = path.with_extension("");
@@ -45,7 +45,7 @@ pub(crate) fn write_mirax(path: &Path, pixels: &[u8], width_px: usize, piece_px:
          DIGITIZER_HEIGHT = {piece_px}\nIMAGE_CONCAT_FACTOR = 0\n"
     );
     fs::write(folder.join("Slidedat.ini"), text).expect("a file written");
-    // A version and the slide's id; where levels are, where nothing else is; the one level; a page with all pieces.
+    // Version and slide id, offsets of hierarchical and other records, the single level, and one page with all pieces.
     let mut index = b"01.02SYNTHETIC".to_vec();
     let start = index.len();
     let page = [entries.len() / 4, 0].into_iter().chain(entries);

@@ -1,4 +1,4 @@
-//! Morris indices, computed once more from the tables of a study's results.
+//! Morris indices, recomputed from the result tables of a study.
 
 use crate::results::json;
 use crate::tables::{Row, rows};
@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Checks `indices.json` of the folder `out` against its `samples.csv` and `responses.csv`. `ranges` are smallest and
-/// largest values by parameter; only varying ones are named.
+/// Checks `indices.json` of the folder `out` against its `samples.csv` and `responses.csv`. `ranges` holds the smallest and
+/// largest values of the varying parameters.
 pub(crate) fn check_moat(out: &Path, metric: &str, ranges: &BTreeMap<String, (f64, f64)>) {
     let (samples, responses) = (rows(&out.join("samples.csv")), rows(&out.join("responses.csv")));
     let tiles = responses.iter().map(|row| &row["tile"]).collect::<BTreeSet<_>>().len() as f64;
@@ -45,7 +45,7 @@ pub(crate) fn check_moat(out: &Path, metric: &str, ranges: &BTreeMap<String, (f6
     }
 }
 
-/// The one parameter in which two rows differ, and its range.
+/// The one parameter that differs between two rows, with its range.
 fn changed<'a>(one: &Row, other: &Row, ranges: &'a BTreeMap<String, (f64, f64)>) -> (&'a str, f64, f64) {
     let mut changed = ranges.iter().filter(|(name, _)| one[*name] != other[*name]);
     let (name, (low, high)) = changed.next().expect("a step changes a parameter");
@@ -62,7 +62,7 @@ fn assert_near(found: &Value, expected: f64) {
     assert!(near, "{found} is not {expected}");
 }
 
-/// Smallest and largest value of each of the reference application's parameters (`application.md`).
+/// Smallest and largest value of each parameter of the reference application (`application.md`).
 pub(crate) fn nuclei_ranges() -> BTreeMap<String, (f64, f64)> {
     let ranges = [
         ("B", 210.0, 240.0),

@@ -1,9 +1,9 @@
-//! Changes of bytes that turn good files into bad ones.
+//! Byte mutations that corrupt valid files.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// One change; places are taken modulo the length.
+/// One change. Positions are taken modulo the length.
 #[derive(Clone, Debug)]
 pub(crate) enum Mutation {
     Flip(usize, u8),
@@ -17,7 +17,7 @@ pub(crate) enum Mutation {
 /// One to eight changes.
 pub(crate) fn mutations() -> impl Strategy<Value = Vec<Mutation>> {
     let place = || any::<usize>();
-    // Numbers at the ends of their ranges are where arithmetic goes wrong.
+    // Numbers at the ends of their ranges provoke arithmetic errors.
     let number = prop_oneof![
         Just(vec![0xff; 4]),
         Just(vec![0; 4]),
@@ -38,7 +38,7 @@ pub(crate) fn mutations() -> impl Strategy<Value = Vec<Mutation>> {
     vec(one, 1..9)
 }
 
-/// The bytes with every change made to them.
+/// Applies all changes to the bytes.
 pub(crate) fn mutated(good: &[u8], mutations: &[Mutation]) -> Vec<u8> {
     mutations.iter().fold(good.to_vec(), |mut bytes, mutation| {
         let length = bytes.len();

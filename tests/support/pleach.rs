@@ -1,4 +1,4 @@
-//! The real binary: called with arguments, and what it answers.
+//! Calls of the real binary.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,12 +11,12 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-/// Calls `pleach` from `folder`, so that paths in arguments and messages are short.
+/// Runs `pleach` in `folder`, so that paths in arguments and messages are short.
 pub(crate) fn pleach(folder: &Path, args: &[&str]) -> Answer {
     answer(Command::new(assert_cmd::cargo::cargo_bin!("pleach")).current_dir(folder).args(args))
 }
 
-/// Calls what ends in a call of `pleach`.
+/// Runs a command that executes `pleach`.
 pub(crate) fn answer(command: &mut Command) -> Answer {
     let output = command.output().expect("pleach starts");
     Answer {
@@ -27,7 +27,7 @@ pub(crate) fn answer(command: &mut Command) -> Answer {
 }
 
 impl Answer {
-    /// What it printed, having done what it was asked for without complaint.
+    /// Asserts success without messages on standard error. Returns standard output.
     pub(crate) fn done(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self:?}");
         self.stdout

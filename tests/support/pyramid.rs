@@ -1,7 +1,7 @@
-//! Pyramids of any size in a small file: a tiled BigTIFF whose tiles share what they hold.
+//! Pyramids of any size in a small file: a tiled BigTIFF with shared tiles.
 //!
-//! A tile of a level is one of a few images, chosen by where it is; each image is in the file once, however many tiles
-//! refer to it. Only what readers of slides ask for is written.
+//! Each tile is one of a few images, chosen by its position. The file contains each image once. Only fields that slide
+//! readers need are written.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -9,22 +9,22 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// What a pyramid is made of.
+/// Content of a pyramid.
 pub(crate) struct Pyramid<'a> {
-    /// Width and height of the first level, pixels; each further one is half as large, rounded down.
+    /// Width and height of the first level in pixels. Each further level is half as large, rounded down.
     pub(crate) size_px: [u32; 2],
     pub(crate) levels: usize,
-    /// Side of a tile, pixels: a multiple of 16.
+    /// Side of a tile in pixels, a multiple of 16.
     pub(crate) tile_px: u32,
-    /// Images of a tile: `tile_px × tile_px` pixels of R, G, B.
+    /// Tile images: `tile_px × tile_px` pixels of R, G, B.
     pub(crate) images: &'a [Vec<u8>],
-    /// Which of them a tile is: of the level, column and row.
+    /// Index of a tile's image, by level, column and row.
     pub(crate) image_of: &'a dyn Fn(usize, u32, u32) -> usize,
-    /// What is said of the slide; more than 8 letters, or nothing.
+    /// Image description: more than 8 letters, or empty.
     pub(crate) description: &'a str,
 }
 
-/// A field of a directory: its number, type, count, and its value or where its values are.
+/// A field of a directory: number, type, count, and the value or its offset.
 type Field = (u16, u16, u64, u64);
 
 const ASCII: u16 = 2;
@@ -36,7 +36,7 @@ impl Pyramid<'_> {
     /// Writes the file.
     pub(crate) fn write(&self, path: &Path) {
         let mut file = Output { file: BufWriter::new(File::create(path).expect("a file made")), at: 0 };
-        // BigTIFF, little endian; where the first directory is follows when everything else is known.
+        // BigTIFF, little endian. The offset of the first directory is written last, when it is known.
         let images: Vec<Vec<u8>> = self.images.iter().map(|image| deflated(image)).collect();
         let mut at = 16;
         let placed: Vec<[u64; 2]> = images
@@ -79,7 +79,7 @@ impl Pyramid<'_> {
         for (level, (table_at, tiles)) in tables.iter().enumerate() {
             let [width, height] = self.level_px(level).map(u64::from);
             let (count, tile_px) = (tiles.len() as u64, u64::from(self.tile_px));
-            // One value is in the field itself.
+            // A single value is stored in the field itself.
             let table = |place: u64| match tiles.as_slice() {
                 [tile] => tile[place as usize],
                 _ => table_at + place * 8 * count,
@@ -88,7 +88,7 @@ impl Pyramid<'_> {
                 (254, LONG, 1, u64::from(level > 0)),
                 (256, LONG, 1, width),
                 (257, LONG, 1, height),
-                // The three of them fit into the field.
+                // All three values fit into the field.
                 (258, SHORT, 3, 0x0008_0008_0008),
                 (259, SHORT, 1, 8),
                 (262, SHORT, 1, 2),
@@ -101,7 +101,7 @@ impl Pyramid<'_> {
                 (339, SHORT, 3, 0x0001_0001_0001),
             ];
             if !self.description.is_empty() {
-                // In order of their numbers.
+                // Fields are sorted by number.
                 fields.insert(6, (270, ASCII, description.len() as u64, description_at));
             }
             file.put(&(fields.len() as u64).to_le_bytes());
@@ -147,13 +147,13 @@ fn deflated(image: &[u8]) -> Vec<u8> {
     encoder.finish().expect("deflated")
 }
 
-/// What Aperio's scanners say of a slide of magnification 20.
+/// Image description of Aperio scanners for a slide of magnification 20.
 pub(crate) const AT_20: &str = "Aperio Image Library v10\r\n|AppMag = 20|MPP = 0.5000";
 
 /// Side of the tiles of [`write_image`].
 const IMAGE_TILE_PX: usize = 64;
 
-/// Writes a slide of one level with the pixels of an image: `width` pixels of R, G, B a row.
+/// Writes a slide of one level with the pixels of an image, `width` pixels of R, G, B per row.
 pub(crate) fn write_image(path: &Path, pixels: &[u8], width: usize, description: &str) {
     let height = pixels.len() / 3 / width;
     let [columns, rows] = [width, height].map(|side| side.div_ceil(IMAGE_TILE_PX));

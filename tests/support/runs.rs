@@ -1,11 +1,11 @@
-//! Studies that are run, and what their results say.
+//! Runs studies and reads their results.
 
 use crate::pleach::pleach;
 use crate::results::{json, text};
 use crate::study::Study;
 use serde_json::Value;
 
-/// Runs the study into `out`; returns `run.json`.
+/// Runs the study into `out`. Returns `run.json`.
 pub(crate) fn run(study: &Study, out: &str, options: &[&str]) -> Value {
     let command = [&["run", "study.toml", "--out", out, "--quiet"], options].concat();
     pleach(study.folder(), &command).done();

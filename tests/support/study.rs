@@ -1,11 +1,11 @@
-//! A temporary folder that holds tiles and a study of them.
+//! A temporary folder with tiles and a study of them.
 
 use crate::pleach::pleach;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// `study.toml` where no test changes it: all 15 parameters of the reference application.
+/// Default `study.toml`: all 15 parameters of the reference application.
 pub(crate) const STUDY: &str = r#"[study]
 name = "nuclei-moat"
 workflow = "nuclei"
@@ -22,11 +22,11 @@ levels = 20
 metric = "dice"
 "#;
 
-/// A folder that is removed with this value.
+/// A folder that is removed when the value is dropped.
 pub(crate) struct Study(TempDir);
 
 impl Study {
-    /// Two synthetic tiles and the study of them.
+    /// Two synthetic tiles and a study of them.
     pub(crate) fn of_tissue(size_px: u32) -> Self {
         let study = Self(tempfile::tempdir().expect("a folder"));
         let size = size_px.to_string();
@@ -50,7 +50,7 @@ impl Study {
         fs::write(path, content).expect("a file written");
     }
 
-    /// Writes `study.toml` with some of its text replaced.
+    /// Writes `study.toml` with replaced parts.
     pub(crate) fn edit(&self, edits: &[(&str, &str)]) {
         let edited = edits.iter().fold(STUDY.to_owned(), |text, (old, new)| {
             assert_eq!(text.matches(old).count(), 1, "{old} is not in the study, once");

@@ -1,5 +1,5 @@
-//! Regions from one worker to another as an exchange moves them, digest checked: through shared memory and over the
-//! network, in turns.
+//! Throughput of regions between two workers, with verified digests: through shared memory and over the network,
+//! alternating.
 
 use crate::{ANYWHERE, Outcome, REGION_BYTES, REGIONS, median, rate};
 use pleach_actors::exchange::{Exchange, ExchangeSetup};
@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A folder in memory, where the system has one.
+/// Folder in memory, if the system has one.
 const SHARED: &str = "/dev/shm";
 
-/// Fetched at once, as by a worker that fetches ahead of what it computes.
+/// Concurrent fetches, as of a worker that fetches inputs ahead of its tasks.
 const AT_ONCE: usize = 4;
 
-/// Medians in GB/s, and of the ratio between the two.
+/// Medians in GB/s, and of their ratio.
 pub(crate) struct Rates {
     pub(crate) shared: f64,
     pub(crate) network: f64,
     pub(crate) ratio: f64,
 }
 
-/// `None` where there is no shared memory.
+/// Measures both rates. `None` without shared memory.
 pub(crate) fn rates(near: &QuicRuntime, far: &QuicRuntime, rounds: usize) -> Outcome<Option<Rates>> {
     if !Path::new(SHARED).is_dir() {
         return Ok(None);
@@ -77,12 +77,12 @@ pub(crate) fn rates(near: &QuicRuntime, far: &QuicRuntime, rounds: usize) -> Out
     for (asks, holds) in pairs {
         runtime.block_on(async { tokio::join!(asks.close(), holds.close()) });
     }
-    // The first round finds out how large a packet may be, and makes the files.
+    // The first round also determines the packet size and creates the buffers.
     let [shared, network, ratio] = found.map(|mut values| median(&mut values[1..]));
     Ok(Some(Rates { shared, network, ratio }))
 }
 
-/// All regions, so many at once; nobody keeps them.
+/// Fetches all regions, a number of them at once, and drops them.
 async fn fetch_all(asks: &Exchange, holds: &Exchange) -> Outcome<()> {
     let fetch = |first: usize| async move {
         for n in (first..REGIONS).step_by(AT_ONCE) {

@@ -49,8 +49,9 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Pieces read before they can be sent.
 const AHEAD: usize = 2;
 
-/// Sends the file at `path`, piece by piece as it is read. Its content has the digest `digest` ([`Digest::of_bytes`]). The file
-/// arrives like a region ([`RegionArrival`](crate::transport::quic::RegionArrival)). The caller may use any tokio runtime.
+/// Sends the file at `path`, piece by piece as it is read. Its content has the digest `digest` ([`Digest::of_bytes`]). The
+/// file arrives like a region ([`RegionArrival`](crate::transport::quic::RegionArrival)). The caller may use any tokio
+/// runtime.
 ///
 /// # Errors
 /// Returns [`SendFileError`]. Then nothing arrives.

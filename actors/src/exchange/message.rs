@@ -38,8 +38,8 @@ pub(super) enum Message {
         /// `None` without a shared folder.
         place: Option<SharedMemoryId>,
     },
-    /// Requests a region. It comes on a stream of its own or as [`BufferOffered`](Self::BufferOffered), unless the answer is
-    /// [`NotGiven`](Self::NotGiven).
+    /// Requests a region. The region comes on its own stream or as [`BufferOffered`](Self::BufferOffered), unless the answer
+    /// is [`NotGiven`](Self::NotGiven).
     Request {
         /// Key of the region.
         key: RegionKey,

@@ -41,7 +41,7 @@ pub(super) enum Answer {
     NotShared,
 }
 
-/// A buffer that the peer has mapped.
+/// A buffer offered to the peer and not returned yet.
 #[derive(Debug)]
 struct Lent {
     name: Arc<BufferName>,
@@ -181,7 +181,7 @@ impl PeerConnection {
                 Err(_) => {}
             }
             let now = self.heard_bytes();
-            // A region that has arrived is being decoded.
+            // Without an entry, the region has arrived and is being decoded, so the peer is not silent.
             let is_waited_for = self.state().waiting.contains_key(&key);
             silent = if now == heard && is_waited_for { silent + 1 } else { 0 };
             heard = now;
@@ -204,8 +204,8 @@ impl PeerConnection {
         state.waiting.remove(&key)
     }
 
-    /// Starts sending a region to the peer. If the region is being sent already, it is sent again afterwards, because the first
-    /// copy may be corrupt. Returns `false` if there is nothing to do now.
+    /// Starts sending a region to the peer. If the region is being sent already, it is sent again afterwards, because the
+    /// first copy may be corrupt. Returns `false` if there is nothing to do now.
     fn begin_giving(&self, key: RegionKey, way: TransferPath, most: usize) -> Result<bool, DenyReason> {
         let mut state = self.state();
         state.used = Instant::now();
@@ -234,7 +234,8 @@ impl PeerConnection {
         again.filter(|_| !state.has_ended)
     }
 
-    /// Offers a buffer. The receiver gets whether the peer could read it, once the peer returns it.
+    /// Registers an offered buffer. The receiver gets whether the peer could read it, once the peer returns it. It gets an
+    /// error if the connection ends.
     pub(super) fn offer_buffer(&self, slot: u32, name: Arc<BufferName>) -> oneshot::Receiver<bool> {
         let (returned, waits) = oneshot::channel();
         let mut state = self.state();
@@ -244,7 +245,7 @@ impl PeerConnection {
         waits
     }
 
-    /// Forgets a buffer that has been given up.
+    /// Removes a buffer that has been given up.
     pub(super) fn forget(&self, slot: u32) {
         self.state().lent.remove(&slot);
     }
@@ -297,7 +298,7 @@ pub(super) async fn listen(
 
 fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Message) {
     match message {
-        // Accepted only once.
+        // A second message of this kind is ignored.
         Message::Listening { .. } if neighbor.is_placed.swap(true, Ordering::Relaxed) => {}
         Message::Listening { port, place } => {
             hub.is_at(neighbor, port);

@@ -112,6 +112,7 @@ async fn lend(
         neighbor.say(&Message::BufferWithdrawn { slot: number });
         return false;
     };
+    // Registered before the offer is sent, so that every answer finds the buffer.
     let returned = neighbor.offer_buffer(number, Arc::clone(&name));
     let file = name.get().map(str::to_owned);
     neighbor.say(&Message::BufferOffered { key, slot: number, file, bytes, head: ByteBuf::from(head.0) });

@@ -1,9 +1,9 @@
 //! Memory shared by the processes of one machine, as files of a folder in memory.
 //!
-//! A process holds a lock file in the folder for its lifetime, and creates one file per buffer that it offers ([`send_buffers`]).
-//! The peer maps and reads it ([`receive_buffers`]). Only their owner can access the files, and their names cannot be guessed. A
-//! file loses its name once both sides have opened it. After a kill, the next process that starts removes the remaining files,
-//! because their lock is free.
+//! A process holds a lock file in the folder for its lifetime, and creates one file per buffer that it offers
+//! ([`send_buffers`]). The peer maps and reads it ([`receive_buffers`]). Only their owner can access the files, and their
+//! names cannot be guessed. A file loses its name once both sides have opened it. After a kill, the next process that starts
+//! removes the remaining files, because their lock is free.
 
 pub(super) mod receive_buffers;
 pub(super) mod send_buffers;
@@ -28,8 +28,8 @@ const LOCK: &str = ".lock";
 /// Random bytes in a name.
 const NAME_BYTES: usize = 16;
 
-/// A folder on a machine, identified since the machine's start. Two processes with the same id see the same files. Containers
-/// with separate folders have different ids.
+/// A folder on a machine, identified since the machine's start. Two processes with the same id see the same files.
+/// Containers with separate folders have different ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SharedMemoryId {
     boot: String,

@@ -1,4 +1,6 @@
 //! Shared state of an exchange: peers, transfers and their limits.
+//!
+//! Lock order: transfers, holders of a transfer, peers, state of a connection.
 
 use super::ExchangeStats;
 use super::error::HolderError;
@@ -22,11 +24,11 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{Semaphore, watch};
 
-/// Maximum number of remembered digests. Above it, all are dropped. A digest takes 48 bytes and saves digesting a region again
-/// for another worker.
+/// Maximum number of remembered digests. Above it, all are dropped. A digest takes 48 bytes and saves digesting a region
+/// again for another worker.
 const DIGESTS: usize = 16 << 10;
 
-/// Time for which an unreachable holder is tried last.
+/// An unreachable holder is tried last for 5 s.
 const AVOIDED: Duration = Duration::from_secs(5);
 
 /// Connected peers and failed attempts.
@@ -63,7 +65,7 @@ pub(super) struct ExchangeState {
     pub(super) now: ExchangeSnapshot,
 }
 
-/// Snapshot of connections and statistics.
+/// Peers, transfers, digests and statistics, each with its own lock.
 #[derive(Debug, Default)]
 pub(super) struct ExchangeSnapshot {
     neighbors: Mutex<Neighbors>,
@@ -255,8 +257,8 @@ impl Neighbors {
         self.by_address.retain(|_, other| !Arc::ptr_eq(other, neighbor));
     }
 
-    /// Makes space for one more connection, counted separately for each direction: closes the longest unused one if the limit is
-    /// reached. Returns `false` if all are in use.
+    /// Makes space for one more connection, counted separately for each direction: closes the longest unused one if the
+    /// limit is reached. Returns `false` if all are in use.
     fn make_room(&mut self, is_ours: bool, most: usize) -> bool {
         let same: Vec<_> = self.all.iter().filter(|other| other.is_ours == is_ours).cloned().collect();
         if same.len() < most.max(1) {
@@ -264,6 +266,7 @@ impl Neighbors {
         }
         let unused = same.iter().filter_map(|other| Some((other.unused()?, other)));
         let Some((_, longest)) = unused.max_by_key(|(unused, _)| *unused) else { return false };
+        // Checked again under the connection's lock: a request may have started meanwhile.
         let has_ended = longest.end_if_unused(Duration::ZERO);
         if has_ended {
             self.remove(longest);

@@ -1,4 +1,5 @@
-//! Files of a slide in one folder, under the names at their owner: readers of such a slide find one file by the name of another.
+//! Files of a slide in one folder, under the names at their owner: readers of such a slide find one file by the name of
+//! another.
 //!
 //! The folder contains links to the local files and is named by the digest of all of them. The links are created without
 //! verifying the content.
@@ -36,8 +37,8 @@ pub fn digest_of_files<'a>(
     *hash.finalize().as_bytes()
 }
 
-/// Returns the BLAKE3 digest of a file's content. With companions, the digest covers all files of the slide, independent of the
-/// slide's own name and folder.
+/// Returns the BLAKE3 digest of a file's content. With companions, the digest covers all files of the slide, independent of
+/// the slide's own name and folder.
 #[must_use]
 pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
     let others = file.companions.iter().map(|companion| {
@@ -47,15 +48,15 @@ pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
     digest_of_files(file.digest, others)
 }
 
-/// Name of the folder in which [`gather`] links the files of a slide. `None` for one file.
+/// Returns the name of the folder where [`gather`] links the files of a slide. `None` for one file.
 #[must_use]
 pub fn gathered(file: &FileContent) -> Option<String> {
     let digest = blake3::Hash::from_bytes(digest_of_all(file)).to_hex();
     (!file.companions.is_empty()).then(|| format!("{digest}.{SUFFIX}"))
 }
 
-/// Returns a readable path of a slide with parts at `places`, in order. A single file, or files at their owner's paths, need no
-/// links. Otherwise the function links them in `folder`.
+/// Returns a readable path of a slide with parts at `places`, in order. A single file, or files at their owner's paths, need
+/// no links. Otherwise the function links them in `folder`.
 ///
 /// # Errors
 /// Returns an error if the links cannot be created.

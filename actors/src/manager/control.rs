@@ -40,7 +40,7 @@ pub enum BeginError {
     Plan(#[from] PlanError),
 }
 
-/// Ends a study early in any of its rounds. None of its plans starts afterwards.
+/// Ends a study early in any of its rounds, and prevents its later plans from starting.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct Cancel(pub u32);
@@ -55,8 +55,8 @@ pub struct RetainResults(pub u32);
 #[rtype(result = "()")]
 pub struct DropStudyResults(pub u32);
 
-/// Suspends a study whose reports can no longer be stored. The manager grants none of its buckets and accepts no reports. Workers
-/// keep their results and report them to the study's next manager, unless the study is canceled.
+/// Suspends a study whose reports can no longer be stored. The manager grants no bucket of the study and accepts no reports.
+/// Workers keep their results and report them to the study's next manager, unless the study is canceled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct SuspendStudy(pub PlanId);
@@ -112,7 +112,7 @@ pub enum DrainError {
     },
 }
 
-/// Pauses grants for a grace period, in which workers of an earlier epoch reattach.
+/// Pauses grants for a grace period, so that workers of an earlier epoch reattach first.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct PauseGrants(pub Duration);
@@ -283,14 +283,15 @@ impl Handler<GetView> for ManagerActor {
 }
 
 impl ManagerActor {
-    /// Disconnected workers get the message when they reattach.
+    /// Lets workers drop the retained results of a study. Disconnected workers get the message when they reattach.
     fn forget(&mut self, study: u32) {
         if self.kept.remove(&study) {
             self.broadcast(&ToWorker::DropRetained { study });
         }
     }
 
-    /// The planner built the buckets for an assumed number of slots. Studies without leases are replanned for the present number.
+    /// Schedules replans of all studies without leases, because the planner built their buckets for an assumed number of
+    /// slots.
     fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
         let ids: Vec<PlanId> = self.studies.keys().copied().collect();
         for id in ids {

@@ -209,9 +209,9 @@ impl ManagerActor {
         self.note_report(id, record);
     }
 
-    /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker repeats them to
-    /// the study's next manager. Acknowledgments are in order, so later reports of other studies also stay unacknowledged. Their
-    /// records are on the same disk.
+    /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker repeats
+    /// them to the study's next manager. Acknowledgments are in order, so later reports of other studies also stay
+    /// unacknowledged. Their records are on the same disk.
     fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
         let (study, is_report) = match message {
             ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
@@ -260,8 +260,8 @@ impl ManagerActor {
         running.tasks += tasks.len() as u64;
     }
 
-    /// Sends a file by its content digest, outside the frames. The manager verifies it first. It sends no byte of a corrupt file,
-    /// and answers that the file is missing after it has ended the studies that read it.
+    /// Sends a file by its content digest, outside the frames. The manager verifies it first. It sends no byte of a corrupt
+    /// file, and answers that the file is missing after it has ended the studies that read it.
     fn send_file(&mut self, worker: WorkerId, digest: [u8; 32], ctx: &Context<Self>) {
         let Some(service) = &self.service else { return };
         let found = (service.find_file)(&digest);

@@ -22,7 +22,7 @@ pub struct ManagerMetrics {
     pub view: ManagerView,
     /// Metrics of running studies.
     pub studies: Vec<StudyMetrics>,
-    /// Bytes and messages carried by the links to workers, by worker name. Links without statistics are omitted.
+    /// Statistics of the links to workers, by worker name. Links without statistics are omitted.
     pub links: Vec<(String, LinkStats)>,
 }
 

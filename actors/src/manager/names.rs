@@ -1,8 +1,8 @@
 //! Names claimed by two processes: a copied certificate, or a worker restarted before its old link timed out.
 //!
-//! A connection whose name belongs to another process waits, with its frames, until the liveness of that process is known. Each
-//! end of a link sends several times within the liveness timeout. Bytes from the holder are therefore a proof of life, and the
-//! manager refuses the newcomer. Without bytes, the holder's link times out and the newcomer joins.
+//! A connection whose name belongs to another process waits, with its frames, until the liveness of that process is known.
+//! Each end of a link sends several times within the liveness timeout. Bytes from the holder are therefore a proof of life,
+//! and the manager refuses the newcomer. Without bytes, the holder's link times out and the newcomer joins.
 //!
 //! The operator gets one log line for each name and host of a newcomer, and a count.
 
@@ -19,10 +19,11 @@ use tracing::warn;
 /// Interval between log lines for a duplicate that keeps trying.
 const AGAIN: Duration = Duration::from_secs(3600);
 
-/// A duplicate is shown to operators for this long after its last attempt: four times its longest wait between two.
+/// Operators see a duplicate for 120 s after its last attempt: four times the longest interval between its attempts.
 const SHOWN: Duration = Duration::from_secs(120);
 
-/// Maximum number of names, and of hosts per name, remembered. Only nodes with certificates of this cluster reach this point.
+/// Maximum number of names, and of hosts per name, remembered. Only nodes with certificates of this cluster reach this
+/// point.
 const MAX_REMEMBERED: usize = 1024;
 
 /// A connection that waits for a name.
@@ -30,7 +31,8 @@ const MAX_REMEMBERED: usize = 1024;
 pub(super) struct Claim {
     holder: ConnectionId,
     since: Instant,
-    /// Bytes received from the holder when the claim was one tick old. Bytes sent before the holder died have arrived by then.
+    /// Bytes received from the holder when the claim was one tick old. Bytes sent before the holder died have arrived by
+    /// then.
     heard: Option<u64>,
     /// Frames received, from the join on.
     frames: Vec<Frame>,
@@ -56,8 +58,8 @@ impl Claim {
         self.frames.push(frame);
     }
 
-    /// Decides by the bytes received from the holder so far. `None` means that its link does not count bytes and ends at once
-    /// with the holder.
+    /// Decides by the bytes received from the holder so far. `None` means that its link does not count bytes and ends at
+    /// once with the holder.
     fn decide(&mut self, is_connected: bool, received: Option<u64>, now: Instant) -> Verdict {
         match (is_connected, received, self.heard) {
             (false, ..) => Verdict::Join,

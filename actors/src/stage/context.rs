@@ -41,8 +41,8 @@ pub struct StageContext {
     pub costs: Arc<Mutex<CostModel>>,
     /// Results of earlier studies.
     pub past: PriorResults,
-    /// Default for outputs of which the stage does not set durability: whether they must outlive the worker. `None` if no other
-    /// place can store them.
+    /// Default durability of outputs without a setting in their stage: whether they must outlive the worker. `None` if no
+    /// other place can store them.
     pub durable: Option<bool>,
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,

@@ -1,7 +1,7 @@
 //! Selects the tasks of a stage that get a key, and the outputs that get a digest.
 //!
-//! A lookup pays only for a task that costs more than the lookup. A digest pays only if a task that reads the region costs more
-//! than the digest.
+//! A lookup pays only for a task that costs more than the lookup. A digest pays only if a task that reads the region costs
+//! more than the digest.
 
 use crate::stage::ResolvedStage;
 use pleach_dispatch::plan::ReuseScope;
@@ -24,8 +24,8 @@ pub(super) struct KeyPolicy {
 }
 
 impl KeyPolicy {
-    /// Computes the policy for images of `pixels` pixels. Returns `None` without reuse between buckets. With a task cache every
-    /// task gets a key, because the actor searches the worker's results before the cache.
+    /// Computes the policy for images of `pixels` pixels. Returns `None` without reuse between buckets. With a task cache
+    /// every task gets a key, because the actor searches the worker's results before the cache.
     pub(super) fn of(
         sharing: ReuseScope,
         runnable: &ResolvedStage,

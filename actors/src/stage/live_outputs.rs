@@ -40,7 +40,8 @@ impl LiveOutputs {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the bytes of all live outputs, counting equal ones separately: the bytes that the bucket would hold on its own.
+    /// Returns the bytes of all live outputs, counting equal ones separately: the bytes that the bucket would hold on its
+    /// own.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,5 +1,5 @@
-//! Instances that leave a bucket before they are finished: for execution by other workers, because of a cancellation, or because
-//! the worker's time limit comes before their end.
+//! Instances that leave a bucket before they are finished: for execution by other workers, because of a cancellation, or
+//! because the worker's time limit comes before their end.
 
 use super::{StageActor, StageEvent};
 use actix::prelude::*;
@@ -28,8 +28,8 @@ pub enum InstanceSelection {
 pub struct TakeInstances(pub InstanceSelection);
 
 impl StageActor {
-    /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a time
-    /// limit.
+    /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a
+    /// time limit.
     pub(super) fn next_time(&self) -> Duration {
         if !self.around.ends.load(Ordering::Relaxed) {
             return Duration::ZERO;

@@ -1,7 +1,7 @@
 //! Eviction under memory pressure: selects the regions that leave memory, and the way.
 //!
-//! Regions leave in order of their last request or insertion, oldest first. Regions from files and regions already spilled are
-//! dropped, because they can be read again. Other regions are spilled first and leave memory once they are written.
+//! Regions leave in order of their last request or insertion, oldest first. Regions from files and regions already spilled
+//! are dropped, because they can be read again. Other regions are spilled first and leave memory once they are written.
 
 use super::{RegionOrigin, StorageActor};
 use actix::prelude::*;

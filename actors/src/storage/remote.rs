@@ -1,5 +1,5 @@
-//! Regions of other workers: fetched from a worker that holds them or from a shared tier, whichever has been faster so far. After
-//! a failure the other source is tried.
+//! Regions of other workers: fetched from a worker that holds them or from a shared tier, whichever has been faster so far.
+//! After a failure the other source is tried.
 
 use super::{Loaded, RegionUnavailable, StorageActor};
 use actix::prelude::*;
@@ -70,7 +70,8 @@ impl StorageActor {
         let fetch = async move {
             for way in [first, second] {
                 let begun = Instant::now();
-                // A failed holder is not reported: the manager detects it, and the cause, when it requests the region itself.
+                // A failed holder is not reported: the manager detects it, and the cause, when it requests the region
+                // itself.
                 let region: Option<Arc<DataRegion>> = match (way, &exchange, &below) {
                     (RemoteSource::Worker, Some(exchange), _) => exchange.fetch(key, &workers).await.ok(),
                     (RemoteSource::Shared, _, Some(below)) => {

@@ -1,7 +1,7 @@
-//! Retry delays that double up to a limit. Each delay is a random value between half of it and all, so that 1,000 workers that
-//! lost their manager together do not reconnect together.
+//! Retry delays that double up to a limit.
 //!
-//! This module only computes delays. The caller waits, with its own clock.
+//! Each delay is a random value between half of it and all, so that 1,000 workers that lost their manager together do not
+//! reconnect together. This module only computes delays. The caller waits, with its own clock.
 
 use rand::RngExt;
 use rand::SeedableRng;

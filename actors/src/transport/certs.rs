@@ -1,9 +1,9 @@
-//! Certificates of a cluster: an authority of its own, and what it issues to managers, workers and clients.
+//! Certificates of a cluster, which the cluster's own authority issues to managers, workers and clients.
 //!
-//! An authority is a folder (`ca.pem`, `ca-key.pem`, `token-key`, and `used-tokens` once there are any); a node's
-//! credentials are one as well (`node.pem`, the node's certificate and the authority's; `node-key.pem`). Keys are
-//! written for their owner alone, whole or not at all, and nothing is ever overwritten ([`secret_files`]). Nothing is revoked:
-//! certificates are short-lived instead. What is verified when two nodes meet is in [`quic`](super::quic).
+//! An authority is a folder: `ca.pem`, `ca-key.pem`, `token-key`, and `used-tokens` once a manager has accepted tokens. A
+//! node's credentials are also a folder: `node.pem` (the node's certificate and the authority's) and `node-key.pem`. Only
+//! the owner can read the keys. Files are published atomically and never overwritten ([`secret_files`]). Certificates are
+//! short-lived instead of revocable. [`quic`](super::quic) verifies certificates when two nodes connect.
 
 mod authority;
 mod credentials;
@@ -18,17 +18,17 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// The authority's certificate.
+/// File of the authority's certificate.
 pub const CA_FILE: &str = "ca.pem";
-/// The authority's key.
+/// File of the authority's key.
 pub const CA_KEY_FILE: &str = "ca-key.pem";
-/// What tokens are made with.
+/// File of the key that seals tokens.
 pub const TOKEN_KEY_FILE: &str = "token-key";
-/// Used tokens.
+/// File of used tokens.
 pub const USED_TOKENS_FILE: &str = "used-tokens";
-/// A node's certificate, then the authority's.
+/// File of a node's certificate, followed by the authority's.
 pub const NODE_FILE: &str = "node.pem";
-/// A node's key.
+/// File of a node's key.
 pub const NODE_KEY_FILE: &str = "node-key.pem";
 
 /// Reason for a missing or unusable certificate.
@@ -61,7 +61,7 @@ pub enum CertsError {
         /// Cause.
         source: IdentityError,
     },
-    /// A certificate would not be valid as long as that.
+    /// The validity of a certificate would be outside the allowed range.
     #[error("{days}: 1 to {MAX_DAYS} days are allowed")]
     Days {
         /// Requested days.
@@ -73,7 +73,7 @@ pub enum CertsError {
     /// A signing request is malformed, or not signed by its key.
     #[error("not a request for a certificate: {0}")]
     Request(rcgen::Error),
-    /// The system gives no random numbers.
+    /// The operating system returns no random numbers.
     #[error("the system gives no random numbers")]
     Random,
 }

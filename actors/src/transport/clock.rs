@@ -1,13 +1,13 @@
 //! Time of day as an argument: certificates and tokens expire, and tests set the time.
 //!
-//! The runtime measures deadlines of connections separately.
+//! Deadlines of connections use the runtime's clock instead.
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime};
 
 /// Source of the time of day.
 pub trait Clock: Debug + Send + Sync {
-    /// Time since 1970-01-01 00:00 UTC.
+    /// Returns the time since 1970-01-01 00:00 UTC.
     fn now(&self) -> Duration;
 }
 

@@ -1,36 +1,36 @@
-//! The one place where messages become bytes and bytes messages: bincode, with a limit on both.
+//! Encoding and decoding of messages: bincode, with a length limit in both directions.
 //!
-//! bincode 2 is unmaintained (see `docs/adr/0004-bincode-behind-one-codec.md`); nothing else names it, so that
-//! it can be replaced here.
+//! Only this module names bincode, which is unmaintained since version 2 and may be replaced (see
+//! `docs/adr/0004-bincode-behind-one-codec.md`).
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The longest frame. A bucket of 10,000 stage instances with 15 parameters takes some 4 MB; regions travel
-/// outside of messages. A length beyond it is refused before anything is allocated for it.
+/// Maximum length of a frame, 16 MiB. A bucket of 10,000 stage instances with 15 parameters takes some 4 MB. Regions travel
+/// outside of messages. A greater length is refused before any allocation.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
 const CONFIGURATION: Configuration<LittleEndian, Varint, Limit<MAX_FRAME_BYTES>> =
     bincode::config::standard().with_limit::<MAX_FRAME_BYTES>();
 
-/// A message that is no frame, or a frame that is no message.
+/// Reason for a message that cannot be encoded, or a frame that cannot be decoded.
 #[derive(Debug, Error)]
 pub enum CodecError {
     /// The message cannot be encoded.
     #[error("failed to encode a message: {0}")]
     Encode(bincode::error::EncodeError),
-    /// The encoded message is longer than a frame may be.
+    /// The encoded message exceeds the maximum length of a frame.
     #[error("a message of {bytes} bytes is longer than a frame may be ({MAX_FRAME_BYTES} bytes)")]
     TooLong {
-        /// Its length.
+        /// Encoded length.
         bytes: usize,
     },
-    /// The bytes are no message of the wanted kind.
+    /// The bytes are not a message of the requested type.
     #[error("failed to decode a frame: {0}")]
     Decode(bincode::error::DecodeError),
-    /// The message ends before the frame does.
+    /// The message ends before the end of the frame.
     #[error("{0} bytes are left over after a message")]
     Trailing(usize),
 }
@@ -38,7 +38,7 @@ pub enum CodecError {
 /// Encodes a message.
 ///
 /// # Errors
-/// [`CodecError::Encode`] and [`CodecError::TooLong`].
+/// Returns [`CodecError::Encode`] and [`CodecError::TooLong`].
 pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
     let frame = bincode::serde::encode_to_vec(message, CONFIGURATION).map_err(CodecError::Encode)?;
     if frame.len() > MAX_FRAME_BYTES {
@@ -50,7 +50,7 @@ pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
 /// Decodes a whole frame.
 ///
 /// # Errors
-/// [`CodecError::Decode`] and [`CodecError::Trailing`].
+/// Returns [`CodecError::Decode`] and [`CodecError::Trailing`].
 pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
     let (message, read) =
         bincode::serde::decode_from_slice(frame, CONFIGURATION).map_err(CodecError::Decode)?;
@@ -90,7 +90,7 @@ mod tests {
             prop_assert_eq!(decode::<ToManager>(&frame).unwrap(), message);
         }
 
-        /// Whatever arrives: an answer, never a panic.
+        /// Arbitrary bytes return a message or an error and never panic.
         #[test]
         fn noise_is_refused_or_read(noise in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode::<ToManager>(&noise);

@@ -1,16 +1,17 @@
-//! Frames on a stream of bytes: a length of four bytes, lowest first, and as many bytes.
+//! Frames on a stream of bytes: a length of 4 bytes in little-endian order, followed by that number of bytes.
 //!
-//! A length is only a claim. One beyond the limit is refused before any allocation, and one within it gets memory as its bytes
+//! A length is only a claim. A length beyond the limit is refused before any allocation. Otherwise memory grows as bytes
 //! arrive. [`codec`](super::codec) interprets frames, and the reader sets time limits.
 
 use std::io;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes before a frame's own.
+/// Bytes of the length before a frame.
 pub const HEADER_BYTES: usize = 4;
 
-/// Allocated for a frame before any of it has arrived. Most frames are shorter; longer ones double it as they fill it.
+/// Initial allocation for a frame, 16 KiB. Most frames are shorter. For a longer frame, the memory doubles whenever it is
+/// full.
 const FIRST_BYTES: usize = 16 << 10;
 
 /// Reason for a missing frame.
@@ -24,7 +25,7 @@ pub enum FrameError {
         /// Allowed length.
         allowed: usize,
     },
-    /// The stream ends within it.
+    /// The stream ends within a frame.
     #[error("the stream ends within a frame")]
     Cut,
     /// The stream is broken.
@@ -39,10 +40,10 @@ pub fn append(frame: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(frame);
 }
 
-/// The length of the next frame; `None` at the end of the stream.
+/// Reads the length of the next frame. Returns `None` at the end of the stream.
 ///
 /// # Errors
-/// [`FrameError`].
+/// Returns [`FrameError`].
 pub async fn read_length(
     from: &mut (impl AsyncRead + Unpin),
     allowed: usize,
@@ -60,10 +61,10 @@ pub async fn read_length(
     if bytes > allowed { Err(FrameError::TooLong { bytes, allowed }) } else { Ok(Some(bytes)) }
 }
 
-/// The bytes of a frame of this length.
+/// Reads the bytes of a frame of this length.
 ///
 /// # Errors
-/// [`FrameError::Cut`] and [`FrameError::Stream`].
+/// Returns [`FrameError::Cut`] and [`FrameError::Stream`].
 pub async fn read_body(from: &mut (impl AsyncRead + Unpin), length: usize) -> Result<Vec<u8>, FrameError> {
     let mut frame = Vec::with_capacity(length.min(FIRST_BYTES));
     let mut rest = from.take(length as u64);
@@ -78,10 +79,10 @@ pub async fn read_body(from: &mut (impl AsyncRead + Unpin), length: usize) -> Re
     Ok(frame)
 }
 
-/// The next frame; `None` at the end of the stream.
+/// Reads the next frame. Returns `None` at the end of the stream.
 ///
 /// # Errors
-/// [`FrameError`].
+/// Returns [`FrameError`].
 pub async fn read(
     from: &mut (impl AsyncRead + Unpin),
     allowed: usize,
@@ -100,7 +101,7 @@ mod tests {
     use std::task::{Context, Poll};
     use tokio::io::ReadBuf;
 
-    /// Gives a few bytes at a time.
+    /// Reader that returns a few bytes at a time.
     struct Dribble<'a>(&'a [u8], usize);
 
     impl AsyncRead for Dribble<'_> {

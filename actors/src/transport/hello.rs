@@ -1,8 +1,8 @@
 //! First frames of two nodes: protocol version, operations and resources.
 //!
-//! It is the first frame either way on the control stream. It begins with the protocol's number and the build, in a
-//! form that never changes, so that nodes of any two versions can tell which of them is older. Who a node is says its
-//! certificate, not this.
+//! Each node sends one as its first frame on the control stream. It begins with the protocol's number and the build, in a
+//! form that never changes, so that nodes of any two versions can determine which of them is older. The node's identity is
+//! in its certificate, not in this frame.
 
 use super::codec;
 use super::identity::NodeIdentity;
@@ -12,27 +12,27 @@ use std::fmt;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// What is spoken after the first frame, and in it behind the build. Raised with every change of a message: nodes of
-/// different numbers do not work together.
+/// Protocol version. It covers all messages after the first frame, and the first frame after the build. Every change of a
+/// message increases it. Nodes of different protocol versions do not work together.
 pub const PROTOCOL: u16 = 5;
 
-/// The longest first frame: room for thousands of operations.
+/// Maximum length of a first frame, 256 KiB: enough for thousands of operations.
 pub const MAX_HELLO_BYTES: usize = 256 << 10;
 
-/// What every first frame begins with.
+/// Prefix of every first frame.
 const MAGIC: &[u8; 6] = b"pleach";
 
 /// Protocol and build of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Its protocol.
+    /// Protocol of the node.
     pub protocol: u16,
-    /// Its build, for people.
+    /// Build of the node, for people.
     pub build: String,
 }
 
 impl Version {
-    /// This program's.
+    /// Returns the version of this program.
     #[must_use]
     pub fn here() -> Self {
         Self { protocol: PROTOCOL, build: env!("CARGO_PKG_VERSION").to_owned() }
@@ -45,48 +45,48 @@ impl fmt::Display for Version {
     }
 }
 
-/// An operation that a node can run.
+/// Operation that a node can run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct OperationVersion {
-    /// Its name.
+    /// Name of the operation.
     pub name: String,
-    /// Its version.
+    /// Version of the operation.
     pub version: u32,
 }
 
-/// A place for data regions.
+/// Storage tier for data regions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TierSize {
-    /// Its name, such as `ram`.
+    /// Name of the tier, such as `ram`.
     pub name: String,
-    /// What it may take.
+    /// Capacity in bytes.
     pub bytes: u64,
 }
 
 /// Operations and resources of a node. A node that executes nothing has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The operations that it can run.
+    /// Operations that the node can run.
     pub operations: Vec<OperationVersion>,
     /// Processors for tasks.
     pub cores: u32,
     /// Memory for data regions and tasks.
     pub memory_bytes: u64,
-    /// Where it keeps data regions, the fastest first.
+    /// Tiers for data regions, the fastest first.
     pub tiers: Vec<TierSize>,
     /// Tasks that can run on accelerators at once.
     pub accelerator_slots: u32,
-    /// When it has to end, in seconds since 1970, if it has to.
+    /// Time limit of the node in seconds since 1970, if it has one.
     pub lease_end_seconds: Option<u64>,
-    /// The name of its host, for operators.
+    /// Host name, for operators.
     pub host_name: Option<String>,
 }
 
-/// Host names have at most so many letters (RFC 1035). More of a peer's is not shown.
+/// Maximum length of a host name (RFC 1035). A longer name from a peer is truncated.
 const MAX_HOST_NAME_LETTERS: usize = 253;
 
 impl Hello {
-    /// The same with the operations of a registry.
+    /// Adds the operations of a registry.
     #[must_use]
     pub fn with_operations(mut self, registry: &Registry) -> Self {
         let named = |name: &'static str| {
@@ -99,7 +99,7 @@ impl Hello {
         self
     }
 
-    /// A node's location for operators: its address, after its host name where that is known.
+    /// Returns a node's location for operators: its address, after its host name if known.
     #[must_use]
     pub fn location(&self, address: SocketAddr) -> String {
         let shown = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
@@ -109,16 +109,16 @@ impl Hello {
     }
 }
 
-/// Two nodes speak different protocols.
+/// Two nodes with different protocols.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{here_who} speaks {here}, {there_who} speaks {there}: {} is older and has to be updated",
     if here.protocol < there.protocol { here_who } else { there_who }
 )]
 pub struct Mismatch {
-    /// Who says this.
+    /// Name of the reporting node.
     pub here_who: String,
-    /// What it speaks.
+    /// Version of the reporting node.
     pub here: Version,
     /// Name of the peer.
     pub there_who: String,
@@ -129,21 +129,21 @@ pub struct Mismatch {
 /// Reason for an invalid first frame.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HelloError {
-    /// It does not begin as one.
+    /// The frame lacks the prefix or is too short.
     #[error("the first frame is none of pleach's")]
     Magic,
-    /// Another protocol.
+    /// The peer has another protocol.
     #[error(transparent)]
     Mismatch(Box<Mismatch>),
-    /// The protocol is this one, the content is not.
+    /// The protocol matches, but the content is invalid.
     #[error("the first frame is damaged: {0}")]
     Content(String),
 }
 
-/// The first frame of a node that speaks `version`.
+/// Encodes the first frame of a node of version `version`.
 ///
 /// # Errors
-/// [`HelloError::Content`] when no frame can hold it.
+/// Returns [`HelloError::Content`] if the frame would be too long.
 pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     let body = codec::encode(hello).map_err(|error| HelloError::Content(error.to_string()))?;
     let build = &version.build.as_bytes()[..version.build.len().min(usize::from(u8::MAX))];
@@ -162,7 +162,7 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
 /// Reads the first frame of `there_who`. A version error contains the version of `here_who`.
 ///
 /// # Errors
-/// [`HelloError`].
+/// Returns [`HelloError`].
 pub fn read(
     frame: &[u8],
     here: &Version,
@@ -175,7 +175,7 @@ pub fn read(
     let (build, body) = rest.split_at_checked(usize::from(*length)).ok_or(HelloError::Magic)?;
     let protocol = u16::from_le_bytes(*protocol);
     if protocol != here.protocol {
-        // It is shown to people: no more than printable letters.
+        // Operators read the build in the error, so only printable letters remain.
         let build = String::from_utf8_lossy(build).chars().filter(char::is_ascii_graphic).collect();
         return Err(HelloError::Mismatch(Box::new(Mismatch {
             here_who: here_who.to_string(),
@@ -202,7 +202,7 @@ mod tests {
         read(frame, &here, &who(Role::Manager), &who(Role::Worker))
     }
 
-    /// Whichever side reads, it names the same one, and how far apart they are.
+    /// Both sides name the same node as the older one, and both versions.
     #[test]
     fn the_older_one_is_named() {
         let (old, new) =

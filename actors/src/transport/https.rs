@@ -1,7 +1,7 @@
-//! TLS 1.3 for HTTP: a manager shows its node's certificate, and clients may show theirs.
+//! TLS 1.3 for HTTP: a manager presents its node's certificate, and clients may present theirs.
 //!
-//! Clients verify a manager by the name of its role ([`Role::dns_name`]), not by its host name: the cluster's authority certifies
-//! managers, independent of their host. The HTTP layer authorizes clients.
+//! Clients verify a manager by the name of its role ([`Role::dns_name`]), not by its host name: the cluster's authority
+//! certifies managers, independent of their host. The HTTP layer authorizes clients.
 
 use super::certs::secret_files::read;
 use super::certs::{CA_FILE, CertsError, Credentials, NODE_FILE};
@@ -25,12 +25,11 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Loads a folder: credentials of a node, as written by `pleach certs issue`, or only the authority's certificate (`ca.pem`)
-    /// for a client with a token.
+    /// Loads a folder: credentials of a node, as written by `pleach certs issue`, or only the authority's certificate
+    /// (`ca.pem`) for a client with a token.
     ///
     /// # Errors
     /// Returns [`CertsError`].
-    /// [`CertsError`].
     pub fn load(folder: &Path) -> Result<Self, CertsError> {
         if folder.join(NODE_FILE).symlink_metadata().is_ok() {
             let credentials = Credentials::load(folder)?;
@@ -51,19 +50,19 @@ impl Trust {
     }
 }
 
-/// For a manager. Clients without a certificate get through TLS: they may have a token. Sessions are never resumed, as
-/// between nodes.
+/// Configures a manager's server. Clients without a certificate pass TLS, because they may have a token. Sessions are never
+/// resumed, as between nodes.
 ///
 /// # Errors
-/// [`NetworkError::Certificate`].
+/// Returns [`NetworkError::Certificate`].
 pub fn server(credentials: &Credentials, clock: &Arc<dyn Clock>) -> Result<ServerConfig, NetworkError> {
     tls::lenient(credentials, clock)
 }
 
-/// For a client, and the name to look for in the certificate that it is shown.
+/// Configures a client. Also returns the name to look for in the manager's certificate.
 ///
 /// # Errors
-/// [`NetworkError::Certificate`].
+/// Returns [`NetworkError::Certificate`].
 pub fn client(
     trust: &Trust,
     clock: &Arc<dyn Clock>,
@@ -77,6 +76,7 @@ pub fn client(
         Some(shown) => builder.with_client_auth_cert(shown.chain(), shown.key()).map_err(unusable)?,
         None => builder.with_no_client_auth(),
     };
+    // A resumed session would skip the verification of a certificate that has expired meanwhile.
     config.resumption = Resumption::disabled();
     let name = ServerName::try_from(Role::Manager.dns_name()).map_err(unusable)?;
     Ok((config, name))

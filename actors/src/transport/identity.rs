@@ -1,8 +1,8 @@
 //! Identity of a node by its certificate: a name and a role.
 //!
-//! The certificate contains both as DNS names that are never resolved: `NAME.ROLE.pleach` for the node and `ROLE.pleach` for any
-//! node of its role. TLS therefore ensures that a node connected to as a manager has a manager's certificate. This module does
-//! not verify certificates.
+//! The certificate contains both as DNS names that are never resolved: `NAME.ROLE.pleach` for the node and `ROLE.pleach` for
+//! any node of its role. TLS therefore ensures that a node connected to as a manager has a manager's certificate. This
+//! module does not verify certificates.
 
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
@@ -55,10 +55,10 @@ impl fmt::Display for Role {
 /// Reason for an invalid node name or role.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IdentityError {
-    /// Not of the form of a name.
+    /// The text is not a valid node name.
     #[error("1 to 63 lower-case letters, digits and hyphens are allowed, without a hyphen at either end")]
     Name,
-    /// Not a role.
+    /// The text is not a role.
     #[error("manager, worker and client are allowed")]
     Role,
     /// A certificate has no node identity.
@@ -74,13 +74,13 @@ impl FromStr for Role {
     }
 }
 
-/// A node's name: a label of the DNS in lower case.
+/// Name of a node: a DNS label in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NodeName(String);
 
 impl NodeName {
-    /// As text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -118,7 +118,7 @@ impl fmt::Display for NodeName {
     }
 }
 
-/// Identity in a certificate.
+/// Identity of a node, as in its certificate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeIdentity {
     /// The node's name.
@@ -144,6 +144,7 @@ impl NodeIdentity {
     }
 
     fn of_dns_name(name: &str) -> Option<Self> {
+        // The second DNS name of a certificate, ROLE.pleach, has one label less and therefore no identity.
         let mut labels = name.split('.');
         let (name, role, domain) = (labels.next()?, labels.next()?, labels.next()?);
         if domain != DOMAIN || labels.next().is_some() {

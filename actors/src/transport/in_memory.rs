@@ -1,4 +1,4 @@
-//! The in-memory transport: two queues between actors of one process.
+//! In-memory transport: two queues between actors of one process.
 
 use super::{Disconnected, Frame, Incoming, Link};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -13,17 +13,17 @@ impl Link for MemoryLink {
     }
 }
 
-/// One end: what it sends, and what arrives.
+/// One end of a link.
 #[derive(Debug)]
 pub struct MemoryEnd {
-    /// For sending.
+    /// Sending half.
     pub link: MemoryLink,
-    /// Frames from the other end; ends when that is dropped.
+    /// Frames from the other end. The channel ends when the other end is dropped.
     pub incoming: Incoming,
 }
 
-/// Two connected ends. The queues need no bound: a worker sends a report for each instance it was given, and
-/// the manager sends no bucket that was not asked for.
+/// Creates two connected ends. The queues need no limit: a worker sends one report per granted instance, and the manager
+/// sends only requested buckets.
 #[must_use]
 pub fn pair() -> (MemoryEnd, MemoryEnd) {
     let (to_b, from_a) = unbounded_channel();

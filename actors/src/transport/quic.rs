@@ -1,11 +1,11 @@
-//! The transport between nodes: QUIC, with TLS 1.3 and a certificate at both ends.
+//! Transport between nodes: QUIC, with TLS 1.3 and a certificate at both ends.
 //!
-//! A connection has one control stream, which carries the frames of a [`Link`](super::Link) ([`link`]), and a separate stream for
-//! every data region ([`regions`]). [`server`] accepts peers: half-open connections are few and short, and every refused peer
-//! gets the reason. [`client`] connects, and [`join`] gets a certificate for a token.
+//! A connection has one control stream, which carries the frames of a [`Link`](super::Link) ([`link`]), and a separate
+//! stream for every data region ([`regions`]). [`server`] accepts peers: half-open connections are few and short, and every
+//! refused peer gets the reason. [`client`] connects, and [`join`] gets a certificate for a token.
 //!
-//! All work runs on separate threads ([`QuicRuntime`]). Actors send through channels and never wait. Callers interpret frames and
-//! route regions.
+//! All work runs on separate threads ([`QuicRuntime`]). Actors send through channels and never wait. Callers interpret
+//! frames and route regions.
 
 pub mod client;
 pub mod join;
@@ -44,22 +44,22 @@ pub struct Peer {
     pub identity: NodeIdentity,
     /// Hello message of the peer, unverified.
     pub hello: Hello,
-    /// Where it is.
+    /// Address of the peer.
     pub address: SocketAddr,
-    /// For frames to it.
+    /// Sends frames to the peer.
     pub link: QuicLink,
-    /// Frames from it.
+    /// Frames from the peer.
     pub incoming: Incoming,
-    /// For data regions to it.
+    /// Sends data regions to the peer.
     pub regions: RegionStreams,
-    /// Data regions from it.
+    /// Data regions from the peer.
     pub arrivals: Receiver<RegionArrival>,
 }
 
 /// Reason for an endpoint that cannot send or receive.
 #[derive(Debug, Error)]
 pub enum NetworkError {
-    /// The operating system gives no threads.
+    /// The operating system cannot start threads.
     #[error("failed to start threads for the network: {0}")]
     Threads(io::Error),
     /// The address cannot be used.
@@ -75,8 +75,8 @@ pub enum NetworkError {
     Certificate(String),
 }
 
-/// Threads for everything that is sent and received. Actix has one thread, on which connections would wait for actors:
-/// on it, regions moved at a third of the speed.
+/// Runtime with separate threads for all network traffic. On the single thread of Actix, connections would wait for actors:
+/// regions moved at a third of the speed there.
 pub struct QuicRuntime {
     runtime: Option<Runtime>,
     handle: Handle,
@@ -89,10 +89,10 @@ impl fmt::Debug for QuicRuntime {
 }
 
 impl QuicRuntime {
-    /// Starts so many threads.
+    /// Starts `threads` threads, at least 1.
     ///
     /// # Errors
-    /// [`NetworkError::Threads`].
+    /// Returns [`NetworkError::Threads`].
     pub fn start(threads: usize) -> Result<Self, NetworkError> {
         let mut builder = Builder::new_multi_thread();
         let builder = builder.worker_threads(threads.max(1)).thread_name("network").enable_all();
@@ -101,7 +101,7 @@ impl QuicRuntime {
         Ok(Self { runtime: Some(runtime), handle })
     }
 
-    /// Where its work is started.
+    /// Returns the handle that starts tasks on the runtime.
     #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
@@ -117,7 +117,7 @@ impl Drop for QuicRuntime {
     }
 }
 
-/// Receives notices for the operator.
+/// Receives refusal notices for the operator.
 pub type OperatorLog = Arc<dyn Fn(&RefusalNotice) + Send + Sync>;
 
 /// Reports refused peers to the operator, within limits.
@@ -135,7 +135,7 @@ impl fmt::Debug for RefusalReporter {
 }
 
 impl RefusalReporter {
-    /// What is to be told goes to `tell`, on a thread of the network.
+    /// Creates a reporter, which calls the operator's function on a thread of the network.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, tell: OperatorLog) -> Self {
         Self { notices: Arc::default(), clock, tell }
@@ -148,6 +148,7 @@ impl RefusalReporter {
         }
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         let notice = notices.note(self.clock.now(), peer.to_canonical(), refusal);
+        // Releases the lock before the call: a slow operator log must not block other connections.
         drop(notices);
         if let Some(notice) = notice {
             (self.tell)(&notice);
@@ -155,7 +156,8 @@ impl RefusalReporter {
     }
 }
 
-/// An endpoint on a socket at `address`. It has to be made within the network's runtime.
+/// Creates an endpoint on a socket at `address`. Must be called within the network's runtime, because quinn spawns tasks on
+/// it.
 fn endpoint(
     address: SocketAddr,
     server: Option<quinn::ServerConfig>,
@@ -168,7 +170,7 @@ fn endpoint(
         .map_err(|error| fail(io::Error::other(error)))?;
     let socket = UdpSocket::bind(address).map_err(fail)?;
     if let Some(bytes) = settings.socket_bytes {
-        // What the system does not allow, it cuts down: less is no reason not to talk.
+        // Best effort: the system may grant less, and connections work with smaller buffers.
         let buffers = SockRef::from(&socket);
         let _ = buffers.set_recv_buffer_size(bytes);
         let _ = buffers.set_send_buffer_size(bytes);

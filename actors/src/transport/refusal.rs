@@ -1,7 +1,7 @@
 //! Reasons for refused connections: one sentence that an operator on either side can act on, and a cause for programs.
 //!
-//! The refusing side sends cause and sentence when it closes the connection, so that the peer need not guess. An earlier failure,
-//! in TLS, arrives as an alert number. This module translates it into a sentence.
+//! The refusing side sends cause and sentence when it closes the connection, so that the peer need not guess. An earlier
+//! failure, in TLS, arrives as an alert number. This module translates the number into a sentence.
 
 use quinn::{ConnectionError, TransportErrorCode, VarInt};
 use std::fmt;
@@ -13,21 +13,21 @@ pub enum Cause {
     Unreachable,
     /// The peer showed no certificate.
     NoCertificate,
-    /// The certificate comes from another authority.
+    /// Another authority issued the certificate.
     ForeignCertificate,
-    /// The certificate is not valid any more, or not yet.
+    /// The certificate has expired or is not valid yet.
     Expired,
-    /// The certificate cannot be used for another reason.
+    /// The certificate is unusable for another reason.
     Certificate,
-    /// The certificate is for something else.
+    /// The certificate has another role than the connection requires.
     Role,
-    /// The protocols differ.
+    /// The protocol versions differ.
     Version,
     /// The received data is not a valid frame or message.
     Language,
     /// A frame or a data region was too long.
     TooLong,
-    /// Something did not happen in time.
+    /// A time limit has passed.
     Deadline,
     /// The peer is overloaded.
     Busy,
@@ -60,7 +60,8 @@ impl Cause {
         Self::NameInUse,
     ];
 
-    /// Its number on the wire: the place in the list above, which only grows at its end.
+    /// Returns the code on the wire: the position in [`ALL`](Self::ALL). New causes are appended, so that codes never
+    /// change.
     fn code(self) -> VarInt {
         let place = Self::ALL.iter().position(|cause| *cause == self).unwrap_or_default();
         VarInt::from_u32(place as u32)
@@ -91,15 +92,15 @@ impl Cause {
     }
 }
 
-/// The longest sentence sent or shown. The close of a connection has to fit one packet of the smallest size.
+/// Maximum length of a sentence that is sent or shown. The close of a connection must fit a packet of the smallest size.
 const MAX_TEXT_BYTES: usize = 900;
 
 /// Reason for a refused or ended connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// For programs.
+    /// Cause, for programs.
     pub cause: Cause,
-    /// For people.
+    /// Sentence, for people.
     pub text: String,
 }
 
@@ -112,7 +113,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// With its sentence.
+    /// Creates a refusal with its sentence.
     pub(crate) fn new(cause: Cause, text: impl fmt::Display) -> Self {
         Self { cause, text: printable(&text.to_string()) }
     }
@@ -171,14 +172,14 @@ impl Refusal {
     }
 }
 
-/// The number of a TLS alert.
+/// Returns the number of a TLS alert. `None` for any other error.
 fn alert(code: TransportErrorCode) -> Option<u8> {
     let code = u64::from(code);
-    // RFC 9001, 4.8.
+    // RFC 9001, section 4.8: TLS alerts have the error codes 0x100–0x1ff.
     (0x100..0x200).contains(&code).then_some((code & 0xff) as u8)
 }
 
-/// RFC 8446, 6.2.
+/// Returns the cause and a description of a TLS alert (RFC 8446, section 6.2).
 fn of_alert(alert: u8) -> (Cause, &'static str) {
     match alert {
         45 => (
@@ -200,7 +201,7 @@ fn of_alert(alert: u8) -> (Cause, &'static str) {
     }
 }
 
-/// Returns one line of printable characters, truncated if too long, because operators may read text from a peer.
+/// Returns one line of printable characters, truncated if too long, because operators read text from peers.
 fn printable(text: &str) -> String {
     let mut line: String =
         text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();

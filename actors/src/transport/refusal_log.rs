@@ -15,7 +15,7 @@ pub const AGAIN: Duration = Duration::from_secs(3600);
 /// Maximum number of notices within [`WITHIN`], over all causes.
 pub const MOST: usize = 20;
 
-/// See [`MOST`]: a screen a minute.
+/// Period of the limit [`MOST`], 1 min: the operator gets at most one screen of notices per minute.
 pub const WITHIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of addresses and causes remembered. Above it, the oldest may be logged again.
@@ -24,7 +24,7 @@ pub const REMEMBERED: usize = 1024;
 /// Notice of a refused peer, with the number of suppressed notices before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalNotice {
-    /// Where it came from.
+    /// Address of the peer.
     pub peer: IpAddr,
     /// Reason.
     pub refusal: Refusal,
@@ -46,9 +46,9 @@ impl fmt::Display for RefusalNotice {
 #[derive(Debug, Default)]
 pub struct RefusalLimiter {
     told: HashMap<(Cause, IpAddr), Duration>,
-    /// The same, the oldest first.
+    /// Remembered causes and addresses, the oldest first.
     order: VecDeque<(Cause, IpAddr)>,
-    /// When the latest notices were.
+    /// Times of the latest notices.
     recent: VecDeque<Duration>,
     untold: u64,
 }

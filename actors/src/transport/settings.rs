@@ -1,7 +1,7 @@
-//! What a connection may take and how long anything may last, in one place.
+//! Resource and time limits of connections.
 //!
-//! Windows and packet sizes are those that moved most bytes when measured (`benches/transport.rs` measures them again).
-//! Nothing here depends on the study or on what is said.
+//! Windows and packet sizes are those with the highest measured throughput (`benches/transport.rs` repeats the measurement).
+//! Settings depend neither on the study nor on the messages.
 
 use quinn::congestion::CubicConfig;
 use quinn::{Connection, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
@@ -12,56 +12,56 @@ use std::time::Duration;
 /// Limits of all connections of a node.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Time from a peer's first packet to the end of its first frame. Slower peers are disconnected. Around the globe and with
-    /// lost packets, it takes 1 s.
+    /// Time from a peer's first packet to the end of its first frame. Slower peers are disconnected. Around the globe and
+    /// with lost packets, the exchange takes 1 s.
     pub handshake: Duration,
-    /// Maximum interval between packets to a peer, so that silence has a meaning.
+    /// Maximum interval between packets to a peer. Without it, silence would not prove that a peer is gone.
     pub keep_alive: Duration,
-    /// A peer that has not been heard for this long is gone: three times [`keep_alive`](Self::keep_alive), so that two
-    /// lost packets do not end a connection. What a worker had is given to others within this time.
+    /// Time without packets after which a peer counts as gone: 3 times [`keep_alive`](Self::keep_alive), so that 2 lost
+    /// packets do not end a connection. Within this time, the manager reassigns the leases of a lost worker.
     pub idle: Duration,
     /// Time without progress after which a data region, or an orderly close, is abandoned.
     pub stalled: Duration,
-    /// Connections that may be half-open before a peer has to show that its address is its own, which costs it a round
-    /// trip and the node no memory.
+    /// Half-open connections above which a new peer must prove its address first. The proof costs the peer one round trip
+    /// and this node no memory.
     pub trusting: usize,
-    /// Connections that may be half-open at once; more are refused. Each takes some tens of kB.
+    /// Maximum number of half-open connections. Above it, peers are refused. Each takes some tens of kB.
     pub half_open: usize,
-    /// Between two packets of frames to one peer: what is to be sent meanwhile goes together, and wakes both ends once. What
-    /// comes after a pause goes at once, so that only those wait who talk all the time.
+    /// Minimum interval between two packets of frames to one peer. Frames sent meanwhile are batched, so that both ends wake
+    /// up once per packet. A frame after a pause is sent at once, so only frequent senders wait.
     pub between_frames: Duration,
-    /// Bytes of frames that may wait to be sent to one peer. A peer that stops reading is disconnected.
+    /// Limit of bytes of unsent frames to one peer. A peer that stops reading is disconnected.
     pub unsent_bytes: usize,
-    /// Bytes of unread frames from one peer. Above it, the peer must wait.
+    /// Limit of bytes of unread frames from one peer. Above it, the peer must wait.
     pub unread_bytes: usize,
-    /// Data regions on their way at once, to one peer and from one peer. Two keep the line busy while one of them ends
-    /// and the next one begins; more would only share it.
+    /// Concurrent data regions to one peer, and from one peer. 2 keep the line busy while one of them ends and the next one
+    /// begins. More would only share the bandwidth.
     pub regions: u32,
-    /// The largest data region. That of a tile of 16,384 × 16,384 pixels takes 0.8 GB.
+    /// Maximum size of a data region. A region for a tile of 16,384 × 16,384 pixels takes 0.8 GB.
     pub longest_region_bytes: u64,
-    /// Bytes of data regions from one peer that may be held while they arrive or wait to be taken. One region may
-    /// always arrive, whatever it takes.
+    /// Budget in bytes for data regions from one peer that arrive or wait for their receiver. One region may always arrive,
+    /// even if it exceeds the budget.
     pub arriving_bytes: u64,
-    /// A connection between workers over which nothing has been asked for so long is closed: opening one takes a few
-    /// milliseconds, and what one keeps in memory is some hundred kB.
+    /// Time without requests after which a connection between workers is closed. Opening a connection takes a few
+    /// milliseconds. An open one takes some hundred kB of memory.
     pub unused: Duration,
-    /// Workers that a worker is connected to for what it needs, and as many again that come for what it has.
+    /// Maximum number of connections that a worker opens to peers, and of connections that peers open to it.
     pub neighbors: usize,
-    /// Regions that a worker may ask another one for at once; of more, it is told that too much is under way.
+    /// Maximum number of concurrent requests of one worker to another. Above it, the sender refuses a request as busy.
     pub requests: usize,
-    /// Regions that a worker fetches at once from all peers. Each is held until its caller takes it.
+    /// Regions that a worker fetches at once from all peers. Each stays in memory until its caller takes it.
     pub fetches: usize,
-    /// Bytes of regions that a worker prepares and sends at once, to all others. One region always may.
+    /// Budget in bytes for regions that a worker prepares and sends at once to all peers. One region may always be sent.
     pub sending_bytes: u64,
-    /// Bytes of shared memory that a worker lends to others on its machine; beyond, regions go over the network.
+    /// Bytes of shared memory that a worker offers to peers on its machine. Beyond it, regions go over the network.
     pub shared_bytes: u64,
-    /// What a socket may hold until it is read, where the system allows it; its own measure without. The usual 208 KiB hold
-    /// half a dozen of the largest datagrams, and of those of a region one in 25 is lost and sent again. But what waits
-    /// there holds up messages: more is for connections that are there for regions.
+    /// Buffer size of sockets, within the system's limit. `None` keeps the system's default. The usual default of 208 KiB
+    /// holds 6 of the largest datagrams, and loses and resends 1 in 25 datagrams of a region. Datagrams in a longer queue
+    /// delay messages, so only connections for regions get more.
     pub socket_bytes: Option<usize>,
-    /// The first wait before a lost manager is tried again.
+    /// First delay before a worker reconnects to a lost manager.
     pub first_wait: Duration,
-    /// The longest one. A restarted manager has its workers back within this time.
+    /// Maximum delay. A restarted manager has its workers back within this time.
     pub longest_wait: Duration,
 }
 
@@ -93,28 +93,28 @@ impl Default for Settings {
     }
 }
 
-/// The largest datagram that is tried between machines. Ethernet's jumbo frames would hold 8,952 bytes, but ten packets
-/// are handed to the system at once, and all of them together must stay below 64 KiB.
+/// Maximum datagram size that path discovery tries between machines. Ethernet's jumbo frames would hold 8,952 bytes, but the
+/// system gets 10 packets at once, and their sum must stay below 64 KiB.
 const NETWORK_DATAGRAM_BYTES: u16 = 6_400;
 
-/// What may be on its way unacknowledged on one stream, and what a connection sends ahead. It has to cover the product of
-/// bandwidth and delay: 10 Gbit/s over 6 ms.
+/// Limit of unacknowledged bytes of one stream, and half of those that a connection sends ahead. It must cover the product
+/// of bandwidth and delay: 10 Gbit/s over 6 ms.
 const WINDOW_BYTES: u32 = 8 << 20;
 
-/// Bytes that an unidentified peer may send: its first frame.
+/// Bytes that an unidentified peer may send, enough for its first frame.
 const STRANGER_BYTES: u32 = 512 << 10;
 
-/// What is sent before the first acknowledgement. A window smaller than a datagram never opens.
+/// Initial congestion window. A window smaller than a datagram never opens.
 const FIRST_WINDOW_BYTES: u64 = 256 << 10;
 
 impl Settings {
-    /// The largest datagram received, and sent within one machine, where no wire limits it.
+    /// Maximum datagram size that this node receives, and that it sends within one machine, where no wire limits it.
     pub const MAX_DATAGRAM_BYTES: u16 = 32_000;
 
-    /// What sockets hold that are there for regions, see [`socket_bytes`](Self::socket_bytes).
+    /// Buffer size of sockets for regions, see [`socket_bytes`](Self::socket_bytes).
     pub const REGIONS_SOCKET_BYTES: usize = 1 << 20;
 
-    /// What quinn needs to know of connections with this peer.
+    /// Returns quinn's configuration for connections with this peer.
     #[must_use]
     pub fn transport(&self, peer: IpAddr) -> Arc<TransportConfig> {
         let is_local = peer.to_canonical().is_loopback();
@@ -123,7 +123,7 @@ impl Settings {
         let mut cubic = CubicConfig::default();
         cubic.initial_window(FIRST_WINDOW_BYTES);
         let mut transport = TransportConfig::default();
-        // A duration beyond what QUIC can say is none.
+        // Beyond the range of QUIC, a duration means no time limit.
         let idle = IdleTimeout::try_from(self.idle).ok();
         transport
             .max_idle_timeout(idle)
@@ -140,8 +140,9 @@ impl Settings {
         Arc::new(transport)
     }
 
-    /// Lets a peer that is no stranger any more send as much as it may. Streams of regions that wait for room keep what
-    /// has arrived of them, each up to its window; the frames and the region that has room must get through all the same.
+    /// Extends the receive window for an identified peer. Streams of regions that wait for the budget keep their received
+    /// bytes, each up to its window. The connection's window has space for all of them and the frames, so that waiting
+    /// streams block neither the frames nor the region that has budget.
     pub fn trust(&self, connection: &Connection) {
         connection.set_receive_window(VarInt::from_u32(
             WINDOW_BYTES.saturating_mul(self.regions.saturating_add(1)),

@@ -1,9 +1,9 @@
 //! Tokens for workers without a certificate: for one use, or for many uses until an end time.
 //!
 //! A token is a text of [`TOKEN_LETTERS`] letters. It contains its end, its number of uses, and the fingerprint of the
-//! authority's certificate, by which the worker verifies the manager. The authority's token key seals the token, so that only the
-//! authority can make one and no list of valid tokens is needed. Used single-use tokens are recorded ([`used`]). A token admits
-//! workers only, never managers or clients.
+//! authority's certificate. The worker verifies the manager by this fingerprint. The authority's token key seals the token,
+//! so that only the authority can create one and no list of valid tokens is needed. Used single-use tokens are recorded
+//! ([`used`]). A token admits workers only, never managers or clients.
 
 pub mod used;
 
@@ -15,11 +15,11 @@ use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What tokens begin with; the number is that of their form.
+/// Prefix of tokens. The digit is the version of their format.
 const PREFIX: &str = "pleach1-";
 /// Number, end, uses, fingerprint, seal.
 const TOKEN_BYTES: usize = ID_BYTES + 8 + 1 + FINGERPRINT_BYTES + SEAL_BYTES;
-/// Letters of a token's text.
+/// Length of a token's text in letters.
 pub const TOKEN_LETTERS: usize = PREFIX.len() + 2 * TOKEN_BYTES;
 const ID_BYTES: usize = 16;
 const FINGERPRINT_BYTES: usize = 32;
@@ -39,19 +39,19 @@ pub type Fingerprint = [u8; FINGERPRINT_BYTES];
 /// Reason for a refused token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// Not of a token's form.
+    /// The text does not have the format of a token.
     #[error("the token is none: {TOKEN_LETTERS} letters that begin with {PREFIX} are expected, in one piece")]
     Form,
-    /// Not made by this authority.
+    /// The seal is not from this authority, or the token was changed.
     #[error("the token was not made by this cluster's authority, or was changed since")]
     Seal,
-    /// Its time is over.
+    /// The token has expired.
     #[error("the token ended {0} s ago; make another with `pleach certs token`")]
     Ended(u64),
-    /// It has been used.
+    /// The token is for one use and has been used.
     #[error("the token can be used once, and has been; make another with `pleach certs token`")]
     Used,
-    /// It would last too long.
+    /// The lifetime is outside the allowed range.
     #[error("a token of {0} s: 1 s to 30 days are allowed")]
     Ttl(u64),
 }
@@ -67,13 +67,13 @@ pub struct Token {
 }
 
 impl Token {
-    /// Returns the unverified fingerprint of its authority.
+    /// Returns the unverified fingerprint of the token's authority.
     #[must_use]
     pub fn authority(&self) -> &Fingerprint {
         &self.authority
     }
 
-    /// Returns its unverified end, in seconds since 1970.
+    /// Returns the token's unverified end, in seconds since 1970.
     #[must_use]
     pub fn ends(&self) -> u64 {
         self.ends
@@ -133,28 +133,28 @@ impl fmt::Debug for TokenKey {
 /// Rights of a verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenGrant {
-    /// Which one it is.
+    /// Number of the token.
     pub id: TokenId,
     /// The token is for one use and must be unused.
     pub is_once: bool,
 }
 
 impl TokenKey {
-    /// A new key.
+    /// Generates a new key.
     ///
     /// # Errors
-    /// [`CertsError::Random`].
+    /// Returns [`CertsError::Random`].
     pub fn generate() -> Result<Self, CertsError> {
         Ok(Self { bytes: random()? })
     }
 
-    /// As in a file.
+    /// Returns the key as the text of its file.
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("{}\n", hex(&self.bytes))
     }
 
-    /// From a file's text.
+    /// Reads the key from the text of its file. `None` if the text is not a key.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         unhex(text.trim()).map(|bytes| Self { bytes })
@@ -164,10 +164,10 @@ impl TokenKey {
         hmac::Key::new(hmac::HMAC_SHA256, &self.bytes)
     }
 
-    /// Makes a token for the cluster of the authority with this fingerprint. `now` is a time since 1970.
+    /// Creates a token for the cluster of the authority with this fingerprint. `now` is a time since 1970.
     ///
     /// # Errors
-    /// [`CertsError::Random`].
+    /// Returns [`CertsError::Random`].
     pub fn make(
         &self,
         authority: Fingerprint,
@@ -210,7 +210,7 @@ impl Ttl {
     }
 }
 
-/// SHA-256.
+/// Returns the SHA-256 of `bytes`.
 #[must_use]
 pub fn fingerprint(bytes: &[u8]) -> Fingerprint {
     let mut fingerprint = [0; FINGERPRINT_BYTES];
@@ -224,7 +224,7 @@ fn random<const N: usize>() -> Result<[u8; N], CertsError> {
     Ok(bytes)
 }
 
-/// Two digits a byte.
+/// Returns the bytes as hexadecimal digits, two per byte.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -284,7 +284,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bit of a token can be changed.
+        /// A change of any digit invalidates a token.
         #[test]
         fn what_was_changed_is_refused(at in 0..2 * TOKEN_BYTES, digit in 1..16u32) {
             let key = TokenKey::generate().unwrap();

@@ -1,5 +1,5 @@
-//! Draining: the worker requests nothing new, returns unstarted instances, finishes and reports started ones. Other workers fetch
-//! its sole copies, and then the manager releases it.
+//! Draining: the worker requests nothing new, returns unstarted instances, finishes and reports started ones. Other workers
+//! fetch its sole copies, and then the manager releases it.
 
 use super::setup::WorkerEvent;
 use super::{InstanceSelection, WorkerActor};
@@ -37,7 +37,7 @@ impl WorkerActor {
 
     /// Leaves once the worker has no work, no unacknowledged reports and no regions that others need.
     pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
-        // A disconnected worker has no manager to hand anything to.
+        // A disconnected worker cannot hand over its regions, so it does not wait for the manager.
         let may = self.dismissed || (self.draining && self.link.is_none());
         if may && self.running.is_empty() && !self.is_sharing() && self.unsafe_reports.is_empty() {
             let _ = self.sent(&ToManager::Leave);

@@ -1,6 +1,6 @@
-//! Durability of outputs that must outlive this worker. The worker writes them to a shared tier before it reports the instance.
-//! Without a shared tier, or after a failed write, a second worker fetches them. This module contains both sides, the storing and
-//! the fetching worker.
+//! Durability of outputs that must outlive this worker. The worker writes them to a shared tier before it reports the
+//! instance. Without a shared tier, or after a failed write, a second worker fetches them. This module contains both sides,
+//! the storing and the fetching worker.
 
 use super::WorkerActor;
 use crate::storage::{ExpectRegions, FetchReplica, GetRegion, RegionOrigin, ReleaseRegions};
@@ -15,16 +15,16 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Time limit for a tier or another worker. Afterwards the worker reports the instance without a durable copy, and its outputs
-/// are recomputed if this worker is lost.
+/// Time limit for a tier or another worker. Afterwards the worker reports the instance without a durable copy, and its
+/// outputs are recomputed if this worker is lost.
 const SHARED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A finished instance of a lease.
 pub(super) type Finished = (PlanId, LeaseId, InstanceId);
 
 impl WorkerActor {
-    /// Returns whether a study's outputs must outlive this worker before it reports their instances. `None` if no other place can
-    /// store them.
+    /// Returns whether a study's outputs must outlive this worker before it reports their instances. `None` if no other
+    /// place can store them.
     pub(super) fn durable(&self, study: PlanId) -> Option<bool> {
         let durable = self.durable.get(&study).copied().unwrap_or_default();
         let can = self.setup.remote.is_some() || self.has_shared();
@@ -43,7 +43,8 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let find = |key: &RegionKey| Some((*key, self.setup.ram.get(*key)?));
-        // A region that has left memory meanwhile counts as private. The report of a repeated instance shares nothing new.
+        // A region may have left memory, or been released before its instance ran again. Then another worker fetches the
+        // outputs that are still on this node.
         let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
         let below = self.setup.below.clone().filter(|below| below.is_shared());
         let (Some(below), Some(regions)) = (below, regions) else {
@@ -100,7 +101,7 @@ impl WorkerActor {
         }
     }
 
-    /// A lost link brings no answers.
+    /// Reports all instances that wait for a replica, because a lost link brings no answers.
     pub(super) fn report_unreplicated(&mut self, ctx: &mut Context<Self>) {
         let waiting: Vec<Finished> = self.replicating.keys().copied().collect();
         waiting.into_iter().for_each(|finished| self.replicated(finished, ctx));
@@ -111,8 +112,8 @@ impl WorkerActor {
         self.sharing > 0 || !self.replicating.is_empty()
     }
 
-    /// Fetches a region that would be lost with another worker. A `replica` of the given bytes goes to a spill tier if there is
-    /// one. Otherwise it stays in memory while nothing else needs the space.
+    /// Fetches a region that would be lost with another worker. A `replica` of the given bytes goes to a spill tier if there
+    /// is one. Otherwise it stays in memory while nothing else needs the space.
     pub(super) fn fetch_copy(
         &mut self,
         study: PlanId,

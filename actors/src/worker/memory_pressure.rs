@@ -23,8 +23,8 @@ use std::sync::atomic::Ordering;
 impl WorkerActor {
     /// Evicts unreferenced task results beyond the free memory.
     pub(super) fn make_room(&self) {
-        // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished task whose
-        // stage has not reported the end yet, so that its reservation still counts too.
+        // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished task
+        // whose stage has not reported the end yet, so that its reservation still counts too.
         let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);

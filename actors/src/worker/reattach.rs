@@ -126,7 +126,9 @@ impl WorkerActor {
         let before =
             self.manager.map(|manager| ReattachState { manager, studies: self.before(), kept: self.kept() });
         self.send(&ToManager::Join { slots, incarnation, exchange_port, before }, ctx);
+        // The manager counts the reports of each link from 0.
         self.unsafe_reports.safe = 0;
+        // The join message comes first, because it lists the leases of these reports.
         let frames: Vec<Vec<u8>> =
             self.unsafe_reports.reports.iter().map(|(_, _, frame)| frame.clone()).collect();
         for frame in frames {
@@ -158,7 +160,8 @@ impl WorkerActor {
         studies.into_values().collect()
     }
 
-    /// Handles the manager's welcome. A worker has nothing to report to a manager other than its own.
+    /// Handles the manager's welcome. If the manager is not the previous one, the worker drops all its studies and retained
+    /// results.
     pub(super) fn welcomed(&mut self, manager: u64, ctx: &mut Context<Self>) {
         if self.manager.is_some_and(|known| known != manager) {
             let studies: Vec<PlanId> = self.studies.keys().copied().collect();

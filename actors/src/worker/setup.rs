@@ -97,7 +97,7 @@ impl fmt::Debug for RemoteSetup {
 pub enum WorkerEvent {
     /// The manager has accepted the worker over the link.
     Welcomed,
-    /// The link is lost. The worker needs another one.
+    /// The link is lost. The worker needs a new one.
     Disconnected,
     /// The worker has left, after it handed over or reported everything needed.
     Left,

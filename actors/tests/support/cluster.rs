@@ -1,4 +1,4 @@
-//! A cluster on loopback: an authority, its clock, what its operator is told, and nodes.
+//! Cluster on loopback: an authority, a clock, the operator's notices, and nodes.
 
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::Clock;
@@ -17,15 +17,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
 
-/// A bound for what would otherwise be waited for for ever; far beyond what anything takes.
+/// Time limit for waits that would otherwise never end, 60 s: far beyond the duration of any test.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) const HOUR: u64 = 3600;
 
-/// Somewhere on loopback.
+/// Any port on loopback.
 pub(crate) const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// A clock that stands still until somebody turns its hands.
+/// Clock that changes only when a test sets it.
 #[derive(Debug)]
 pub(crate) struct Hands(pub(crate) AtomicU64);
 
@@ -44,7 +44,7 @@ pub(crate) struct Cluster {
     pub(crate) settings: Settings,
 }
 
-/// Patient where a slow machine could be taken for a hostile peer.
+/// Long time limits, so that a slow machine is not mistaken for a hostile peer.
 pub(crate) fn patient() -> Settings {
     Settings {
         handshake: DEADLINE,
@@ -82,7 +82,7 @@ impl Cluster {
         load(&folder)
     }
 
-    /// Everything that the operator has been told.
+    /// Returns all notices to the operator.
     pub(crate) fn told(&self) -> Vec<RefusalNotice> {
         self.told.lock().expect("no panic").clone()
     }
@@ -131,12 +131,12 @@ pub(crate) fn load(folder: &Path) -> Arc<Credentials> {
     Arc::new(Credentials::load(folder).expect("credentials"))
 }
 
-/// What it comes to, within the deadline.
+/// Returns the result of a future, within the time limit.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("it does not take for ever")
 }
 
-/// Waits until something holds, within the deadline.
+/// Waits until a condition holds, within the time limit.
 pub(crate) async fn until(holds: impl Fn() -> bool) {
     soon(async {
         while !holds() {

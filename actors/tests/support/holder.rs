@@ -1,5 +1,5 @@
-//! A worker that answers as a test likes: it speaks the language of exchanges, whose messages are written down here a
-//! second time.
+//! Worker whose answers a test decides. It repeats the exchange's messages here, so that a change of the wire format fails
+//! tests.
 
 use crate::cluster::Cluster;
 use pleach_actors::transport::Link;
@@ -28,7 +28,7 @@ pub(crate) struct Holder {
     peers: Receiver<Peer>,
 }
 
-/// Somebody who has asked it for something.
+/// Peer that has requested a region.
 pub(crate) struct Asked {
     pub(crate) peer: Peer,
 }
@@ -45,7 +45,7 @@ impl Holder {
         self.server.address()
     }
 
-    /// Waits until somebody has come and asked.
+    /// Waits until a peer connects and sends a request.
     pub(crate) async fn asked(&mut self) -> Asked {
         let peer = self.peers.recv().await.expect("somebody comes");
         let mut asked = Asked { peer };
@@ -55,7 +55,7 @@ impl Holder {
 }
 
 impl Asked {
-    /// Reads what it says up to the first thing of this kind.
+    /// Reads messages up to the first of this kind.
     pub(crate) async fn hears(&mut self, kind: impl Fn(&Said) -> bool) -> Said {
         loop {
             let frame = self.peer.incoming.recv().await.expect("it goes on");
@@ -66,7 +66,7 @@ impl Asked {
         }
     }
 
-    /// Lends a file, whatever is in it.
+    /// Offers a file with any content.
     pub(crate) fn lend(&mut self, key: RegionKey, file: Option<String>, bytes: u64, head: Head) {
         let lent = Said::Lent { key, slot: 0, file, bytes, head: ByteBuf::from(head.0) };
         let frame = codec::encode(&lent).expect("a message");

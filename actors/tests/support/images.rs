@@ -1,4 +1,4 @@
-//! Operations on gray images of any size, and studies over them whose bytes can be counted by hand.
+//! Operations on gray images of any size, and studies over them, with bytes that can be counted by hand.
 
 use pleach_actors::storage::Source;
 use pleach_dispatch::InstanceId;
@@ -15,24 +15,25 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// An operation, the shades of the images that it was run on, their pixels, and its number.
+/// Run of an operation: name, shades of the input images, pixels, and argument.
 pub(crate) type Painted = (&'static str, Vec<u8>, u64, u64);
 
-/// What was seen from within: how many lamps had been loaded whenever the first task of a painting ran.
+/// Observations of the operations: `lit` is the number of loaded lamps at each first task of a painting.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     lamps: AtomicUsize,
     pub(crate) lit: Mutex<Vec<usize>>,
-    /// How often each operation ran on images of these shades and so many pixels.
+    /// Number of runs by operation, shades, pixels and argument.
     pub(crate) runs: Mutex<HashMap<Painted, usize>>,
 }
 
-/// Multiplies all pixels of one or two images and adds a number (mod 251), or says what comes of one pixel.
+/// Multiplies all pixels of one or two images and adds a number (mod 251). With a table as output, it returns the value of
+/// one pixel.
 struct Shade {
     name: &'static str,
     inputs: &'static [Port],
     outputs: [Port; 1],
-    /// Bytes a pixel, beside its output.
+    /// Bytes per pixel, in addition to the output.
     scratch: u64,
     watch: Arc<Watch>,
 }
@@ -63,7 +64,7 @@ impl Operation for Shade {
     }
 
     fn cost_seconds(&self, _: u64) -> f64 {
-        // Worth looking for before it is run, and a digest of what it reads.
+        // High enough for a lookup before each run, and for a digest of the inputs.
         1.0
     }
 
@@ -91,12 +92,12 @@ impl Operation for Shade {
     }
 }
 
-/// Two numbers that follow each other make the same shade.
+/// The shade of the output. Two consecutive numbers can return the same shade.
 fn shade(before: u64, add: u64) -> u64 {
     (7 * before + add / 2) % 251
 }
 
-/// A tile of so many pixels, of one shade, or its lamp.
+/// Tile of `pixels` pixels of one shade, or its lamp.
 struct Tile {
     pixels: u32,
     shade: u8,
@@ -112,17 +113,17 @@ impl Source for Tile {
     }
 }
 
-/// The shade of all lamps.
+/// Shade of all lamps.
 const LAMP: u64 = 17;
 
-/// A study: tiles of so many pixels; parameter sets of five numbers, each run on each tile: one task prepares the tile,
-/// three make an image of it, the last of them with the tile's lamp, and one measures that.
+/// Study over tiles of these sizes, with parameter sets of four numbers. One task prepares each tile. For each set and tile,
+/// three tasks make an image of it, the last of them with the tile's lamp, and one task measures the image.
 #[derive(Clone, Debug)]
 pub(crate) struct Study {
     pub(crate) tiles: Vec<u32>,
     pub(crate) sets: Vec<[i64; 4]>,
     pub(crate) bucket: usize,
-    /// Bytes a pixel that the first task of a painting takes beside its output; the others take none.
+    /// Scratch bytes per pixel of the first task of a painting. The other tasks need none.
     pub(crate) scratch: u64,
     pub(crate) sharing: ReuseScope,
 }
@@ -146,7 +147,7 @@ impl Study {
         Registry::new(operations.into_iter().map(|operation| Arc::new(operation) as Arc<dyn Operation>))
     }
 
-    /// What the tasks of a stage take.
+    /// Returns the memory of the tasks of a stage.
     fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskMemory> {
         let task = |element: ElementType, scratch| TaskMemory {
             scratch: scratch * pixels,
@@ -169,7 +170,7 @@ impl Study {
         sources
     }
 
-    /// What its instances come to.
+    /// Returns the expected results.
     pub(crate) fn expected(&self) -> HashMap<InstanceId, f64> {
         let plan = self.plan();
         let results = plan.instances.iter().enumerate().filter(|(_, instance)| instance.stage == 2);
@@ -230,7 +231,8 @@ impl Study {
     }
 }
 
-/// A stage of these operations in a row, each with a parameter of its own; the last one reads what the stage reads second.
+/// Returns a stage of consecutive operations, each with its own parameter. The last operation also reads the stage's second
+/// input.
 fn stage(operations: &[&str], origins: &[InputOrigin]) -> Stage {
     let element = if operations == ["toy.measure"] { ElementType::Table } else { ElementType::Gray8 };
     let region = |name: String, element| RegionDecl { region: name, element };

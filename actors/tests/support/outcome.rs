@@ -1,4 +1,4 @@
-//! What a study on the toy workflow has to come to, whoever executes it.
+//! Expected outcome of a study on the toy workflow, for all ways of execution.
 
 use crate::toy::expected;
 use pleach_actors::manager::StudyOutcome;
@@ -7,7 +7,7 @@ use pleach_dispatch::InstanceId;
 /// Tiles, and the parameter sets to run on them.
 pub(crate) type Sets = Vec<(usize, [i64; 5])>;
 
-/// Nothing failed, everything was finished, and results are what they have to be.
+/// Checks that nothing failed, every instance finished, and all results are correct.
 pub(crate) fn check(sets: &Sets, outcome: &StudyOutcome) {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     assert_eq!(outcome.finished, 2 * sets.len());

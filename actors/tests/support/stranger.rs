@@ -1,4 +1,4 @@
-//! Somebody who speaks QUIC, but not as nodes do.
+//! QUIC client that does not follow the protocol of nodes.
 
 use crate::cluster::{ANYWHERE, Cluster, soon};
 use pleach_actors::transport::clock::Clock;
@@ -24,7 +24,7 @@ impl TimeProvider for Time {
     }
 }
 
-/// Somebody who speaks QUIC as it likes: believes the cluster's authority and shows the certificate of a folder, or none.
+/// Creates a client that trusts the cluster's authority and presents the certificate of a folder, or none.
 pub(crate) fn stranger(cluster: &Cluster, shows: Option<&Path>) -> (Endpoint, ClientConfig) {
     let pem = |folder: &Path, name: &str| std::fs::read(folder.join(name)).expect("a file of the cluster");
     let chain = |folder: &Path, name: &str| -> Vec<CertificateDer<'static>> {
@@ -50,7 +50,7 @@ pub(crate) fn stranger(cluster: &Cluster, shows: Option<&Path>) -> (Endpoint, Cl
     (Endpoint::client(ANYWHERE).expect("a socket"), config)
 }
 
-/// A connection of somebody who may come in, but has not said anything yet.
+/// Opens a connection with a valid certificate, without a first frame.
 pub(crate) async fn connect(cluster: &Cluster, server: &Server) -> (Endpoint, Connection) {
     cluster.credentials("evil", Role::Worker, 30);
     let (endpoint, config) = stranger(cluster, Some(&cluster.folder("evil")));
@@ -59,7 +59,7 @@ pub(crate) async fn connect(cluster: &Cluster, server: &Server) -> (Endpoint, Co
     (endpoint, connection)
 }
 
-/// How a stranger's connection ends, in the words of QUIC.
+/// Returns the reason for the end of a stranger's connection.
 pub(crate) async fn ends(endpoint: &Endpoint, config: ClientConfig, server: &Server) -> String {
     match soon(endpoint.connect_with(config, server.address(), "manager.pleach").expect("an address")).await {
         Ok(connection) => told(&connection).await,
@@ -67,7 +67,7 @@ pub(crate) async fn ends(endpoint: &Endpoint, config: ClientConfig, server: &Ser
     }
 }
 
-/// What the other side says when it ends a connection.
+/// Returns the reason that the other side sends when it ends a connection.
 pub(crate) async fn told(connection: &Connection) -> String {
     match soon(connection.closed()).await {
         ConnectionError::ApplicationClosed(close) => String::from_utf8_lossy(&close.reason).into_owned(),
@@ -75,7 +75,7 @@ pub(crate) async fn told(connection: &Connection) -> String {
     }
 }
 
-/// Sends what a client of QUIC sends first, and nothing else.
+/// Sends a QUIC client's first packet, and nothing else.
 pub(crate) fn first_packet(config: &ClientConfig, from: SocketAddr, to: SocketAddr) {
     let endpoint_config = Arc::new(quinn::EndpointConfig::default());
     let mut endpoint = quinn_proto::Endpoint::new(endpoint_config, None, true, None);

@@ -1,4 +1,4 @@
-//! Operations on one-number tables, and plans over them: small enough to compute by hand.
+//! Operations on one-number tables, and plans over them, small enough to compute by hand.
 
 use pleach_actors::storage::Source;
 use pleach_actors::task::{THREAD_NAME, is_running_task};
@@ -15,24 +15,24 @@ use pleach_workflow::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Adding this makes the operation fail.
+/// Argument that makes the operation fail.
 pub(crate) const FAILS: i64 = -1;
-/// Adding this makes the operation panic.
+/// Argument that makes the operation panic.
 pub(crate) const PANICS: i64 = -2;
-/// Adding this makes the operation return something it does not declare.
+/// Argument that makes the operation return no output, unlike its declaration.
 pub(crate) const LIES: i64 = -3;
 
-/// What the operation saw, over all its runs.
+/// Observations of the operation over all its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) runs: AtomicUsize,
     running: AtomicUsize,
     pub(crate) most_running: AtomicUsize,
-    /// Runs on the actors' own thread.
+    /// Runs on the actors' thread.
     pub(crate) at_once: AtomicUsize,
 }
 
-/// `x → 31 x + argument`: order matters, and every step shows in the result.
+/// `x → 31 x + argument`: the order of steps matters, and every step changes the result.
 struct Step(Arc<Watch>);
 
 impl Operation for Step {
@@ -83,7 +83,7 @@ impl Operation for Step {
 fn step(inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError> {
     let Value::Integer(add) = arguments[0] else { unreachable!("declared as an integer") };
     match add {
-        // Without the panic hook, which would print: the message is what is looked at.
+        // Without the panic hook, which would print. The test checks only the message.
         PANICS => std::panic::resume_unwind(Box::new("asked to")),
         FAILS => Err(OperationError::Arity { what: "inputs", wanted: 2, found: 1 }),
         LIES => Ok(vec![]),
@@ -99,7 +99,7 @@ pub(crate) fn read(region: &DataRegion) -> f64 {
     region.table().ok().and_then(|table| table.get("x")).expect("one number")
 }
 
-/// What the tasks of a stage take, as declared.
+/// Returns the declared memory of the tasks of a stage.
 fn bytes(stage: usize, pixels: u64) -> Vec<TaskMemory> {
     let output = ElementType::Table.bytes(pixels);
     vec![TaskMemory { scratch: 64, outputs: vec![output] }; if stage == 0 { 3 } else { 2 }]
@@ -110,7 +110,7 @@ pub(crate) fn registry() -> (Registry, Arc<Watch>) {
     (Registry::new([Arc::new(Step(Arc::clone(&watch))) as Arc<dyn Operation>]), watch)
 }
 
-/// An input that counts how often it is loaded.
+/// Input that counts its loads.
 pub(crate) struct Input {
     pub(crate) value: Result<f64, String>,
     pub(crate) loads: Arc<AtomicUsize>,
@@ -128,7 +128,7 @@ fn region(name: &str) -> RegionDecl {
     RegionDecl { region: name.to_owned(), element: ElementType::Table }
 }
 
-/// A stage of `tasks` steps in a row, each with a parameter of its own.
+/// Returns a stage of `tasks` consecutive steps, each with its own parameter.
 pub(crate) fn stage(name: &str, tasks: usize, origin: InputOrigin) -> Stage {
     let task = |number: usize| Task {
         name: format!("{name}{number}"),
@@ -153,7 +153,7 @@ pub(crate) fn stage(name: &str, tasks: usize, origin: InputOrigin) -> Stage {
     }
 }
 
-/// The key of input `tile`.
+/// Returns the key of input `tile`.
 pub(crate) fn input_key(tile: usize) -> RegionKey {
     RegionKey([255, tile as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 }
@@ -164,8 +164,8 @@ fn output_key(id: u32) -> RegionKey {
     RegionKey(key)
 }
 
-/// A plan of two stages: each of `sets` (its first three values, then its last two) runs through both; buckets
-/// take `bucket` instances of a stage at a time.
+/// Returns a plan of two stages. Each of `sets` runs through both, with its first three values and then its last two.
+/// Buckets contain up to `bucket` instances of a stage.
 pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
     let values = |numbers: &[i64]| numbers.iter().map(|n| Value::Integer(*n)).collect();
     let count = sets.len() as u32;
@@ -202,7 +202,7 @@ pub(crate) fn plan(sets: &[(usize, [i64; 5])], bucket: usize) -> ExecutionPlan {
     plan
 }
 
-/// What a set must come to.
+/// Returns the expected result of a parameter set.
 pub(crate) fn expected(input: f64, set: &[i64; 5]) -> f64 {
     set.iter().fold(input, |x, add| 31.0 * x + *add as f64)
 }

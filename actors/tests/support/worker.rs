@@ -1,4 +1,4 @@
-//! A worker's exchange, with what it holds.
+//! Worker with an exchange, and the regions that it holds.
 
 use crate::cluster::{ANYWHERE, Cluster, soon};
 use pleach_actors::exchange::{Exchange, ExchangeSetup, HolderError};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A worker with what it holds.
+/// Exchange of a worker, with its memory.
 pub(crate) struct Worker {
     pub(crate) exchange: Exchange,
     pub(crate) ram: Arc<RamTier>,

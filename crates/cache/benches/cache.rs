@@ -1,7 +1,7 @@
-//! What the cache costs: traces inserted and looked up a second, data regions stored and loaded, opening and `nearest`.
+//! Measures the cache: traces inserted and looked up per second, data regions stored and loaded, opening and `nearest`.
 //!
-//! The disk is whatever holds the system's folder for temporary files; nothing is synced, so what is measured is the way
-//! to the page cache and back. Figures of regions are bytes in memory a second.
+//! The cache is in the system's folder for temporary files. It syncs nothing, so the bench measures the page cache. Results
+//! for regions are bytes in memory per second.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach_cache::{Cache, CacheKey, KeyComponents, Limits, Output, Trace};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 const TRACES: u32 = 10_000;
 
-/// A trace as a task of the segmentation leaves it.
+/// Returns a trace like that of a segmentation task.
 fn trace(number: u32) -> (CacheKey, Trace) {
     let digest = |name: u32| Digest::of_bytes(&(number * 4 + name).to_le_bytes());
     let components = KeyComponents {
@@ -25,7 +25,7 @@ fn trace(number: u32) -> (CacheKey, Trace) {
     (components.key(), Trace { outputs, seconds: 0.65, components })
 }
 
-/// Discs on a grid: about as many edges as nuclei make. `number` makes each another one.
+/// Returns a mask of discs on a grid, with about as many edges as nuclei have. Each `number` yields another mask.
 fn mask(number: u32, side_px: u32) -> DataRegion {
     let inside = |x: u32, y: u32| {
         let (dx, dy) = (((x + number) % 29) as i32 - 14, (y % 31) as i32 - 15);
@@ -35,7 +35,7 @@ fn mask(number: u32, side_px: u32) -> DataRegion {
     DataRegion::Mask(Raster::new(side_px, side_px, 1, pixels.collect()).expect("of that shape"))
 }
 
-/// Noise: tissue compresses by little more.
+/// Returns an image of noise, since tissue compresses hardly better.
 fn image(number: u32, side_px: u32) -> DataRegion {
     let mut state = number;
     let noise = std::iter::from_fn(|| {

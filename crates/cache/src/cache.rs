@@ -1,7 +1,7 @@
 //! Public interface of the task cache: lookup and storage of entries from any number of threads.
 //!
-//! Combines the index (`index.rs`) with the writer (`writer.rs`). A lookup never waits for another thread's disk access, and a
-//! failing disk never fails a study.
+//! Combines the index (`index.rs`) with the writer (`writer.rs`). A lookup waits for the disk access of another thread only
+//! during a refresh. A failing disk never fails a study.
 
 use crate::folder::{self, Folder};
 use crate::index::Index;
@@ -22,6 +22,7 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub struct Cache {
     folder: Folder,
+    // Lock order: writer, index, reports.
     index: RwLock<Index>,
     writer: Mutex<Option<Writer>>,
     /// Whether usage times and tombstone marks are written.
@@ -93,11 +94,11 @@ impl Cache {
         })
     }
 
-    /// Reads what other processes have stored and removed since the last call, and sets the time to `now`. Costs one folder
-    /// listing and reading the new records.
+    /// Reads the changes of other processes since the last call, and sets the time to `now`. Lists the folder once and reads
+    /// the headers of new records. Lookups wait meanwhile.
     pub fn refresh(&self, now: SystemTime) {
         self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
-        // Locked before the listing: any segment that another thread adds from now on is newer than the list.
+        // Locked before the listing, since segments that other threads index later are missing in it.
         let mut index = self.index_mut();
         // A folder that cannot be listed is treated as unchanged.
         let Ok(numbers) = self.folder.numbers() else { return };
@@ -223,7 +224,7 @@ impl Cache {
             Ok(None) => InsertOutcome::Not,
             Err(error) => {
                 drop(index);
-                // Closes its segment behind the last whole record.
+                // Dropping the writer truncates its segment behind the last whole record.
                 *slot = None;
                 self.report(CacheWarning::Stopped { reason: error.to_string() });
                 InsertOutcome::Not

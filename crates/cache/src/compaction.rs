@@ -14,10 +14,10 @@ use pleach_files::OpenFile;
 use std::io;
 use std::sync::Arc;
 
-/// Number of small segments that are left alone: merging fewer would copy the same entries at every open.
+/// Minimum number of small segments to merge: merging fewer would copy the same entries at every open.
 pub(crate) const SMALL_SEGMENTS: usize = 16;
 
-/// A segment is small below this fraction of the segment size.
+/// Divisor for small segments: below 1/4 of the maximum segment size.
 const SMALL_PART: u64 = 4;
 
 /// A closed segment that may be merged.
@@ -44,7 +44,7 @@ pub(crate) fn merge(
     if sources.len() < SMALL_SEGMENTS {
         return Ok(Vec::new());
     }
-    // Least recently used first: a merged segment is as recent as the most recent of its sources.
+    // Merges the least recently used first: the merged segment takes the time of its most recently used source.
     sources.sort_unstable_by_key(|segment| (segment.used_seconds, segment.number));
     let mut bytes = START;
     sources.retain(|segment| {
@@ -66,6 +66,7 @@ pub(crate) fn merge(
         }
     }
     target.file.set_length(end)?;
+    // Syncs the copies before the originals are removed.
     target.file.sync()?;
     target.file.unlock()?;
     index.know(&target, end);
@@ -76,7 +77,7 @@ pub(crate) fn merge(
     Ok(evicted)
 }
 
-/// Copies a record to `end`. Returns the bytes copied, `None` if the record is corrupt.
+/// Copies a record to `end`. Returns the bytes copied, 0 if the record is corrupt.
 fn copy(
     from: &Segment,
     place: &RecordLocation,

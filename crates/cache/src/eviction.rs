@@ -1,8 +1,8 @@
 //! Evicts the least recently used segments.
 //!
-//! Segments are evicted whole. A used entry keeps the other entries of its segment, which are of the same study and mostly used
-//! together. In return, eviction rewrites nothing and keeps no order of single entries. Segments with a writer stay. The caller
-//! holds the folder lock.
+//! Eviction removes whole segments, so it rewrites nothing and keeps no order of single entries. A used entry retains the
+//! other entries of its segment, which are of the same study and mostly used together. Segments with a writer stay. The
+//! caller holds the folder lock.
 
 use crate::folder::Folder;
 use crate::segment::{Segment, SegmentHead};
@@ -53,7 +53,7 @@ pub(crate) fn make_room(
 ) -> io::Result<Option<Vec<u64>>> {
     let mut taken_bytes = folder.small_files_bytes()?;
     let mut candidates = Vec::new();
-    // Kept open and locked until the decision is made.
+    // Keeps the files open, and so locked, until the chosen segments are removed.
     let mut locked: Vec<Box<dyn OpenFile>> = Vec::new();
     for number in folder.numbers()? {
         let Some(file) = folder.segment(number, OpenMode::Write)? else { continue };

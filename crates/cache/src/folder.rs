@@ -1,8 +1,8 @@
 //! Cache folder: file layout and locking between processes.
 //!
 //! - `FORMAT` identifies the cache and the format version.
-//! - `lock` is held while segments are created, extended, truncated or removed, and no longer. It contains the highest segment
-//!   number ever used: numbers are not reused, so that no process mistakes one segment for another.
+//! - `lock` is held while segments are created, extended, truncated or removed, and no longer. It contains the highest
+//!   segment number ever used: numbers are not reused, so that no process mistakes one segment for another.
 //! - `000000000001.segment` and so on. The writer of a segment holds its lock while writing. An unlocked segment is never
 //!   written to again, whether its writer closed it or was killed.
 //!
@@ -116,8 +116,8 @@ impl Folder {
         Ok(lock)
     }
 
-    /// Writes the marker and syncs it before anything else. Other files remain readable after a power loss, but a torn marker
-    /// would look like another version's or a foreign folder's.
+    /// Writes the marker and syncs it before anything else. Other files remain readable after a power loss, but a torn
+    /// marker would look like another version's or a foreign folder's.
     fn mark(&self) -> io::Result<()> {
         let (part, marker) = (self.path.join(MARKER_PART_NAME), self.path.join(MARKER_NAME));
         match self.files.remove(&part) {

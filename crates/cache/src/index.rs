@@ -15,7 +15,7 @@ pub(crate) struct Index {
     segments: BTreeMap<u64, Known>,
 }
 
-/// A segment, and the offset up to which it is indexed.
+/// A segment and the end of its indexed part.
 #[derive(Debug)]
 struct Known {
     segment: Arc<Segment>,
@@ -37,8 +37,8 @@ impl Index {
         }
     }
 
-    /// Adds a record. Of several records with one id the last one counts: their content is the same, and an earlier one may
-    /// have been replaced because it was corrupt.
+    /// Adds a record. The last of several records with one id counts: their content is the same, and an earlier one may have
+    /// been replaced because it was corrupt.
     pub(crate) fn add(&mut self, header: &Header, place: RecordLocation) {
         self.map_mut(header.kind).insert(header.id, place);
     }
@@ -50,7 +50,7 @@ impl Index {
         slot.end = slot.end.max(end);
     }
 
-    /// Returns a segment and the offset up to which it is indexed.
+    /// Returns a segment and the end of its indexed part. `None` if it is not indexed.
     pub(crate) fn known(&self, number: u64) -> Option<(Arc<Segment>, u64)> {
         self.segments.get(&number).map(|known| (Arc::clone(&known.segment), known.end))
     }

@@ -28,13 +28,13 @@ pub struct KeyComponents {
     pub inputs: Vec<(String, Digest)>,
 }
 
-/// Raised when the byte string below changes.
+/// Context of key derivation. The number is raised when the hashed byte string changes.
 const KEY_CONTEXT: &str = "pleach task key 1";
 
 impl KeyComponents {
     /// Returns the key of the task instance with these components.
     ///
-    /// Every part is preceded by its length, so that different lists never yield the same bytes.
+    /// The length precedes every part, so that different lists never yield the same bytes.
     #[must_use]
     pub fn key(&self) -> CacheKey {
         let mut hasher = blake3::Hasher::new_derive_key(KEY_CONTEXT);
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Keys outlive a program: they must not change without a new version of the cache.
+    /// Keys persist on disk, so they must not change without a new version of the cache.
     #[test]
     fn keys_stay_what_they_are() {
         assert_eq!(components().key().to_string()[..16], *"6dd7ff5a3ccfe8cf");

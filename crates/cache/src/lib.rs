@@ -1,21 +1,21 @@
-//! Task cache on disk: results of earlier studies, from which a repeated, extended or resumed study starts.
+//! Task cache on disk: results of earlier studies, reused by repeated, extended and resumed studies.
 //!
-//! It holds two kinds of entries:
+//! The cache holds two kinds of entries:
 //!
-//! - a [`Trace`] under the [`CacheKey`] of a task instance: the content of its outputs (digest, bytes, small ones whole), its
-//!   run time, and the [`KeyComponents`] of its key, from which [`Cache::nearest`] explains a cache miss;
+//! - a [`Trace`] under the [`CacheKey`] of a task instance: the content of its outputs (digest, bytes, small ones whole),
+//!   its run time, and the [`KeyComponents`] of its key, which explain a cache miss ([`Cache::nearest`]);
 //! - a *blob*: a data region under the digest of its content.
 //!
-//! Traces alone lead from the digests of tiles to responses without reading an image. Blobs let a study continue where earlier
-//! ones agree with it.
+//! Traces alone lead from the digests of tiles to responses without reading an image. Blobs let a study continue where
+//! earlier ones agree with it.
 //!
 //! All content is verified: traces carry checksums, blobs are digested again. A corrupt entry counts as missing, is reported
 //! ([`Cache::take_reports`]), and the caller computes it again. Entries may be lost at any time, so writes are not synced,
 //! except for the marker of the folder.
 //!
-//! Any number of processes may use one folder at a time (`folder.rs` describes the locking). Modules, bottom up: `pleach-files`
-//! (file system interface), `record.rs`, `segment.rs`, `folder.rs`, `index.rs` (locations of entries), `writer.rs` and
-//! `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`.
+//! Any number of processes may use one folder at a time (`folder.rs` describes the locking). Modules, bottom up:
+//! `pleach-files` (file system interface), `record.rs`, `segment.rs`, `folder.rs`, `index.rs` (locations of entries),
+//! `writer.rs` and `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`.
 //!
 //! ```
 //! use pleach_cache::{Cache, KeyComponents, Limits, Output, Trace};

@@ -1,6 +1,6 @@
 //! Explains a cache miss: finds the task instance of the same operation with the fewest differing components.
 //!
-//! The answer is for users. It reads every trace of the operation, and no computation depends on it.
+//! The result is for users, and no computation depends on it. A call reads every trace of the operation.
 
 use crate::{Cache, CacheKey, KeyComponents, Trace};
 use pleach_regions::Digest;

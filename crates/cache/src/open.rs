@@ -195,8 +195,8 @@ impl Opened {
     }
 }
 
-/// Indexes the records of a segment from `from` on. Returns where and how they end. A torn or broken end may be a write in
-/// progress.
+/// Indexes the records of a segment from `from` on. Returns the end offset and the kind of end. A torn or broken end may be
+/// a write in progress.
 pub(crate) fn index_records(
     index: &mut Index,
     segment: &Arc<Segment>,

@@ -88,7 +88,7 @@ impl Header {
         (HEADER_BYTES as u64).saturating_add(self.body_bytes)
     }
 
-    /// Returns whether `body` matches this header, as far as the header can tell.
+    /// Returns whether `body` has the length and, for a trace, the checksum in this header.
     pub(crate) fn fits(&self, body: &[u8]) -> bool {
         match self.kind {
             Kind::Trace => body.len() as u64 == self.body_bytes && self.body_check == check(body),
@@ -143,7 +143,7 @@ impl RecordState {
     }
 }
 
-/// Returns the offset in a record and the byte to write there, so that the record is not read again.
+/// Returns the offset of the state byte in a record, and the byte that buries the record.
 pub(crate) fn tombstone() -> (u64, [u8; 1]) {
     (STATE as u64, [BURIED])
 }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// A changed byte makes a header broken, or unwritten if the magic becomes zero. Only the state may change.
+        /// One changed byte makes a header invalid, except for the state byte, which buries the record.
         #[test]
         fn changed_bytes_are_found(place in 0..HEADER_BYTES, change in 1..=255_u8) {
             let mut bytes = header().to_bytes();

@@ -1,9 +1,9 @@
 //! Segment: an append-only file of records, written by one process and read by all.
 //!
-//! The file begins with 32 bytes: magic and version (4 bytes each), then at offset 16 the time of the last use of an entry in
-//! seconds since 1970. That time only determines the eviction order, so it is updated in place and has no checksum. Zeros may
-//! follow the last record: preallocated space of the writer. The caller decides which process may write, truncate and remove
-//! segments.
+//! The file begins with 32 bytes: magic and version (4 bytes each), then at offset 16 the time of the last use of an entry
+//! in seconds since 1970. That time only determines the eviction order, so it is updated in place and has no checksum. Zeros
+//! may follow the last record: preallocated space of the writer. The caller decides which process may write, truncate and
+//! remove segments.
 
 use crate::record::{self, HEADER_BYTES, Header, RecordState};
 use pleach_files::OpenFile;
@@ -29,7 +29,7 @@ pub(crate) struct Segment {
     pub(crate) file: Box<dyn OpenFile>,
     /// Whether the record states and the time of last use can be changed.
     writable: bool,
-    /// The last time of use that this process has written to the file.
+    /// Last time of use that this process has written to the file, in seconds since 1970.
     touched_seconds: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum SegmentHead {
     Broken,
 }
 
-/// How the records of a segment end.
+/// Kind of end of the records in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanEnd {
     /// At the end of the file, or at preallocated space.
@@ -99,15 +99,15 @@ impl Segment {
         Ok(SegmentHead::Segment { used_seconds: u64::from_le_bytes(used) })
     }
 
-    /// Records that an entry is used now, with one write per value of `now_seconds`. A failed write only affects the segment's
-    /// place in the eviction order.
+    /// Records that an entry is used now, with one write per value of `now_seconds`. A failed write only affects the
+    /// segment's place in the eviction order.
     pub(crate) fn touch(&self, now_seconds: u64) {
         if self.writable && self.touched_seconds.fetch_max(now_seconds, Ordering::Relaxed) < now_seconds {
             let _ = self.file.write_at(&now_seconds.to_le_bytes(), USED);
         }
     }
 
-    /// Passes every record from `from` on to `found`. Returns where and how the records end.
+    /// Passes every live record from `from` on to `found`. Returns the end offset and the kind of end.
     pub(crate) fn scan(
         &self,
         from: u64,
@@ -175,7 +175,7 @@ struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Returns the header bytes at `offset`. `None` if the file ends before, except in trailing zeros.
+    /// Returns the header bytes at `offset`. `None` if the file ends within the header, unless only zeros remain.
     fn header(&mut self, offset: u64) -> io::Result<Option<[u8; HEADER_BYTES]>> {
         let within = |piece: &Self| {
             let skipped = usize::try_from(offset.checked_sub(piece.start)?).ok()?;

@@ -1,6 +1,6 @@
 //! Statistics and warnings of a cache.
 //!
-//! The caller that runs the study displays them.
+//! The caller displays them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub enum CacheWarning {
         /// The system error.
         reason: String,
     },
-    /// A segment ends in the middle of a record or with invalid bytes. Everything from there on is dropped.
+    /// A segment ends in the middle of a record or with invalid bytes. The cache drops the rest.
     Cut {
         /// File name of the segment.
         segment: String,
@@ -27,14 +27,14 @@ pub enum CacheWarning {
         /// Bytes dropped.
         dropped_bytes: u64,
     },
-    /// A corrupt entry is dropped.
+    /// The cache has dropped a corrupt entry.
     Damaged {
         /// File name of the segment.
         segment: String,
         /// Offset of its record in bytes.
         offset: u64,
     },
-    /// A file without a segment header is removed.
+    /// The cache has removed a file without a segment header.
     NotASegment {
         /// Its file name.
         segment: String,
@@ -97,7 +97,7 @@ pub struct CacheStats {
     pub bytes: u64,
     /// Lookups that found an entry.
     pub hits: u64,
-    /// Lookups that found none.
+    /// Lookups that found no entry.
     pub misses: u64,
     /// Entries stored.
     pub stored: u64,

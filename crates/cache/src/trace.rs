@@ -7,8 +7,8 @@ mod layout;
 use crate::KeyComponents;
 use pleach_regions::{DataRegion, Digest};
 
-/// Maximum encoded size of an output kept inside the trace: tables of metrics take a few hundred bytes, and a separate disk
-/// read for each would cost more than carrying it.
+/// 4 KiB: maximum encoded size of an output inside the trace. Tables of metrics take a few hundred bytes, and a separate
+/// disk read for each would cost more.
 pub const INLINE_LIMIT_BYTES: usize = 4096;
 
 /// One output of a task instance.
@@ -26,13 +26,13 @@ impl Output {
     /// Creates an output from a region. `digest` is its own.
     #[must_use]
     pub fn new(region: &DataRegion, digest: Digest) -> Self {
-        // Above this size only an empty mask, and few images, can be encoded small enough.
+        // Regions above 8 times the limit rarely compress to it, so they are not encoded.
         let encoded = (region.bytes() <= 8 * INLINE_LIMIT_BYTES as u64).then(|| region.encode(&digest));
         let inline = encoded.filter(|bytes| bytes.len() <= INLINE_LIMIT_BYTES);
         Self { digest, bytes: region.bytes(), inline }
     }
 
-    /// Returns the region, if the trace contains it.
+    /// Returns the region, if the trace contains it. `None` if its content does not match the digest.
     #[must_use]
     pub fn region(&self) -> Option<DataRegion> {
         let (region, digest) = DataRegion::decode(self.inline.as_ref()?).ok()?;

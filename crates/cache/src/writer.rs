@@ -1,8 +1,7 @@
-//! Writes new entries to the active segment of this process, which is extended as it fills and replaced when full.
+//! Appends new entries to the active segment of this process. The segment grows in steps, and a full one is replaced.
 //!
-//! A segment is extended before anything is written there, under the folder lock, and only while all files together stay within
-//! the limit. The limit therefore holds at every moment for any number of writers. Indexing the written entries is left to the
-//! caller.
+//! The writer extends a segment before it writes there, under the folder lock, and only while all files together stay within
+//! the limit. The limit therefore holds at every moment for any number of writers. The caller indexes the written entries.
 
 use crate::eviction::make_room;
 use crate::folder::Folder;
@@ -12,8 +11,8 @@ use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::sync::Arc;
 
-/// A segment is closed at 1/32 of the limit, so that eviction removes a small share, and the number of open files stays within
-/// a process's limit.
+/// Maximum segment size: 1/32 of the limit, so that eviction removes a small share, and the number of open files stays
+/// within the limit of a process.
 const SEGMENTS_WITHIN_LIMIT: u64 = 32;
 
 /// Minimum segment size. Small limits, used only in tests, still fit a few traces per segment.
@@ -82,12 +81,12 @@ impl Writer {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Returns the size at which a segment is replaced by the next.
+    /// Returns the maximum size of a segment with several records.
     pub(crate) fn segment_bytes(limit_bytes: u64) -> u64 {
         (limit_bytes / SEGMENTS_WITHIN_LIMIT).max(SEGMENT_LEAST_BYTES)
     }
 
-    /// Ensures an active segment with space for a record.
+    /// Ensures an active segment with space for a record. Returns false if eviction cannot free enough space.
     fn room_for(&mut self, record_bytes: u64, now_seconds: u64) -> io::Result<bool> {
         let segment_bytes = Self::segment_bytes(self.limit_bytes);
         if self.active.as_ref().is_some_and(|active| active.end + record_bytes > segment_bytes) {
@@ -101,7 +100,7 @@ impl Writer {
         if granted >= missing {
             return Ok(true);
         }
-        // Only segments written by this process itself are left to evict.
+        // Evicting all other segments does not suffice. The active segment can be evicted once it is closed.
         self.close()?;
         self.begin(record_bytes, now_seconds)
     }
@@ -122,7 +121,8 @@ impl Writer {
         Ok(0)
     }
 
-    /// Creates a segment with space for a record and makes it the active one.
+    /// Creates a segment with space for a record and makes it the active one. Returns false if eviction cannot free enough
+    /// space.
     fn begin(&mut self, record_bytes: u64, now_seconds: u64) -> io::Result<bool> {
         let needed = START + record_bytes;
         let wanted = STEP_BYTES.min(Self::segment_bytes(self.limit_bytes)).max(needed);
@@ -153,7 +153,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // The next process that opens the folder repairs a failure.
+        // After a failure, the next process that opens the folder repairs the segment.
         let _ = self.close();
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn new_segment(
     Ok(segment)
 }
 
-/// Opens a segment for reading, and with `writable` for recording its use. `None` if it is gone.
+/// Opens a segment for reading, and with `writable` for recording its use. `None` if it does not exist.
 pub(crate) fn open_segment(folder: &Folder, number: u64, writable: bool) -> io::Result<Option<Segment>> {
     let how = if writable { OpenMode::Write } else { OpenMode::Read };
     Ok(folder.segment(number, how)?.map(|file| Segment::new(number, file, writable)))

@@ -7,7 +7,7 @@
 //! arrive, if tasks use at most their estimates and if instances that one reader waits for together read the same
 //! regions, as a mask and its reference do. Otherwise regions may wait in another order than in the dry run, for readers
 //! that wait for further parents. A worker with only this memory may then exceed its budget, and reports that.
-//! It never waits forever, whatever its budget.
+//! With any budget, it never waits forever.
 
 use crate::manager::{Effect as ManagerEffect, Manager, WorkerInfo};
 use crate::memory_model::{MemoryBudget, MinimumMemory, OutputConsumption, TaskMemory};
@@ -32,8 +32,9 @@ pub struct DryRun {
     pub dearest: Option<InstanceId>,
 }
 
-/// Executes a plan on sizes. `bytes` returns the sizes of a stage's tasks for a number of pixels. Outputs have the size given
-/// by the task that writes them, inputs of the study that of their element type. Linear in tasks.
+/// Executes a plan on sizes. `bytes` returns the sizes of a stage's tasks for a number of pixels. Outputs have
+/// the size given by the task that writes them, inputs of the study that of their element type. Linear in
+/// tasks.
 ///
 /// # Errors
 /// [`PlanError`] when the plan breaks one of its rules.

@@ -11,8 +11,8 @@
 //!
 //! [`dry_run`] executes a plan on sizes ahead of time, to find its minimum memory.
 //! [`scaling`] computes the desired number of workers.
-//! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates of operations,
-//! and [`message`] the messages between manager and workers.
+//! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates
+//! of operations, and [`message`] the messages between manager and workers.
 
 pub mod cost_model;
 pub mod dry_run;

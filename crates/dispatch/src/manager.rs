@@ -1,4 +1,4 @@
-//! The manager: workers that join and leave, the studies that share them, and the assignment of buckets to workers.
+//! State machine of the manager: assigns the buckets of several studies to workers that join and leave.
 //!
 //! Events: studies are submitted and canceled, workers join, request, report, return instances, drain and leave, and time
 //! passes. After each, call [`Manager::poll_effect`] until it returns `None`. [`Study`] tracks the instances of one study.
@@ -138,7 +138,8 @@ impl Manager {
         self.studies.get_mut(&id).into_iter().for_each(Study::halt);
     }
 
-    /// Adds a worker. It gets no bucket until it sends a request. A stopping manager tells it to leave.
+    /// Adds a worker. It gets no bucket until it sends a request. If the manager is stopping, [`Effect::Stop`]
+    /// follows.
     pub fn handle_join(&mut self, facts: WorkerInfo) -> WorkerId {
         let worker = WorkerId(self.next_worker);
         self.next_worker += 1;
@@ -212,7 +213,8 @@ impl Manager {
         self.study_event(id, |study| study.handle_failed(worker, lease, instance, cause))
     }
 
-    /// Handles an instance whose input regions could not be fetched from peers (see [`Study::handle_missing_input`]).
+    /// Handles an instance whose input regions could not be fetched from peers (see
+    /// [`Study::handle_missing_input`]). Returns whether the report counted.
     pub fn handle_missing_input(
         &mut self,
         worker: WorkerId,
@@ -224,7 +226,7 @@ impl Manager {
         self.study_event(id, |study| study.handle_missing_input(worker, lease, instance, keys))
     }
 
-    /// Takes back unstarted instances of a lease.
+    /// Takes back unstarted instances of a lease. Returns whether the lease belonged to the worker.
     pub fn handle_returned(
         &mut self,
         worker: WorkerId,
@@ -267,7 +269,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Removes a worker. `lost` marks a worker that left without a message: its running instances become suspects.
+    /// Removes a worker. `lost` marks a worker that left without a message: the crash count of its leased
+    /// instances increases.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         let Some(member) = self.members.remove(&worker) else { return };
         if !member.draining {
@@ -300,18 +303,18 @@ impl Manager {
         }
     }
 
-    /// Returns the next effect, in order.
+    /// Returns the next effect, in order. `None` if none is pending.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Returns a study that is neither complete nor canceled.
+    /// Returns a study that is neither complete nor canceled. `None` for any other.
     #[must_use]
     pub fn study(&self, id: PlanId) -> Option<&Study> {
         self.studies.get(&id)
     }
 
-    /// Slots of workers that are not draining.
+    /// Counts the slots of workers that are not draining.
     #[must_use]
     pub fn slots(&self) -> u32 {
         let slots = self.members.values().filter(|member| !member.draining).map(|member| member.facts.slots);
@@ -326,20 +329,20 @@ impl Manager {
         self.members.values().filter(|member| !member.draining && runs(member)).count()
     }
 
-    /// Returns the number of leases of a worker and whether it drains.
+    /// Returns the number of leases of a worker and whether it drains. `None` if it has left.
     #[must_use]
     pub fn worker(&self, worker: WorkerId) -> Option<(usize, bool)> {
         let member = self.members.get(&worker)?;
         Some((self.leases_of(worker), member.draining))
     }
 
-    /// Returns the facts that a worker reported when it joined.
+    /// Returns the facts that a worker reported when it joined. `None` if it has left.
     #[must_use]
     pub fn worker_info(&self, worker: WorkerId) -> Option<&WorkerInfo> {
         self.members.get(&worker).map(|member| &member.facts)
     }
 
-    /// Returns the operations of the studies' stages that a worker does not have.
+    /// Returns the operations, by name and version, of the studies' stages that a worker does not have.
     #[must_use]
     pub fn missing_operations(&self, worker: WorkerId) -> Vec<(String, u32)> {
         let Some(operations) = self.members.get(&worker).and_then(|member| member.facts.operations.as_ref())

@@ -61,7 +61,7 @@ pub struct BucketDemand {
     pub here_bytes: u64,
     /// Maximum that one finished instance leaves in storage for its readers.
     pub store_bytes: u64,
-    /// Bytes that unfinished instances and their readers leave there beyond the end of the bucket.
+    /// Bytes that unfinished instances and their readers leave in storage beyond the end of the bucket.
     pub stay_bytes: u64,
     /// Forecast for the current state.
     pub now: MemoryForecast,

@@ -11,9 +11,9 @@ use std::path::Path;
 
 /// Message from a worker to the manager.
 ///
-/// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports: they are numbered from 1 in the order in which they are
-/// sent over one connection. A worker keeps each report until it is acknowledged ([`AckReports`](ToWorker::AckReports)), to
-/// send it again over the next connection.
+/// [`Done`](Self::Done) and [`Failed`](Self::Failed) are reports. Each connection numbers them from 1 in
+/// sending order. A worker keeps each report until it is acknowledged ([`AckReports`](ToWorker::AckReports)),
+/// to send it again over the next connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToManager {
     /// The worker joins and can run this many tasks at once.
@@ -22,16 +22,16 @@ pub enum ToManager {
         slots: u32,
         /// The worker process: a different number for each start.
         incarnation: u64,
-        /// The port at which peers fetch regions from it, if they can.
+        /// Port for peers that fetch regions from it. `None` if they cannot.
         exchange_port: Option<u16>,
         /// Leases and regions of an earlier connection.
         before: Option<ReattachState>,
     },
-    /// Slots are free: send up to this many buckets, now or as soon as there are any.
+    /// Slots are free: send up to this many buckets, now or as soon as some are ready.
     Request {
         /// Buckets wanted beyond those already asked for.
         buckets: u32,
-        /// Only of later stages than this one. Replaces such a request that has not been answered.
+        /// Only of later stages than this one. Replaces an earlier such request that has not been answered.
         after: Option<u32>,
     },
     /// Asks for a [`SyncAck`](ToWorker::SyncAck).
@@ -67,7 +67,7 @@ pub enum ToManager {
         /// Tasks run since the last report.
         tasks: Vec<TaskReport>,
     },
-    /// An instance lacks an input region: no peer that has it could send it.
+    /// An instance misses an input region: no peer that has it could send it.
     MissingInput {
         /// The study.
         study: PlanId,
@@ -141,9 +141,9 @@ pub enum ToManager {
 /// Leases and regions of a worker that reattaches over a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReattachState {
-    /// The manager that granted them, by the number of its state. Another manager's are ignored.
+    /// Number of the state of the manager that granted the leases. A manager with another state ignores them.
     pub manager: u64,
-    /// By study.
+    /// Leases and regions, by study.
     pub studies: Vec<StudyReattach>,
     /// Studies with retained task results, for a possible next round.
     pub kept: Vec<u32>,
@@ -267,7 +267,7 @@ pub enum ToWorker {
     },
     /// Drain: start nothing more, return unstarted instances, and request nothing.
     Drain,
-    /// No region of the worker is needed: it may leave.
+    /// The worker may leave: other workers hold its referenced regions, or cannot fetch them.
     DrainComplete,
     /// Start nothing more, and leave when no task runs.
     Stop,
@@ -275,7 +275,7 @@ pub enum ToWorker {
     Shutdown,
 }
 
-/// A region that comes from a file.
+/// A region that is read from a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
     /// The region's key.
@@ -295,7 +295,7 @@ pub struct FileContent {
     pub path: String,
     /// BLAKE3 of its content.
     pub digest: [u8; 32],
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
     /// Further files of a multi-file slide, in the order of their names. Empty for any other file.
     pub companions: Vec<Companion>,
@@ -308,7 +308,7 @@ pub struct Companion {
     pub name: String,
     /// BLAKE3 of its content.
     pub digest: [u8; 32],
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
 }
 
@@ -340,7 +340,7 @@ pub struct BucketWork {
     pub sharing: ReuseScope,
     /// The instances to execute.
     pub instances: Vec<InstanceWork>,
-    /// Inputs that this worker does not hold and its peers do: it fetches them from one of the peers.
+    /// Inputs that only peers hold. The worker fetches each from one of them.
     pub elsewhere: Vec<RemoteRegion>,
 }
 
@@ -359,7 +359,7 @@ impl BucketWork {
 pub struct RemoteRegion {
     /// Its key.
     pub key: RegionKey,
-    /// Workers that hold it. At least one if it is not shared.
+    /// Workers that hold it: at least one, unless the region is shared.
     pub workers: Vec<WorkerId>,
     /// Whether it is in a tier shared by all workers.
     pub shared: bool,
@@ -429,6 +429,6 @@ pub enum ReuseSource {
 pub struct TaskFailure {
     /// The task, such as `t6`, or the input that could not be read.
     pub at: String,
-    /// What went wrong, as a fragment that fits after a colon.
+    /// The cause, as a text fragment that fits after a colon.
     pub cause: String,
 }

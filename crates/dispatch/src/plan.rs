@@ -87,7 +87,7 @@ pub struct BucketPlan {
     pub pixels: u64,
 }
 
-/// A plan that cannot be executed: a defect of the planner.
+/// A plan that cannot be executed: an internal error of the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// An instance is in no bucket, or in two.

@@ -9,7 +9,7 @@
 //! - [`WorkerPool`]: a source of workers and its current size;
 //! - [`decide`]: the step; the previous decision and its time are arguments, so that the numbers do not flap;
 //! - [`RemainingWork`]: the remaining work of a study, from predicted and measured costs;
-//! - [`fn@removal_order`]: the order in which surplus workers leave.
+//! - [`fn@removal_order`]: the removal order of surplus workers.
 //!
 //! The step starts, drains and pays no worker, reads no clock, and keeps no state.
 

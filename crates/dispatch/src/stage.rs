@@ -29,7 +29,7 @@ use tree::BucketTree;
 
 pub use interface::{Effect, InputLocation, NodeId, OutputId, TaskRequest};
 
-/// Error of work that does not match its stage: a defect of the manager.
+/// Work that does not match its stage: an internal error of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} does not fit its stage")]
 pub struct InvalidBucket(InstanceId);
@@ -39,17 +39,17 @@ pub struct InvalidBucket(InstanceId);
 pub struct BucketExecution {
     graph: BucketGraph,
     sizes: TaskSizes,
-    /// Ready tasks. The first one is next, so a subtree is finished before its sibling begins, and the choice
-    /// does not depend on the order in which tasks ended.
+    /// Ready tasks. The first one is next, so a subtree is finished before its sibling begins, and the order of
+    /// ended tasks does not change the choice.
     ready: BTreeSet<NodeId>,
     running: BTreeSet<NodeId>,
-    /// Ready tasks for which the shell waits, since another bucket runs the same task.
+    /// Suspended tasks: another bucket runs the same task, and the shell waits for it.
     suspended: BTreeSet<NodeId>,
     /// For running tasks: the outputs that the shell must keep.
     wanted: BTreeMap<NodeId, Vec<bool>>,
     /// Maximum of running tasks, each on its own path: `activePaths` of Algorithm 1.
     active_paths: u32,
-    /// Nodes neither run nor withdrawn.
+    /// Number of nodes that are neither done, failed nor withdrawn.
     open: usize,
     /// Bytes of the held outputs.
     held_bytes: u64,
@@ -170,8 +170,8 @@ impl BucketExecution {
         BucketDemand { heard, ready, next, started, ..BucketDemand::default() }
     }
 
-    /// Returns the tasks to run until the first instance that needs the next task is finished: each task's index
-    /// among the stage's and its arguments. In a graph that instance may wait for further tasks as well.
+    /// Returns the tasks to run until the first instance that needs the next task is finished. Each item is the
+    /// index of a stage's task and its arguments. In a graph, the instance may wait for further tasks as well.
     pub fn next_path(&self) -> impl Iterator<Item = (usize, &[Value])> {
         let ids = std::iter::successors(self.next(), |id| {
             let node = &self.graph.nodes[id.index()];
@@ -187,7 +187,7 @@ impl BucketExecution {
         self.ready.first().copied().filter(|_| self.ready() > 0)
     }
 
-    /// Returns whether everything is finished or failed.
+    /// Returns whether every task is done, failed or withdrawn.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.open == 0
@@ -288,17 +288,18 @@ impl BucketExecution {
         self.end_if_over();
     }
 
-    /// Handles a task that could not run because an input region is unavailable. The bucket's instances all read the same
-    /// inputs: none of them is executed here, and another worker may try.
+    /// Handles a task that could not run because an input region is unavailable. The bucket's instances all
+    /// read the same inputs, so all open ones are withdrawn with [`Effect::Lacking`]. Another worker may try.
     pub fn handle_missing_input(&mut self, node: NodeId, key: RegionKey) {
         self.stop_running(node);
         let lacking = self.cancel();
+        // `cancel` has queued the end of the bucket. The reports of its instances must precede it.
         let over = std::mem::take(&mut self.effects);
         self.effects.extend(lacking.into_iter().map(|instance| Effect::Lacking { instance, key }));
         self.effects.extend(over);
     }
 
-    /// Returns the next effect, in order.
+    /// Returns the next effect, in order. `None` if none is pending.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

@@ -6,11 +6,12 @@
 //! results and reads no clock: both are the shell's task. The [`Manager`](crate::manager::Manager) knows the workers and
 //! decides which of them gets a bucket.
 //!
-//! `start` builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases back,
-//! `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss` reopens instances
-//! whose outputs are lost with a worker, `isolation` finds instances that crash workers, `reattach` restores leases granted by
-//! an earlier manager, `throughput` measures, `locality` counts bytes to transfer, and `invariants` compares the state
-//! with a recount. This module changes the states of instances and leases.
+//! `start` builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases
+//! back, `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss`
+//! reopens instances whose outputs are lost with a worker, `isolation` finds instances that crash workers,
+//! `reattach` restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to
+//! transfer, and `invariants` compares the state with a recount. This module changes the states of instances
+//! and leases.
 
 mod grant;
 mod invariants;
@@ -96,13 +97,13 @@ struct Instance {
 
 #[derive(Debug)]
 struct Bucket {
-    /// Neither finished nor failed.
+    /// Instances neither finished nor failed.
     open: BTreeSet<InstanceId>,
     /// Instances of `open` that wait for a parent.
     waiting: usize,
-    /// Workers were lost with this bucket: it is granted only to an otherwise empty worker.
+    /// Isolated: granted only to an otherwise empty worker.
     alone: bool,
-    /// When it was last queued.
+    /// Time when it was last queued.
     ready_since: Duration,
 }
 
@@ -112,7 +113,7 @@ struct Lease {
     open: BTreeSet<InstanceId>,
     /// Locations of the input regions, as sent to the worker.
     told: Vec<RemoteRegion>,
-    /// When it was granted.
+    /// Time of the grant, or of the last finished instance under this lease.
     since: Duration,
     /// Time that its bucket had been ready before the grant.
     waited: Duration,
@@ -134,7 +135,7 @@ pub struct Study {
     ready: BTreeSet<Rank>,
     /// Ready buckets for otherwise empty workers.
     ready_alone: BTreeSet<Rank>,
-    /// Time at which each isolated bucket was first seen ready.
+    /// Time when each isolated bucket was first seen ready.
     alone_since: BTreeMap<Rank, Duration>,
     leases: BTreeMap<LeaseId, Lease>,
     granted: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
@@ -145,9 +146,9 @@ pub struct Study {
     producers: HashMap<RegionKey, InstanceId>,
     /// Workers that hold each stored region, while it is referenced.
     holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Failed instances: the origin and its cause.
+    /// Origin and cause of each failed instance.
     causes: BTreeMap<InstanceId, (InstanceId, TaskFailure)>,
-    /// Workers lost while they had the instance (its crash count).
+    /// Crash count of each instance: the workers lost while they had it.
     losses: HashMap<InstanceId, u32>,
     /// Number of missing-input reports of each instance.
     lacked: HashMap<InstanceId, u32>,
@@ -171,12 +172,14 @@ impl Study {
         instance: InstanceId,
         now: Duration,
     ) -> bool {
+        // Before `close`, which may remove the lease and with it the time of the last report.
         self.keep_pace(worker, lease, instance, now);
         if !self.close(worker, lease, instance) {
             return false;
         }
         self.clear(instance);
         self.end(instance);
+        // After `end`, so that regions without a further reader get no holder.
         self.note_holder(worker, instance);
         true
     }
@@ -244,7 +247,7 @@ impl Study {
         }
     }
 
-    /// Returns the next effect, in order.
+    /// Returns the next effect, in order. `None` if none is pending.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -255,7 +258,7 @@ impl Study {
         self.unfinished
     }
 
-    /// The plan being executed.
+    /// Returns the plan being executed.
     #[must_use]
     pub fn plan(&self) -> &ExecutionPlan {
         &self.plan

@@ -69,7 +69,7 @@ pub enum Effect {
         /// The lease.
         lease: LeaseId,
     },
-    /// The worker was told to stop, and no task runs: leave.
+    /// The worker is stopping, and no task runs: leave.
     Leave,
 }
 
@@ -115,7 +115,7 @@ impl Held {
         });
     }
 
-    /// Whether one of its tasks has been started.
+    /// Returns whether one of its tasks has been started.
     fn is_under_way(&self) -> bool {
         self.demand.is_some_and(|demand| demand.started)
     }
@@ -135,9 +135,9 @@ pub struct Worker {
     rank_of: BTreeMap<LeaseId, Rank>,
     /// Running tasks: the lease and the reserved bytes.
     running: BTreeMap<SlotId, (LeaseId, u64)>,
-    /// Regions in this worker's storage.
+    /// Bytes of regions in this worker's storage.
     stored_bytes: u64,
-    /// Replicas of other workers' regions that are being fetched.
+    /// Bytes of replicas of other workers' regions that are being fetched.
     coming_bytes: u64,
     /// Free bytes in the spill tier, and bytes that can be spilled to it.
     below: SpillRoom,
@@ -261,8 +261,9 @@ impl Worker {
         self.balance();
     }
 
-    /// Updates the bytes of a bucket's stage inputs that are in memory and the bytes that are missing. The demand of its stage
-    /// carried both. Until the stage begins, other buckets may load inputs, or storage may spill them.
+    /// Updates the bytes of a bucket's stage inputs that are in memory and the bytes that are missing. The
+    /// demand of its stage carried both. Until the stage begins, other buckets may load inputs, or storage may
+    /// spill them.
     pub fn handle_inputs(&mut self, lease: LeaseId, here_bytes: u64, missing_bytes: u64) {
         if let Some(demand) = self.held(lease).and_then(|held| held.demand.as_mut())
             && !demand.started
@@ -307,8 +308,9 @@ impl Worker {
         self.below.free_bytes = free_bytes;
     }
 
-    /// Handles the completion of [`MakeRoom`](Effect::MakeRoom), after storage has reported its new size. `bytes` have
-    /// left memory. Regions that arrived meanwhile do not show what can still be freed.
+    /// Handles the completion of [`MakeRoom`](Effect::MakeRoom), after storage has reported its new size.
+    /// `bytes` have left memory. The new size does not show them, since other regions may have arrived
+    /// meanwhile.
     pub fn handle_memory_freed(&mut self, bytes: u64) {
         if self.below.is_asked {
             self.below.is_asked = false;
@@ -341,7 +343,7 @@ impl Worker {
         self.balance();
     }
 
-    /// Returns the next effect, in order.
+    /// Returns the next effect, in order. `None` if none is pending.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
@@ -364,13 +366,13 @@ impl Worker {
         self.running.len()
     }
 
-    /// Bytes held and reserved, as far as this state machine knows them.
+    /// Returns the bytes held and reserved, as far as this state machine knows them.
     #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.held_bytes().saturating_add(self.reserved_bytes())
     }
 
-    /// The most bytes ever held and reserved at once.
+    /// Returns the maximum of bytes held and reserved at once.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes

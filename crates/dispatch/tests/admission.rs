@@ -1,4 +1,5 @@
-//! A worker whose memory is short, by examples: each rule alone, whose turn it is, and messages that cross.
+//! Admission control with little memory, by examples: each rule alone, the order of admission, and crossing
+//! messages.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget, MemoryForecast};
 use pleach_dispatch::stage::NodeId;
@@ -7,7 +8,8 @@ use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 
 const NONE: [u64; 0] = [];
 
-/// A worker with slots enough, and the study that it works on: three stages, so much at least.
+/// Creates a worker with 4 slots and `bytes` of memory, and one study of 3 stages that needs at least
+/// `least_bytes`.
 fn worker(bytes: u64, least_bytes: u64) -> Worker {
     let mut worker = Worker::new(4, MemoryBudget { bytes, ..MemoryBudget::UNLIMITED });
     worker.handle_study(PlanId::whole(0), 3, least_bytes);
@@ -15,12 +17,13 @@ fn worker(bytes: u64, least_bytes: u64) -> Worker {
     worker
 }
 
-/// A bucket of the plan and a lease of the same number.
+/// Assigns a bucket under a lease of the same number.
 fn assign(worker: &mut Worker, number: u64, stage: u32) {
     worker.handle_assigned(LeaseId(number), stage, BucketId(number as u32), false);
 }
 
-/// One ready task of a bucket not begun; when it is done, it holds what it took, and needs nothing more.
+/// Demand of an unstarted bucket with one ready task of `bytes`. After the task, the bucket holds these bytes
+/// and needs no more.
 fn task(bytes: u64) -> BucketDemand {
     let forecast = MemoryForecast { growth_bytes: bytes, finish_bytes: bytes };
     BucketDemand {
@@ -32,7 +35,7 @@ fn task(bytes: u64) -> BucketDemand {
     }
 }
 
-/// What a bucket says once it holds something, with one more task ready.
+/// Demand of a started bucket that holds `held_bytes` and has one more ready task.
 fn holding(heard: u64, held_bytes: u64, next_bytes: u64, finish_bytes: u64) -> BucketDemand {
     let now = MemoryForecast { growth_bytes: 0, finish_bytes };
     let then = MemoryForecast { growth_bytes: next_bytes, finish_bytes };
@@ -50,7 +53,7 @@ fn holding(heard: u64, held_bytes: u64, next_bytes: u64, finish_bytes: u64) -> B
     }
 }
 
-/// What a bucket says whose tasks all run.
+/// Demand of a started bucket without a ready task: the others run.
 fn busy(heard: u64, growth_bytes: u64, finish_bytes: u64) -> BucketDemand {
     let now = MemoryForecast { growth_bytes, finish_bytes };
     BucketDemand { heard, started: true, now, then: now, ..BucketDemand::default() }
@@ -60,7 +63,7 @@ fn effects(worker: &mut Worker) -> Vec<Effect> {
     std::iter::from_fn(|| worker.poll_effect()).collect()
 }
 
-/// Leases of the grants among the effects.
+/// Returns the leases of the grants among the effects.
 fn grants(worker: &mut Worker) -> Vec<u64> {
     let lease = |effect| match effect {
         Effect::Grant { lease, .. } => Some(lease.0),
@@ -69,7 +72,7 @@ fn grants(worker: &mut Worker) -> Vec<u64> {
     effects(worker).into_iter().filter_map(lease).collect()
 }
 
-/// The number of the last call among the effects.
+/// Returns the number of the last sync among the effects.
 fn call(worker: &mut Worker) -> Option<u64> {
     let call = |effect| match effect {
         Effect::Call { call } => Some(call),
@@ -86,7 +89,7 @@ fn a_task_starts_when_what_it_takes_fits_beside_what_is_held_and_reserved() {
         assign(&mut worker, number as u64, 0);
         worker.handle_demand(LeaseId(number as u64), demand);
     }
-    // The second would be the 101st byte, and is overtaken, for it holds nothing.
+    // The second task would need 101 bytes. The third overtakes it, since its bucket holds nothing.
     assert_eq!(grants(&mut worker), [0, 2]);
     assert_eq!(worker.peak_bytes(), 100);
     worker.handle_stored(29);
@@ -106,14 +109,14 @@ fn inputs_are_taken_with_the_first_task_unless_another_bucket_brings_them_before
     }
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 70);
-    // They are there now, and those that the second one would have brought are the same.
+    // The inputs are stored now, and the second bucket reads the same ones.
     worker.handle_stored(50);
     worker.handle_inputs(LeaseId(1), 0, 0);
     let held = BucketDemand { next: None, ready: 0, ..holding(1, 20, 0, 0) };
     worker.handle_slot_free(SlotId(0), LeaseId(0), held);
     assert_eq!(grants(&mut worker), [1]);
     assert_eq!(worker.peak_bytes(), 90);
-    // Of one that has begun, nothing is missing any more.
+    // A started bucket misses no inputs, so this update is ignored.
     worker.handle_inputs(LeaseId(1), 0, 1000);
     assign(&mut worker, 2, 0);
     worker.handle_demand(LeaseId(2), task(10));
@@ -122,7 +125,7 @@ fn inputs_are_taken_with_the_first_task_unless_another_bucket_brings_them_before
 
 #[test]
 fn buckets_under_way_can_be_finished_one_after_the_other() {
-    // Each holds a part of what it needs: together they would wait for each other for ever.
+    // Each bucket would hold 40 of the 70 bytes that it needs. Together they would deadlock.
     let bucket = |growth_bytes, finish_bytes| BucketDemand {
         then: MemoryForecast { growth_bytes, finish_bytes },
         ..task(growth_bytes)
@@ -133,7 +136,7 @@ fn buckets_under_way_can_be_finished_one_after_the_other() {
         worker.handle_demand(LeaseId(number), bucket(40, 70));
     }
     assert_eq!(grants(&mut worker), [0]);
-    // With 30 left beside the other, it can.
+    // With a growth of 30 bytes, the second bucket leaves the 70 bytes that the first needs to finish.
     worker.handle_demand(LeaseId(1), bucket(30, 90));
     assert_eq!(grants(&mut worker), [1]);
 }
@@ -155,7 +158,7 @@ fn what_a_bucket_brings_is_in_the_way_of_those_that_are_finished_before_it() {
 
 #[test]
 fn what_a_finished_bucket_has_let_go_of_is_there_for_the_next() {
-    // 60 are held by the first, and 90 needed by the second: not at once.
+    // The first bucket holds 60 bytes and the second needs up to 90. They fit one after the other.
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(60));
@@ -171,7 +174,8 @@ fn what_a_finished_bucket_has_let_go_of_is_there_for_the_next() {
 
 #[test]
 fn what_stays_of_a_finished_bucket_is_in_the_way_of_the_next() {
-    // Each can be finished while the other holds 10; when the first is over, its inputs and what has to wait stay.
+    // Each bucket can finish while the other holds 10 bytes. After the first one, its loaded inputs and its
+    // waiting outputs stay in memory.
     let bucket = |load_bytes, stay_bytes, finish_bytes| BucketDemand {
         load_bytes,
         stay_bytes,
@@ -190,13 +194,14 @@ fn what_stays_of_a_finished_bucket_is_in_the_way_of_the_next() {
 
 #[test]
 fn a_bucket_that_leaves_regions_behind_is_begun_only_beside_what_the_rest_takes() {
-    // 10 of the first, and 60 for the rest: 30 are left to what is stored already and what comes.
+    // The first bucket leaves 10 bytes, and the study needs at least 60. 30 bytes remain for stored regions and
+    // new ones.
     for (stored_bytes, store_bytes, load_bytes, granted) in [
         (10, 20, 0, vec![0, 1]),
         (10, 21, 0, vec![0]),
         (10, 0, 20, vec![0, 1]),
         (10, 0, 21, vec![0]),
-        // One that leaves nothing behind is not in the way.
+        // Rule 3 does not apply to a bucket that leaves nothing behind.
         (31, 0, 0, vec![0, 1]),
     ] {
         let mut worker = worker(100, 60);
@@ -219,7 +224,8 @@ fn a_bucket_under_way_is_not_overtaken() {
     assert_eq!(grants(&mut worker), [0, 1]);
     worker.handle_demand(LeaseId(1), busy(1, 0, 0));
     worker.handle_slot_free(SlotId(0), LeaseId(0), holding(1, 20, 30, 30));
-    // 30 more are not there, 10 would be.
+    // The 30 bytes of the started bucket do not fit. The 10 bytes of the new one would, but it must not
+    // overtake.
     assign(&mut worker, 2, 0);
     worker.handle_demand(LeaseId(2), task(10));
     assert_eq!(grants(&mut worker), NONE);
@@ -230,7 +236,7 @@ fn a_bucket_under_way_is_not_overtaken() {
 
 #[test]
 fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
-    // Two of four tasks run, the third is granted: it lets go of 50 when it is done.
+    // The next task releases 50 bytes: the forecast is 70 bytes before its grant and 20 after.
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(10));
@@ -238,15 +244,16 @@ fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
     let then = MemoryForecast { growth_bytes: 0, finish_bytes: 20 };
     worker.handle_demand(LeaseId(0), BucketDemand { then, ..holding(1, 50, 10, 70) });
     assert_eq!(grants(&mut worker), [0]);
-    // Meanwhile the first has ended, and the stage does not know of the third: 5 more are held.
+    // The first task has ended. The stage sent this demand before it received the second grant, and holds 5
+    // bytes more.
     let crossed = holding(1, 55, 10, 70);
     worker.handle_slot_free(SlotId(0), LeaseId(0), crossed);
     assert_eq!(grants(&mut worker), NONE, "one grant at a time");
-    // Another bucket is admitted by what is foreseen of both: 50 + 20 beside 30.
+    // Another bucket is admitted by the forecasts of both: 50 + 20 bytes beside 30.
     assign(&mut worker, 1, 0);
     worker.handle_demand(LeaseId(1), task(30));
     assert_eq!(grants(&mut worker), [1]);
-    // When the stage has heard, what it says counts again.
+    // Once the stage has received the grant, its demand counts again.
     worker.handle_demand(LeaseId(0), holding(2, 55, 5, 5));
     assert_eq!(grants(&mut worker), [0]);
 }
@@ -255,11 +262,11 @@ fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
 fn who_is_stuck_calls_and_goes_by_turns_when_nothing_is_on_its_way() {
     let mut worker = worker(100, 60);
     worker.handle_stored(50);
-    // Refused by the third rule: 50 and 10 beside 60.
+    // Rule 3 refuses the bucket: 50 stored bytes and 10 left ones do not fit beside 60.
     assign(&mut worker, 3, 1);
     worker.handle_demand(LeaseId(3), BucketDemand { store_bytes: 10, ..task(20) });
     let first = call(&mut worker).expect("a call");
-    // What was on its way comes first: the call is void, whatever is said to it.
+    // A pending bucket arrives before the answer. The sync is void, and its ack has no effect.
     assign(&mut worker, 2, 1);
     assert_eq!(call(&mut worker), None, "the new one has not spoken");
     worker.handle_demand(LeaseId(2), BucketDemand { store_bytes: 10, ..task(30) });
@@ -267,7 +274,7 @@ fn who_is_stuck_calls_and_goes_by_turns_when_nothing_is_on_its_way() {
     assert_eq!(grants(&mut worker), NONE);
     let second = first + 1;
     worker.handle_sync_ack(second);
-    // It is the turn of the one that is first in the plan.
+    // The bucket that is first in the plan runs.
     assert_eq!(grants(&mut worker), [2]);
     worker.handle_sync_ack(second);
     assert_eq!(effects(&mut worker), []);
@@ -283,7 +290,7 @@ fn what_is_asked_for_after_a_call_needs_another_call() {
         worker.handle_demand(LeaseId(number), BucketDemand { store_bytes: 10, ..task(20) });
     }
     let first = call(&mut worker).expect("a call");
-    // One of them cannot be run: another one is asked for, which may come before those that are here.
+    // One bucket cannot run. The worker requests a replacement, which may rank before the present buckets.
     worker.handle_bucket_finished(LeaseId(3));
     assert_eq!(
         effects(&mut worker),
@@ -315,8 +322,8 @@ fn a_bucket_under_way_goes_on_where_one_before_it_does_not_fit() {
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(10));
     assert_eq!(grants(&mut worker), [0]);
-    // It holds 80 now, and is foreseen not to fit; one of the last stage has come that does not fit either, and one
-    // of the same stage that would.
+    // The bucket holds 80 bytes, and its forecast exceeds the budget. A bucket of the last stage does not fit
+    // either. One of the same stage would fit.
     worker.handle_slot_free(SlotId(0), LeaseId(0), holding(1, 80, 20, 30));
     assert!(call(&mut worker).is_some());
     assign(&mut worker, 1, 2);
@@ -338,7 +345,8 @@ fn a_bucket_that_is_not_first_does_not_begin_because_the_first_does_not_fit() {
     worker.handle_demand(LeaseId(1), BucketDemand { store_bytes: 10, ..task(10) });
     let number = call(&mut worker).expect("a call");
     worker.handle_sync_ack(number);
-    // Beyond the budget rather than further away from what is needed.
+    // The first task exceeds the budget. Starting the second bucket instead would only take more memory from
+    // it.
     assert_eq!((grants(&mut worker), worker.peak_bytes()), (vec![0], 110));
 }
 
@@ -384,7 +392,7 @@ fn told_to_stop_with_nothing_running_a_worker_leaves_at_once() {
     idle.handle_stop();
     assert_eq!(effects(&mut idle), [Effect::Leave]);
 
-    // Also when it is stuck; the echo is of no interest any more.
+    // A worker that waits for a sync leaves at once as well, and ignores the ack.
     let mut stuck = worker(100, 0);
     assign(&mut stuck, 0, 0);
     stuck.handle_demand(LeaseId(0), task(150));
@@ -400,11 +408,11 @@ fn room_is_made_below_before_a_task_is_refused() {
     worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
     assign(&mut worker, 0, 0);
-    // Of what could leave memory, it reads 10 itself.
+    // The bucket reads 10 of the 50 spillable bytes itself.
     worker.handle_demand(LeaseId(0), BucketDemand { here_bytes: 10, ..task(45) });
     let asked = Effect::MakeRoom { bytes: 25, lease: LeaseId(0) };
     assert!(effects(&mut worker).contains(&asked));
-    // Nothing else begins meanwhile: it might read what is leaving.
+    // No other bucket starts meanwhile: its inputs may be among the regions being spilled.
     assign(&mut worker, 1, 1);
     worker.handle_demand(LeaseId(1), task(1));
     assert_eq!(grants(&mut worker), NONE);
@@ -414,7 +422,8 @@ fn room_is_made_below_before_a_task_is_refused() {
     assert_eq!(grants(&mut worker), [1, 0]);
 }
 
-/// Of 100 bytes, 80 are stored, of which 50 could leave; a task of 45 waits until 25 have.
+/// Creates a worker with 80 of 100 bytes stored, 50 of them spillable. Its task of 45 bytes waits until 25
+/// bytes have been spilled.
 fn in_need_of_room() -> Worker {
     let mut worker = worker(100, 0);
     worker.handle_spillable(50, 1000);
@@ -428,7 +437,7 @@ fn in_need_of_room() -> Worker {
 #[test]
 fn room_that_others_have_filled_meanwhile_is_made_again() {
     let mut worker = in_need_of_room();
-    // 30 have left, and 40 have come.
+    // 30 bytes were spilled, and 40 arrived.
     worker.handle_spillable(60, 970);
     worker.handle_stored(90);
     worker.handle_memory_freed(30);
@@ -440,14 +449,15 @@ fn room_that_others_have_filled_meanwhile_is_made_again() {
     assert_eq!(worker.peak_bytes(), 100);
 }
 
-/// What is begun goes on in its order: room is made for the first that this is enough for, before a later one adds to what
-/// is held.
+/// After a sync, memory is freed for the first started bucket in order that can fit, before a later one adds to
+/// the held bytes.
 #[test]
 fn room_is_made_for_what_goes_on_by_turns() {
     let mut worker = worker(100, 0);
     worker.handle_spillable(30, 1000);
     worker.handle_stored(30);
-    // By what is foreseen none can finish; the first does not fit even when all has gone that can.
+    // No bucket can finish by its forecast. The first one in order does not fit even without the spillable
+    // bytes.
     for (number, stage, demand) in
         [(1, 0, holding(0, 20, 40, 200)), (2, 0, holding(0, 20, 10, 200)), (0, 1, task(100))]
     {
@@ -468,13 +478,13 @@ fn room_is_made_for_what_goes_on_by_turns() {
 #[test]
 fn room_that_cannot_be_made_is_not_asked_for_again() {
     let mut worker = in_need_of_room();
-    // The disk is broken: as much is stored as before.
+    // The disk has failed: the stored bytes are unchanged.
     worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
     worker.handle_memory_freed(0);
     let call = call(&mut worker).expect("nothing runs");
     worker.handle_sync_ack(call);
-    // Its turn has come, whatever it takes.
+    // The task runs in order, beyond the budget.
     assert_eq!(grants(&mut worker), [0]);
     assert_eq!(worker.peak_bytes(), 125);
 }

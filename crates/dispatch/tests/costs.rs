@@ -1,4 +1,4 @@
-//! What operations are believed to cost, against a plain recount of all runs.
+//! Cost model, against a plain recount of all runs.
 
 use pleach_dispatch::cost_model::CostModel;
 use pleach_regions::DataRegion;
@@ -6,7 +6,7 @@ use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value}
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Declares a number of seconds a pixel; one of its arguments has few values, the other one many.
+/// Operation with declared seconds per pixel. One of its arguments has few values, the other many.
 struct Toy(f64);
 
 impl Operation for Toy {
@@ -52,7 +52,7 @@ fn arguments(threshold: i64, connectivity: i64) -> [Value; 2] {
     [Value::Integer(threshold), Value::Integer(connectivity)]
 }
 
-/// The mean of the first ten, then a tenth of each newer one.
+/// Returns the mean of the first 10 ratios. Each newer ratio then gets a weight of 0.1.
 fn weighted(ratios: &[f64]) -> Option<f64> {
     let (first, rest) = ratios.split_at(ratios.len().min(10));
     let mean = (!first.is_empty()).then(|| first.iter().sum::<f64>() / first.len() as f64)?;
@@ -98,7 +98,7 @@ fn what_cannot_be_is_not_learned_from() {
     for seconds in [f64::NAN, f64::INFINITY, -1.0] {
         costs.observe(&toy, &arguments(1, 4), 10, seconds);
     }
-    // Nothing is declared: nothing scales.
+    // A declaration of 0 s has no ratio to learn.
     costs.observe(&Toy(0.0), &arguments(1, 4), 10, 1.0);
     assert_eq!(costs, CostModel::default());
     assert_eq!(costs.predict(&toy, &arguments(1, 4), 10), 5.0);

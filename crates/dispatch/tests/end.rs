@@ -1,4 +1,4 @@
-//! A worker that has to end at a known time: what it begins it can finish, and the rest goes back.
+//! Time limit of a worker: it starts only work that it can finish, and returns the rest.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::stage::NodeId;
@@ -15,7 +15,7 @@ fn effects(worker: &mut Worker) -> Vec<Effect> {
     std::iter::from_fn(|| worker.poll_effect()).collect()
 }
 
-/// A bucket's next task, which leads to a finished instance in so many seconds.
+/// Demand of a bucket whose next task leads to a finished instance in `seconds`.
 fn taking(heard: u64, seconds: u64) -> BucketDemand {
     let (next, next_time) = (Some(NodeId(heard as u32)), Duration::from_secs(seconds));
     BucketDemand { heard, ready: 1, next, next_time, started: heard > 0, ..BucketDemand::default() }
@@ -28,7 +28,7 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
     worker.handle_study(PlanId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(100));
-    // The first end counts.
+    // The earliest time limit applies.
     worker.handle_end(Duration::from_secs(200));
     effects(&mut worker);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
@@ -39,13 +39,14 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
     assert_eq!(effects(&mut worker), [grant(0, 1)]);
     worker.handle_time(Duration::from_secs(90));
     worker.handle_slot_free(SlotId(0), LeaseId(0), taking(2, 11));
-    // It is asked for once, though events go on; a shorter one of another bucket has the slot.
+    // The worker requests the return once, in spite of further events. A shorter task of another bucket gets
+    // the slot.
     assert_eq!(effects(&mut worker)[0], back(0));
     worker.handle_demand(LeaseId(0), taking(2, 11));
     worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
     worker.handle_demand(LeaseId(1), taking(0, 10));
     assert_eq!(effects(&mut worker), [grant(1, 0)]);
-    // Nobody has answered: it is asked for again when time has passed.
+    // Without an answer, the next tick repeats the request.
     worker.handle_tick(Duration::from_secs(91));
     assert_eq!(effects(&mut worker), [back(0)]);
     worker.handle_bucket_finished(LeaseId(0));
@@ -67,7 +68,7 @@ fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
     assert_eq!(effects(&mut worker), []);
     worker.handle_tick(Duration::from_secs(11));
     assert_eq!(effects(&mut worker), [Effect::HandBack { lease: LeaseId(1) }]);
-    // With nothing else to run the manager is not asked whether this one is to run out of turn.
+    // Nothing else can run. A sync would let the late task run regardless of its forecast, so none is sent.
     worker.handle_slot_free(
         SlotId(0),
         LeaseId(0),
@@ -78,7 +79,8 @@ fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
 }
 
 proptest! {
-    /// Whatever comes when: what is granted is foretold to end in time, and what is not has been asked back.
+    /// For any order of events, each granted task is predicted to end before the time limit, and only buckets
+    /// that are too late are returned.
     #[test]
     fn a_worker_that_has_to_end_begins_what_it_can_finish(
         slots in 1u32..4, end in 0u64..60, buckets in vec((0u32..4, vec(0u64..30, 1..5)), 1..8), waits in vec(0u64..8, 60),
@@ -116,7 +118,7 @@ proptest! {
                         prop_assert!(now + seconds <= end, "{} s are begun {} s before the end", seconds, end.saturating_sub(now));
                         bucket.0 += 1;
                         running.push_back((slot, lease));
-                        // The others of the bucket wait for this one.
+                        // The bucket's other tasks wait for this one.
                         worker.handle_demand(lease, BucketDemand { heard: bucket.0, started: true, ..BucketDemand::default() });
                     }
                     Effect::HandBack { lease } => {

@@ -1,4 +1,4 @@
-//! What is believed of operations, against a list of all that was measured.
+//! Memory estimates of operations, against a list of all measurements.
 
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use proptest::collection::vec;
@@ -15,11 +15,11 @@ proptest! {
             estimates.observe(names[name], 1, declared, measured);
         }
         for (name, operation) in names.into_iter().enumerate() {
-            // An operation that declares nothing has nothing to correct.
+            // A declaration of 0 bytes has no ratio to learn.
             let seen: Vec<(u64, u64)> =
                 runs.iter().filter(|run| run.0 == name && run.1 > 0).map(|run| (run.1, run.2)).collect();
             let believed = estimates.bytes(operation, 1, declared);
-            // As rationals: no measurement, scaled to what is declared, is above it.
+            // Compared as rationals: no measurement, scaled to the declared bytes, exceeds the estimate.
             let above = seen.iter().any(|(d, m)| u128::from(*m) * u128::from(declared) > u128::from(*d) * u128::from(believed));
             prop_assert!(!above, "more was seen than {believed}");
             let most = seen.iter().map(|(d, m)| *m as f64 / *d as f64 * declared as f64).fold(0.0, f64::max);

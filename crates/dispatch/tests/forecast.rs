@@ -1,4 +1,4 @@
-//! What a bucket says it will need, against what it then takes when it is executed; and in which order that is least.
+//! Memory forecast of a bucket, against an execution on sizes, and the sibling order with the smallest peak.
 
 #[path = "support/buckets.rs"]
 mod buckets;
@@ -17,7 +17,7 @@ use pleach_workflow::{Stage, TaskInput, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// What happens to a bucket; numbers choose among the running tasks.
+/// Event of a bucket. A number selects one of the running tasks.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Start,
@@ -25,17 +25,17 @@ enum Event {
     Fail(usize),
 }
 
-/// A bucket executed on sizes: it knows nothing of forecasts.
+/// A bucket executed on sizes, independent of the forecast.
 struct Sizes<'a> {
     case: &'a Case,
     run: BucketExecution,
     running: Vec<TaskRequest>,
     held: BTreeMap<OutputId, u64>,
-    /// Bytes that instances have left in storage, and those that have to wait there.
+    /// Bytes that instances have left in storage, and bytes whose readers must wait.
     left: u64,
     staying: u64,
     ended: Vec<InstanceId>,
-    /// The task that brings the inputs.
+    /// The task that loads the inputs.
     first: Option<NodeId>,
 }
 
@@ -111,19 +111,20 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// What an instance leaves: all outputs of the stage.
+    /// Returns the bytes that an instance leaves in storage: all outputs of the stage.
     fn store_bytes(&self) -> u64 {
         self.case.stage.outputs.iter().map(|out| self.case.bytes[out.task].outputs[out.output]).sum()
     }
 
-    /// What instances that have not ended yet will leave to wait.
+    /// Returns the bytes that open instances will leave for readers that must wait.
     fn open_staying(&self) -> u64 {
         let staying =
             self.case.work.instances.iter().filter(|work| work.stays && !self.ended.contains(&work.id));
         staying.count() as u64 * self.store_bytes()
     }
 
-    /// Ends what runs, the last first, then runs the rest task by task, and says what that took beyond what is held now.
+    /// Ends the running tasks, the last one first, then runs the rest one at a time. Returns the memory beyond
+    /// the bytes held now.
     fn finish(mut self) -> MemoryForecast {
         let OutputConsumption { bytes, mut rest_bytes, .. } = self.case.work.drain;
         let drain_bytes = bytes.max(self.store_bytes());
@@ -135,7 +136,7 @@ impl<'a> Sizes<'a> {
         }
         let growth_bytes = (self.held_bytes() + self.left).saturating_sub(before);
         let mut most = before + growth_bytes + drain_bytes;
-        // Once an instance is finished, what its readers leave is there.
+        // The readers of a finished instance have left their bytes.
         let mut rest = if self.ended.len() > ended { std::mem::take(&mut rest_bytes) } else { 0 };
         loop {
             self.left = 0;
@@ -191,7 +192,8 @@ proptest! {
             let load_bytes = if call.brings_inputs { 7 } else { demand.load_bytes };
             prop_assert_eq!(then.demand().load_bytes, load_bytes);
             prop_assert_eq!(then.demand().now, demand.then);
-            // What it takes while it runs, or what there is when it has: each instance stores what it leaves for itself.
+            // The maximum of the task's memory while it runs and of its memory afterwards: each instance stores
+            // its own outputs.
             let (before, last) = (then.held_bytes() + then.left, then.running.len() - 1);
             let mut after = Sizes::replay(&case, &events);
             after.happen(Event::Start);
@@ -206,20 +208,20 @@ proptest! {
     }
 }
 
-/// Whether tasks run.
+/// Returns whether tasks run.
 fn now_is_busy(case: &Case, events: &[Event]) -> bool {
     !Sizes::replay(case, events).running.is_empty()
 }
 
-/// The most bytes held when a tree is executed task by task, siblings in the order in which `order` puts them: a tree
-/// by prefixes, the readers of every output counted anew each time.
+/// Slow reference: the memory peak of a tree executed task by task, for any order of siblings. Compares
+/// prefixes to find shared tasks, and recounts the readers of every output each time.
 struct Slow<'a> {
     stage: &'a Stage,
     bytes: &'a [TaskMemory],
     instances: Vec<&'a InstanceWork>,
 }
 
-/// A task instance: its level, and an instance of those that share it.
+/// A task instance: its level, and the first of the instances that share it.
 type Place = (usize, usize);
 
 impl Slow<'_> {
@@ -231,12 +233,12 @@ impl Slow<'_> {
             && (0..levels).all(|level| values(a, level) == values(b, level))
     }
 
-    /// The first instance that shares the first tasks with this one, up to `level`.
+    /// Returns the first instance that shares the tasks up to `level` with this one.
     fn first(&self, instance: usize, level: usize) -> usize {
         (0..=instance).find(|&other| self.same(other, instance, level + 1)).expect("itself")
     }
 
-    /// The places in the order in which they are executed, children of one place in the order of `rank`.
+    /// Returns the task instances in execution order, with siblings in the order of `rank`.
     fn order(&self, rank: &dyn Fn(Place) -> usize) -> Vec<Place> {
         let mut order = Vec::new();
         self.below(0, &(0..self.instances.len()).collect::<Vec<_>>(), rank, &mut order);
@@ -287,7 +289,7 @@ impl Slow<'_> {
     }
 }
 
-/// What the machine takes, task by task, and the order in which it finishes instances.
+/// Returns the peak of the state machine, task by task, and the order of its finished instances.
 fn peak(case: &Case) -> (u64, Vec<InstanceId>) {
     let mut case = case.clone();
     for output in case.work.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
@@ -300,7 +302,7 @@ fn peak(case: &Case) -> (u64, Vec<InstanceId>) {
 }
 
 proptest! {
-    /// Among all orders of siblings, where there are not too many to try.
+    /// The chosen order of siblings needs no more memory than the plan's order and 8 random ones.
     #[test]
     fn no_order_of_siblings_takes_less(mut case in cases(), seeds in prop::collection::vec(any::<u64>(), 8)) {
         case.work.sharing = ReuseScope::Tree;
@@ -322,7 +324,7 @@ proptest! {
     }
 }
 
-/// Thousands of tasks: too many to foresee exactly.
+/// Returns a bucket of more than 2,048 tasks, too many for an exact forecast.
 fn large(sharing: ReuseScope) -> Case {
     let of = |task| TaskInput::Task { task, output: 0 };
     let tasks = vec![
@@ -356,7 +358,8 @@ fn of_a_large_bucket_a_bound_is_said_that_is_never_too_low() {
             let running = now.running.len() as u64;
             let exact = now.finish();
             assert!(exact.growth_bytes <= growth_bytes && exact.finish_bytes <= finish_bytes);
-            // Not by more than what running tasks give, twice, the dearest path, and what is read before it goes on.
+            // The bound is too high by at most twice the outputs of the running tasks, the most expensive path,
+            // and the consumption of one instance's outputs.
             assert!(
                 finish_bytes <= exact.finish_bytes + 2 * 10 * running + 24 + 9 + 2,
                 "{finish_bytes} {exact:?}"

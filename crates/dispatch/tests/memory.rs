@@ -1,4 +1,4 @@
-//! Manager, worker and stages together, within a budget of bytes: it is never exceeded, and everything comes to its end.
+//! Manager, worker and stages together, within a memory budget: it is never exceeded, and every study ends.
 
 #[path = "support/node.rs"]
 mod node;
@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use studies::{Study, studies};
 
-/// With the needs that a rehearsal finds when tasks take `believed` quarters of what they take.
+/// Returns the study with the minimum memory of a dry run on estimates, which are `believed` quarters of the
+/// true sizes.
 fn rehearsed(mut study: Study, believed: u64) -> Study {
     let guess = |bytes: u64| bytes * believed / 4;
     let bytes = |stage, pixels| {
@@ -37,7 +38,7 @@ fn active_paths() -> impl Strategy<Value = Option<NonZeroU32>> {
     prop_oneof![Just(None), (1u32..4).prop_map(NonZeroU32::new)]
 }
 
-/// Instances that have something to report, of which `chosen` are finished.
+/// Returns the instances with reported outputs that `chosen` selects as finished.
 fn reporters(study: &Study, chosen: &[bool]) -> BTreeSet<InstanceId> {
     let ids = (0u32..).map(InstanceId).zip(&study.plan.instances);
     let reports = ids.filter(|(_, instance)| instance.outputs.iter().any(|output| output.reported));
@@ -82,7 +83,7 @@ proptest! {
 }
 
 proptest! {
-    /// With room below memory for all that is stored, less is enough, and even that is never exceeded.
+    /// With a spill tier for all stored regions, a smaller budget suffices and is never exceeded.
     #[test]
     fn with_room_below_less_is_enough(
         study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
@@ -100,7 +101,7 @@ proptest! {
         all_is_done_within(&mut node, &study, budget)?;
     }
 
-    /// However little room there is below memory.
+    /// The study ends with a spill tier of any size.
     #[test]
     fn with_some_room_below_everything_still_ends(
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
@@ -118,7 +119,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Memory that is plenty is as none to count.
+    /// A budget that is never reached leads to the same execution as no budget.
     #[test]
     fn with_plenty_nothing_waits(study in studies(), slots in 1u32..5, seed: u64) {
         let study = rehearsed(study, 4);
@@ -134,7 +135,8 @@ proptest! {
         prop_assert_eq!(plenty, run(u64::MAX));
     }
 
-    /// Whatever tasks truly take, and however little there is: the study ends, and what was exceeded can be seen.
+    /// For any true sizes and any budget, the study ends. With exact estimates, the worker's peak covers all
+    /// bytes.
     #[test]
     fn with_too_little_everything_still_ends(
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
@@ -147,7 +149,7 @@ proptest! {
         prop_assert_eq!(node.done.len(), study.plan.instances.len());
         prop_assert_eq!(node.held_bytes(), 0);
         if believed == 4 {
-            // All that there was had been reserved, whether or not it fitted.
+            // The worker has reserved all bytes, within the budget or beyond it.
             prop_assert!(node.most_bytes <= node.worker.peak_bytes());
         }
     }
@@ -166,7 +168,8 @@ proptest! {
         prop_assert_eq!(node.held_bytes(), 0);
     }
 
-    /// Told to stop at any moment: what runs is finished and reported, nothing more is begun, and the rest is resumed.
+    /// Stopped at any moment, the worker finishes and reports its running tasks and starts no others. The rest
+    /// can be resumed.
     #[test]
     fn what_is_stopped_leaves_nothing_half_done(
         study in studies(), slots in 1u32..5, more in 0u64..200, steps in 0usize..150, seed: u64,

@@ -1,4 +1,4 @@
-//! What a study takes at least, computed by hand.
+//! Minimum memory of a study, computed by hand.
 
 #[path = "support/shapes.rs"]
 mod shapes;
@@ -10,10 +10,10 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan}
 use pleach_workflow::{TaskInput, Value};
 use shapes::{key, stage, task};
 
-/// An instance: the stage, the parameter, the keys read, the parents.
+/// An instance: its stage, its parameter, the keys that it reads, and its parents.
 type Raw<'a> = (usize, i64, &'a [u32], &'a [u32]);
 
-/// All outputs that are read are stored.
+/// Creates a plan. Outputs with a reader are stored, all others are reported.
 fn plan(instances: &[Raw<'_>], buckets: &[&[u32]]) -> ExecutionPlan {
     let first = |name: &str, inputs: usize| {
         let reads: Vec<TaskInput> = (0..inputs).map(TaskInput::StageInput).collect();
@@ -42,7 +42,8 @@ fn plan(instances: &[Raw<'_>], buckets: &[&[u32]]) -> ExecutionPlan {
     }
 }
 
-/// Images of 100 bytes; preparing takes 50 beside its own, the first task 30, comparing 70 beside a number of 1.
+/// Returns the sizes of a stage's tasks. An image has 1 byte per pixel. The scratch of preparation is 50 bytes,
+/// of the first task 30, and of the comparison 70 beside an output of 1 byte.
 fn bytes(stage: usize, pixels: u64) -> Vec<TaskMemory> {
     let task = |scratch, output| TaskMemory { scratch, outputs: vec![output] };
     match stage {
@@ -65,17 +66,17 @@ fn a_tile_prepared_and_two_masks_of_it_compared() {
         (2, 0, &[2, REFERENCE], &[2]),
     ];
     let rehearsal = rehearse(&plan(instances, &[&[0], &[1, 2], &[3], &[4]]), bytes).expect("valid");
-    // The tile and the task that prepares it: 250. Then 100 prepared, the first mask and the reference, and the
-    // comparison: 100 + 20 + 100 + 71, while the second mask has not been begun.
+    // The tile and its preparation need 250 bytes. The peak comes later: the prepared image, the first mask,
+    // the reference and the comparison need 100 + 20 + 100 + 71 bytes, before the second mask is started.
     let least_bytes = 291;
     let drains = vec![
-        // From what was held without the prepared image, nothing, to the end of all.
+        // From 0 bytes held before the prepared image to the end of the study.
         OutputConsumption { bytes: 291, rest_bytes: 0, busy_bytes: 291 },
-        // A mask, the reference and the comparison; the reference is left.
+        // A mask, the reference and the comparison. The reference stays.
         OutputConsumption { bytes: 191, rest_bytes: 100, busy_bytes: 191 },
         OutputConsumption::default(),
     ];
-    // Room below is of no use: the prepared image is read by the bucket that is under way.
+    // A spill tier does not help: the started bucket reads the prepared image.
     let busy_bytes = 291;
     assert_eq!(
         rehearsal,
@@ -85,12 +86,12 @@ fn a_tile_prepared_and_two_masks_of_it_compared() {
 
 #[test]
 fn a_mask_that_waits_for_its_reference_stays() {
-    // The reference is the mask of instance 2, which comes after that of 1.
+    // The reference is the mask of instance 2, which runs after instance 1.
     let instances: &[Raw<'_>] =
         &[(0, 0, &[TILE], &[]), (1, 1, &[0], &[0]), (1, 2, &[0], &[0]), (2, 0, &[1, 2], &[1, 2])];
     let rehearsal = rehearse(&plan(instances, &[&[0], &[1], &[2], &[3]]), bytes).expect("valid");
     assert_eq!(rehearsal.needs.least_bytes, 250, "preparing the tile takes most");
-    // With room below, the first mask is not among what was there before: both come, for the comparison.
+    // With a spill tier, the first mask does not count as held before: the comparison loads both masks.
     assert_eq!(rehearsal.needs.drains[1], OutputConsumption { bytes: 91, rest_bytes: 20, busy_bytes: 111 });
     assert_eq!(rehearsal.dearest, Some(InstanceId(0)));
 }
@@ -102,7 +103,7 @@ fn equal_instances_end_together_and_leave_a_region_each() {
     for instance in &mut plan.instances {
         instance.outputs[0].stored = true;
     }
-    // 100 of the tile and nine times 20: more than any of the two tasks took.
+    // 100 bytes of the tile and 9 times 20 bytes of outputs: more than either of the two tasks needs.
     assert_eq!(rehearse(&plan, bytes).expect("valid").needs.least_bytes, 280);
 }
 

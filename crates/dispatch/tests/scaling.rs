@@ -1,4 +1,4 @@
-//! How many workers there should be: worked examples, laws, and a slow reference that tries all numbers.
+//! Desired number of workers: worked examples, properties, and a slow reference that tries all numbers.
 
 use pleach_dispatch::scaling::{
     MakespanForecast, PreviousDecision, Reason, ScalingDecision, WorkByPartition, WorkDemand, WorkerPool,
@@ -7,7 +7,7 @@ use pleach_dispatch::scaling::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// As the module has it: a tenth of the time left is kept in hand.
+/// Share of the remaining time that the safety margin of the module leaves.
 const IN_TIME: f64 = 0.9;
 
 fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> WorkerPool {
@@ -25,7 +25,7 @@ fn pool(max: u32, price_per_hour: f64, startup_seconds: f64) -> WorkerPool {
     }
 }
 
-/// Workers that are there anyway.
+/// Returns a free pool with a fixed number of present workers.
 fn base(workers: u32) -> WorkerPool {
     WorkerPool { min: workers, running: workers, ..pool(workers, 0.0, 0.0) }
 }
@@ -40,8 +40,8 @@ fn close(a: f64, b: f64) {
 
 #[test]
 fn half_the_time_takes_the_same_again_and_what_is_lost_to_the_start() {
-    // 8 base workers take 8,000 s for 64,000 s of work; 3,600 s of 4,000 are left when a tenth is kept. By then the base has
-    // done 28,800 s, and each worker that comes after 100 s does 3,500 s: ten and a bit are needed.
+    // 8 base workers take 8,000 s for 64,000 s of work. With the margin, 3,600 s of 4,000 s remain. By then the
+    // base has done 28,800 s, and each worker that arrives after 100 s does 3,500 s. 10.06 workers are needed.
     let pools = [base(8), pool(100, 0.36, 100.0)];
     let answer = first(&WorkDemand::of(64_000.0, 0.0).by(4_000.0), &pools);
     assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 11].as_slice(), Reason::Deadline));
@@ -71,55 +71,56 @@ fn what_cannot_be_reached_is_answered_with_the_fastest() {
         close(fastest.forecast.seconds, (64_000.0 + 400.0) / 12.0);
         close(fastest.forecast.cost, 4.0 * 0.001 * 64_400.0 / 12.0);
     }
-    // Without anybody there is no end.
+    // Without workers, the forecast is infinite.
     let answer = first(&WorkDemand::of(1.0, 0.0).by(10.0), &[base(0)]);
     assert_eq!(answer.fastest.expect("nobody works").forecast.seconds, f64::INFINITY);
 }
 
 #[test]
 fn a_budget_is_kept_and_what_would_be_needed_is_told() {
-    // A worker does 0.9 s of work for a thousandth in a second; nobody else works.
+    // The only pool: a worker does 1 s of work per second, at a price of 0.001.
     let pools = [pool(100, 3.6, 0.0)];
     let need = WorkDemand::of(1_000.0, 0.0);
     let answer = first(&need.clone().within(2.0), &pools);
-    // All cost the same: as many as there may be.
+    // Every number of workers costs the same, so the maximum is chosen.
     assert_eq!((answer.wanted[0], answer.reason), (100, Reason::Budget));
     let billed = [WorkerPool { billing_seconds: 60.0, ..pools[0].clone() }];
     let answer = first(&need.clone().by(20.0).within(1.2), &billed);
-    // 56 would be in time, for a minute each; 20 are what the budget allows.
+    // 56 workers would meet the deadline, each billed for 1 minute. The budget allows 20.
     assert_eq!((answer.wanted[0], answer.reason), (20, Reason::Budget));
     let beyond = answer.without_budget.expect("more is needed");
     close(beyond.cost, 56.0 * 0.06);
     assert!(beyond.seconds <= 20.0 && answer.forecast.cost <= 1.2 + 1e-9);
-    // Below the minimum nobody goes.
+    // The budget does not reduce a pool below its minimum.
     let kept = [WorkerPool { min: 3, ..billed[0].clone() }];
     assert_eq!(first(&need.within(0.0), &kept).wanted, [3]);
 }
 
 #[test]
 fn the_cheaper_work_by_the_deadline_comes_first() {
-    // The second is cheaper by the hour, and takes so long to come that its work by the deadline is dearer.
+    // The second pool is cheaper per hour, but starts so slowly that its work before the deadline is more
+    // expensive.
     let pools = [pool(50, 2.0, 60.0), pool(50, 1.0, 700.0)];
     assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &pools).wanted, [6, 0]);
     assert_eq!(first(&WorkDemand::of(50_000.0, 0.0).by(10_000.0), &pools).wanted, [0, 7]);
-    // Who is there works at once.
+    // Present workers work at once.
     let there = [pools[0].clone(), WorkerPool { running: 50, ..pools[1].clone() }];
     assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &there).wanted, [0, 6]);
 }
 
 #[test]
 fn more_slots_that_share_less_are_not_faster_for_ever() {
-    // Each ten slots more cost so much reuse that beyond twenty nothing is gained.
+    // More slots lose reuse: from 20 to 40 slots, nothing is gained.
     let cut = |slots, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds: 0.0 };
     let cuts = vec![cut(10, 1_000.0), cut(20, 1_500.0), cut(40, 4_000.0)];
     let need = WorkDemand { cuts, ..WorkDemand::default() };
     let answer = first(&need.clone().by(1.0), &[pool(100, 1.0, 0.0)]);
-    // 40 take 100 s, 20 take 75, 100 take 40: beyond the last cut nothing more is lost.
+    // 20 slots take 75 s, 40 take 100 s, and 100 take 40 s: beyond the last partition, no more reuse is lost.
     assert_eq!(answer.fastest.expect("too little time").wanted, [100]);
     let answer = first(&need.clone().by(1.0), &[pool(40, 1.0, 0.0)]);
     assert_eq!(answer.wanted, [20]);
     let answer = first(&need.by(90.0 / IN_TIME), &[pool(40, 1.0, 0.0)]);
-    // 13 slots: 1,150 s of work in 88.5 s; 12 take 91.7.
+    // 13 slots do 1,150 s of work in 88.5 s. 12 slots take 91.7 s.
     assert_eq!(answer.wanted, [13]);
 }
 
@@ -129,23 +130,23 @@ fn numbers_stay_unless_something_forces_them() {
     let need = |work: f64| WorkDemand::of(work, 0.0).by(1_000.0);
     let before = first(&need(9_000.0), &pools);
     assert_eq!(before.wanted, [10]);
-    // A little more: most of the margin is for that. More than that: at once.
+    // The margin absorbs a small increase. A larger one takes effect at once.
     assert_eq!(decide(&need(9_400.0), &pools, Some(&before.held), 1.0).wanted, [10]);
     let grown = decide(&need(9_800.0), &pools, Some(&before.held), 1.0);
     assert_eq!((grown.wanted[0], grown.reason, grown.held.since_seconds), (11, Reason::Deadline, 1.0));
-    // Less is believed after a while, and only where it is worth it.
+    // A decrease takes effect after the stabilization window, and only if it is large enough.
     let early = decide(&need(4_500.0), &pools, Some(&before.held), 100.0);
     assert_eq!((early.wanted[0], early.reason), (10, Reason::Held));
     assert_eq!(decide(&need(4_500.0), &pools, Some(&before.held), 121.0).wanted, [5]);
     assert_eq!(decide(&need(8_100.0), &pools, Some(&before.held), 1e6).wanted, [10]);
-    // When nothing is left, who is there may stay for a while; nobody comes any more.
+    // Once no work remains, present workers stay for the stabilization window, and no new ones are requested.
     let six = [WorkerPool { running: 6, ..pools[0].clone() }];
     assert_eq!(decide(&need(0.0), &six, Some(&before.held), 1.0).wanted, [6]);
     assert_eq!(decide(&need(0.0), &six, Some(&before.held), 121.0).wanted, [0]);
-    // Limits that change are kept at once.
+    // Changed limits apply at once.
     let less = [WorkerPool { max: 7, ..pools[0].clone() }];
     assert_eq!(decide(&need(9_000.0), &less, Some(&before.held), 1.0).wanted, [7]);
-    // Another number of pools is another cluster.
+    // A previous decision for another number of pools is ignored.
     let held = PreviousDecision { wanted: vec![1, 2], since_seconds: 0.0 };
     assert_eq!(decide(&need(9_000.0), &pools, Some(&held), 1.0).wanted, [10]);
 }
@@ -170,7 +171,7 @@ fn slots(pools: &[WorkerPool], workers: &[u32]) -> f64 {
     pools.iter().zip(workers).map(|(pool, workers)| pool.slots * f64::from(*workers)).sum()
 }
 
-/// All numbers of workers that the pools allow.
+/// Returns all combinations of workers that the pools allow.
 fn all_numbers(pools: &[WorkerPool]) -> Vec<Vec<u32>> {
     pools.iter().fold(vec![Vec::new()], |all, pool| {
         let with = |before: &Vec<u32>| {
@@ -203,7 +204,7 @@ proptest! {
             if answer.fastest.is_none() && answer.without_budget.is_none() && goal.is_some() {
                 prop_assert!(answer.forecast.seconds <= deadline.max(0.0), "{answer:?}");
             }
-            // However often, and however much later.
+            // The same demand leads to the same decision at any later time.
             for later in [0.0, 1.0, 1e9] {
                 let again = decide(&need, &pools, Some(&answer.held), now + later);
                 prop_assert_eq!(&again.wanted, &answer.wanted);
@@ -221,7 +222,8 @@ proptest! {
 
     #[test]
     fn less_time_never_wants_fewer(pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, deadline in -10.0..1e5_f64, less in 0.0..1.0_f64) {
-        // Of pools that take as long to come and are paid alike; else less time makes others the cheaper ones.
+        // Pools with equal start-up and billing times: otherwise, less time can make other pools the cheaper
+        // ones.
         let alike = |pool: &WorkerPool| WorkerPool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ..pool.clone() };
         let pools: Vec<WorkerPool> = pools.iter().map(alike).collect();
         let of = |deadline| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).wanted;
@@ -254,18 +256,18 @@ proptest! {
 }
 
 proptest! {
-    // Each is a whole study of hundreds of steps.
+    // Each case is a whole study of hundreds of steps.
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn a_cluster_that_follows_is_in_time_and_does_not_flap(
         work in 1e4..1e6_f64, startup in 10.0..300.0_f64, errors in vec(0.97..1.03_f64, 50), slack in 1.3..4.0_f64,
     ) {
-        // What 8 base workers and 200 others could do, and some time more.
+        // The deadline is the time of 8 base workers and 200 others, with some slack.
         let fastest = first(&WorkDemand::of(work, 0.0).by(0.0), &[base(8), pool(200, 1.0, startup)]);
         let deadline = fastest.forecast.seconds * slack + 100.0;
         let (mut left, mut now, mut held) = (work, 0.0, None);
-        // Workers by when they can work.
+        // Arrival time of each worker.
         let mut there: Vec<f64> = Vec::new();
         let (mut turns, mut last_change) = (0, 0_i64);
         let step = 5.0;

@@ -1,4 +1,4 @@
-//! A bucket's execution: every task once, depth-first, and nothing held longer than it is read.
+//! Execution of a bucket: every task runs once, depth-first, and no output is held longer than it is read.
 
 #[path = "support/buckets.rs"]
 mod buckets;
@@ -22,7 +22,8 @@ use shapes::{key, stage, task};
 use shell::{Shell, alone};
 use std::collections::{BTreeMap, HashSet};
 
-/// Three tasks in a row, each of one parameter; the last also reads what the first wrote second.
+/// Returns a stage of three tasks in a row, with one parameter each. The last task also reads the second output
+/// of the first.
 fn three_tasks() -> Stage {
     let of = |task, output| TaskInput::Task { task, output };
     let tasks = vec![
@@ -33,19 +34,19 @@ fn three_tasks() -> Stage {
     stage(3, 1, tasks, &[(2, 0)])
 }
 
-/// Instances with these parameters, all on one tile.
+/// Returns a bucket of instances with these parameters, all on one tile.
 fn work(stage: &Stage, parameters: &[[i64; 3]]) -> BucketWork {
     let instances = (0u32..).zip(parameters).map(|(number, values)| instance(stage, number, values, &[0]));
     bucket(instances.collect())
 }
 
-/// Every output a byte, nothing else.
+/// Returns sizes of 1 byte for each output and 0 bytes of scratch.
 fn a_byte_each(stage: &Stage) -> Vec<TaskMemory> {
     let of = |task: &Task| TaskMemory { scratch: 0, outputs: vec![1; task.writes.len()] };
     stage.tasks.iter().map(of).collect()
 }
 
-/// What the shell does with one slot, as a reader would write it down.
+/// Runs a bucket in one slot. Returns a line for each task.
 fn trace(shell: &mut Shell<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     while shell.start() {
@@ -61,7 +62,7 @@ fn trace(shell: &mut Shell<'_>) -> Vec<String> {
     lines
 }
 
-/// Instances 0, 1 and 2 share `a(1)`; 0 and 2 share `b(1)` below it; 3 shares nothing.
+/// Instances 0, 1 and 2 share `a(1)`. 0 and 2 share `b(1)` below it. 3 shares nothing.
 const FOUR: [[i64; 3]; 4] = [[1, 1, 1], [1, 2, 1], [1, 1, 2], [2, 1, 1]];
 
 #[test]
@@ -85,11 +86,11 @@ fn what_is_left_until_the_next_instance_is_finished_is_the_way_down_to_it() {
     end_next(&mut run);
     end_next(&mut run);
     assert_eq!(path(&run), ["c(2)"]);
-    // What runs is not left to begin: next is another way down.
+    // The path does not include a running task: the next task belongs to another instance.
     let next = run.demand(0).next.expect("something is ready");
     run.start_task(&stage, next, 0);
     assert_eq!(path(&run), ["b(2)", "c(1)"]);
-    // And nothing is left when everything is handed back.
+    // The path is empty once all instances are canceled.
     run.cancel();
     assert!(path(&run).is_empty());
 }
@@ -187,7 +188,7 @@ fn a_bucket_without_instances_is_over_at_once() {
     assert_eq!(run.poll_effect(), Some(pleach_dispatch::stage::Effect::Over));
 }
 
-/// What makes the first `levels` tasks of an instance those of another one.
+/// Identity of the first `levels` tasks of an instance in a reuse tree.
 fn prefix(stage: &Stage, instance: &InstanceWork, levels: usize) -> impl Eq + std::hash::Hash + use<> {
     let values = |task: &pleach_workflow::Task| -> Vec<Value> {
         task.arguments.iter().map(|&a| instance.parameters[a]).collect()
@@ -195,15 +196,15 @@ fn prefix(stage: &Stage, instance: &InstanceWork, levels: usize) -> impl Eq + st
     (instance.inputs.clone(), stage.tasks[..levels].iter().map(values).collect::<Vec<_>>())
 }
 
-/// What makes a task instance that of another instance.
+/// Identity of a task instance: its prefix in a reuse tree, or its provenance in a graph.
 #[derive(PartialEq, Eq, Hash)]
 enum Same<P> {
     Prefix(P),
     Made(String),
 }
 
-/// How the outputs of an instance's task come about: written out, from the stage's inputs on. The last task of a stage
-/// also waits for what nothing reads.
+/// Returns the provenance of a task's outputs as text, from the stage's inputs on. The last task of a stage
+/// also waits for the tasks that no other task reads from.
 fn made(stage: &Stage, instance: &InstanceWork, level: usize) -> String {
     let task = &stage.tasks[level];
     let values: Vec<String> = task.arguments.iter().map(|&a| instance.parameters[a].to_string()).collect();
@@ -222,7 +223,7 @@ fn made(stage: &Stage, instance: &InstanceWork, level: usize) -> String {
     format!("{level}({})[{}]", values.join(","), reads.join(","))
 }
 
-/// Whether instances that share the first tasks are next to each other, for any number of tasks.
+/// Returns whether instances that share their first tasks are adjacent, for any number of tasks.
 fn is_depth_first(stage: &Stage, work: &BucketWork, order: &[InstanceId]) -> bool {
     let instance = |id: &InstanceId| work.instances.iter().find(|i| i.id == *id).expect("of the bucket");
     (1..=stage.tasks.len()).all(|levels| {
@@ -234,8 +235,8 @@ fn is_depth_first(stage: &Stage, work: &BucketWork, order: &[InstanceId]) -> boo
 }
 
 proptest! {
-    /// Whatever is handed back at whichever moments: each instance ends here, as if alone, or was given back, and never
-    /// both; and what was begun for nobody holds nothing in the end.
+    /// For any returns at any time, each instance either ends as if executed alone or is returned. Tasks that
+    /// no instance needs any more hold nothing in the end.
     #[test]
     fn what_is_handed_back_is_not_executed_and_the_rest_is(
         case in cases(),
@@ -278,7 +279,7 @@ proptest! {
     fn every_instance_ends_once_and_as_if_alone(
         case in cases(),
         slots in 1usize..5,
-        // Which of the running tasks ends next.
+        // Selects the running task that ends next.
         order in vec(any::<usize>(), 100),
         failing in prop_oneof![Just(0u64), 4u64..12],
     ) {
@@ -318,14 +319,14 @@ proptest! {
             reached.extend((0..levels).map(same));
         }
         prop_assert_eq!(shell.tasks(), all.len());
-        // Nothing runs twice, and nothing below a failure runs at all.
+        // No task runs twice, and no task below a failure runs.
         if tree || failing == 0 {
             prop_assert_eq!(shell.started.len(), reached.len());
         } else {
             prop_assert!(shell.started.len() <= all.len());
         }
         if tree && !waited && (slots == 1 || active_paths.is_some_and(|paths| paths.get() == 1)) {
-            // Whichever sibling comes first, instances that share more tasks end closer together.
+            // For any order of siblings, instances that share more tasks end closer together.
             let order: Vec<InstanceId> = shell.ended.iter().map(|(instance, _)| *instance).collect();
             prop_assert!(is_depth_first(stage, work, &order));
         }

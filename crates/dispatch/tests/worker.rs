@@ -1,5 +1,6 @@
-//! A worker's slots under stages that compete for them, where memory is plenty: granted one at a time, never idle beside
-//! a ready task, and more work asked for exactly when slots stay free. Where it is short, see `admission.rs`.
+//! Slots of a worker with enough memory, under stages that compete for them. Slots are granted one at a time
+//! and never idle beside a ready task, and the worker requests buckets exactly when slots stay free.
+//! `admission.rs` tests workers with little memory.
 
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::stage::NodeId;
@@ -9,17 +10,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A bucket as the shell sees it: how many tasks become ready with each one that ends, and those left to run.
+/// A bucket as the shell sees it: its ready and running tasks, and those that become ready as others end.
 #[derive(Clone, Debug)]
 struct Bucket {
     stage: u32,
     ready: u32,
     running: u32,
-    /// Ready tasks that the next ended ones will bring.
+    /// Number of tasks that become ready with each of the next ended ones.
     brings: VecDeque<u32>,
-    /// It has said what it could use.
+    /// Its stage has sent a demand.
     announced: bool,
-    /// Tasks started.
+    /// Number of started tasks.
     started: u32,
 }
 
@@ -29,7 +30,7 @@ impl Bucket {
         self.running -= 1;
         self.ready += self.brings.pop_front().unwrap_or(0);
         if self.ready == 0 && self.running == 0 {
-            // The bucket's tree goes on as long as it has nodes.
+            // A bucket with remaining tasks always has a ready or a running one.
             self.ready = self.brings.drain(..).sum();
         }
     }
@@ -47,7 +48,7 @@ impl Bucket {
 
 const STAGES: u32 = 4;
 
-/// The number in the plan of a bucket, some other than that of its lease.
+/// Returns the bucket of a lease. Their numbers differ, so that the order of buckets is not that of leases.
 fn number_of(lease: LeaseId) -> BucketId {
     BucketId((lease.0 as u32 * 7 + 3) % 32)
 }
@@ -56,10 +57,10 @@ fn number_of(lease: LeaseId) -> BucketId {
 struct Shell {
     worker: Worker,
     slots: u32,
-    /// Buckets that the manager still has.
+    /// Buckets that are still at the manager.
     waiting: VecDeque<Bucket>,
     asked: u32,
-    /// A bucket of a later stage has been asked for as well.
+    /// A bucket of a later stage than this one was requested as well.
     asked_after: Option<u32>,
     next_lease: u64,
     buckets: BTreeMap<LeaseId, Bucket>,
@@ -88,7 +89,7 @@ impl Shell {
         shell
     }
 
-    /// The manager sends a bucket that was asked for, one of a later stage if it has one.
+    /// Delivers a requested bucket, preferably for the request for a later stage.
     fn assign(&mut self) {
         let suits = |bucket: &Bucket| self.asked_after.is_some_and(|after| after < bucket.stage);
         let (bucket, later) = match self.waiting.iter().position(suits) {
@@ -109,7 +110,7 @@ impl Shell {
         self.perform();
     }
 
-    /// The inputs of some bucket have come.
+    /// Delivers the first demand of a bucket: its inputs have arrived.
     fn announce(&mut self, which: usize) {
         let silent: Vec<LeaseId> = self.silent().collect();
         if silent.is_empty() {
@@ -122,7 +123,7 @@ impl Shell {
         self.perform();
     }
 
-    /// The inputs of some bucket cannot be had: it is over before it began.
+    /// Ends a bucket before its first demand: its inputs are unavailable.
     fn give_up(&mut self, which: usize) {
         let silent: Vec<LeaseId> = self.silent().collect();
         if silent.is_empty() {
@@ -181,7 +182,7 @@ impl Shell {
                 Effect::Request { buckets, after: Some(after) } => {
                     assert_eq!(buckets, 1);
                     assert!(self.buckets.values().any(|bucket| bucket.stage <= after) && after + 1 < STAGES);
-                    // It takes the place of the one before, which must have been for less.
+                    // It replaces an earlier request, which must have been for fewer stages.
                     assert!(
                         self.asked_after.replace(after).is_none_or(|before| after < before),
                         "asks twice"
@@ -190,7 +191,7 @@ impl Shell {
                 Effect::Request { buckets, after: None } => {
                     assert!(buckets > 0);
                     self.asked += buckets;
-                    // Never more than slots that nothing is on the way for.
+                    // Requested buckets and buckets without a demand never outnumber the free slots.
                     assert!(self.asked + self.silent().count() as u32 <= self.free(), "hoards buckets");
                 }
                 Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave => {
@@ -249,7 +250,7 @@ proptest! {
                 Event::End(which) => shell.end_task(which),
             }
         }
-        // No starvation: as long as tasks end and buckets come, everything is run.
+        // No starvation: as long as tasks end and buckets arrive, all tasks run.
         let most = 12 * 30;
         for _ in 0..most {
             shell.assign();
@@ -300,12 +301,12 @@ fn a_bucket_that_has_not_spoken_holds_its_slot() {
     worker.handle_demand(LeaseId(0), demand(0));
     assert_eq!(effects(&mut worker), [grant(0)]);
     worker.handle_assigned(LeaseId(1), 0, BucketId(1), false);
-    // The first bucket runs task after task while the second one is made ready: no third one is asked for.
+    // The first bucket runs task after task while the second one prepares: the worker requests no third one.
     for heard in 1..4 {
         worker.handle_slot_free(SlotId(0), LeaseId(0), demand(heard));
         assert_eq!(effects(&mut worker), [grant(0)]);
     }
-    // It turns out that it cannot be run.
+    // The second bucket cannot run.
     worker.handle_bucket_finished(LeaseId(1));
     assert_eq!(effects(&mut worker), [request(1, None)]);
 }
@@ -324,21 +325,23 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);
     worker.handle_demand(LeaseId(0), demand(0, 1));
     assert_eq!(effects(&mut worker), [grant(0, 0)]);
-    // It has come, and waits: another one of its stage would only wait as well, one of a still later stage would not.
+    // The bucket of stage 1 waits. A second one of its stage would only wait as well, so the worker requests a
+    // later stage.
     worker.handle_assigned(LeaseId(1), 1, BucketId(1), true);
     assert_eq!(effects(&mut worker), [request(1, Some(1))]);
     worker.handle_demand(LeaseId(1), demand(0, 1));
     worker.handle_demand(LeaseId(0), demand(1, 1));
     assert_eq!(effects(&mut worker), []);
-    // It begins, before the first goes on; the next of its stage may come, in place of what was asked for.
+    // The bucket of stage 1 starts before the first one continues. A request for its stage replaces the pending
+    // one.
     worker.handle_slot_free(SlotId(0), LeaseId(0), demand(1, 2));
     assert_eq!(effects(&mut worker), [grant(1, 0), request(1, Some(0))]);
-    // The last stage has none after it.
+    // No stage follows the last one.
     worker.handle_assigned(LeaseId(2), 2, BucketId(2), true);
     assert_eq!(effects(&mut worker), []);
     worker.handle_slot_free(SlotId(0), LeaseId(1), demand(1, 0));
     worker.handle_demand(LeaseId(2), demand(0, 1));
-    // Between the two, the first bucket took the slot.
+    // Between the two events, the first bucket got the slot.
     assert_eq!(effects(&mut worker), [grant(0, 1)]);
 }
 
@@ -348,7 +351,7 @@ fn a_second_copy_of_what_others_have_takes_no_room_that_is_needed() {
     let mut worker = Worker::new(1, budget);
     worker.handle_study(PlanId::whole(0), 1, 40);
     worker.handle_stored(30);
-    // What the study needs at least stays free.
+    // The minimum memory of the study stays free.
     assert!(!worker.handle_copy(31));
     assert!(worker.handle_copy(30));
     assert_eq!(worker.needed_bytes(), 60);

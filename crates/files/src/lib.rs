@@ -1,9 +1,9 @@
-//! File system interface of the cache and the tiers. Tests substitute one that fails or loses power
+//! File system interface of the cache and the tiers. Tests substitute a file system that fails or loses power
 //! (`tests/support/memory.rs`).
 //!
-//! [`OsFileSystem`] is the real one, with files private to their owner. [`SharedDisk`] is the same for folders of several
-//! users, and [`UnsyncedFileSystem`] never waits for an fsync. [`private`] and [`scratch`] are for files outside of caches and
-//! tiers. The crate does not interpret file content.
+//! [`OsFileSystem`] uses the operating system, with files private to their owner. [`SharedDisk`] does the same for folders
+//! of several users, and [`UnsyncedFileSystem`] never waits for an fsync. [`private`] and [`scratch`] are for files outside
+//! of caches and tiers. The crate does not interpret file content.
 
 mod looks;
 pub mod private;
@@ -49,10 +49,10 @@ pub struct DiskSpace {
     pub block_bytes: u64,
 }
 
-/// Whether a lock can be held several times at once.
+/// Number of simultaneous holders of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Held once.
+    /// Held by one holder.
     Exclusive,
     /// Shared with other holders in this mode.
     Shared,
@@ -63,14 +63,14 @@ pub trait FileLock: fmt::Debug + Send + Sync {}
 
 /// A new file that is being written.
 pub trait NewFile: Write {
-    /// Waits until the written content is on disk. The file's name may not be.
+    /// Waits until the written content is on disk, but not for the name of the file.
     ///
     /// # Errors
     /// Returns the system error.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// How a file is opened.
+/// Mode of opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
     /// An existing file, for reading.
@@ -93,26 +93,26 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
     /// Writes all of `bytes` at `offset`. After an error, some of them may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Extends a new file to this length with zeros on preallocated disk space. Later writes there neither allocate nor extend
-    /// the file. Does nothing if the file system does not support it.
+    /// Extends a new file to this length with zeros on preallocated disk space. Later writes there neither allocate nor
+    /// extend the file. Does nothing if the file system does not support it.
     fn reserve(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Preallocates disk space up to this length without changing the file length. Truncating the file releases the space. Does
-    /// nothing if the file system does not support it.
+    /// Preallocates disk space up to this length without changing the file length. Truncating the file releases the space.
+    /// Does nothing if the file system does not support it.
     fn reserve_behind(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Starts writeback of written bytes without waiting. It guarantees nothing: only [`sync`](Self::sync) does, and then has
-    /// less left to write.
+    /// Starts writeback of written bytes without waiting. It guarantees no durability, but leaves less to write for
+    /// [`sync`](Self::sync).
     fn begin_sync(&self, offset: u64, length_bytes: u64) -> io::Result<()>;
 
     /// Truncates the file, or extends it with zeros.
     fn set_length(&self, length_bytes: u64) -> io::Result<()>;
 
-    /// Waits until the written content and the length are on disk. The file's name may not be.
+    /// Waits until the written content and the length are on disk, but not for the name of the file.
     fn sync(&self) -> io::Result<()>;
 
-    /// Waits for the lock on this file. [`unlock`](Self::unlock), closing the file and the end of the process release it. Only
-    /// one open file holds it at a time, within a process and across processes.
+    /// Waits for the lock on this file. [`unlock`](Self::unlock), closing the file and the end of the process release it.
+    /// Only one open file holds it at a time, within a process and across processes.
     fn lock(&self) -> io::Result<()>;
 
     /// Takes the lock if it is free. Returns whether it did.
@@ -185,7 +185,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsFileSystem;
 
-/// Unit in which the system counts disk usage, independent of the block size.
+/// Unit of `st_blocks` (stat(2)): 512 bytes, independent of the block size.
 const COUNTED_BYTES: u64 = 512;
 
 impl From<Metadata> for FileMeta {
@@ -261,7 +261,7 @@ impl FileSystem for OsFileSystem {
     }
 }
 
-/// Locks a file, which these options create if it is missing.
+/// Locks the file, creating it with these options if missing. Returns `None` if another holder has the lock.
 fn lock(mut options: OpenOptions, path: &Path, sharing: LockMode) -> io::Result<Option<Box<dyn FileLock>>> {
     let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
     let locked = match sharing {

@@ -1,10 +1,10 @@
-//! Recognizing a file whose content was verified before.
+//! Recognizes a file with content that was verified before.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Identity, length and times of a file. Equal looks mean equal content, as far as the file system reports: a write changes the
-/// times, and unlike `modified`, `changed` cannot be set back. Bit rot changes none of them.
+/// Identity, length and times of a file. Equal looks mean equal content, as far as the file system reports: a write changes
+/// the times, and unlike `modified`, `changed` cannot be set back. Bit rot changes neither length nor times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
     device: u64,

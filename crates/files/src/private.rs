@@ -1,6 +1,6 @@
-//! Files and folders for their owner alone: modes 0600 and 0700 from their creation on, whatever the umask.
+//! Files and folders for their owner alone: created with modes 0600 and 0700, regardless of the umask.
 //!
-//! Folders that exist keep their modes, unless the caller claims them.
+//! Existing folders keep their modes, unless the caller claims them.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -17,13 +17,13 @@ pub const FILE_MODE: u32 = 0o600;
 /// The bits of a mode that concern other users.
 const OTHERS: u32 = 0o077;
 
-/// Bits that let users outside the owner's group in.
+/// The bits of a mode that admit users outside of the owner's group.
 const EVERYONE: u32 = 0o007;
 
 /// Owner of volumes that a cluster mounts for its pods.
 const ROOT: u32 = 0;
 
-/// Creates a private folder, and those above it that are missing, private as well. An existing folder keeps its mode.
+/// Creates a private folder and its missing parents, private as well. An existing folder keeps its mode.
 ///
 /// # Errors
 /// Returns the system error.
@@ -39,7 +39,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(FOLDER_MODE).create(folder)
 }
 
-/// Options to open a file with, and to create it as a private one.
+/// Returns options with the mode of private files for created ones.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -60,19 +60,19 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The state of a folder before it was claimed.
+/// State of a folder before it was claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It was missing, or private.
+    /// The folder was missing or private.
     Private,
-    /// Other users could enter it by this mode. Its mode and those of its entries were restricted.
+    /// Other users could enter the folder. Its mode and the modes of its entries were restricted.
     Restricted {
         /// The mode before.
         mode: u32,
         /// Restricted files and folders below.
         entries: u64,
     },
-    /// It belongs to root and its mode admits every user. Only root can change that.
+    /// The folder belongs to root and its mode admits every user. Only root can change that.
     OpenVolume {
         /// The mode.
         mode: u32,
@@ -97,8 +97,8 @@ impl fmt::Display for Claim {
 /// Claims a folder for this user alone: creates it, or restricts it with all of its content if other users can enter it.
 ///
 /// # Errors
-/// Returns the system error, and [`io::ErrorKind::PermissionDenied`] for a folder of another user. A folder of root that this
-/// user may use is a volume that was given to it.
+/// Returns the system error, or [`io::ErrorKind::PermissionDenied`] for a folder of another user. A folder of root is no
+/// error: it may be a volume mounted for this user.
 pub fn claim(folder: &Path) -> io::Result<Claim> {
     create_folders(folder)?;
     let found = fs::metadata(folder)?;
@@ -116,7 +116,7 @@ pub fn claim(folder: &Path) -> io::Result<Claim> {
     if mode & OTHERS == 0 {
         return Ok(Claim::Private);
     }
-    // First the folder: from here on other users reach nothing in it, whatever the modes below.
+    // Restricts the folder first: from here on other users reach no entry, regardless of its mode.
     fs::set_permissions(folder, Permissions::from_mode(mode & !OTHERS))?;
     Ok(Claim::Restricted { mode, entries: restrict_below(folder, user)? })
 }

@@ -1,11 +1,11 @@
-//! Scratch folders of processes: private, removed by their owner's end or, after a kill, by the next process that starts.
+//! Scratch folders of processes: private, removed by their owner or, after a kill, by a sweep of the next process.
 //!
 //! A folder is named `PREFIX-PID-RANDOM` and contains a file `lock`, which its owner keeps locked. A free lock means a dead
-//! owner. The creator makes the folder, then the file, then takes the lock: a sweep in between removes the unlocked file or the
-//! empty folder, and the creator starts again under another name.
+//! owner. The creator makes the folder, then the file, then takes the lock. A sweep in between removes the unlocked file or
+//! the empty folder, and the creator starts again under another name.
 //!
-//! Sweeps are not for file systems whose locks do not cross machines: a folder of another machine's living process would look
-//! abandoned. The caller checks that. Without lock support no folder ever counts as abandoned.
+//! On a file system with locks local to one machine, a sweep would take the folder of a live process on another machine for
+//! abandoned. The caller checks that. Without lock support, a sweep removes only empty folders without a lock file.
 
 use super::private;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
 
-/// Names are random: 16 collisions in a row do not happen.
+/// Maximum attempts while sweeps of other processes remove the new folder.
 const ATTEMPTS: usize = 16;
 
 /// A scratch folder. It is removed on drop.
@@ -48,14 +48,14 @@ impl Scratch {
         Err(io::Error::other("other processes remove new folders there"))
     }
 
-    /// The folder.
+    /// Returns the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Removes this user's scratch folders of dead processes. Returns the removed folders. A folder that cannot be removed is
-    /// left for the next sweep.
+    /// Removes this user's scratch folders of dead processes. Returns the removed folders. A folder that cannot be removed
+    /// is left for the next sweep.
     ///
     /// # Errors
     /// Returns the error of listing the folder.
@@ -66,7 +66,7 @@ impl Scratch {
             let entry = entry?;
             let path = entry.path();
             let is_ours = |found: fs::Metadata| found.is_dir() && found.uid() == user;
-            // A link is skipped: it leads to something that no process has created here.
+            // Skips links, since no process creates a scratch folder as a link.
             if is_scratch(&entry.file_name(), prefix)
                 && fs::symlink_metadata(&path).is_ok_and(is_ours)
                 && matches!(remove_abandoned(&path), Ok(true))
@@ -80,12 +80,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The next sweep removes the rest.
+        // After a failure, the next sweep removes the rest.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Creates and locks a lock file. `None` if a sweep was faster.
+/// Creates and locks a lock file. `None` if a sweep has locked or removed it first.
 fn lock_new(path: &Path) -> io::Result<Option<File>> {
     let lock = private::options().read(true).write(true).create_new(true).open(path)?;
     match lock.try_lock() {
@@ -94,6 +94,7 @@ fn lock_new(path: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
+    // A sweep may have removed the file before it was locked.
     Ok((lock.metadata()?.nlink() > 0).then_some(lock))
 }
 
@@ -105,7 +106,7 @@ fn is_scratch(name: &OsStr, prefix: &str) -> bool {
     })
 }
 
-/// Removes a folder if no process holds its lock, and returns whether it did.
+/// Removes a folder if no process holds its lock. Returns whether it did.
 fn remove_abandoned(path: &Path) -> io::Result<bool> {
     let lock_path = path.join(LOCK);
     let options = || {
@@ -163,7 +164,7 @@ mod tests {
         let place = place("sweep");
         let alive = Scratch::create(&place, PREFIX).unwrap();
         fs::write(alive.path().join("tile"), "x").unwrap();
-        // As after a kill: all content is present, and the lock is free.
+        // The state after a kill: all content is present, and the lock is free.
         let dead = Scratch::create(&place, PREFIX).unwrap();
         fs::create_dir(dead.path().join("inputs")).unwrap();
         fs::write(dead.path().join("inputs/tile"), "x").unwrap();
@@ -171,7 +172,7 @@ mod tests {
         let Scratch { _lock: lock, .. } = &dead;
         lock.unlock().unwrap();
         std::mem::forget(dead);
-        // As after a kill before the lock was created, and folders of other programs.
+        // The state after a kill before the lock was created, and folders of other programs.
         let begun = place.join(format!("{PREFIX}-1-{:016x}", 7));
         fs::create_dir(&begun).unwrap();
         let foreign =

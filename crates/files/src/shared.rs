@@ -1,6 +1,6 @@
-//! The operating system's files in folders that several users may share: created files have the modes that the umask leaves.
+//! The operating system's files in folders shared by several users: the umask determines the modes of created files.
 //!
-//! Everything else is delegated to [`OsFileSystem`].
+//! All other operations are those of [`OsFileSystem`].
 
 use super::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem, lock,
@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The operating system's files, with modes by the umask.
+/// The operating system's files, with modes determined by the umask.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SharedDisk;
 

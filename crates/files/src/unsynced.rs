@@ -1,6 +1,6 @@
 //! File system without fsync: written content is visible to every process, but may be lost in a power loss.
 //!
-//! Everything else is delegated to the wrapped file system.
+//! All other operations are those of the wrapped file system.
 
 use super::{DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode};
 use std::io::{self, Read, Write};

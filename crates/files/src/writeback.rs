@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Starts writing a part of a file to disk. Refusals by the system are left to the later fsync.
+/// Starts writing a part of a file to disk. Ignores errors of the system, since the later fsync reports them.
 pub(crate) fn begin(file: &File, offset: u64, length_bytes: u64) -> io::Result<()> {
     let wrong = |_| io::Error::from(io::ErrorKind::InvalidInput);
     let (offset, length) =

@@ -1,7 +1,7 @@
-//! S3 object storage as a tier of data regions (hop 7 of a study), which bursts into a cloud share.
+//! S3 object storage as a tier of data regions (hop 7 of a study), shared by the workers of a burst into a cloud.
 //!
-//! The caller decides which regions to store. Credentials are never read from pleach files: they come from the environment
-//! under Amazon's names (`AWS_ACCESS_KEY_ID` etc.) or from the machine.
+//! The caller decides which regions to store. Credentials come from the environment under Amazon's names
+//! (`AWS_ACCESS_KEY_ID` etc.) or from the machine, never from files of pleach.
 
 mod location;
 #[cfg(feature = "s3")]

@@ -2,7 +2,7 @@
 //!
 //! This module opens no connection.
 
-/// Maximum prefix length: with the rest of a name it stays far below the 1,024 bytes that S3 allows.
+/// Maximum prefix length: the whole object name stays far below the 1,024 bytes that S3 allows.
 const MAX_PREFIX_BYTES: usize = 200;
 
 /// Location in object storage.

@@ -1,9 +1,9 @@
 //! Tier in object storage: one object per region, created only if its name is unused.
 //!
-//! A dedicated runtime does the network I/O while the caller waits. Every request is retried for a limited time and has a
-//! deadline. Content is digested on read, and a corrupt object is moved to quarantine within the bucket. Capacity is enforced
-//! by the last listing plus this process's own insertions and removals. Other processes that share the location know just as
-//! little. Large regions are uploaded in parts, several at once.
+//! A dedicated runtime does the network I/O while the caller waits. The tier retries every request for a limited time, up to
+//! a deadline. It digests content on read, and moves a corrupt object to quarantine within the bucket. It enforces the
+//! capacity by the last listing and the insertions and removals of this process, so several processes can exceed it
+//! together. Large regions are uploaded in parts, several at once.
 
 use crate::S3Location;
 use futures_util::TryStreamExt;
@@ -25,20 +25,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::{Builder, Runtime};
 
-/// Maximum time for a server to accept a connection.
+/// Maximum time for a server to accept a connection: 5 s.
 const CONNECT_SECONDS: u64 = 5;
 
-/// Retry time for transient failures (an overloaded server, a broken connection).
+/// Maximum retry time for transient failures (an overloaded server, a broken connection): 30 s.
 const RETRY_SECONDS: u64 = 30;
 
-/// 120 s: the caller gets an error after this, even while retries continue. Enough for a 1 GB region over a slow line.
+/// 120 s: enough for a 1 GB region over a slow line. After this the caller gets an error, even if retries remain.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Part size of multipart uploads, used for longer objects. S3 allows 5 MiB to 5 GiB per part, and a failed part is resent
-/// alone.
+/// 16 MiB: part size of multipart uploads, used for larger objects. S3 allows 5 MiB to 5 GiB per part, and only a failed
+/// part is resent.
 const PART_BYTES: usize = 16 << 20;
 
-/// Concurrent part uploads, enough to fill a line with a latency of some ms.
+/// 4 concurrent part uploads fill a line with a latency of a few ms.
 const PARTS_AT_ONCE: usize = 4;
 
 const SUFFIX: &str = ".region";
@@ -84,7 +84,7 @@ impl S3Tier {
         let address = bucket.address();
         let failed =
             |source| TierError::Io { action: "open the tier", path: PathBuf::from(&address), source };
-        // The first provider installed applies to the process. It is ring everywhere in this program.
+        // Only the first installed provider applies to the process. This program installs ring everywhere.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let options = ClientOptions::new()
             .with_connect_timeout(Duration::from_secs(CONNECT_SECONDS))
@@ -123,7 +123,7 @@ impl S3Tier {
         Ok(tier)
     }
 
-    /// Lists the location to learn of objects that other processes have stored and removed.
+    /// Replaces the index by a listing of the location, which shows the changes of other processes.
     fn refresh(&self) -> Result<(), TierError> {
         let found = self.found()?;
         let mut books = ObjectIndex::default();
@@ -157,7 +157,7 @@ impl S3Tier {
         PathBuf::from(format!("{}/{}", self.address, within.trim_start_matches('/')))
     }
 
-    /// Runs an operation on the runtime and waits for it. A missing object is an error like any other.
+    /// Runs an operation on the runtime and waits for it. A missing object is an error.
     fn perform<T: Send + 'static, F>(
         &self,
         action: &'static str,
@@ -192,8 +192,9 @@ impl S3Tier {
         }
     }
 
-    /// Reserves space for an object until it is released.
+    /// Reserves space for an object. The caller releases it.
     fn reserve(&self, key: RegionKey, needed_bytes: u64) -> Result<(), TierError> {
+        // Holds the index lock to the end, so that two reservations cannot both pass the check.
         let books = self.books();
         let held_bytes = books.held_bytes + self.reserved_bytes.load(Ordering::Relaxed);
         if held_bytes.saturating_add(needed_bytes) > self.capacity_bytes {
@@ -204,7 +205,7 @@ impl S3Tier {
         Ok(())
     }
 
-    /// Moves a corrupt object to quarantine, where no reader looks.
+    /// Moves a corrupt object to quarantine. `None` if that fails.
     fn quarantine(&self, key: RegionKey, object: &ObjectPath) -> Option<PathBuf> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let name = format!("{}/{QUARANTINE}/{key}.{:016x}{SUFFIX}", self.prefix, now.as_nanos() as u64);
@@ -218,13 +219,13 @@ impl S3Tier {
     }
 
     fn books(&self) -> MutexGuard<'_, ObjectIndex> {
-        // A poisoned lock is safe to use: each change of the index is one call.
+        // A poisoned lock is safe to use: each index change is one call.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Uploads an object. A multipart upload replaces an object of the same name, which has the same content, since S3 has no
-/// conditional multipart upload. The parts of a failed upload are removed.
+/// Uploads an object. A multipart upload replaces an object of the same name, since S3 has no conditional multipart upload.
+/// Both have the same content. A failed upload removes its parts.
 async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Result<PutResult, Error> {
     if bytes.len() <= PART_BYTES {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -234,7 +235,7 @@ async fn put(store: &dyn ObjectStore, object: &ObjectPath, bytes: Vec<u8>) -> Re
     let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
     for part in bytes.chunks(PART_BYTES) {
         if let Err(error) = upload.wait_for_capacity(PARTS_AT_ONCE).await {
-            // If the removal fails, the bucket's own rules expire the parts.
+            // If the removal fails, the rules of the bucket expire the parts.
             let _ = upload.abort().await;
             return Err(error);
         }
@@ -253,7 +254,7 @@ impl Drop for S3Tier {
     }
 }
 
-/// Returns the region of an object, by its name.
+/// Returns the key of the region in an object, parsed from its name.
 fn key_of(object: &ObjectPath) -> Option<RegionKey> {
     let mut parts = object.as_ref().rsplit('/');
     let digits = parts.next()?.strip_suffix(SUFFIX)?;
@@ -289,7 +290,7 @@ impl Tier for S3Tier {
                 books.add(key, length);
                 Ok(Inserted::New)
             }
-            // Another process was faster, or our request succeeded, its response was lost, and it was retried.
+            // Another process has stored the region first, or a retry followed a request with a lost response.
             Err(TierError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
                 books.add(key, length);
                 Ok(Inserted::AlreadyPresent)
@@ -399,7 +400,7 @@ impl TierMaintenance for S3Tier {
         Ok(())
     }
 
-    /// Each region is its own object, so compaction has nothing to free.
+    /// Returns 0. Each region is its own object, so compaction frees no bytes.
     fn compact(&self) -> usize {
         0
     }

@@ -1,6 +1,6 @@
 //! Free list: idle blocks, the count of live bytes, and the blocks to evict above the limit.
 //!
-//! Pure bookkeeping: addresses are stored but never dereferenced, and no system call is made.
+//! This module dereferences no address and makes no system call.
 
 /// An idle block.
 #[derive(Clone, Copy, Debug)]
@@ -12,13 +12,13 @@ pub(crate) struct Block {
 // SAFETY: no thread uses an idle block's memory, and any thread may reuse it.
 unsafe impl Send for Block {}
 
-/// Maximum number of idle blocks, beyond which the longest idle is freed. 10 times as many as a study of small tiles keeps, and
-/// at two words each cheap to search.
+/// Maximum number of idle blocks: 10 times as many as a study of small tiles keeps, and at 2 words each cheap to search.
+/// Beyond it, the longest idle block is freed.
 const SLOTS: usize = 1024;
 
 const NONE: Block = Block { start: std::ptr::null_mut(), bytes: 0 };
 
-/// Live bytes, and idle blocks in the order in which they became idle.
+/// Live bytes, and idle blocks with the longest idle first.
 pub(crate) struct FreeList {
     blocks: [Block; SLOTS],
     count: usize,
@@ -40,7 +40,8 @@ impl FreeList {
         self.live_bytes
     }
 
-    /// Takes the latest idle block of exactly `bytes`, whose content may still be in a CPU cache. It is live from now on.
+    /// Takes the latest idle block of exactly `bytes`, since its content may still be in a CPU cache, and counts it as live.
+    /// `None` if there is no such block.
     pub(crate) fn reuse(&mut self, bytes: usize) -> Option<*mut u8> {
         let index = self.blocks[..self.count].iter().rposition(|block| block.bytes == bytes)?;
         let block = self.remove(index);
@@ -48,9 +49,10 @@ impl FreeList {
         Some(block.start)
     }
 
-    /// Counts `bytes` as live before they are mapped: the caller first frees the blocks that [`Self::surplus`] returns.
+    /// Counts `bytes` as live before the caller maps them. The caller first unmaps the blocks that [`Self::surplus`]
+    /// returns.
     pub(crate) fn grow(&mut self, bytes: usize) {
-        // Threads that all request half of the address space must be refused, not stopped by an overflow.
+        // Wraps, so that huge requests of several threads fail in the mapping and not by an overflow here.
         self.live_bytes = self.live_bytes.wrapping_add(bytes as u64);
     }
 
@@ -59,7 +61,7 @@ impl FreeList {
         self.live_bytes = self.live_bytes.wrapping_sub(bytes as u64);
     }
 
-    /// Adds a live block to the idle blocks, unless the list is full or over the limit.
+    /// Adds a live block to the idle blocks. Returns false if the list is full or over the limit.
     pub(crate) fn keep(&mut self, block: Block) -> bool {
         let room = self.count < SLOTS && !self.is_over();
         if room {
@@ -71,13 +73,13 @@ impl FreeList {
         room
     }
 
-    /// Takes the longest idle block if the bytes exceed `limit_bytes` or no slot is free.
+    /// Takes the longest idle block if live and idle bytes exceed `limit_bytes` or no slot is free.
     pub(crate) fn surplus(&mut self) -> Option<Block> {
         let full = self.count == SLOTS || self.is_over();
         (full && self.count > 0).then(|| self.remove(0))
     }
 
-    /// Takes the longest idle block.
+    /// Takes the longest idle block. `None` if no block is idle.
     pub(crate) fn oldest(&mut self) -> Option<Block> {
         (self.count > 0).then(|| self.remove(0))
     }

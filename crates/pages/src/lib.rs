@@ -1,12 +1,11 @@
 //! Global allocator that recycles large freed blocks and meters allocations.
 //!
-//! Image operations create and drop buffers of many MB. The system returns each as untouched pages, and the first touch costs
-//! more than most operations do with them (`docs/adr/0006-recycled-pages.md` has the measurements). [`RecyclingAllocator`]
+//! Image operations create and drop buffers of many MB. The system returns each as untouched pages, and their first touch
+//! costs more time than most operations (`docs/adr/0006-recycled-pages.md` has the measurements). [`RecyclingAllocator`]
 //! keeps touched blocks up to a limit instead. Small blocks and blocks aligned beyond a page go to
 //! [`System`](std::alloc::System). Allocations of foreign code (OpenCV's own scratch memory) bypass this allocator.
 //!
-//! Idle blocks belong to the whole process, metering to a thread. The crate knows neither the purpose of the bytes nor their
-//! budgets: the memory planner sets the limit.
+//! The process shares the idle blocks, and each thread has its own meter. The memory planner sets the limit.
 
 mod free_list;
 mod mapping;
@@ -19,16 +18,16 @@ use std::alloc::{GlobalAlloc, Layout};
 
 pub use meter::metered;
 
-/// 1 GiB: default limit of live and idle bytes. One running task of the segmentation on a 4096 × 4096 tile needs up to 0.3 GB,
-/// so this recycles everything that 2 cores work with, and no process grows by more than this through recycling. A higher limit
-/// would be no faster and would retain the peak of a whole run.
+/// 1 GiB: default limit of live and idle bytes. One running task of the segmentation on a 4096 × 4096 tile needs up to 0.3
+/// GB, so this recycles all blocks of 2 cores, and recycling grows no process by more than this. A higher limit would be no
+/// faster and would retain the peak of a whole run.
 const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 
 static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 
-/// The allocator, for a binary's `#[global_allocator]`. All of its values are the same one.
+/// The allocator, for `#[global_allocator]` in a binary. All of its values share one pool.
 ///
-/// Blocks of 128 KiB and more come from one pool, in size classes at most 1/16 apart; the rest comes from
+/// Blocks of 128 KiB and more come from the pool, in size classes at most 1/16 apart. Smaller ones come from
 /// [`System`](std::alloc::System).
 ///
 /// ```
@@ -44,8 +43,8 @@ static POOL: Pool = Pool::new(DEFAULT_LIMIT_BYTES);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecyclingAllocator;
 
-// SAFETY: every call goes to the one pool, which upholds the contract (see there). All `RecyclingAllocator` values share it, so
-// each knows the blocks of every other.
+// SAFETY: every call goes to one pool, which upholds the contract (`pool.rs`). All `RecyclingAllocator` values share it, so
+// a block of one value can be freed by another.
 unsafe impl GlobalAlloc for RecyclingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller upholds the contract, which is also the pool's.
@@ -68,8 +67,8 @@ unsafe impl GlobalAlloc for RecyclingAllocator {
     }
 }
 
-/// Sets the maximum of live and idle bytes of large blocks (1 GiB by default). Idle blocks beyond it are unmapped at once, the
-/// longest idle first. The limit never fails an allocation: if live blocks alone exceed it, no block is kept.
+/// Sets the maximum of live and idle bytes of large blocks (1 GiB by default). Unmaps idle blocks beyond it at once, the
+/// longest idle first. The limit never fails an allocation. If live blocks alone exceed it, no freed block is kept.
 pub fn set_limit_bytes(limit: u64) {
     POOL.set_limit(limit);
 }
@@ -80,8 +79,8 @@ pub fn idle_bytes() -> u64 {
     POOL.idle_bytes()
 }
 
-/// Returns the live bytes of large blocks as mapped, rounded up to size classes. 0 if [`RecyclingAllocator`] is not the global
-/// allocator. The sum with [`idle_bytes`] bounds what large blocks add to the resident set.
+/// Returns the live bytes of large blocks as mapped, rounded up to size classes. 0 if [`RecyclingAllocator`] is not the
+/// global allocator. The sum with [`idle_bytes`] bounds what large blocks add to the resident set.
 #[must_use]
 pub fn live_bytes() -> u64 {
     POOL.live_bytes()

@@ -1,7 +1,7 @@
 //! Meters the bytes that a thread has allocated minus the bytes it has freed, and their peak.
 //!
-//! Two cells per thread without a destructor, so that they need no allocation and outlive every allocating destructor. A block
-//! freed by another thread counts on both threads.
+//! Each thread has two cells without a destructor, so that they need no allocation and outlive every allocating destructor.
+//! A block freed by another thread counts on both threads.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ thread_local! {
 
 /// Counts a block of `size` bytes, which never exceeds `isize::MAX`.
 pub(crate) fn add(size: usize) {
-    // Cells without destructors are always accessible. If one were not, nothing would be counted.
+    // Cells without destructors are always accessible, so the error is ignored.
     let _ = HELD.try_with(|held| {
         let now = held.get().wrapping_add(size as i64);
         held.set(now);
@@ -28,12 +28,12 @@ pub(crate) fn subtract(size: usize) {
 }
 
 /// Runs `work` on this thread. Returns its result and the thread's peak of allocated bytes above the start. All Rust
-/// allocations of this thread count by their requested sizes, large and small, recycled and fresh. Blocks freed meanwhile are
-/// subtracted, whichever thread allocated them. A large block that grows counts twice while it grows, as if it were copied,
-/// even when it is not.
+/// allocations of this thread count by their requested sizes, large and small, recycled and fresh. Blocks that this thread
+/// frees are subtracted, even if another thread allocated them. A large block counts with both sizes while it grows, as if
+/// it were copied.
 ///
-/// The cost is the permanent counting: a few instructions per allocation. Calls may be nested. A panic passes through and
-/// leaves the counters correct.
+/// Counting takes a few instructions per allocation, metered or not. Calls may be nested. A panic passes through and leaves
+/// the counters correct.
 ///
 /// Returns 0 if [`RecyclingAllocator`](crate::RecyclingAllocator) is not the global allocator. Work on other threads and
 /// allocations of foreign code are not counted.
@@ -62,6 +62,7 @@ impl Span {
 }
 
 impl Drop for Span {
+    // Restored in Drop, so that a panic of the work keeps the peak of the enclosing span.
     fn drop(&mut self) {
         PEAK.set(PEAK.get().max(self.outer_peak));
     }

@@ -1,8 +1,9 @@
 //! Allocator behind [`RecyclingAllocator`](crate::RecyclingAllocator): large blocks from the free list or the system, small
 //! ones from `malloc`, and metering of both.
 //!
-//! One lock guards the free list. No code under the lock allocates or panics. System calls under the lock only unmap surplus
-//! before a new mapping, so that the process never maps more than the free list counts.
+//! One lock guards the free list. No code under the lock allocates or panics, and system calls under the lock only unmap.
+//! Bytes are counted before they are mapped and discounted after they are unmapped, so the process never maps more than the
+//! free list counts.
 
 use crate::free_list::{Block, FreeList};
 use crate::size_class::{MIN_BYTES, PAGE_BYTES, class_bytes};
@@ -13,11 +14,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A pool of large blocks. The process has one, and tests create their own.
 pub(crate) struct Pool {
-    /// The standard library's mutex is one word and a futex, so taking it never allocates.
+    /// The mutex of the standard library is a futex, so locking it never allocates.
     shelf: Mutex<FreeList>,
 }
 
-/// Returns whether a block of this layout comes from the pool. All calls about one block agree.
+/// Returns whether a block of this layout comes from the pool. Depends on the layout alone, so all calls for one block
+/// agree.
 fn is_large(layout: Layout) -> bool {
     layout.size() >= MIN_BYTES && layout.align() <= PAGE_BYTES
 }
@@ -52,7 +54,7 @@ impl Pool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a block of the class `bytes`, and whether it is fresh, that is, all zero.
+    /// Returns a block of the class `bytes`, null on failure, and whether it is fresh, that is, all zero.
     fn obtain(&self, bytes: usize) -> (*mut u8, bool) {
         let mut shelf = self.lock();
         if let Some(start) = shelf.reuse(bytes) {
@@ -60,10 +62,11 @@ impl Pool {
         }
         shelf.grow(bytes);
         give_surplus_back(&mut shelf);
+        // Maps without the lock, since the bytes are counted already.
         drop(shelf);
         let mut start = mapping::map(bytes);
         if start.is_null() {
-            // Memory or mappings ran out. Idle blocks may hold what is missing.
+            // Memory or mappings have run out. Unmapping the idle blocks may free enough.
             self.trim();
             start = mapping::map(bytes);
         }
@@ -85,15 +88,16 @@ impl Pool {
         unsafe { mapping::unmap(block.start, block.bytes) };
         let mut shelf = self.lock();
         shelf.shrink(block.bytes);
-        // If slots ran out, this frees one for the next block.
+        // Frees a slot for the next block if the list is full.
         give_surplus_back(&mut shelf);
     }
 
-    /// Returns a block of the class `bytes`, which differs from `old`'s, with the first `used` bytes of `old`. On success `old`
-    /// is gone, on failure (null) it remains. Copies into an idle block if there is one, else moves the pages.
+    /// Returns a block of the class `bytes`, which differs from the class of `old`, with the first `used` bytes of `old`.
+    /// Copies into an idle block if possible, and moves the pages otherwise. Releases `old` on success. Returns null on
+    /// failure and leaves `old` unchanged.
     ///
     /// # Safety
-    /// `old` came from here and its owner requests this. `used` is below both classes.
+    /// `old` came from this pool and its owner requests this. `used` is at most the size of both.
     unsafe fn resize(&self, old: Block, bytes: usize, used: usize) -> *mut u8 {
         let grown = bytes.saturating_sub(old.bytes);
         let mut shelf = self.lock();
@@ -129,8 +133,8 @@ fn give_back(block: Block) {
 }
 
 // SAFETY: a live block is not in the free list and is one mapping of its own, so it overlaps no other. Its class is at least
-// the requested size, and its start is aligned to a page, which is at least the requested alignment (`is_large`). Other blocks
-// are `System`'s, with the same layouts. No call unwinds: lookups cannot fail, and nothing else panics.
+// the requested size, and its start is aligned to a page, which is at least the requested alignment (`is_large`). Other
+// blocks come from `System` with the same layouts. No call unwinds, since lookups cannot fail and no other code panics.
 unsafe impl GlobalAlloc for Pool {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = if is_large(layout) {
@@ -181,7 +185,7 @@ unsafe impl GlobalAlloc for Pool {
                 // SAFETY: allocated with this layout, so from here and of this class. `used` is below both sizes.
                 let moved = count(unsafe { self.resize(old, bytes, used) }, new);
                 if !moved.is_null() {
-                    // Subtracted last, as if the block had been copied: the peak must not depend on the idle blocks.
+                    // Subtracts last, as if the block had been copied: the peak must not depend on the idle blocks.
                     meter::subtract(layout.size());
                 }
                 moved

@@ -1,16 +1,16 @@
 //! Size classes of large blocks: sizes in one class are interchangeable.
 //!
-//! A block is freed with its requested size, so the class must follow from that size alone. No header is stored with the block.
+//! Blocks have no header. The caller frees a block with its requested size, so the class must follow from that size alone.
 
-/// 128 KiB: minimum size of recycled blocks. Below, `malloc` keeps freed blocks itself. From this size on, glibc in its initial
-/// state maps and unmaps each block.
+/// 128 KiB: minimum size of recycled blocks. `malloc` keeps smaller freed blocks itself. From this size on, glibc in its
+/// initial state maps and unmaps each block.
 pub(crate) const MIN_BYTES: usize = 128 << 10;
 
-/// Page size of the system, and so the alignment of every large block. Systems with larger pages align better.
+/// 4 KiB: minimum page size, and so the minimum alignment of every large block.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// Returns the block size for `size` (at least [`MIN_BYTES`]): the next of 16 steps between two powers of two. A tile's planes
-/// and the same planes with a margin fall into few classes, and less than 1/16 is wasted.
+/// Returns the block size for `size` (at least [`MIN_BYTES`]): the next of 16 steps between two powers of two. The planes of
+/// a tile with different margins fall into few classes, and less than 1/16 is wasted.
 pub(crate) fn class_bytes(size: usize) -> usize {
     let step = (size.next_power_of_two() >> 5).max(PAGE_BYTES);
     size.next_multiple_of(step)

@@ -1,5 +1,5 @@
-//! The allocator's contract, on random requests from several threads: blocks never overlap, keep what was written,
-//! are aligned, and are zero where zero was asked for. Smaller under Miri, which looks at every access.
+//! Contract of the allocator, on random requests from several threads: blocks never overlap, keep their content, are
+//! aligned, and are zero if requested. Miri checks every access, so its runs are smaller.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -15,7 +15,7 @@ static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 const SLOW: bool = cfg!(miri);
 const THREADS: usize = if SLOW { 2 } else { 3 };
-/// Every so many bytes one is written and checked.
+/// Distance in bytes between the written and checked bytes of a block.
 const STRIDE: usize = if SLOW { 8192 } else { 256 };
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ enum Step {
     Free {
         which: prop::sample::Index,
     },
-    /// Hands a block to another thread, which frees it in the end.
+    /// Sends a block to another thread. The main thread frees it in the end.
     Give {
         which: prop::sample::Index,
     },
@@ -44,7 +44,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let most = if SLOW { 200 << 10 } else { 1 << 20 };
-    // Sizes around the border to the small ones, and few different large ones, so that blocks are reused.
+    // Sizes around the minimum of large blocks, and few different large sizes, so that blocks are reused.
     let size = || {
         prop_oneof![
             1..200_usize,
@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A live block and the byte that is written all over it.
+/// A live block and the byte written throughout it.
 struct Owned {
     start: *mut u8,
     layout: Layout,
@@ -76,7 +76,7 @@ struct Owned {
 unsafe impl Send for Owned {}
 
 impl Owned {
-    /// First, last, and every so many bytes between.
+    /// Returns the offsets of the first byte, of the last one, and of one per [`STRIDE`] between them.
     fn offsets(size: usize) -> impl Iterator<Item = usize> {
         (0..size).step_by(STRIDE).chain([size - 1])
     }
@@ -89,7 +89,7 @@ impl Owned {
     }
 
     fn holds(&self, value: u8, size: usize) -> bool {
-        // SAFETY: inside the block; every offset has been written or was asked for as zero.
+        // SAFETY: inside the block. Every offset has been written or was requested as zero.
         Self::offsets(size).all(|offset| unsafe { self.start.add(offset).read() } == value)
     }
 }
@@ -107,7 +107,7 @@ impl Map {
         map.insert(start, size);
     }
 
-    /// Before the block is freed: afterwards it may be somebody else's.
+    /// Removes a block before it is freed, since another thread may reuse it afterwards.
     fn leave(&self, block: &Owned) {
         assert!(self.0.lock().unwrap().remove(&block.start.addr()).is_some());
     }
@@ -162,13 +162,13 @@ impl Thread<'_> {
         assert!(old.holds(old.mark, old.layout.size()));
         self.map.leave(old);
         let layout = Layout::from_size_align(size, old.layout.align()).unwrap();
-        // SAFETY: allocated with this layout; the new size is neither 0 nor large.
+        // SAFETY: allocated with this layout. The new size is not 0 and does not overflow.
         let start = unsafe { RecyclingAllocator.realloc(old.start, old.layout, size) };
         assert!(!start.is_null() && start.addr().is_multiple_of(layout.align()));
         let kept = old.layout.size().min(size);
         let block = Owned { start, layout, mark: old.mark };
         self.map.enter(&block);
-        // Of the strided offsets below both sizes all were written; the new last one may not have been.
+        // All strided offsets below both sizes were written. The new last byte may not have been.
         let kept = (kept - 1) / STRIDE * STRIDE + 1;
         assert!(block.holds(block.mark, kept), "a block keeps its contents when it is resized");
         block.write();
@@ -214,7 +214,7 @@ proptest! {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         drop(senders);
-        // This thread frees what the others did not.
+        // This thread frees the remaining blocks of the other threads.
         for mut thread in left_over {
             let given: Vec<Owned> = thread.given.try_iter().collect();
             for block in std::mem::take(&mut thread.blocks).into_iter().chain(given) {

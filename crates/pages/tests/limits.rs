@@ -1,5 +1,5 @@
-//! What is kept and what goes back, seen from outside: the books, the limit, the resident set. One test, because the
-//! books are the process's.
+//! Kept and unmapped blocks: counters, limit and resident set. There is only one test, because the counters are those of the
+//! process.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -10,7 +10,7 @@ static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
 const MIB: usize = 1 << 20;
 
-/// A touched block.
+/// Returns a touched block of `mib` MiB.
 fn block(mib: usize) -> Vec<u8> {
     vec![1; mib * MIB]
 }
@@ -19,7 +19,7 @@ fn books_mib() -> (u64, u64) {
     (live_bytes() >> 20, idle_bytes() >> 20)
 }
 
-/// Resident bytes of this process, from the system's own books, in MiB; pages are at least 4 KiB.
+/// Returns the resident set size of this process in MiB, as reported by the system.
 #[cfg(not(miri))]
 fn resident_mib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -36,7 +36,7 @@ fn the_limit_is_kept() {
     drop((a, b));
     assert_eq!(books_mib(), (0, 3 * grow as u64));
 
-    // The same sizes come from what is idle, another does not.
+    // An idle block serves the same size. Another size needs a new block.
     let (a, c) = (block(grow), block(3 * grow));
     assert_eq!(books_mib(), (4 * grow as u64, 2 * grow as u64));
     drop((a, c));
@@ -62,7 +62,7 @@ fn the_limit_is_kept() {
     set_limit_bytes((5 * grow * MIB) as u64 - 1);
     assert_eq!(books_mib(), (0, 2 * grow as u64));
 
-    // A new block makes room first; a freed one goes back where live blocks alone are above the limit.
+    // A new block first evicts idle blocks. A freed block is unmapped if live blocks alone exceed the limit.
     set_limit_bytes((5 * grow * MIB) as u64);
     let (four, two) = (block(4 * grow), block(2 * grow));
     assert_eq!(books_mib(), (6 * grow as u64, 0));
@@ -72,7 +72,7 @@ fn the_limit_is_kept() {
     assert_eq!(books_mib(), (0, 4 * grow as u64));
     trim();
 
-    // Growing moves or copies the block, and the books follow.
+    // Growing moves or copies the block and updates the counters.
     set_limit_bytes(u64::MAX);
     let mut growing: Vec<u8> = block(grow);
     growing.reserve_exact(grow * MIB);
@@ -87,7 +87,7 @@ fn the_limit_is_kept() {
     growing.shrink_to_fit();
     assert_eq!((books_mib(), growing), ((0, 3 * grow as u64), vec![1; 10]));
 
-    // More idle blocks than there are slots: the longest idle go.
+    // With more idle blocks than slots, the longest idle blocks are unmapped.
     trim();
     if cfg!(not(miri)) {
         let blocks: Vec<Box<[u8]>> = (0..1500).map(|_| vec![0; 128 << 10].into_boxed_slice()).collect();
@@ -98,7 +98,7 @@ fn the_limit_is_kept() {
     trim();
     assert_eq!(books_mib(), (0, 0));
 
-    // A request that cannot be met is refused, and forgotten. (Miri ends the program there.)
+    // A request that cannot be met fails and is not counted. Miri would end the program here.
     assert!(cfg!(miri) || Vec::<u8>::new().try_reserve_exact(isize::MAX as usize).is_err());
     assert_eq!(books_mib(), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! What `metered` says: the peak of this thread beyond its start, recycled or fresh, through nesting, panics and threads.
+//! `metered`: peak of this thread above its start, with recycled and fresh blocks, nesting, panics and threads.
 
 use pleach_pages::{RecyclingAllocator, metered, trim};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ fn block() -> Vec<u8> {
 #[test]
 fn the_peak_counts_what_is_alive_at_one_time() {
     let blocks = |n: u64| n * SIZE as u64;
-    // The second time they are recycled.
+    // The second round uses recycled blocks.
     for _ in 0..2 {
         assert_eq!(metered(|| (block(), block())).1, blocks(2));
         let one_after_the_other = || {
@@ -24,7 +24,7 @@ fn the_peak_counts_what_is_alive_at_one_time() {
         };
         assert_eq!(metered(one_after_the_other).1, blocks(1));
     }
-    // Beyond what there was at the start: an input that is freed makes room.
+    // The peak counts from the start of the span: freeing an input offsets later blocks.
     let input = block();
     assert_eq!(metered(|| drop((input, block()))).1, blocks(1));
     let input = block();
@@ -34,7 +34,7 @@ fn the_peak_counts_what_is_alive_at_one_time() {
     };
     assert_eq!(metered(reuse).1, 0);
     assert_eq!(metered(|| ()).1, 0);
-    // What was allocated and freed before does not count.
+    // Blocks allocated and freed before the span do not count.
     drop([block(), block(), block()]);
     assert_eq!(metered(block).1, blocks(1));
 }
@@ -44,7 +44,7 @@ fn small_blocks_count_as_asked_for() {
     assert_eq!(metered(|| (Box::new([0_u8; 100]), vec![0_u64; 3])).1, 124);
 }
 
-/// A growing block counts with its old self, whether pages moved or bytes were copied.
+/// A growing block counts with its old and its new size, whether its pages are moved or its bytes copied.
 #[test]
 fn growth_counts_the_same_recycled_or_fresh() {
     let grow = || {
@@ -93,13 +93,13 @@ fn a_panic_leaves_the_counters_right() {
         drop(blocks);
         block()
     };
-    // Three while it lasted, and nothing left behind but what is returned.
+    // The peak is three blocks, and only the returned block stays.
     let (_, peak) = metered(|| drop(work()));
     assert!(peak >= 3 * SIZE as u64 && peak < 3 * SIZE as u64 + 1000, "{peak}");
     assert_eq!(metered(block).1, SIZE as u64);
 }
 
-/// Another thread's blocks are its own, and those that it frees are subtracted from its own count.
+/// Each thread counts its own allocations, and subtracts the blocks that it frees.
 #[test]
 fn threads_are_metered_apart() {
     let (sum, peak) = metered(|| {
@@ -116,7 +116,7 @@ fn threads_are_metered_apart() {
     assert_eq!(freed_and_taken.join().unwrap(), 0);
 }
 
-/// Destructors of a thread's locals allocate and free when the thread is nearly gone.
+/// Destructors of thread locals can allocate and free while a thread ends.
 #[test]
 fn threads_end_in_peace() {
     struct Late(Vec<u8>);

@@ -1,11 +1,13 @@
-//! The segmentation against the original's published times, in yardsticks: `cargo bench -p pleach-pathology --bench yardstick`.
+//! Compares the segmentation with the original program's published times, in yardsticks. Run with `cargo bench -p
+//! pleach-pathology --bench yardstick`.
 //!
-//! A yardstick is OpenCV's `medianBlur` with a 7 × 7 window on the same tile, one thread. It is timed in the same
-//! process, right before and after each operation, because times do not travel between machines and ratios nearly do.
-//! All of it runs on one thread, so seconds are that thread's on its core, the system's work for it included: whoever
-//! else uses the machine delays them, but does not add to them.
+//! A yardstick is OpenCV's `medianBlur` with a 7 × 7 window on the same tile, on one thread. It is timed in the same
+//! process, right before and after each operation, because ratios are nearly independent of the machine and times are
+//! not.
+//! All work runs on one thread. Seconds are the CPU time of this thread, including system calls: other processes on the
+//! machine delay it but do not add to it.
 //! Tile: `tiles/CMU-1_x150_y800_2048.png` of the test data, mirrored to 4096 × 4096 px. Default parameters, one core,
-//! medians of [`ROUNDS`] rounds. Page faults are those of one round, and bytes a pixel its metered peak.
+//! medians of [`ROUNDS`] rounds. Page faults are those of one round. Bytes per pixel are its metered peak.
 
 use opencv::core::{Mat, Vec3b};
 use opencv::imgproc;
@@ -19,10 +21,10 @@ use std::path::{Path, PathBuf};
 #[global_allocator]
 static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
-/// As many as the original was timed with.
+/// Number of rounds of the original program's timing.
 const ROUNDS: usize = 5;
 
-/// Operation, default arguments, regions read and written, yardsticks of the original.
+/// Operation, default arguments, regions read and written, yardsticks of the original program.
 type Row = (&'static str, &'static [f64], &'static [&'static str], &'static [&'static str], f64);
 
 const ROWS: [Row; 8] = [
@@ -38,7 +40,7 @@ const ROWS: [Row; 8] = [
 
 #[expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // `cargo test` builds and starts benches too, to see that they run; figures are asked for with `--bench`.
+    // `cargo test` builds and starts benches to check that they run. Only `--bench` requests measurements.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -106,7 +108,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What was measured of one operation, and yardsticks of the original.
+/// Measurements of one operation, and the yardsticks of the original program.
 struct Line {
     name: &'static str,
     seconds: f64,
@@ -115,24 +117,25 @@ struct Line {
     peak_bytes: u64,
 }
 
-/// Seconds that this thread has spent on a core.
+/// Returns the CPU seconds of this thread.
 #[expect(clippy::cast_precision_loss, reason = "days in nanoseconds are exact")]
 fn thread_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes to the one struct it is given.
+    // SAFETY: the call writes only to the struct passed to it.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Pages of this process that the system had to provide when they were touched, so far; 0 where it does not say.
+/// Returns the minor page faults of this process. 0 if the system does not report them.
 fn page_faults() -> u64 {
     let status = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the program's name, which is in brackets and may hold anything, the eighth number.
+    // Minor faults are the eighth field after the program's name, which is in parentheses and may contain any
+    // character.
     let numbers = status.rsplit(')').next().unwrap_or_default();
     numbers.split_whitespace().nth(7).and_then(|faults| faults.parse().ok()).unwrap_or(0)
 }
 
-/// Seconds of one median filter.
+/// Returns the CPU seconds of one median filter.
 fn yardstick(tile: &DataRegion) -> Result<f64, Box<dyn std::error::Error>> {
     let tile = tile.raster(ElementType::Bgr8)?;
     let (pixels, _) = tile.data().as_chunks::<3>();
@@ -146,7 +149,7 @@ fn yardstick(tile: &DataRegion) -> Result<f64, Box<dyn std::error::Error>> {
     Ok(thread_seconds() - start)
 }
 
-/// The tile, its left-right mirror beside it, both mirrored below.
+/// Returns the tile with its left-right mirror image beside it, and both mirrored below.
 fn mirrored(tile: &Raster) -> Result<Raster, pleach_regions::ShapeError> {
     let (width, height) = (tile.width_px() as usize, tile.height_px() as usize);
     let mut data = Vec::with_capacity(4 * tile.data().len());

@@ -1,7 +1,7 @@
-//! Comparison with the reference: of two masks over their pixels, and of their objects.
+//! Comparison of a mask with its reference, over pixels and over objects.
 //!
-//! What an object is and what pairs of them come to is said in [`crate::objects`]. On windows with a halo the forms of
-//! `compare/core.rs` stand for these.
+//! [`crate::objects`] defines objects, pairs and their metrics. Windows with a halo use the operations of
+//! `compare/core.rs` instead.
 
 mod core;
 
@@ -31,9 +31,9 @@ pub(crate) const OBJECTS: TypedOperation = TypedOperation {
     arguments: &[],
     inputs: &[port("mask", ElementType::Mask), port("reference", ElementType::Labels)],
     outputs: &[port("object_metrics", ElementType::Table)],
-    // Of a densely packed tile: 818 nuclei in 1000 × 1000 px on either side.
+    // Measured on a densely packed tile: 818 nuclei in 1000 × 1000 px on either side.
     nanoseconds_a_pixel: 2.5,
-    // Three copies of the runs of both images, 8 to 12 bytes each; tissue has fewer than one run in 20 pixels.
+    // Three copies of the runs of both images, 8 to 12 bytes each. Tissue has fewer than 1 run in 20 pixels.
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,
     within_core: Some(&OWNED_OBJECTS),
@@ -54,7 +54,7 @@ fn nuclei(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Ope
     Ok(object_metrics(metrics, compared.objects + compared.reference_objects == 0))
 }
 
-/// Metrics of objects, whichever of them count, and whether neither side has any.
+/// Builds the table of object metrics. `both_empty` marks that neither side has objects.
 fn object_metrics(values: [f64; 6], both_empty: bool) -> Vec<DataRegion> {
     let names = ["object-dice", "object-jaccard", "object-pair-dice", "object-recall", "nuclei", "mean-area"];
     let metrics = names.into_iter().zip(values);
@@ -62,14 +62,14 @@ fn object_metrics(values: [f64; 6], both_empty: bool) -> Vec<DataRegion> {
     vec![DataRegion::Table(Table::new(metrics.chain([both_empty])))]
 }
 
-/// Column beside metrics of pixels: 1 where mask and reference are both empty, else 0. No workflow lists it as a metric.
+/// Column beside pixel metrics: 1 if mask and reference are both empty, else 0. No workflow lists it as a metric.
 const BOTH_EMPTY: &str = "both-empty";
 
-/// The same beside metrics of objects. A run that joins both tables has both columns.
+/// The same column beside object metrics. A run that joins both tables has both columns.
 const OBJECTS_BOTH_EMPTY: &str = "objects-both-empty";
 
-/// The column that says of which runs a metric of this name is 1 by convention, since mask and reference are both empty.
-/// `None` of a metric for which that needs no convention.
+/// Returns the column that marks runs whose value of this metric is 1 by convention, since mask and reference are both
+/// empty. Returns `None` for metrics without such a convention.
 #[must_use]
 pub fn both_empty_column(metric: &str) -> Option<&'static str> {
     match metric {
@@ -84,10 +84,10 @@ fn masks(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Oper
     Ok(vec![DataRegion::Table(metrics(both, either))])
 }
 
-/// How many pixels are in both masks, and how many in either.
+/// Counts the pixels in both masks and the pixels in either.
 fn count(mask: &[u8], reference: &[u8]) -> (u64, u64) {
     let (mut both, mut either) = (0_u64, 0_u64);
-    // Bytes are counted in bytes, for as long as one cannot overflow: the compiler makes vectors of it.
+    // Counters of one byte cannot overflow within 255 pixels, and the compiler vectorizes them.
     for (a, b) in mask.chunks(255).zip(reference.chunks(255)) {
         let count = |(both, either): (u8, u8), (a, b): (&u8, &u8)| {
             let (a, b) = (u8::from(*a != 0), u8::from(*b != 0));
@@ -103,7 +103,7 @@ fn count(mask: &[u8], reference: &[u8]) -> (u64, u64) {
 #[expect(clippy::cast_precision_loss, reason = "a tile has far fewer than 2^53 pixels")]
 fn metrics(both: u64, either: u64) -> Table {
     let (both, either) = (both as f64, either as f64);
-    // Two empty masks agree.
+    // Two empty masks agree by convention.
     let share = |part: f64, whole: f64| if whole == 0.0 { 1.0 } else { part / whole };
     Table::new([
         ("dice", share(2.0 * both, both + either)),

@@ -1,7 +1,7 @@
-//! Tiles, masks and label maps in files: PNG, JPEG and TIFF in, PNG out; and polygons in GeoJSON, read as a mask or
-//! label map.
+//! Reads and writes tiles, masks and label maps: PNG, JPEG and TIFF in, PNG and TIFF out. Polygons in GeoJSON are read
+//! as a mask or label map.
 //!
-//! The format of an image is detected by content, never by the file name. Of a TIFF (or BigTIFF) the first image is
+//! The format of an image is detected by content, never by the file name. Only the first image of a TIFF or BigTIFF is
 //! read. Orientation tags are ignored. Whole-slide formats and their pyramids are not supported here.
 //!
 //! Headers are validated before decoding, so that no file costs more memory than the pixels it can hold.
@@ -29,14 +29,14 @@ use thiserror::Error;
 /// Maximum side of an image. Tiles are 4,096. A header with more is wrong or hostile.
 pub const MAX_SIDE_PX: u32 = 65_536;
 
-/// Most bytes that an image may decode to, as it is in the file or as B, G, R.
+/// 2 GiB: maximum size of a decoded image, both in the file's own format and as B, G, R.
 pub const MAX_BYTES: u64 = 2 << 30;
 
-/// Reason for which a tile could not be read or written. Each message is one line: the file, the problem, the
-/// allowed values.
+/// Error of reading or writing an image file. Each message is one line with the file, the problem and the allowed
+/// values.
 #[derive(Debug, Error)]
 pub enum ImageFileError {
-    /// It is missing, or may not be read, or reading failed.
+    /// The file is missing, access is denied, or reading failed.
     #[error("{}: cannot be read: {cause}", path.display())]
     Unreadable {
         /// The file.
@@ -44,13 +44,13 @@ pub enum ImageFileError {
         /// The system's error.
         cause: io::Error,
     },
-    /// It is a folder.
+    /// The path is a folder.
     #[error("{}: is a folder; a PNG, JPEG or TIFF file is wanted", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
     },
-    /// It is a pipe, a socket or a device.
+    /// The path is a pipe, a socket or a device.
     #[error("{}: is no regular file; a PNG, JPEG or TIFF file is wanted", path.display())]
     NoFile {
         /// Path of the file.
@@ -62,13 +62,13 @@ pub enum ImageFileError {
         /// The file.
         path: PathBuf,
     },
-    /// Its first bytes are no known image's.
+    /// The first bytes match no supported format.
     #[error("{}: the content is not an image that can be read; PNG, JPEG and TIFF are", path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,
     },
-    /// The image breaks off or contradicts itself.
+    /// The image is truncated or inconsistent.
     #[error("{}: the image is damaged or cut short: {cause}", path.display())]
     Damaged {
         /// The file.
@@ -76,7 +76,7 @@ pub enum ImageFileError {
         /// The decoder's error.
         cause: image::ImageError,
     },
-    /// Its pixels are of a kind that is not read.
+    /// The image has an unsupported kind of pixels.
     #[error("{}: {found} pixels are not read; gray and color of 8 or 16 bits a channel are", path.display())]
     UnsupportedPixels {
         /// The file.
@@ -84,7 +84,7 @@ pub enum ImageFileError {
         /// The kind found.
         found: String,
     },
-    /// It is an image of a kind that is not read.
+    /// The image is of an unsupported kind.
     #[error("{}: {found} is not read; {allowed} is", path.display())]
     Unsupported {
         /// The file.
@@ -94,7 +94,7 @@ pub enum ImageFileError {
         /// The kinds that are read.
         allowed: &'static str,
     },
-    /// It is larger than allowed.
+    /// The image is larger than allowed.
     #[error("{}: {width_px} x {height_px} px is too large; up to {MAX_SIDE_PX} px a side and {} MiB decoded are allowed", path.display(), MAX_BYTES >> 20)]
     TooLarge {
         /// The file.
@@ -104,41 +104,41 @@ pub enum ImageFileError {
         /// Height in its header, pixels.
         height_px: u32,
     },
-    /// The file itself is longer than any image that is read.
+    /// The JPEG file is longer than allowed.
     #[error("{}: {bytes} bytes are too many; a JPEG file of up to {} MiB is allowed", path.display(), MAX_BYTES >> 20)]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// Its length, bytes.
+        /// Length of the file, bytes.
         bytes: u64,
     },
-    /// A label map in color: which color is which object is not known.
+    /// A label map in color: the assignment of colors to objects is unknown.
     #[error("{}: colors do not number objects; a gray image (0 is background, any other value one object), or one color on black, is wanted for labels", path.display())]
     ColorLabels {
         /// The file.
         path: PathBuf,
     },
-    /// A reference that has another size than its tile.
+    /// The reference and its tile differ in size.
     #[error("{}: {} x {} px, but its tile {} has {} x {} px; a reference mask has its tile's size", path.display(), found.width_px, found.height_px, tile.display(), wanted.width_px, wanted.height_px)]
     SizeDiffers {
         /// The reference file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the reference.
         found: TileInfo,
         /// The tile's file.
         tile: PathBuf,
         /// The tile's size.
         wanted: TileInfo,
     },
-    /// A GeoJSON file is larger than is read.
+    /// The GeoJSON file is larger than [`MAX_GEOJSON_BYTES`].
     #[error("{}: {found_bytes} bytes of GeoJSON are too many; {} MiB are allowed", path.display(), MAX_GEOJSON_BYTES >> 20)]
     GeoJsonTooLarge {
         /// The file.
         path: PathBuf,
-        /// Its size.
+        /// Size of the file, bytes.
         found_bytes: u64,
     },
-    /// The file is no JSON, or no collection of polygons.
+    /// The file is not valid JSON or not a collection of polygons.
     #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted", path.display())]
     NotGeoJson {
         /// The file.
@@ -148,24 +148,24 @@ pub enum ImageFileError {
         /// The parser's error.
         cause: serde_json::Error,
     },
-    /// The outline of a feature encloses no area.
+    /// A ring of a feature encloses no area.
     #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are wanted", path.display())]
     ShortRing {
         /// The file.
         path: PathBuf,
-        /// The feature, from 0.
+        /// Index of the feature, from 0.
         feature: usize,
-        /// Positions that differ from their predecessor.
+        /// Number of positions that differ from their predecessor.
         positions: usize,
     },
-    /// A position is far from any image.
+    /// A position is farther from the tile than [`MAX_POSITION_PX`].
     #[error("{}: features[{feature}]: position {value} is beyond {MAX_POSITION_PX} px; positions are pixels from the tile's top left corner", path.display())]
     FarPosition {
         /// The file.
         path: PathBuf,
-        /// The feature, from 0.
+        /// Index of the feature, from 0.
         feature: usize,
-        /// The coordinate.
+        /// The coordinate, pixels.
         value: f64,
     },
     /// All features are outside the tile.
@@ -180,17 +180,17 @@ pub enum ImageFileError {
         /// Height of the tile, pixels.
         height_px: u32,
     },
-    /// The raster to write does not have the channels that the kind of file does.
+    /// The raster does not have the number of channels of this kind of file.
     #[error("{}: {found} channels cannot be written; {wanted} can", path.display())]
     Channels {
         /// The file.
         path: PathBuf,
-        /// Channels written to such a file.
+        /// Channels that such a file has.
         wanted: u8,
-        /// Channels given.
+        /// Channels of the raster.
         found: u8,
     },
-    /// It could not be turned into the bytes of an image file.
+    /// The region could not be encoded as an image file.
     #[error("cannot be encoded as an image: {cause}")]
     NotEncoded {
         /// The error.

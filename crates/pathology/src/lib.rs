@@ -1,9 +1,9 @@
-//! Image operations on H&E tiles: normalization, the seven tasks of nuclear segmentation, and the comparison of
-//! masks and their objects (hops 6 and 8 of a study); and the files that tiles and masks come from and go to.
+//! Image operations on H&E tiles: stain normalization, the seven tasks of nuclear segmentation, and the comparison of
+//! masks and their objects (hops 6 and 8 of a study). The crate also reads and writes tiles and masks.
 //!
-//! Callers find operations by name in the [`registry`] and run them through the [`Operation`] trait. The
-//! [`kernels`] below them are plain functions on planes of pixels, and [`matrix`] exposes regions to OpenCV. The
-//! crate starts no thread and does not know studies, workers or keys. This is the only crate that links OpenCV.
+//! Callers find operations by name in the [`registry`] and run them through the [`Operation`] trait. The [`kernels`]
+//! are plain functions on planes of pixels, and [`matrix`] exposes regions to OpenCV. The crate starts no threads and
+//! does not depend on studies, workers or keys. It is the only crate that links OpenCV.
 
 pub mod image_io;
 pub mod kernels;
@@ -20,8 +20,9 @@ pub use compare::both_empty_column;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
-/// Every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and `compare.objects`,
-/// and the forms of these two for windows with a halo, `compare.core-masks` and `compare.owned-objects`.
+/// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and
+/// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
+/// `compare.owned-objects`.
 #[must_use]
 pub fn registry() -> Registry {
     let operations = [

@@ -1,6 +1,4 @@
-//! OpenCV matrices over regions, without a copy.
-//!
-//! Matrices are borrowed and read-only. The module computes nothing.
+//! Borrowed, read-only OpenCV matrices over regions, without a copy.
 
 use opencv::Error;
 use opencv::boxed_ref::BoxedRef;
@@ -8,10 +6,11 @@ use opencv::core::{CV_8U, CV_16U, CV_32F, CV_32S, CV_64F, Mat, StsBadSize, StsUn
 use pleach_regions::{DenseArray, RasterView, TypedValues};
 use std::ffi::c_void;
 
-/// Most channels that a matrix has.
+/// Maximum number of channels of an OpenCV matrix.
 const MAX_CHANNELS: usize = 512;
 
-/// The pixels of an image or of a part of one. Shape: `height_px × width_px`, 8 bits, as many channels.
+/// Returns a matrix over the pixels of an image or of a part of one. Shape: `height_px × width_px`, 8 bits, with the
+/// channels of the image.
 ///
 /// ```
 /// use opencv::core::MatTraitConst;
@@ -27,17 +26,17 @@ const MAX_CHANNELS: usize = 512;
 /// ```
 ///
 /// # Errors
-/// OpenCV's, and where a side is beyond 2^31 px.
+/// Returns OpenCV's error, or an error if a side is beyond 2^31 px.
 pub fn of_pixels<'a>(pixels: &RasterView<'a>) -> opencv::Result<BoxedRef<'a, Mat>> {
     let size = (pixels.height_px(), pixels.width_px());
     matrix(size, CV_8U, usize::from(pixels.channels()), pixels.stride_bytes(), pixels.data())
 }
 
-/// The numbers of an array of two axes. Shape: `y × x`, as many channels.
+/// Returns a matrix over the numbers of an array with two axes. Shape: `y × x`, with the channels of the array.
 ///
 /// # Errors
-/// OpenCV's, and where the array has more or fewer than two axes, more channels than OpenCV knows (512), or a side beyond
-/// 2^31.
+/// Returns OpenCV's error, or an error if the array does not have exactly two axes, has more channels than OpenCV
+/// supports (512), or has a side beyond 2^31.
 pub fn of_array(array: &DenseArray) -> opencv::Result<BoxedRef<'_, Mat>> {
     let [width, height] = *array.extents() else {
         return Err(Error::new(StsBadSize, format!("{} axes, 2 are wanted", array.extents().len())));
@@ -54,7 +53,7 @@ pub fn of_array(array: &DenseArray) -> opencv::Result<BoxedRef<'_, Mat>> {
     }
 }
 
-/// Creates a matrix over `values`: rows of interleaved channels, `stride_bytes` apart.
+/// Returns a matrix over `values`: rows of interleaved channels, `stride_bytes` apart.
 fn matrix<'a, T>(
     (rows, columns): (u32, u32),
     depth: i32,
@@ -81,8 +80,8 @@ fn matrix<'a, T>(
     // OpenCV's encoding of a type from depth and channels (CV_MAKETYPE).
     let kind = depth + ((channels as i32 - 1) << 3);
     let data = values.as_ptr().cast::<c_void>().cast_mut();
-    // SAFETY: all rows are within `values`, as just checked, and `values` outlives the returned matrix, which is
-    // read-only.
+    // SAFETY: the check above ensures that all rows are within `values`. `values` outlives the returned matrix, which
+    // is read-only.
     let matrix = unsafe {
         Mat::new_rows_cols_with_data_unsafe(side(rows)?, side(columns)?, kind, data, stride_bytes)
     }?;

@@ -1,7 +1,7 @@
-//! Color normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
+//! Stain normalization after Reinhard et al., "Color transfer between images" (2001), of the tissue in a tile.
 //!
-//! The result for a pixel depends only on its color, so each occurring color is computed once. The target is that
-//! of the reference application. Other targets cannot be fitted.
+//! The result for a pixel depends only on its color, so each occurring color is computed once. The target statistics
+//! are those of the reference application. Other targets cannot be fitted.
 
 use crate::typed_operation::{Arguments, Inputs, TypedOperation, port};
 use pleach_regions::{DataRegion, ElementType};
@@ -15,13 +15,13 @@ pub(crate) const NORMALIZE: TypedOperation = TypedOperation {
     outputs: &[port("normalized", ElementType::Bgr8)],
     nanoseconds_a_pixel: 18.0,
     bytes_a_pixel: 3.0,
-    // The table of colors: 20 MB for a large tile of tissue, 64 MiB at the very most.
+    // Color table: 20 MB for a large tile of tissue, at most 64 MiB.
     fixed_bytes: 22 << 20,
     within_core: None,
     run,
 };
 
-/// Mean and standard deviation of l, α, β that the tissue is given.
+/// Target mean and standard deviation of l, α, β of the tissue.
 const TARGET_MEAN: [f64; 3] = [-0.632356, -0.0516004, 0.0376543];
 const TARGET_DEVIATION: [f64; 3] = [0.26235, 0.0514831, 0.0114217];
 
@@ -39,7 +39,7 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     pixels.iter().for_each(|pixel| *table.entry(pixel) += 1);
 
     let transfer = Transfer::fit(&mut table);
-    // The counts are no longer needed. Each entry becomes its color's result.
+    // Reuses the table: the counts are no longer needed, and each entry becomes its color's result.
     table.for_each(|rgb, entry| {
         let [b, g, r] = transfer.apply(rgb);
         *entry = u32::from_le_bytes([b, g, r, 0]);
@@ -52,11 +52,11 @@ fn run(inputs: &Inputs<'_>, _: &Arguments<'_>) -> Result<Vec<DataRegion>, Operat
     Ok(vec![inputs.bgr(normalized)?])
 }
 
-/// A number for each of the 2^24 colors, in blocks of 4,096 neighboring colors. Blocks without a color of the image
-/// are omitted. A tile's colors are close together, so the table is much smaller, and faster to visit, than a full
-/// one.
+/// Table of one number for each of the 2^24 colors, in blocks of 4,096 neighboring colors. Blocks without a color of
+/// the image are omitted. A tile's colors are close together, so the table is much smaller than a full one, and faster
+/// to visit.
 struct ColorTable {
-    /// Where the block of a color's upper 12 bits (red, and half of green) starts, or [`NO_BLOCK`].
+    /// Start of the block for the upper 12 bits of a color (red, and half of green), or [`NO_BLOCK`].
     starts: Vec<u32>,
     entries: Vec<u32>,
 }
@@ -70,8 +70,8 @@ fn upper_bits(&[_, g, r]: &[u8; 3]) -> usize {
 }
 
 impl ColorTable {
-    /// A table of the colors of `pixels`, all numbers 0. Of its final size from the start, like all large buffers here:
-    /// growing would copy it, and take twice the memory.
+    /// Creates a table of the colors of `pixels`, with all numbers 0. Like all large buffers here it has its final size
+    /// from the start: growing would copy it and take twice the memory.
     fn of(pixels: &[[u8; 3]]) -> Self {
         let mut starts = vec![NO_BLOCK; BLOCK];
         pixels.iter().for_each(|pixel| starts[upper_bits(pixel)] = 0);
@@ -83,19 +83,19 @@ impl ColorTable {
         Self { starts, entries: vec![0; length] }
     }
 
-    /// The number of a color that the image has.
+    /// Returns the number of a color. The color must occur in the image.
     fn entry(&mut self, pixel: &[u8; 3]) -> &mut u32 {
         let [b, g, _] = pixel.map(usize::from);
         let start = self.starts[upper_bits(pixel)] as usize;
         &mut self.entries[start + ((g & 15) << 8 | b)]
     }
 
-    /// Returns the number of colors with a nonzero number.
+    /// Returns the number of colors with a nonzero entry.
     fn colors(&self) -> usize {
         self.entries.iter().filter(|entry| **entry != 0).count()
     }
 
-    /// Visits the colors with a nonzero number, in ascending order, as R, G, B in 0..=255.
+    /// Visits the colors with a nonzero entry, in ascending order, as R, G, B in 0..=255.
     fn for_each(&mut self, mut visit: impl FnMut([f64; 3], &mut u32)) {
         for (upper, &start) in self.starts.iter().enumerate().filter(|(_, start)| **start != NO_BLOCK) {
             let block = &mut self.entries[start as usize..][..BLOCK];
@@ -107,8 +107,9 @@ impl ColorTable {
     }
 }
 
-/// Classifies tissue by two discriminants of the original, trained once on H&E. In thousandths, where every term is
-/// an integer: some colors are exactly on the border, and rounding must not decide their class.
+/// Classifies tissue by two discriminants of the original program, trained once on H&E. Coefficients are in
+/// thousandths, so every term is an integer: some colors are exactly on the border, and rounding must not decide their
+/// class.
 fn is_tissue([r, g, b]: [f64; 3]) -> bool {
     -154.0 * r + 35.0 * g + 549.0 * b - 45_718.0 < -57.0 * r - 817.0 * g + 1_170.0 * b - 49_887.0
 }
@@ -117,7 +118,7 @@ fn multiply(matrix: &Matrix, vector: [f64; 3]) -> [f64; 3] {
     matrix.map(|row| row[0] * vector[0] + row[1] * vector[1] + row[2] * vector[2])
 }
 
-/// Scales of the opponent axes: 1/√3, 1/√6, 1/√2.
+/// Returns the scales of the opponent axes: 1/√3, 1/√6, 1/√2.
 fn scales() -> [f64; 3] {
     [3.0, 6.0, 2.0].map(|n: f64| 1.0 / n.sqrt())
 }
@@ -129,17 +130,17 @@ fn lab(rgb: [f64; 3]) -> [f64; 3] {
     std::array::from_fn(|axis| opponent[axis] * scales[axis])
 }
 
-/// The change of tissue colors that was found for a tile.
+/// Color transfer fitted to the tissue of one tile.
 struct Transfer {
     mean: [f64; 3],
-    /// Target deviation over the tile's. 0 on an axis without deviation, whose only value becomes the target's
-    /// mean.
+    /// Target deviation divided by the tile's deviation. 0 on an axis without deviation, whose only value becomes the
+    /// target mean.
     gain: [f64; 3],
 }
 
 impl Transfer {
-    /// Fits the transfer to the counts of colors. Mean and population deviation are over tissue with l·α·β above 0,
-    /// like the original's (96–99 % of the tissue). Without tissue, colors stay unchanged.
+    /// Fits the transfer to the counts of colors. Mean and population deviation are over tissue with l·α·β above 0, as
+    /// in the original program (96–99 % of the tissue). Without tissue, colors stay unchanged.
     fn fit(counts: &mut ColorTable) -> Self {
         let mut values = Vec::with_capacity(counts.colors());
         counts.for_each(|rgb, count| {
@@ -158,13 +159,13 @@ impl Transfer {
         let mean = std::array::from_fn(|axis| average(&|value| value, axis));
         let gain = std::array::from_fn(|axis| {
             let deviation = average(&|value| (value - mean[axis]) * (value - mean[axis]), axis).sqrt();
-            // Rounding leaves some 1e-17 of deviation for a single value.
+            // Rounding leaves a deviation of about 1e-17 for a single value.
             if deviation > 1e-12 { TARGET_DEVIATION[axis] / deviation } else { 0.0 }
         });
         Self { mean, gain }
     }
 
-    /// The new B, G, R of a color.
+    /// Returns the new B, G, R of a color.
     fn apply(&self, rgb: [f64; 3]) -> [u8; 3] {
         let mut lab = lab(rgb);
         if is_tissue(rgb) {

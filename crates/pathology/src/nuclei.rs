@@ -1,8 +1,8 @@
 //! The seven tasks of nuclear segmentation, t1 to t7, as operations.
 //!
-//! Each task is one file. Together they equal the published nscale program pixel for pixel (`tests/reference.rs`);
-//! the rules that decide this are stated where they are applied. Which task feeds which is a workflow's descriptor's
-//! to say, not theirs.
+//! Each task is one file. Together they equal the published nscale program pixel for pixel (`tests/reference.rs`). The
+//! rules that decide this are stated where they are applied. The workflow descriptor, not this module, connects the
+//! tasks.
 
 mod background;
 mod candidate_area;
@@ -27,7 +27,7 @@ use pleach_workflow::{OperationError, Port};
 /// The color image that t1, t2 and t6 read.
 const NORMALIZED: Port = port("normalized", ElementType::Bgr8);
 
-/// Column of t1's table: 1 when the tile is background, else 0.
+/// Column of t1's table: 1 if the tile is background, else 0.
 const BACKGROUND_COLUMN: &str = "background";
 
 fn opencv(error: opencv::Error) -> OperationError {

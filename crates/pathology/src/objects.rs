@@ -1,15 +1,16 @@
-//! Objects of two segmentations compared: how much of every object of one is covered by objects of the other.
+//! Overlap of the objects of two segmentations.
 //!
-//! As the reference application does it: two objects are a pair when they share area, every pair counts (nothing is
-//! matched one to one), and areas are those of all objects, with or without a partner. With ΣI the area shared over
-//! all pairs and A₁, A₂ the areas of all objects of either side, Dice is 2ΣI / (A₁ + A₂) and Jaccard
-//! ΣI / (A₁ + A₂ − ΣI). Where the objects of a side do not overlap each other, and those of masks and label maps never
-//! do, these two equal Dice and Jaccard over pixels, whatever is an object; the mean Dice of a pair and the number of
-//! objects are what tells split and merged nuclei from whole ones.
+//! The definitions are those of the reference application. Two objects are a pair if they share area. Every pair
+//! counts, without one-to-one matching. Areas are those of all objects, with or without a partner. With ΣI the area
+//! shared over all pairs and A₁, A₂ the total areas of the two sides, Dice is 2ΣI / (A₁ + A₂) and Jaccard is ΣI / (A₁ +
+//! A₂ − ΣI).
 //!
-//! Candidates for pairs come from R-trees of bounding boxes, so that no object is compared with each other one. Where
-//! objects come from is the business of [`PixelObjects`] and [`PolygonObjects`]. Nothing here says which pair is a
-//! correct detection.
+//! If the objects of each side do not overlap each other, as in masks and label maps, these two values equal Dice and
+//! Jaccard over pixels, however the pixels are divided into objects. The mean Dice of a pair and the number of objects
+//! distinguish split and merged nuclei from whole ones.
+//!
+//! R-trees of bounding boxes give the candidate pairs, so that not every two objects are compared. [`PixelObjects`] and
+//! [`PolygonObjects`] provide the objects. This module does not decide which pair is a correct detection.
 
 mod owned;
 mod pairs;
@@ -26,32 +27,32 @@ pub use rasterize::rasterize;
 
 /// A set of objects of one kind, numbered from 0.
 pub trait ObjectSet {
-    /// The bounding box of each.
+    /// Returns the bounding box of each object.
     fn bounds(&self) -> Vec<BoundingBox>;
 
-    /// Area of one, square pixels.
+    /// Returns the area of an object, square pixels.
     fn area(&self, object: usize) -> f64;
 
-    /// Area that one of these objects shares with one of `other`'s, square pixels.
+    /// Returns the area that `object` shares with object `of_other` of `other`, square pixels.
     fn shared_area(&self, object: usize, other: &Self, of_other: usize) -> f64;
 }
 
-/// What two sets of objects have in common.
+/// Overlap of two sets of objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Number of objects.
+    /// Number of objects found.
     pub objects: usize,
-    /// Their areas together, square pixels: A₁.
+    /// Total area of the objects found, square pixels: A₁.
     pub area: f64,
-    /// Number of the reference's objects.
+    /// Number of objects in the reference.
     pub reference_objects: usize,
-    /// Their areas together, square pixels: A₂.
+    /// Total area of the reference's objects, square pixels: A₂.
     pub reference_area: f64,
-    /// Area that pairs share, square pixels, over all of them: ΣI.
+    /// Area shared by the objects of each pair, summed over all pairs, square pixels: ΣI.
     pub shared_area: f64,
-    /// Number of pairs: an object and one of the reference's that share area.
+    /// Number of pairs: an object found and an object of the reference that share area.
     pub pairs: usize,
-    /// Dice of each pair, twice the area it shares over the sum of its two areas, added up.
+    /// Sum over all pairs of the pair's Dice: twice the shared area divided by the sum of the two areas.
     pub sum_of_pair_dice: f64,
 }
 
@@ -68,7 +69,8 @@ pub fn compare<O: ObjectSet>(found: &O, reference: &O) -> Comparison {
             pair_dice.push(2.0 * shared / (found.area(object) + reference.area(of_reference)));
         }
     }
-    // In order of size, so that the sum does not depend on how objects are numbered or which side is which.
+    // Adds in ascending order, so that the sum does not depend on the numbering of objects or on the order of the
+    // sides.
     pair_dice.sort_unstable_by(f64::total_cmp);
     let total = |objects: &O, count: usize| (0..count).map(|object| objects.area(object)).sum();
     Comparison {
@@ -82,7 +84,7 @@ pub fn compare<O: ObjectSet>(found: &O, reference: &O) -> Comparison {
     }
 }
 
-/// `part / whole`; of nothing it is 1 where there is nothing on either side, and 0 where one side has something.
+/// Returns `part / whole`. For a whole of 0 returns 1 if `is_empty`, else 0.
 fn ratio(part: f64, whole: f64, is_empty: bool) -> f64 {
     match whole {
         0.0 if is_empty => 1.0,
@@ -92,42 +94,42 @@ fn ratio(part: f64, whole: f64, is_empty: bool) -> f64 {
 }
 
 impl Comparison {
-    /// 2ΣI / (A₁ + A₂): 1 where both sides are the same area or both are empty, 0 where one is empty or nothing is
-    /// shared.
+    /// Returns 2ΣI / (A₁ + A₂). Returns 1 if both sides cover the same area or both are empty. Returns 0 if one side is
+    /// empty or no area is shared.
     #[must_use]
     pub fn dice(&self) -> f64 {
         self.ratio(2.0 * self.shared_area, self.area + self.reference_area)
     }
 
-    /// ΣI / (A₁ + A₂ − ΣI), with the same ends as Dice.
+    /// Returns ΣI / (A₁ + A₂ − ΣI), with the limits 0 and 1 in the same cases as Dice.
     #[must_use]
     pub fn jaccard(&self) -> f64 {
         self.ratio(self.shared_area, self.area + self.reference_area - self.shared_area)
     }
 
-    /// The mean of the pairs' own Dice, each pair counting the same. Objects without a partner play no part; without
-    /// any pair it is 1 where both sides are empty, else 0.
+    /// Returns the mean Dice of the pairs, each with the same weight. Objects without a partner do not count. Without
+    /// any pair it is 1 if both sides are empty, else 0.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "far fewer pairs than 2^53")]
     pub fn pair_dice(&self) -> f64 {
         self.ratio(self.sum_of_pair_dice, self.pairs as f64)
     }
 
-    /// ΣI / A₂, the share of the reference's area that is covered. Of an empty reference it is 1 where nothing was
-    /// found, else 0.
+    /// Returns ΣI / A₂, the share of the reference's area that is covered. For an empty reference it is 1 if no object
+    /// was found, else 0.
     #[must_use]
     pub fn recall(&self) -> f64 {
         self.ratio(self.shared_area, self.reference_area)
     }
 
-    /// Mean area of the objects (not the reference's), square pixels; 0 where there is none.
+    /// Returns the mean area of the objects found (not the reference's), square pixels. 0 without objects.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
     pub fn mean_area(&self) -> f64 {
         if self.objects == 0 { 0.0 } else { self.area / self.objects as f64 }
     }
 
-    /// `part / whole`; of nothing it is 1 where both sides are empty, and 0 where one is.
+    /// Returns `part / whole`. For a whole of 0 returns 1 if both sides are empty, else 0.
     fn ratio(&self, part: f64, whole: f64) -> f64 {
         ratio(part, whole, self.area + self.reference_area == 0.0)
     }

@@ -1,14 +1,14 @@
-//! Synthetic H&E tissue: tiles of dense glioma-like tissue with the exact map of their nuclei.
+//! Synthetic H&E tissue: tiles of dense glioma-like tissue with the exact label map of their nuclei.
 //!
-//! A tile is drawn in four steps, each a file: a `recipe` (what this slide looks like: stain, focus, density), a
-//! `layout` (where the nuclei, red blood cells and vacuoles lie), `labels` (which pixel belongs to which nucleus) and
-//! bands of rows that are painted in stain concentrations (`paint`) and photographed (`camera`). Stains absorb by
-//! Beer and Lambert's law; their vectors and amounts were measured on the annotated glioma tiles of the project's data.
+//! A tile is drawn in four steps, one file each. `appearance` draws the properties of the slide (stain, focus,
+//! density). `layout` places nuclei, red blood cells and vacuoles. `labels` assigns pixels to nuclei. `optics` turns
+//! bands of rows that `paint` has filled with amounts of stain into pixels. Stains absorb by Beer and Lambert's law.
+//! Their vectors and amounts were measured on the annotated glioma tiles of the project's data.
 //!
-//! The same (seed, index, size) gives the same bytes everywhere: randomness comes from ChaCha8 and integer hashes,
-//! and the arithmetic is IEEE `+ − × ÷ √ floor` only, no function of the platform's mathematical library.
+//! The same (seed, index, size) gives the same bytes on every platform: random numbers come from ChaCha8 and integer
+//! hashes, and the arithmetic is IEEE `+ − × ÷ √ floor` only, without functions of the platform's mathematical library.
 //!
-//! This module neither reads nor writes files, and does not claim diagnostic realism: it exercises segmentation.
+//! The tiles exercise segmentation. They do not claim diagnostic realism.
 
 mod appearance;
 mod arithmetic;
@@ -23,59 +23,59 @@ use arithmetic::Draw;
 use pleach_regions::{Raster, ShapeError};
 use thiserror::Error;
 
-/// Smallest side of a tile, pixels: two or three nuclei across.
+/// Smallest side of a tile, pixels: 2 or 3 nuclei across.
 pub const MIN_SIZE_PX: u32 = 64;
-/// Largest side of a tile, pixels: keeps the nuclei of the densest tile (about 33,000) within 16-bit labels.
+/// Largest side of a tile, pixels: keeps the number of nuclei of the densest tile (about 33,000) within 16-bit labels.
 pub const MAX_SIZE_PX: u32 = 8192;
 
-/// A synthetic tile and its truth.
+/// A synthetic tile and its exact label map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntheticTile {
     /// The image: square, 3 channels, B, G, R.
     pub image: Raster,
-    /// The nuclei of the image.
+    /// Label map of the nuclei in the image.
     pub labels: NucleusLabels,
 }
 
-/// An instance label map: 0 is background, every id of `1..=count` occurs and is one 4-connected nucleus.
+/// A label map of nuclei: 0 is background, every label of `1..=count` occurs and is one 4-connected nucleus.
 ///
-/// Red blood cells are background. Where two nuclei overlap, the pixel belongs to the smaller id.
+/// Red blood cells are background. Where two nuclei overlap, the pixel belongs to the smaller label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NucleusLabels {
     /// Width, pixels.
     pub width: u32,
     /// Height, pixels.
     pub height: u32,
-    /// Ids, row-major.
+    /// Labels, row-major.
     pub data: Vec<u16>,
 }
 
 impl NucleusLabels {
-    /// The number of nuclei, which is also the largest id.
+    /// Returns the number of nuclei, which is also the largest label.
     #[must_use]
     pub fn count(&self) -> u16 {
         self.data.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// Why no tile was generated.
+/// Error of [`generate`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TissueError {
-    /// The size lies outside what the generator can draw.
+    /// The size is outside [`MIN_SIZE_PX`]`..=`[`MAX_SIZE_PX`].
     #[error("a tissue tile of {size_px} px is outside {MIN_SIZE_PX} to {MAX_SIZE_PX} px")]
     Size {
-        /// The size asked for, pixels.
+        /// The requested size, pixels.
         size_px: u32,
     },
-    /// The image does not fit its shape.
+    /// The length of the image does not fit its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
 }
 
-/// Draws tile `index` of the slide collection `seed`: `size_px × size_px` pixels at 40× (about 0.25 µm a pixel).
+/// Generates tile `index` of the slide collection `seed`: `size_px × size_px` pixels at 40× (about 0.25 µm per pixel).
 ///
-/// Tiles of one seed differ in stain, focus and density as slides of one archive do. A larger tile is not an
-/// extension of a smaller one.
+/// Tiles of one seed differ in stain, focus and density like slides of one archive. A larger tile is not an extension
+/// of a smaller one.
 ///
 /// # Errors
 /// [`TissueError::Size`] when `size_px` is outside [`MIN_SIZE_PX`]`..=`[`MAX_SIZE_PX`].

@@ -1,7 +1,7 @@
-//! An operation as a declaration plus one function: what is declared is checked here, once for all operations.
+//! Operations as a declaration and a function, with checked inputs and arguments.
 //!
-//! The functions behind the declarations can rely on it: so many inputs, of these element types, of one size; so
-//! many arguments, each accepted. What an operation computes is not known here.
+//! [`TypedOperation`] checks every call against its declaration. The functions can therefore rely on the declared
+//! number of inputs, their element types, one size for all images, and the declared number of accepted arguments.
 
 use crate::kernels::Connectivity;
 use crate::objects::PixelObjects;
@@ -10,43 +10,46 @@ use pleach_regions::{
 };
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value, core_of};
 
-/// Any 8-bit gray level.
+/// Accepts any 8-bit gray level.
 pub(crate) const BYTE: Accepts = Accepts::Integers { low: 0, high: 255 };
 
-/// Any area in pixels that a tile can have.
+/// Accepts any area in pixels that a tile can have.
 pub(crate) const AREA: Accepts = Accepts::Integers { low: 0, high: i32::MAX as i64 };
 
-/// A ratio of two gray levels; 255 / 1.1920929e-7 would be the largest, a million is beyond any use.
+/// Accepts a ratio of two gray levels. The largest possible ratio is 255 / 1.1920929e-7. Values above 1,000,000 have no
+/// use.
 pub(crate) const RATIO: Accepts = Accepts::Reals { low: 0.0, high: 1e6 };
 
-/// The two connectivities of a square grid. The original took others for one of these by accident.
+/// Accepts the two connectivities of a square grid. The original program treated any other number as one of these by
+/// accident.
 pub(crate) const CONNECTIVITY: Accepts = Accepts::OneOf(&[4, 8]);
 
-/// Shorthand for a parameter in a declaration.
+/// Declares an argument.
 pub(crate) const fn argument(name: &'static str, accepts: Accepts) -> Argument {
     Argument { name, accepts }
 }
 
-/// Shorthand for an input or output in a declaration.
+/// Declares an input or output.
 pub(crate) const fn port(name: &'static str, element: ElementType) -> Port {
     Port { name, element }
 }
 
-/// A declared operation.
+/// An operation that consists of a declaration and a function.
 pub(crate) struct TypedOperation {
     pub(crate) name: &'static str,
     pub(crate) version: u32,
     pub(crate) arguments: &'static [Argument],
     pub(crate) inputs: &'static [Port],
     pub(crate) outputs: &'static [Port],
-    /// Measured: the yardsticks of `benches/yardstick.rs` (4096 × 4096 px, defaults, blocks recycled) of 1.74 s each, as
-    /// on one core of a 2.6 GHz Xeon.
+    /// Cost: the yardstick times of `benches/yardstick.rs` (4096 × 4096 px, default parameters, recycled blocks),
+    /// scaled to a yardstick of 1.74 s, as on one core of a 2.6 GHz Xeon.
     pub(crate) nanoseconds_a_pixel: f64,
-    /// Outputs and scratch alive at the same time: metered on tissue (`tests/memory.rs`), with a little to spare.
+    /// Outputs and scratch alive at the same time, per pixel: measured on tissue (`tests/memory.rs`), rounded up a
+    /// little.
     pub(crate) bytes_a_pixel: f64,
-    /// The same, for what does not grow with the image.
+    /// Outputs and scratch whose size does not depend on the image.
     pub(crate) fixed_bytes: u64,
-    /// The form of it that measures within the core of a window.
+    /// The variant of this operation that measures within the core of a window.
     pub(crate) within_core: Option<&'static TypedOperation>,
     pub(crate) run: fn(&Inputs<'_>, &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError>,
 }
@@ -104,7 +107,7 @@ impl Operation for TypedOperation {
     }
 }
 
-/// Inputs of the declared number and types, all images of one size.
+/// Inputs of the declared number and types. All images have one size.
 pub(crate) struct Inputs<'a> {
     ports: &'static [Port],
     regions: &'a [&'a DataRegion],
@@ -139,17 +142,17 @@ impl<'a> Inputs<'a> {
         Ok(Self { ports, regions, width_px, height_px })
     }
 
-    /// Width of every image, pixels.
+    /// Returns the width of the images, pixels.
     pub(crate) fn width(&self) -> usize {
         self.width_px as usize
     }
 
-    /// The bytes of raster input `index`: one a pixel, or B, G, R.
+    /// Returns the bytes of raster input `index`: one per pixel, or B, G, R.
     pub(crate) fn pixels(&self, index: usize) -> Result<&'a [u8], OperationError> {
         Ok(self.regions[index].raster(self.ports[index].element)?.data())
     }
 
-    /// The objects of input `index`: of a label map, or of a mask where one was given instead.
+    /// Returns the objects of input `index`, which is a label map or, in its place, a mask.
     pub(crate) fn objects(&self, index: usize) -> Result<PixelObjects, OperationError> {
         match self.regions[index] {
             DataRegion::Labels(map) => Ok(PixelObjects::of_labels(map.labels(), self.width())),
@@ -157,12 +160,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Table input `index`.
+    /// Returns table input `index`.
     pub(crate) fn table(&self, index: usize) -> Result<&'a Table, OperationError> {
         Ok(self.regions[index].table()?)
     }
 
-    /// The core that table input `index` describes, within the images.
+    /// Returns the core that table input `index` describes. Returns an error if the core is not within the images.
     pub(crate) fn core(&self, index: usize) -> Result<PixelRectangle, OperationError> {
         let no_core = |cause: String| OperationError::Library { library: "core", cause: cause.into() };
         let core =
@@ -177,23 +180,23 @@ impl<'a> Inputs<'a> {
         Err(no_core(PartError { part: core, width_px, height_px }.to_string()))
     }
 
-    /// A mask of the inputs' size.
+    /// Creates a mask of the inputs' size.
     pub(crate) fn mask(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
         Ok(DataRegion::Mask(Raster::new(self.width_px, self.height_px, 1, data)?))
     }
 
-    /// A gray image of the inputs' size.
+    /// Creates a gray image of the inputs' size.
     pub(crate) fn gray(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
         Ok(DataRegion::Gray8(Raster::new(self.width_px, self.height_px, 1, data)?))
     }
 
-    /// A color image of the inputs' size.
+    /// Creates a color image of the inputs' size.
     pub(crate) fn bgr(&self, data: Vec<u8>) -> Result<DataRegion, OperationError> {
         Ok(DataRegion::Bgr8(Raster::new(self.width_px, self.height_px, 3, data)?))
     }
 }
 
-/// A region's variant does not force its channel count, so it is looked at.
+/// Checks the number of channels, which the variant of a region does not guarantee.
 fn check_channels(element: ElementType, raster: &Raster) -> Result<(), ShapeError> {
     let channels = if element == ElementType::Bgr8 { 3 } else { 1 };
     if raster.channels() == channels {
@@ -203,7 +206,7 @@ fn check_channels(element: ElementType, raster: &Raster) -> Result<(), ShapeErro
     Err(ShapeError { width_px, height_px, channels, bytes: raster.data().len() })
 }
 
-/// Arguments of the declared number, each a value that is accepted.
+/// Arguments of the declared number, each accepted by its declaration.
 pub(crate) struct Arguments<'a>(&'a [Value]);
 
 impl<'a> Arguments<'a> {
@@ -220,24 +223,24 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Argument `index`, a real number.
+    /// Returns argument `index` as a real number.
     pub(crate) fn real(&self, index: usize) -> f64 {
         self.0[index].as_f64()
     }
 
-    /// Argument `index`, declared as [`BYTE`].
+    /// Returns argument `index`, declared as [`BYTE`].
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0..=255")]
     pub(crate) fn byte(&self, index: usize) -> u8 {
         self.real(index) as u8
     }
 
-    /// Argument `index`, declared as [`AREA`]; pixels.
+    /// Returns argument `index`, declared as [`AREA`], pixels.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0..2^31")]
     pub(crate) fn area(&self, index: usize) -> u64 {
         self.real(index) as u64
     }
 
-    /// Argument `index`, declared as [`CONNECTIVITY`].
+    /// Returns argument `index`, declared as [`CONNECTIVITY`].
     pub(crate) fn connectivity(&self, index: usize) -> Connectivity {
         if self.byte(index) == 4 { Connectivity::Four } else { Connectivity::Eight }
     }

@@ -1,4 +1,4 @@
-//! The operations through the trait: what they refuse, and images at which the chain t1..t7 could break.
+//! Operations through the trait: rejected inputs, and edge cases of the chain t1–t7.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -29,11 +29,11 @@ fn bytes(region: &DataRegion) -> &[u8] {
     region.raster(region.element()).unwrap().data()
 }
 
-/// In the order B G R T1 T2, RC, G1 FH, minSize maxSize, G2, minSizePl W, minSizeSeg maxSizeSeg.
+/// Default parameters in the order B G R T1 T2, RC, G1 FH, minSize maxSize, G2, minSizePl W, minSizeSeg maxSizeSeg.
 const DEFAULTS: [f64; 15] =
     [220.0, 220.0, 220.0, 5.0, 4.0, 8.0, 80.0, 4.0, 11.0, 1000.0, 45.0, 30.0, 8.0, 21.0, 1000.0];
 
-/// Every output of the seven tasks; the last is the mask.
+/// Returns every output of the seven tasks. The last is the mask.
 fn chain(image: &DataRegion, p: &[f64; 15]) -> Vec<DataRegion> {
     let t1 = run("nuclei.background", &[image], &p[..5]).unwrap();
     let t2 = run("nuclei.reconstruct", &[image], &p[5..6]).unwrap();
@@ -76,7 +76,7 @@ fn nine_tenths_of_background_are_background() {
         let found = bytes(&nuclei[0]).iter().filter(|value| **value != 0).count();
         (t1[1].table().unwrap().get("background").unwrap(), found)
     };
-    // The opening takes the image's corners, and with them what only they could give back: nothing else.
+    // The opening removes only the 4 corners of the image, which no remaining pixel restores.
     assert_eq!(nuclei_of(89), (0.0, 96));
     assert_eq!(nuclei_of(90), (1.0, 0));
 }
@@ -106,7 +106,7 @@ fn an_image_without_objects_stays_empty() {
     }
 }
 
-/// Two discs that touch are cut in two; one is not.
+/// Two touching discs are separated. A single disc stays whole.
 #[test]
 fn touching_nuclei_are_separated() {
     let (width, height) = (60_u32, 40_u32);
@@ -128,12 +128,12 @@ fn touching_nuclei_are_separated() {
 
 #[test]
 fn red_blood_cells_are_strong_somewhere_and_redder_than_blue() {
-    // R/G of 6 beside 4.5 beside 3; then 4.5 alone; and 6 with more blue than red.
+    // R/G of 6 beside 4.5 beside 3, then 4.5 alone, and 6 with more blue than red.
     let row = [[10, 10, 60], [10, 10, 45], [10, 10, 30], [0; 3], [10, 10, 45], [0; 3], [61, 10, 60]];
     let image = DataRegion::Bgr8(Raster::new(7, 1, 3, row.concat()).unwrap());
     let t1 = run("nuclei.background", &[&image], &DEFAULTS[..5]).unwrap();
     assert_eq!(bytes(&t1[0]), [255, 255, 0, 0, 0, 0, 0]);
-    // T1 below T2 is legal: seeds count only where the mask is.
+    // T1 below T2 is valid: seeds count only within the mask.
     let t1 = run("nuclei.background", &[&image], &[220.0, 220.0, 220.0, 4.0, 5.0]).unwrap();
     assert_eq!(bytes(&t1[0]), [255, 0, 0, 0, 0, 0, 0]);
 }
@@ -145,7 +145,7 @@ fn masks_are_compared() {
         metrics[0].table().unwrap().columns().map(|(_, value)| value).collect::<Vec<f64>>()
     };
     assert_eq!(compare(&[255, 255, 0, 0], &[255, 0, 255, 255]), [0.4, 0.25, 3.0, 0.0]);
-    // The last column tells agreement by convention from agreement.
+    // The last column distinguishes agreement by convention from actual agreement.
     assert_eq!(compare(&[0; 4], &[0; 4]), [1.0, 1.0, 0.0, 1.0]);
     assert_eq!(compare(&[1; 600], &[255; 600]), [1.0, 1.0, 0.0, 0.0]);
     assert_eq!(compare(&[255; 600], &[0; 600]), [0.0, 0.0, 600.0, 0.0]);
@@ -180,19 +180,19 @@ fn what_is_not_declared_is_refused() {
     let g1 = "G1 = 300; an integer from 0 to 255 is allowed";
     assert_eq!(refusal("nuclei.candidates", &[&gray, &gray], &[int(300), int(4)]), g1);
     assert!(refusal("nuclei.candidate-area", &[&small], &[int(-1), int(9)]).starts_with("minSize = -1; "));
-    // A real where an integer is declared, and the other way round.
+    // A real for a declared integer, and an integer for a declared real.
     let half = Value::from_f64(80.0, ValueType::Real).unwrap();
     assert!(refusal("nuclei.candidates", &[&gray, &gray], &[half, int(4)]).starts_with("G1 = 80; "));
     let ratios = [int(220), int(220), int(220), int(5), int(4)];
     assert!(refusal("nuclei.background", &[&image], &ratios).starts_with("T1 = 5; "));
-    // A region whose raster has not the channels of its type.
+    // A region whose raster does not have the channels of its type.
     let odd = DataRegion::Bgr8(Raster::filled(4, 4, 1, 0).unwrap());
     assert_eq!(refusal("nuclei.normalize", &[&odd], &[]), "4 x 4 px of 3 channels do not fit 16 bytes");
 }
 
 proptest! {
-    /// Any legal parameters, nonsense combinations included, on any small image: masks are masks, each task keeps to
-    /// what it was given, and a second run gives the same.
+    /// For any valid parameters, nonsense combinations included, and any small image: masks hold 0 and 255 only, each
+    /// task keeps within its inputs, and a second run gives the same result.
     #[test]
     fn the_chain_keeps_its_word(
         (width, pixels) in (1..30_usize, 1..30_usize)
@@ -204,7 +204,7 @@ proptest! {
     ) {
         let image = DataRegion::Bgr8(Raster::new(width as u32, (pixels.len() / width) as u32, 3, pixels.concat()).unwrap());
         let [b, g, r, g1, g2] = levels.map(f64::from);
-        // Low thresholds let more through.
+        // Low thresholds let more pixels through.
         let (g1, g2) = ((g1 / 4.0).floor(), (g2 / 8.0).floor());
         let [a1, a2, a3, a4, a5] = areas.map(f64::from);
         let [rc, fh, w] = eight.map(|eight| if eight { 8.0 } else { 4.0 });

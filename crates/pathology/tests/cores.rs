@@ -1,4 +1,5 @@
-//! Comparisons on windows with a halo: over all tiles they come to what the whole image does, and nothing counts twice.
+//! Comparisons on windows with a halo: sums over all tiles equal the values of the whole image, and no object or pixel
+//! counts twice.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -14,7 +15,7 @@ use pleach_workflow::{OperationError, SlideTile};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A label map and its width.
+/// A label map and its width, pixels.
 type Labels = (Vec<u32>, usize);
 
 fn crop((labels, width): &Labels, [x, y, columns, rows]: [u32; 4]) -> Labels {
@@ -22,7 +23,7 @@ fn crop((labels, width): &Labels, [x, y, columns, rows]: [u32; 4]) -> Labels {
     ((0..rows).flat_map(row).copied().collect(), columns as usize)
 }
 
-/// The tiles of an image, as studies cut slides.
+/// Returns the tiles of an image, partitioned as studies partition slides.
 fn tiles(labels: &Labels, tile_px: u64, halo_px: u64) -> Vec<SlideTile> {
     let (width, height) = (labels.1 as u32, (labels.0.len() / labels.1) as u32);
     let region = SpatialBounds::of_image(width, height, None);
@@ -43,7 +44,7 @@ fn core(tile: &SlideTile) -> PixelRectangle {
     pleach_workflow::core_of(&tile.core_table()).unwrap()
 }
 
-/// Longest side of an object's bounding box.
+/// Returns the longest side of the objects' bounding boxes, pixels.
 fn longest((labels, width): &Labels) -> u64 {
     let mut boxes = std::collections::BTreeMap::<u32, [usize; 4]>::new();
     for (pixel, label) in labels.iter().enumerate().filter(|(_, label)| **label != 0) {
@@ -54,7 +55,7 @@ fn longest((labels, width): &Labels) -> u64 {
     boxes.values().map(|[l, r, t, b]| (r - l + 1).max(b - t + 1) as u64).max().unwrap_or(1)
 }
 
-/// Over all tiles of an image.
+/// Compares label maps over all tiles of an image.
 fn tiled(found: &Labels, reference: &Labels, tile_px: u64, halo_px: u64) -> Vec<OwnedComparison> {
     let compared = |tile: SlideTile| {
         let objects = |labels| {
@@ -66,7 +67,7 @@ fn tiled(found: &Labels, reference: &Labels, tile_px: u64, halo_px: u64) -> Vec<
     tiles(found, tile_px, halo_px).into_iter().map(compared).collect()
 }
 
-/// What the tiles come to is what the image does.
+/// Asserts that sums over the tiles equal the values of the whole image.
 fn assert_whole(parts: &[OwnedComparison], found: &Labels, reference: &Labels) {
     let objects = |(labels, width): &Labels| PixelObjects::of_labels(labels, *width);
     let whole = compare(&objects(found), &objects(reference));
@@ -80,14 +81,14 @@ fn assert_whole(parts: &[OwnedComparison], found: &Labels, reference: &Labels) {
     assert!((sum(|part| part.sum_of_pair_dice) - whole.sum_of_pair_dice).abs() < 1e-9);
 }
 
-/// A nucleus that moved over a border: in both tiles it is as alike as on the whole image.
+/// A nucleus that moved over a border has the same metrics in both tiles as on the whole image.
 #[test]
 fn a_pair_of_two_tiles_counts_by_half_in_each() {
     let row = |object: std::ops::Range<usize>| -> Labels {
         let labels = (0..8).map(|x| u32::from(object.contains(&x))).collect();
         (labels, 8)
     };
-    // Pixels 2, 3 and 4 (centroid 3.5) against 3, 4 and 5 (centroid 4.5); the border is at 4.
+    // Pixels 2, 3 and 4 (centroid 3.5) against 3, 4 and 5 (centroid 4.5). The border is at 4.
     let parts = tiled(&row(2..5), &row(3..6), 4, 8);
     for (part, own) in parts.iter().zip([(1, 0, 3.0, 0.0), (0, 1, 0.0, 3.0)]) {
         assert_eq!((part.objects, part.reference_objects, part.area, part.reference_area), own);
@@ -117,14 +118,14 @@ fn label_maps() -> impl Strategy<Value = (Labels, Labels)> {
 }
 
 proptest! {
-    /// With a halo as wide as the longest object, less a pixel, however the image is cut.
+    /// Sums over tiles equal the whole for any partition, with a halo as wide as the longest object, less 1 px.
     #[test]
     fn tiles_come_to_the_whole((found, reference) in label_maps(), tile_px in 1..30_u64, more in 0..9_u64) {
         let halo_px = longest(&found).max(longest(&reference)) - 1 + more;
-        // A pair has to be seen whole by either owner: from the centroid of one to the end of the other.
+        // Either owner must see a pair completely: from the centroid of one object to the end of the other.
         let parts = tiled(&found, &reference, tile_px, 2 * halo_px + 1);
         assert_whole(&parts, &found, &reference);
-        // Objects are counted right with the halo alone.
+        // The halo alone suffices for the number of objects.
         let parts = tiled(&found, &reference, tile_px, halo_px);
         let objects = |(labels, width): &Labels| PixelObjects::of_labels(labels, *width).count();
         prop_assert_eq!(parts.iter().map(|part| part.objects).sum::<usize>(), objects(&found));
@@ -150,7 +151,7 @@ proptest! {
         }
     }
 
-    /// The operations: pixels of the core, and objects that are owned.
+    /// The operations measure pixels of the core and owned objects.
     #[test]
     fn operations_measure_within_the_core((found, reference) in label_maps(), tile_px in 1..30_u64, halo_px in 0..9_u64) {
         let registry = registry();
@@ -219,7 +220,7 @@ fn a_core_that_is_none_is_refused() {
     assert!(run(&mask).is_err());
 }
 
-/// Real nuclei, cut so that many lie on borders.
+/// Real nuclei count once with tiles that cut many of them at borders.
 #[test]
 fn nuclei_of_people_are_counted_once() {
     let Some(data) = data("nuclei_of_people_are_counted_once") else { return };
@@ -234,7 +235,7 @@ fn nuclei_of_people_are_counted_once() {
         for part in &parts {
             assert_eq!((part.dice(), part.jaccard(), part.pair_dice()), (1.0, 1.0, 1.0));
         }
-        // Without a halo those on borders are cut, and counted on both sides.
+        // Without a halo, nuclei on borders are cut and count on both sides.
         let cut: usize = tiled(&labels, &labels, tile_px, 0).iter().map(|part| part.objects).sum();
         let whole: usize = parts.iter().map(|part| part.objects).sum();
         assert!(cut > whole, "{cut} {whole}");

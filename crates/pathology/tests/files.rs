@@ -1,4 +1,4 @@
-//! Tiles and masks in files: every kind of pixel that is read, what is written, and each kind of broken file.
+//! Tiles and masks in files: every kind of pixel read, every kind of file written, and every kind of broken file.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -13,7 +13,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Saves as `format` under a name that does not tell it.
+/// Saves an image as `format` under a name without an extension.
 fn save(folder: &TempDir, image: impl Into<DynamicImage>, format: ImageFormat) -> PathBuf {
     let path = folder.path().join("tile");
     image.into().save_with_format(&path, format).unwrap();
@@ -42,7 +42,7 @@ fn every_kind_of_pixel() {
         let alpha: ImageBuffer<Rgba<u8>, _> =
             ImageBuffer::from_raw(2, 1, vec![1_u8, 2, 3, 0, 0, 0, 0, 255]).unwrap();
         assert_eq!(save(alpha.into()), (vec![3, 2, 1, 0, 0, 0], vec![255, 0]));
-        // Instance labels: 1 and 300 are objects, though 1 is nothing in 8 bits.
+        // Labels 1 and 300 are objects, though 1 of 16 bits scales to 0 in 8 bits.
         let labels: ImageBuffer<Luma<u16>, _> =
             ImageBuffer::from_raw(4, 1, vec![0_u16, 1, 300, 65_535]).unwrap();
         let scaled = vec![0, 0, 0, 0, 0, 0, 1, 1, 1, 255, 255, 255];
@@ -73,7 +73,7 @@ fn a_jpeg_that_is_cut_short_is_refused_wherever_it_is_cut() {
         let error = image_io::read_bgr(&path).unwrap_err().to_string();
         assert!(error.contains("damaged or cut short"), "{error}");
     }
-    // What follows a whole image is not part of it.
+    // Bytes after the end of an image are ignored.
     fs::write(&path, [&whole[..], &[0; 9]].concat()).unwrap();
     assert!(image_io::read_bgr(&path).is_ok());
 }
@@ -82,7 +82,7 @@ fn a_jpeg_that_is_cut_short_is_refused_wherever_it_is_cut() {
 fn what_is_written_reads_back() {
     let folder = folder();
     let path = folder.path().join("out.png");
-    // Widths on both sides of a full byte; any value but 0 is object.
+    // Widths on both sides of a full byte. Any nonzero value is object.
     for width in [1_u32, 7, 8, 9, 64] {
         let values: Vec<u8> =
             (0..width * 5).map(|i| if i % 3 == 0 { 1 + (i % 200) as u8 } else { 0 }).collect();
@@ -99,7 +99,7 @@ fn what_is_written_reads_back() {
     let color = Raster::new(2, 1, 3, vec![1, 2, 3, 4, 5, 6]).unwrap();
     image_io::write_bgr(&path, &color).unwrap();
     assert_eq!(bytes(&image_io::read_bgr(&path).unwrap()), color.data());
-    // Nothing is left beside it.
+    // No temporary file remains.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -167,7 +167,7 @@ fn nothing_half_written_is_left() {
     let mask = Raster::filled(4, 4, 1, 255).unwrap();
     let missing = folder.path().join("missing/out.png");
     assert!(matches!(image_io::write_mask(&missing, &mask), Err(ImageFileError::Unwritable { .. })));
-    // The name is taken by a folder, so the last step fails.
+    // The last step fails: a nonempty folder has the name.
     let taken = folder.path().join("taken");
     fs::create_dir(&taken).unwrap();
     fs::write(taken.join("file"), "kept").unwrap();
@@ -190,7 +190,7 @@ fn results_can_be_read_by_others() {
     let folder = folder();
     let path = folder.path().join("out.png");
     image_io::write_mask(&path, &Raster::filled(4, 4, 1, 255).unwrap()).unwrap();
-    // As any file made here.
+    // The result has the mode of an ordinary new file.
     let plain = folder.path().join("plain");
     fs::write(&plain, "").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
@@ -238,7 +238,7 @@ fn broken_files_say_what_is_wrong() {
     assert_eq!(message, "Rgb32F pixels are not read; gray and color of 8 or 16 bits a channel are");
 }
 
-/// A PNG header of these sides, followed by next to nothing.
+/// Writes a PNG header with these sides, followed by almost no data.
 fn hostile(path: &Path, width: u32, height: u32) {
     image_io::write_mask(path, &Raster::filled(1, 1, 1, 255).unwrap()).unwrap();
     let mut png = fs::read(path).unwrap();
@@ -265,7 +265,7 @@ fn headers_cannot_ask_for_any_amount_of_memory() {
         assert_eq!(refused(&path), wanted);
         assert!(probed.ends_with(&wanted));
     }
-    // Larger than any tile, and allowed; only the pixels are missing.
+    // The size is larger than any tile but allowed. Only the pixels are missing.
     hostile(&path, 20_000, 20_000);
     assert_eq!(image_io::probe(&path).unwrap(), image_io::TileInfo { width_px: 20_000, height_px: 20_000 });
     assert!(refused(&path).starts_with("the image is damaged or cut short: "));

@@ -1,5 +1,5 @@
-//! What each operation declares to need against what it is metered to allocate, on tissue: whoever plans memory relies
-//! on it. OpenCV's own scratch, a few rows, is not metered.
+//! Declared memory of each operation against its metered allocations, on tissue: memory planning relies on the
+//! declarations. OpenCV's own scratch, a few rows, is not metered.
 
 use pleach_pages::{RecyclingAllocator, metered};
 use pleach_pathology::{registry, tissue};
@@ -27,7 +27,7 @@ const CHAIN: [Step; 9] = [
 /// Side of the tile, pixels.
 const SIDE_PX: u32 = 2048;
 
-/// Beyond what is declared: names and numbers of a table, the list of outputs.
+/// Allowance beyond the declaration: names and numbers of a table, the list of outputs.
 const SMALL_BYTES: f64 = 4096.0;
 
 #[test]
@@ -43,7 +43,7 @@ fn operations_need_what_they_declare() {
             .collect();
         let find = |region: &&str| &regions.iter().find(|(name, _)| name == region).unwrap().1;
         let inputs: Vec<&DataRegion> = reads.iter().map(find).collect();
-        // The first run takes fresh blocks, the second recycled ones.
+        // The first run allocates fresh blocks, the second recycled ones.
         let (outputs, peak) = metered(|| operation.run(&inputs, &arguments).unwrap());
         let (again, recycled) = metered(|| operation.run(&inputs, &arguments).unwrap());
         assert!(again == outputs, "{name}: a second run gives something else");

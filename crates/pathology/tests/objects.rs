@@ -1,4 +1,4 @@
-//! Objects compared: examples worked out by hand, laws against sets of pixels, and outlines that people drew.
+//! Comparison of objects: examples computed by hand, laws against sets of pixels, and outlines drawn by people.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -15,7 +15,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A label map drawn with letters: `.` is background, every other character an object.
+/// Returns the label map drawn with letters: `.` is background, every other character an object.
 fn drawn(rows: &[&str]) -> (Vec<u32>, usize) {
     let label = |letter: char| if letter == '.' { 0 } else { letter as u32 };
     (rows.iter().flat_map(|row| row.chars().map(label)).collect(), rows[0].len())
@@ -32,7 +32,7 @@ fn all(compared: &Comparison) -> [f64; 4] {
 
 #[test]
 fn two_nuclei_worked_out_by_hand() {
-    // Areas 4 and 4 against 6 and 4; shared are 4 and 2.
+    // Areas 4 and 4 against 6 and 4, shared areas 4 and 2.
     let compared = compared(&["AA..BB", "AA..BB", "......"], &["111...", "111.22", "....22"]);
     assert_eq!((compared.area, compared.reference_area, compared.shared_area), (8.0, 10.0, 6.0));
     assert_eq!(compared.dice(), 12.0 / 18.0);
@@ -50,11 +50,11 @@ fn every_pair_that_overlaps_counts() {
     assert_eq!((split.pairs, split.shared_area), (2, 5.0));
     assert_eq!(split.dice(), 10.0 / 11.0);
     assert!((split.pair_dice() - (4.0 / 8.0 + 6.0 / 9.0) / 2.0).abs() < 1e-15);
-    // Two merged into one: the same from the other side, but for recall.
+    // Two nuclei merged into one: the same values from the other side, except recall.
     let merged = compared(&["111111"], &["AA.BBB"]);
     assert_eq!((merged.dice(), merged.pair_dice()), (split.dice(), split.pair_dice()));
     assert_eq!((split.recall(), merged.recall()), (5.0 / 6.0, 1.0));
-    // Side by side is not overlapping, and an object without a partner counts with its area.
+    // Objects side by side do not overlap, and an object without a partner counts with its area.
     let beside = compared(&["AA.CC"], &["..B.."]);
     assert_eq!((beside.pairs, all(&beside)), (0, [0.0; 4]));
     let lonely = compared(&["AA.CC"], &["AA..."]);
@@ -75,11 +75,11 @@ fn an_object_need_not_be_connected_in_a_label_map_but_is_in_a_mask() {
     let (labels, width) = drawn(&["A.A", "...", "A..", ".A."]);
     let mask: Vec<u8> = labels.iter().map(|label| u8::from(*label != 0)).collect();
     assert_eq!(PixelObjects::of_labels(&labels, width).areas_px(), [4]);
-    // Eight-connected: the last two touch at a corner.
+    // Eight-connected: the last two pixels touch at a corner.
     assert_eq!(PixelObjects::of_mask(&mask, width).areas_px(), [1, 1, 2]);
 }
 
-/// Pixels of each object.
+/// Returns the pixels of each object.
 fn pixel_sets(labels: &[u32]) -> BTreeMap<u32, BTreeSet<usize>> {
     let mut sets: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
     for (pixel, label) in labels.iter().enumerate().filter(|(_, label)| **label != 0) {
@@ -88,7 +88,7 @@ fn pixel_sets(labels: &[u32]) -> BTreeMap<u32, BTreeSet<usize>> {
     sets
 }
 
-/// Every object with every other one, as sets.
+/// Compares every two objects as sets.
 fn slowly(found: &[u32], reference: &[u32]) -> Comparison {
     let (found, reference) = (pixel_sets(found), pixel_sets(reference));
     let area = |sets: &BTreeMap<u32, BTreeSet<usize>>| sets.values().map(BTreeSet::len).sum::<usize>() as f64;
@@ -112,8 +112,8 @@ fn slowly(found: &[u32], reference: &[u32]) -> Comparison {
     slow
 }
 
-/// Two label maps of one size, and that width. Rectangles laid over each other, so that objects have neighbors,
-/// holes and several parts; some labels are large.
+/// Two label maps of one size, and their width: overlaid rectangles, so that objects have neighbors, holes and several
+/// parts. Some labels are large.
 fn label_maps() -> impl Strategy<Value = (Vec<u32>, Vec<u32>, usize)> {
     let rectangles = || vec((0..30_usize, 0..30_usize, 1..12_usize, 1..12_usize, 0..7_u32), 0..14);
     (1..30_usize, 1..30_usize, rectangles(), rectangles()).prop_map(|(width, height, first, second)| {
@@ -161,7 +161,7 @@ proptest! {
         prop_assert!((fast.sum_of_pair_dice - slow.sum_of_pair_dice).abs() < 1e-12);
         prop_assert_eq!(Comparison { sum_of_pair_dice: slow.sum_of_pair_dice, ..fast }, slow);
 
-        // From the other side: to the last bit.
+        // Swapped sides give the same values to the last bit.
         let swapped = compare(&other, &one);
         prop_assert_eq!(
             (fast.dice(), fast.jaccard(), fast.pair_dice()),
@@ -171,12 +171,12 @@ proptest! {
         prop_assert!(fast.jaccard() <= fast.dice());
         prop_assert_eq!(all(&compare(&one, &one)), [1.0; 4]);
 
-        // Other numbers for the same objects.
+        // Different labels for the same objects give the same values.
         let renamed: Vec<u32> = reference.iter().map(|label| label.wrapping_mul(2_654_435_761)).collect();
         prop_assert_eq!(compare(&one, &objects(&renamed)), fast);
     }
 
-    /// Objects of masks and label maps do not overlap each other, so what they share is what the masks share.
+    /// Objects of masks and label maps do not overlap each other, so their shared area is that of the masks.
     #[test]
     fn dice_and_jaccard_are_those_of_pixels((found, reference, width) in label_maps()) {
         let (mask, drawn) = (region_of_mask(&mask_of(&found), width), mask_of(&reference));
@@ -188,7 +188,7 @@ proptest! {
         }
     }
 
-    /// The operation labels a mask where it could have a label map.
+    /// The operation labels a mask that is passed in place of a label map.
     #[test]
     fn a_mask_is_its_connected_components((found, reference, width) in label_maps()) {
         let (mask, drawn) = (region_of_mask(&mask_of(&found), width), mask_of(&reference));
@@ -216,13 +216,13 @@ proptest! {
         prop_assert_eq!(named.get("mean-area"), Some(if sets.is_empty() { 0.0 } else { pixels as f64 / sets.len() as f64 }));
     }
 
-    /// Rectangles with corners on the corners of pixels: outlines and pixels have the same areas.
+    /// For rectangles with corners on the corners of pixels, outlines and pixels have the same areas.
     #[test]
     fn rectangles_are_their_pixels(
         first in vec(prop::option::of((0..6_u8, 0..6_u8, 1..=6_u8, 1..=6_u8)), 16),
         second in vec(prop::option::of((0..6_u8, 0..6_u8, 1..=6_u8, 1..=6_u8)), 16),
     ) {
-        // One in each cell of 7 x 7 px of a 4 x 4 grid, so that those of one side do not overlap.
+        // One rectangle in each cell of 7 x 7 px of a 4 x 4 grid, so that those of one side do not overlap.
         let polygons = |cells: &[Option<(u8, u8, u8, u8)>]| -> Vec<Polygon> {
             let cells = cells.iter().enumerate().filter_map(|(cell, rectangle)| Some((cell, rectangle.as_ref()?)));
             cells.map(|(cell, &(x, y, columns, rows))| {
@@ -249,7 +249,7 @@ proptest! {
         prop_assert_eq!((outlines.objects, outlines.pairs), (pixels.objects, pixels.pairs));
     }
 
-    /// Any rings, crossing themselves and each other, against the even-odd rule at each pixel in whole numbers.
+    /// Any rings, crossing themselves and each other, against the even-odd rule in integers at each pixel.
     #[test]
     fn pixels_inside_are_those_with_an_odd_number_of_crossings(
         rings in vec(vec((-20..100_i64, -20..100_i64), 3..9), 1..4),
@@ -259,14 +259,14 @@ proptest! {
         let (width, height) = (21, 19);
         let map = rasterize(&[polygon], width, height).unwrap();
         for (pixel, &label) in map.labels().iter().enumerate() {
-            // In quarters of a pixel, the center lies at whole numbers too.
+            // In quarters of a pixel, centers are integers too.
             let (x, y) = (4 * (pixel as i64 % i64::from(width)) + 2, 4 * (pixel as i64 / i64::from(width)) + 2);
             let (mut inside, mut on_an_edge) = (false, false);
             for ring in &rings {
                 for (a, b) in ring.iter().zip(ring.iter().cycle().skip(1)) {
                     let (top, bottom) = if a.1 <= b.1 { (a, b) } else { (b, a) };
                     if top.1 <= y && y < bottom.1 {
-                        // Which side of the edge the center is on.
+                        // Side of the edge on which the center is.
                         let side = (x - top.0) * (bottom.1 - top.1) - (y - top.1) * (bottom.0 - top.0);
                         inside ^= side > 0;
                         on_an_edge |= side == 0;
@@ -278,7 +278,7 @@ proptest! {
     }
 }
 
-/// Marks what is eight-connected to `start`.
+/// Labels the pixels that are eight-connected to `start`.
 fn flood(mask: &[u8], width: usize, start: usize, label: u32, labels: &mut [u32]) {
     let mut reached = vec![start];
     labels[start] = label;
@@ -305,7 +305,7 @@ fn polygons_may_have_holes_and_parts() {
     };
     let mut clockwise = square(2.0, 2.0, 2.0);
     clockwise.reverse();
-    // A hole of 4 px and a part of 9 px, whichever way they run.
+    // A hole of 4 px and a part of 9 px, in both directions of the hole.
     for hole in [square(2.0, 2.0, 2.0), clockwise] {
         let polygon = Polygon { rings: vec![square(0.0, 0.0, 6.0), hole, square(7.0, 0.0, 3.0)] };
         let map = rasterize(std::slice::from_ref(&polygon), 10, 6).unwrap();
@@ -318,7 +318,7 @@ fn polygons_may_have_holes_and_parts() {
         );
         assert!((compared.recall() - 0.41).abs() < 1e-9);
     }
-    // What encloses nothing is no object.
+    // Rings that enclose no area are no objects.
     let line = Polygon { rings: vec![vec![[0.0, 0.0], [4.0, 4.0], [2.0, 2.0]]] };
     assert_eq!(PolygonObjects::new(&[line, Polygon::default()]).count(), 0);
 }
@@ -349,9 +349,9 @@ fn label_maps_of_people_against_themselves() {
         assert_eq!(all(&same), [1.0; 4], "{name}");
         assert_eq!(same.pairs, same.objects);
         assert_eq!(same.objects, pixel_sets(map.labels()).len());
-        // The README's count of contours; a contour may be hidden by later ones.
+        // The README's count of contours. Later contours may cover an earlier one.
         assert!(count == 0 || (count - 3..=count).contains(&same.objects), "{name}: {}", same.objects);
-        // Touching nuclei fall into one when their numbers are forgotten.
+        // Touching nuclei merge without their labels.
         let mask = PixelObjects::of_mask(&mask_of(map.labels()), map.width_px() as usize);
         let forgotten = compare(&mask, &objects);
         assert_eq!((forgotten.dice(), forgotten.recall()), (1.0, 1.0));
@@ -359,7 +359,7 @@ fn label_maps_of_people_against_themselves() {
     }
 }
 
-/// Aperio's annotation of MoNuSeg: each outline with the area that ImageScope computed, square pixels.
+/// Parses Aperio's annotation of MoNuSeg: each outline with the area that ImageScope computed, square pixels.
 fn outlines(xml: &str) -> Vec<(Polygon, f64)> {
     let attribute = |text: &str, name: &str| -> f64 {
         let value = text.split_once(&format!(" {name}=\"")).unwrap().1;
@@ -383,7 +383,7 @@ fn outlines_of_people_agree_with_their_label_map() {
         let file = std::fs::File::open(folder.join(format!("{name}.xml.gz"))).unwrap();
         std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut xml).unwrap();
         let (polygons, areas): (Vec<Polygon>, Vec<f64>) = outlines(&xml).into_iter().unzip();
-        // ImageScope rounds its areas; outlines that cross themselves are counted otherwise there.
+        // ImageScope rounds its areas, and counts outlines that cross themselves differently.
         let objects = PolygonObjects::new(&polygons);
         let same = compare(&objects, &objects);
         let total: f64 = areas.iter().sum();
@@ -402,13 +402,13 @@ fn outlines_of_people_agree_with_their_label_map() {
             around(y).any(|y| around(x).any(|x| ours.labels()[y * 1000 + x] > 0))
         };
         let outside = (0..1_000_000).filter(|&pixel| map.labels()[pixel] > 0 && !near(pixel)).count();
-        // The label map was made with another rule: pixels on an outline are inside, and outlines go from center to
-        // center. So it is ours and at most a ring of one pixel more.
+        // The label map follows a different rule: pixels on an outline are inside, and outlines run from center to
+        // center. So it exceeds ours by at most a ring of 1 px.
         assert!((outside as f64) < 0.001 * compared.reference_area, "{name}: {outside}");
         assert!(compared.shared_area > 0.98 * compared.area, "{name}: {compared:?}");
         assert!(compared.dice() > 0.94, "{name}: {}", compared.dice());
         assert!(compared.objects.abs_diff(compared.reference_objects) <= 5, "{name}");
-        // Outlines and their own pixels, which are counted once where outlines overlap each other.
+        // Outlines against their own pixels, which count once where outlines overlap each other.
         let ratio = compared.area / same.area;
         assert!((0.995..1.001).contains(&ratio), "{name}: {ratio}");
     }

@@ -1,7 +1,7 @@
-//! All 182 masks that the original program made, pixel for pixel, through the registry's operations.
+//! All 182 masks of the original program, pixel for pixel, through the registry's operations.
 //!
-//! On a difference the first stage whose count is not the original's is named. Results are shared between parameter
-//! sets by task and by the parameters the task has seen, which is also what a study does with them.
+//! On a difference the test names the first stage whose count differs from the original's. Parameter sets share results
+//! by task and by the parameters that the task depends on, like a study with reuse.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -20,22 +20,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One record of a CSV file, by column.
 type Row = HashMap<String, String>;
 
-/// Every record of a CSV file.
+/// Returns every record of a CSV file.
 fn rows(path: &Path) -> Vec<Row> {
     csv::Reader::from_path(path).unwrap().deserialize().map(Result::unwrap).collect()
 }
 
-/// The operation of this name, version 1.
+/// Returns the operation of this name, version 1.
 fn operation(name: &str) -> Arc<dyn Operation> {
     Arc::clone(registry().get(name, 1).unwrap())
 }
 
-/// A color tile.
+/// Reads a color tile.
 fn bgr(path: &Path) -> DataRegion {
     image_io::read_bgr(path).unwrap()
 }
 
-/// Task, its parameters, and the tasks it reads (by number; 0 is the normalized image) with the output's number.
+/// Task, its parameters, and its inputs as number of the task (0 is the normalized image) and number of the output.
 type Task = (&'static str, &'static [&'static str], &'static [(usize, usize)]);
 
 const TASKS: [Task; 7] = [
@@ -48,7 +48,7 @@ const TASKS: [Task; 7] = [
     ("nuclei.final-area", &["minSizeSeg", "maxSizeSeg", "FH"], &[(6, 0)]),
 ];
 
-/// Name in `stages.csv`, task, output, and whether values are summed instead of objects counted.
+/// Name in `stages.csv`, task, output, and whether the count is a sum of values instead of a number of object pixels.
 const COUNTS: [(&str, usize, usize, bool); 7] = [
     ("rbc_nz", 1, 0, false),
     ("rc_recon_sum", 2, 1, true),
@@ -61,7 +61,7 @@ const COUNTS: [(&str, usize, usize, bool); 7] = [
 
 type Outputs = Arc<Vec<DataRegion>>;
 
-/// Runs the tasks of one image, each once for all parameter sets that agree on everything it depends on.
+/// Runs the tasks of one image, each once for all parameter sets that agree on its dependencies.
 struct Memo {
     image: Outputs,
     results: HashMap<(usize, Vec<String>), Outputs>,
@@ -72,7 +72,7 @@ impl Memo {
         Self { image: Arc::new(vec![image]), results: HashMap::new() }
     }
 
-    /// Parameters that the output of task `number` depends on.
+    /// Returns the parameters that the output of task `number` depends on.
     fn lineage(number: usize, row: &Row) -> Vec<String> {
         if number == 0 {
             return Vec::new();
@@ -115,7 +115,7 @@ fn bytes(region: &DataRegion) -> &[u8] {
     region.raster(region.element()).unwrap().data()
 }
 
-/// The first stage whose count differs, in words.
+/// Describes the first stage whose count differs.
 fn first_difference(memo: &mut Memo, row: &Row, stages: &Row) -> String {
     for (column, task, output, sum) in COUNTS {
         let outputs = memo.get(task, row);
@@ -132,7 +132,7 @@ fn first_difference(memo: &mut Memo, row: &Row, stages: &Row) -> String {
     "all counts of the stages agree".to_owned()
 }
 
-/// Rows of `index.csv` by image, so that a thread can take an image at a time; the largest first.
+/// Returns the rows of `index.csv` by image, the largest first, so that each thread can process whole images.
 fn by_image(index: Vec<Row>) -> Vec<Vec<Row>> {
     let mut images: Vec<Vec<Row>> = Vec::new();
     for row in index {
@@ -147,7 +147,7 @@ fn by_image(index: Vec<Row>) -> Vec<Vec<Row>> {
     images
 }
 
-/// Calls `each` for every image on two threads and collects what it returns.
+/// Calls `each` for every image on two threads and collects the results.
 fn for_images<T: Send>(images: &[Vec<Row>], each: impl Fn(&[Row]) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -160,7 +160,7 @@ fn for_images<T: Send>(images: &[Vec<Row>], each: impl Fn(&[Row]) -> T + Sync) -
     })
 }
 
-/// Differences of one image's masks from the original's, and how many were compared.
+/// Returns the number of masks compared and the differences of one image's masks from the original's.
 fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
     let reference = data.join("reference/nscale");
     let normalized = &rows[0]["normalized_image"];
@@ -192,7 +192,7 @@ fn every_mask_of_the_original() {
     assert_eq!(compared, 182);
 }
 
-/// Normalization of the raw tile: how far from the original's, and what that does to the masks.
+/// Normalization of the raw tile: its difference from the original's, and the effect on the masks.
 #[test]
 fn normalization_of_the_original() {
     let Some(data) = data("normalization_of_the_original") else { return };

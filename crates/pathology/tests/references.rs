@@ -1,4 +1,4 @@
-//! References in files: label maps, masks and polygons, and each kind of file that is refused.
+//! References in files: label maps, masks and polygons, and each kind of rejected file.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
@@ -47,7 +47,7 @@ fn numbers_are_objects() {
 #[test]
 fn one_value_is_a_mask_and_its_components_are_objects() {
     let folder = folder();
-    // The second one holds together at a corner.
+    // The pixels of the second object touch at a corner.
     let values = [9, 0, 9, 0, 0, 0, 0, 9, 0, 0, 0, 9];
     let numbered = [1, 0, 2, 0, 0, 0, 0, 2, 0, 0, 0, 2];
     let gray = Gray::from_raw(4, 3, values.to_vec()).unwrap();
@@ -83,7 +83,7 @@ fn images_that_are_no_label_maps() {
 
 const SIZE: TileInfo = TileInfo { width_px: 8, height_px: 6 };
 
-/// A GeoJSON file as QuPath writes it, with these features.
+/// Writes a GeoJSON file with these features, in QuPath's format.
 fn geojson(folder: &TempDir, features: &str) -> PathBuf {
     let path = folder.path().join("X.geojson");
     fs::write(&path, format!(r#"{{"type": "FeatureCollection", "features": [{features}]}}"#)).unwrap();
@@ -141,14 +141,14 @@ fn annotations_are_told_by_their_place() {
     };
     let whole = [1.0, 1.0, 4.0, 4.0];
     assert_eq!(found(&[whole, [4.0, 4.0, 8.0, 6.0]]), [2, 0, 0, 0]);
-    // A border that is rounded reaches the center of no other pixel.
+    // A rounded border reaches the center of no other pixel.
     assert_eq!(found(&[[-0.4, 0.0, 8.4, 6.3]]), [1, 0, 0, 0]);
     assert_eq!(found(&[whole, [8.0, 0.0, 12.0, 4.0], [-9.0, -9.0, -1.0, -1.0]]), [3, 2, 0, 0]);
     assert_eq!(found(&[whole, [7.0, 0.0, 12.0, 4.0]]), [2, 0, 1, 0]);
-    // No center of a pixel is in it, and another one is covered by a later one.
+    // The first covers no center of a pixel, the second is covered by a later polygon.
     assert_eq!(found(&[whole, [2.0, 2.0, 2.4, 2.4]]), [2, 0, 0, 1]);
     assert_eq!(found(&[whole, [0.0, 0.0, 8.0, 6.0]]), [2, 0, 0, 1]);
-    // Its only pixels in the tile are covered: it is there, and of no use.
+    // The only pixels of the polygon in the tile are covered, so it is unusable.
     assert_eq!(found(&[[7.0, 0.0, 12.0, 1.0], [6.0, 0.0, 8.0, 2.0]]), [2, 0, 0, 1]);
     let image = save(&folder, Gray::from_raw(8, 6, vec![0_u8; 48]).unwrap(), ImageFormat::Png);
     assert_eq!(check_reference(&image, Path::new("tile.png"), SIZE).unwrap(), None);
@@ -238,7 +238,7 @@ fn files_that_hold_no_polygons() {
     );
     fs::remove_file(&path).unwrap();
     assert!(said(&path).starts_with("FILE: cannot be read: "));
-    // Sparse: nothing of it is written or read.
+    // Sparse: no data is written or read.
     let large = fs::File::create(&path).unwrap();
     large.set_len(MAX_GEOJSON_BYTES + 1).unwrap();
     assert_eq!(said(&path), "FILE: 67108865 bytes of GeoJSON are too many; 64 MiB are allowed");

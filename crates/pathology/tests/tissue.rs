@@ -1,5 +1,5 @@
-//! Laws of the synthetic tissue: same bytes for the same seed, an exact label map, the statistics of real tiles, and
-//! a segmentation that answers to its parameters.
+//! Laws of the synthetic tissue: same bytes for the same seed, an exact label map, the statistics of real tiles, and a
+//! segmentation that depends on its parameters.
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
 use pleach_pathology::registry;
@@ -8,7 +8,7 @@ use pleach_regions::{DataRegion, Raster};
 use pleach_workflow::Value;
 use proptest::prelude::*;
 
-/// Every id occurs and is one 4-connected piece. Returns the areas, `areas[i]` of id i + 1.
+/// Asserts that every label occurs and is one 4-connected piece. Returns the areas, `areas[i]` of label i + 1.
 fn exact_areas(tile: &SyntheticTile) -> Vec<usize> {
     let (width, data) = (tile.labels.width as usize, &tile.labels.data);
     let mut areas = vec![0; usize::from(tile.labels.count())];
@@ -43,7 +43,7 @@ fn exact_areas(tile: &SyntheticTile) -> Vec<usize> {
     areas
 }
 
-/// Mean and standard deviation of one channel over the pixels that `keep` accepts.
+/// Returns mean and standard deviation of one channel over the pixels that `keep` accepts.
 fn moments(tile: &SyntheticTile, channel: usize, keep: impl Fn(u16) -> bool) -> (f64, f64) {
     let values: Vec<f64> = tile
         .image
@@ -57,7 +57,7 @@ fn moments(tile: &SyntheticTile, channel: usize, keep: impl Fn(u16) -> bool) -> 
     (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
 }
 
-/// FNV-1a over the image and the labels.
+/// Returns FNV-1a over the image and the labels.
 fn fingerprint(tile: &SyntheticTile) -> u64 {
     let labels = tile.labels.data.iter().flat_map(|label| label.to_le_bytes());
     tile.image
@@ -70,7 +70,7 @@ fn fingerprint(tile: &SyntheticTile) -> u64 {
 
 #[test]
 fn the_bytes_of_a_tile_are_fixed() {
-    // Recorded on x86-64 Linux; a change of the generator changes them, a change of platform must not.
+    // Recorded on x86-64 Linux. A change of the generator changes the values, a change of platform must not.
     assert_eq!(fingerprint(&generate(7, 3, 128).unwrap()), 0x0FB0_5808_374E_DDAA);
     assert_eq!(fingerprint(&generate(u64::MAX, u32::MAX, 200).unwrap()), 0x890D_2297_BDF6_26E6);
 }
@@ -93,13 +93,13 @@ fn sizes_outside_the_range_are_refused() {
     assert_eq!(generate(1, 1, MIN_SIZE_PX).unwrap().image.width_px(), MIN_SIZE_PX);
 }
 
-/// Least and greatest value over the 22 annotated glioma tiles of 512 × 512 px, `gbm40_01..14` and
+/// Minimum and maximum over the 22 annotated glioma tiles of 512 × 512 px, `gbm40_01..14` and
 /// `lgg_tcga/TCGA-{DB-5270,DU-5847}-R01_q1..q4`, with their human label maps.
 const REAL_MEAN_BGR: [(f64, f64); 3] = [(142.8, 174.0), (60.4, 106.9), (99.8, 158.0)];
 const REAL_DEVIATION_BGR: [(f64, f64); 3] = [(26.5, 42.5), (29.5, 41.8), (38.3, 51.4)];
-/// Nuclei for each million pixels.
+/// Nuclei per million pixels.
 const REAL_DENSITY: (f64, f64) = (347.0, 561.0);
-/// Quartiles of the area, pixels.
+/// Quartiles of the nuclear area, pixels.
 const REAL_AREA_QUARTILES: [(f64, f64); 3] = [(223.0, 502.0), (316.0, 648.0), (424.0, 789.0)];
 /// Share of pixels that are nucleus.
 const REAL_COVER: (f64, f64) = (0.16, 0.32);
@@ -131,8 +131,8 @@ fn statistics_lie_within_those_of_real_tiles() {
     }
 }
 
-/// Both thresholds of the red-blood-cell task, over most of their range of 2.5 to 7.5, find pixels; all are outside
-/// haematoxylin's reach but for cells that lie on a nucleus.
+/// Both thresholds of the red-blood-cell task find pixels over most of their range of 2.5–7.5. All of these are beyond
+/// the ratio of hematoxylin, except cells on a nucleus.
 #[test]
 fn red_blood_cells_pass_the_ratio_thresholds() {
     let mut shares = [0.0; 3];
@@ -145,12 +145,12 @@ fn red_blood_cells_pass_the_ratio_thresholds() {
             }
         }
     }
-    // Real tiles: R/G above 2.5 with R above B on 0.0004 to 0.022 of the pixels.
+    // Real tiles have R/G above 2.5 with R above B on 0.0004 to 0.022 of the pixels.
     assert!((0.000_4..0.022).contains(&shares[0]), "{shares:?}");
     assert!(shares[1] > 0.000_4 && shares[2] > 0.000_01, "{shares:?}");
 }
 
-/// One operation of the registry.
+/// Runs one operation of the registry.
 fn run(name: &str, arguments: &[&str], inputs: &[&DataRegion]) -> Vec<DataRegion> {
     let registry = registry();
     let operation = registry.get(name, 1).unwrap();
@@ -163,7 +163,7 @@ fn run(name: &str, arguments: &[&str], inputs: &[&DataRegion]) -> Vec<DataRegion
     operation.run(inputs, &values).unwrap()
 }
 
-/// The nuclear segmentation of a normalized tile, all parameters but G1 and G2 at their defaults.
+/// Segments a normalized tile, with all parameters except G1 and G2 at their defaults.
 fn segment(tile: &DataRegion, g1: &str, g2: &str) -> DataRegion {
     let blood = run("nuclei.background", &["220", "220", "220", "5", "4"], &[tile]);
     let light = run("nuclei.reconstruct", &["8"], &[tile]);
@@ -178,8 +178,8 @@ fn dice(mask: &DataRegion, reference: &DataRegion) -> f64 {
     run("compare.masks", &[], &[mask, reference])[0].table().unwrap().get("dice").unwrap()
 }
 
-/// The reference segmentation finds the nuclei of real, normalized tiles with a Dice of 0.25 to 0.67 at its defaults,
-/// and its masks change by 0.05 to 0.45 (1 − Dice) as G1 and G2 move over their ranges.
+/// With default parameters the reference segmentation finds the nuclei of real, normalized tiles with a Dice of
+/// 0.25–0.67. Its masks change by 0.05–0.45 (1 − Dice) as G1 and G2 vary over their ranges.
 #[test]
 fn segmentation_finds_the_nuclei_and_answers_to_g1_and_g2() {
     let mut mean = 0.0;
@@ -215,7 +215,7 @@ proptest! {
         prop_assert!(areas.iter().all(|area| (20..2500).contains(area)));
         let (nuclei, _) = moments(&tile, 2, |label| label > 0);
         let (stroma, _) = moments(&tile, 2, |label| label == 0);
-        // Real tiles differ by 65 to 100 gray levels; a small tile may hold one pale nucleus only.
+        // Real tiles differ by 65 to 100 gray levels. A small tile may hold only one pale nucleus.
         prop_assert!(nuclei + 20.0 < stroma, "red of nuclei {} and of stroma {}", nuclei, stroma);
     }
 }

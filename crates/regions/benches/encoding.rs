@@ -1,5 +1,6 @@
-//! Digest, encoding and decoding of data regions of 1 and 16 million pixels; and of real masks, label maps and images what
-//! each effort saves and costs, where the test data is. Figures are bytes of the region in memory a second.
+//! Benchmarks digest, encoding and decoding of data regions of 1 and 16 million pixels. If the test data is
+//! present, also measures the savings and costs of each effort on real masks, label maps and images.
+//! Throughput counts bytes of the region in memory.
 
 #[path = "../../../tests/support/data.rs"]
 mod data;
@@ -8,7 +9,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use pleach_regions::{CompressionEffort, DataRegion, DenseArray, LabelMap, Raster};
 use std::path::{Path, PathBuf};
 
-/// Discs on a grid: about as many edges as nuclei make.
+/// Discs on a grid, with about as many edges as nuclei have.
 fn inside(x: u32, y: u32) -> bool {
     let (dx, dy) = ((x % 29) as i32 - 14, (y % 31) as i32 - 15);
     dx * dx + dy * dy < 100
@@ -16,7 +17,7 @@ fn inside(x: u32, y: u32) -> bool {
 
 fn regions(side_px: u32) -> Vec<(&'static str, DataRegion)> {
     let pixels = || (0..side_px).flat_map(|y| (0..side_px).map(move |x| (x, y)));
-    // Noise: tissue compresses by little more.
+    // Noise: tissue is hardly more compressible.
     let mut state = 1_u32;
     let noise = std::iter::from_fn(|| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -49,14 +50,15 @@ fn encoding(criterion: &mut Criterion) {
     }
 }
 
-/// Images as wide as the first, below each other: the width, and what `values` makes of each.
+/// Stacks the images with the width of the first one. Returns the width, and the concatenated `values` of
+/// each.
 fn stacked<T>(files: &[PathBuf], values: impl Fn(image::DynamicImage) -> Vec<T>) -> Option<(u32, Vec<T>)> {
     let mut images = files.iter().filter_map(|file| image::open(file).ok()).peekable();
     let width = images.peek()?.width();
     Some((width, images.filter(|image| image.width() == width).flat_map(values).collect()))
 }
 
-/// Files of a folder whose names end so, in order.
+/// Returns the files of a folder whose names end with `end`, sorted.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -65,8 +67,8 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Real regions: one tile's reference masks and label maps of 512 px as they were annotated, and two kinds of tissue, the
-/// one with much glass and the other with none; shades of the last as real numbers.
+/// Real regions: reference masks of one tile, annotated label maps of 512 px, an image with much glass,
+/// images of dense tissue, and gray levels of the latter as floats.
 fn real(folder: &Path) -> Vec<(&'static str, DataRegion)> {
     let mut regions = Vec::new();
     let masks = files(&folder.join("reference/nscale/masks"), ".png");
@@ -118,7 +120,7 @@ fn efforts(criterion: &mut Criterion) {
             group.bench_function(id("encode"), |bencher| {
                 bencher.iter(|| region.encode_with(&digest, effort, None).1.len());
             });
-            // With the digest, which whoever reads has to compute, and a copy of what is read.
+            // Includes the digest, which every reader computes, and a copy of the body.
             group.bench_function(id("decode"), |bencher| {
                 bencher.iter(|| DataRegion::decode_parts(&head, body.to_vec()).is_ok());
             });

@@ -1,7 +1,7 @@
 //! Dense arrays of 1–3 axes with any number of channels: distance maps, probability maps, signals, volumes.
 //!
-//! 8-bit images and masks are rasters, which the operations read. Arrays are for all other dense data. The meaning of the
-//! numbers is not known here.
+//! 8-bit images and masks are rasters, which the operations read. Arrays are for all other dense data. The
+//! caller interprets the numbers.
 
 mod view;
 
@@ -12,9 +12,9 @@ use thiserror::Error;
 /// Maximum number of axes: x, y and z.
 pub const MAX_AXES: usize = 3;
 
-/// Numbers on a grid, without padding: x varies fastest but for the channels, then y, then z.
+/// Numbers on a grid, without padding. The channels vary fastest, then x, then y, then z.
 ///
-/// Shape: `[z ×] [y ×] x × channels`; no side is 0.
+/// Shape: `[z ×] [y ×] x × channels`. All sides are at least 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct DenseArray {
@@ -52,7 +52,7 @@ pub enum ArrayError {
         /// The actual type.
         found: NumberType,
     },
-    /// A part needs one range per axis.
+    /// The number of ranges of a part differs from the number of axes.
     #[error("array: {found} ranges, allowed is one for each of {axes} axes")]
     Ranges {
         /// Number of ranges.
@@ -60,7 +60,7 @@ pub enum ArrayError {
         /// Axes of the array.
         axes: usize,
     },
-    /// A part is empty, or not within the array.
+    /// A part is empty, or exceeds the array.
     #[error(
         "array: {start} to {end} along axis {axis}: allowed is what lies within 0 to {extent} and is not empty"
     )]
@@ -69,7 +69,7 @@ pub enum ArrayError {
         axis: usize,
         /// First index of the part.
         start: u32,
-        /// Index behind its last one.
+        /// First index after the part.
         end: u32,
         /// The side.
         extent: u32,
@@ -80,8 +80,8 @@ impl DenseArray {
     /// Creates an array with these sides, x first.
     ///
     /// # Errors
-    /// Returns [`ArrayError::Axes`] unless there are 1–3 sides, and [`ArrayError::Length`] if a side or the number of channels
-    /// is 0, or the number of values does not match the shape.
+    /// Returns [`ArrayError::Axes`] unless there are 1–3 sides, and [`ArrayError::Length`] if a side or the
+    /// number of channels is 0, or the number of values does not match the shape.
     pub fn new(extents: &[u32], channels: u16, values: TypedValues) -> Result<Self, ArrayError> {
         if extents.is_empty() || extents.len() > MAX_AXES {
             return Err(ArrayError::Axes { found: extents.len() });

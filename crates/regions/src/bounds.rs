@@ -1,8 +1,9 @@
 //! Bounding boxes: the extent of a region in space and time.
 //!
-//! Boxes are half-open and have 1–3 axes, like regions of the region-template abstraction (thesis, 2.3: containers for 1D, 2D
-//! or 3D spaces with a temporal component). Coordinates are pixels of a resolution that the box states. Comparing different
-//! dimensions or resolutions is an error. This module knows neither the content of a box nor its storage.
+//! Boxes are half-open and have 1–3 axes, like regions of the region-template abstraction (thesis, 2.3:
+//! containers for 1D, 2D or 3D spaces with a temporal component). Coordinates are pixels of a resolution that
+//! the box states. Comparing different dimensions or resolutions is an error. This module knows neither the
+//! content of a box nor its storage.
 
 mod interval;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
-/// Names of the axes, in the order in which coordinates are given.
+/// Names of the axes, in the order of coordinates.
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
 /// Errors of creating or comparing bounds.
@@ -75,8 +76,8 @@ pub struct SpatialBounds {
     resolution: Option<Resolution>,
 }
 
-/// A time interval in nanoseconds, by the acquisition's own clock or since 1970. Time has no resolution to scale to, so it is a
-/// plain interval.
+/// A time interval in nanoseconds, by the acquisition's own clock or since 1970. Time has no resolution to
+/// scale to, so it is a plain interval.
 pub type TemporalBounds = Interval;
 
 /// Serialized form of a box: axes by their names.
@@ -199,8 +200,8 @@ impl SpatialBounds {
         self.each(|number, axis| axis.translated(offset[number]))
     }
 
-    /// Returns the smallest box at `resolution` that covers this one: edges are rounded outward. Scaling there and back yields
-    /// a box that contains the original.
+    /// Returns the smallest box at `resolution` that covers this one: edges are rounded outward. Scaling
+    /// there and back yields a box that contains the original.
     ///
     /// # Errors
     /// Returns [`BoundsError::Unstated`] if this box has no resolution, and [`BoundsError::Overflow`] beyond 64 bits.
@@ -208,8 +209,8 @@ impl SpatialBounds {
         self.scaled(resolution, Rounding::Outward)
     }
 
-    /// Returns the box at `resolution` with edges nearest to those of this one. Adjacent boxes stay adjacent, and scaling to a
-    /// finer resolution and back restores a box.
+    /// Returns the box at `resolution` with edges nearest to those of this one. Adjacent boxes stay adjacent,
+    /// and scaling to a finer resolution and back restores a box.
     ///
     /// # Errors
     /// Same as [`covering_at`](Self::covering_at).

@@ -12,21 +12,22 @@ use crate::number::{LittleEndian, each, write_numbers};
 use crate::{AnnotatedObjects, DataRegion, Table, TypedValues};
 use std::borrow::Cow;
 
-/// Numbers are converted to bytes in pieces of 64 KiB, which fill every lane of the hash and stay in the first caches.
+/// Numbers are converted to bytes in pieces of 64 KiB, which fill every lane of the hash and fit in the
+/// innermost caches.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Passes the content of a region to `sink` in pieces.
 ///
-/// - images, masks: the pixels;
-/// - label maps: the labels;
-/// - tables: of each column the name's length (u32), the name, and the number;
-/// - arrays: the values;
-/// - ragged arrays: the end of each row (u64), then the values;
-/// - points: the coordinates;
-/// - polygons: the end of each polygon, in rings, and of each ring, in positions (u32), then the positions;
-/// - objects: the class of each (u32), outlines as polygons, the numbers, then the names of classes and of numbers, each as a
-///   length (u32) and the name;
-/// - scalars: the number.
+/// - images, masks: the pixels
+/// - label maps: the labels
+/// - tables: for each column the name's length (u32), the name, and the number
+/// - arrays: the values
+/// - ragged arrays: the end of each row (u64), then the values
+/// - points: the coordinates
+/// - polygons: the end of each polygon, in rings, and of each ring, in positions (u32), then the positions
+/// - objects: the class of each (u32), outlines as polygons, the numbers, then the names of classes and of
+///   numbers, each as a length (u32) and the name
+/// - scalars: the number
 pub(crate) fn pieces(region: &DataRegion, sink: &mut dyn FnMut(&[u8])) {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {

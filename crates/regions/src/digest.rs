@@ -1,6 +1,6 @@
 //! Content digest of a data region: 256 bits, independent of the encoding.
 //!
-//! Provenance is the subject of keys, not of digests.
+//! Keys identify provenance. Digests identify content only.
 
 use crate::{DataRegion, ElementType, content};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Digest(pub [u8; 32]);
 
-/// Domain separation of region digests from all other uses of BLAKE3. Raised when the byte strings below change.
+/// Domain separation of region digests from all other uses of BLAKE3. The number increases when the byte
+/// strings below change.
 const REGION_CONTEXT: &str = "pleach data region digest 1";
 
 impl Digest {
@@ -73,8 +74,8 @@ pub(crate) fn finish(
     Digest(*hasher.finalize().as_bytes())
 }
 
-/// Returns the digest of all types other than images, label maps and tables: the shape follows the content, 64 bits per count,
-/// and the number of counts takes the place of the channels.
+/// Returns the digest of all types other than images, label maps and tables: the shape follows the content,
+/// 64 bits per count, and the number of counts takes the place of the channels.
 fn finish_shaped(mut hasher: blake3::Hasher, region: &DataRegion, length: usize) -> Digest {
     let shape = region.shape();
     for count in shape.iter() {
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use crate::{DenseArray, LabelMap, Raster, Table};
 
-    /// A slow counterpart: one buffer, hashed at once.
+    /// Slow reference implementation: one buffer, hashed at once.
     fn slow(element: u8, channels: u8, width_px: u32, height_px: u32, content: &[u8]) -> Digest {
         let mut bytes = content.to_vec();
         bytes.extend([element, channels]);
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(DataRegion::Bgr8(colors).digest(), slow(1, 3, 2, 1, &content));
     }
 
-    /// As [`slow`], of what has its shape behind its content.
+    /// Slow reference implementation for types whose shape follows the content.
     fn slow_shaped(element: u8, shape: &[u64], content: &[u8]) -> Digest {
         let mut bytes = content.to_vec();
         bytes.extend(shape.iter().flat_map(|count| count.to_le_bytes()));

@@ -50,7 +50,7 @@ pub enum ElementType {
     Scalar,
 }
 
-/// Pixels per nucleus in crowded tissue: fewer than on any annotated tile known to us (439 px).
+/// Pixels per nucleus in crowded tissue, fewer than on any known annotated tile (439 px).
 const PIXELS_A_NUCLEUS: u64 = 400;
 
 /// Bytes of a nucleus: the outline along the edges of its pixels, 60 positions, plus a class and 8 numbers.

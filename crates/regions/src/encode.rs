@@ -4,11 +4,11 @@
 //! exist, and both are read:
 //!
 //! - Version 1 has the shape in its head, followed by the content. It is used for images, masks and tables.
-//! - Version 2 has fields behind its head (`encode/fields.rs`): the shape of any element type, a bounding box, and additions of
-//!   later minor versions. It is used for everything else, and for regions with bounds.
+//! - Version 2 has fields behind its head (`encode/fields.rs`): the shape of any element type, a bounding
+//!   box, and additions of later minor versions. It is used for everything else, and for regions with bounds.
 //!
-//! Compression is in `encode/coding.rs`. Decoding verifies the digest, so a decoded region equals the encoded one. The caller
-//! stores the bytes.
+//! Compression is in `encode/coding.rs`. Decoding verifies the digest, so a decoded region equals the encoded
+//! one. The caller stores the bytes.
 
 mod coding;
 mod decoder;
@@ -29,9 +29,10 @@ use header::{FIRST, HeaderVersion, SECOND};
 use std::borrow::Cow;
 use thiserror::Error;
 
-/// Decoding allocates at most this many times the input length, for any input: a pixel takes at least one bit of a packed mask,
-/// and a byte of a compressed block represents at most 255 bytes. The packed form coexists with the mask while it is unpacked.
-/// An empty name takes 4 bytes encoded, 24 in memory, and 8 while names are compared.
+/// Decoding allocates at most this many times the input length, for any input: a pixel takes at least one bit
+/// of a packed mask, and a byte of a compressed block represents at most 255 bytes. The packed form coexists
+/// with the mask while it is unpacked. An empty name takes 4 bytes encoded, 24 in memory, and 8 while names
+/// are compared.
 pub const MAX_EXPANSION: u64 = (8 + 2) * LZ4_EXPANSION;
 
 /// Maximum overhead of an encoding over the region in memory, in bytes: the head, the fields, and the end of an empty list.
@@ -46,7 +47,7 @@ pub enum DecodeError {
         /// Number of bytes.
         bytes: usize,
     },
-    /// A later version of the program wrote them, or the version is invalid.
+    /// The version is newer than this program, or invalid.
     #[error("decode a data region: version {found} of its encoding, only {FIRST} and {SECOND} are known")]
     Version {
         /// The version found.
@@ -59,7 +60,7 @@ pub enum DecodeError {
         element: u8,
         /// Number of the coding.
         coding: u8,
-        /// Its shape, as far as it is known.
+        /// Shape, as far as known.
         shape: Shape,
     },
     /// The fields of version 2 are truncated or corrupt.
@@ -106,9 +107,9 @@ impl DecodeError {
 }
 
 impl DataRegion {
-    /// Encodes this region in at most [`MAX_OVERHEAD_BYTES`] more than it takes in memory. `digest` is its own
-    /// ([`DataRegion::digest`]), which callers that store a region have already computed. With another digest the bytes cannot
-    /// be decoded.
+    /// Encodes this region in at most [`MAX_OVERHEAD_BYTES`] more than it takes in memory. `digest` is its
+    /// own ([`DataRegion::digest`]), which callers that store a region have already computed. With another
+    /// digest the bytes cannot be decoded.
     ///
     /// Compression is [`CompressionEffort::Quick`].
     #[must_use]
@@ -142,8 +143,9 @@ impl DataRegion {
         self.coded(digest, effort, bounds, 0)
     }
 
-    /// Encodes like [`encode_parts`](Self::encode_parts), before the digest is known. `None` if the body depends on the digest,
-    /// as for all types except images, masks, label maps and tables.
+    /// Encodes like [`encode_parts`](Self::encode_parts), before the digest is known. `None` if the body
+    /// depends on the digest, as for small label maps and all types except images, masks, label maps and
+    /// tables.
     #[must_use]
     pub fn encode_ahead(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
         let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
@@ -204,8 +206,8 @@ impl DataRegion {
         HeaderVersion::read(&Head(*head), bytes.len())?.region(Cow::Borrowed(body))
     }
 
-    /// Decodes the parts of [`encode_parts`](Self::encode_parts). Returns the region with its digest. Uncompressed pixels are
-    /// not copied.
+    /// Decodes the parts of [`encode_parts`](Self::encode_parts). Returns the region with its digest.
+    /// Uncompressed pixels are not copied.
     ///
     /// # Errors
     /// Same as [`decode`](Self::decode).
@@ -220,7 +222,7 @@ impl DataRegion {
 pub struct Head(pub [u8; Self::BYTES]);
 
 impl Head {
-    /// Its length.
+    /// Length of the head, bytes.
     pub const BYTES: usize = 48;
 
     /// Returns the digest of the region, unverified.
@@ -240,7 +242,7 @@ impl Head {
 pub struct UndigestedHead(Head);
 
 impl UndigestedHead {
-    /// The head, with the digest of its region.
+    /// Returns the head with the digest of its region.
     #[must_use]
     pub fn with(mut self, digest: &Digest) -> Head {
         self.0.0[Head::DIGEST..].copy_from_slice(&digest.0);
@@ -260,7 +262,7 @@ struct Header {
 }
 
 impl Header {
-    /// Returns this header as a decoding error.
+    /// Returns the error of an invalid header.
     fn refuse(&self) -> DecodeError {
         let (element, coding) = (element_code(self.element), self.coding.code());
         DecodeError::Header { element, coding, shape: self.shape }

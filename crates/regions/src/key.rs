@@ -1,4 +1,4 @@
-//! The key a data region is stored under.
+//! Storage key of a data region.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

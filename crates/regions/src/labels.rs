@@ -3,10 +3,10 @@
 use crate::ShapeError;
 use serde::{Deserialize, Serialize};
 
-/// One number per pixel in row-major order: 0 is background, equal numbers are one object. Numbers need be neither consecutive
-/// nor small, and an object need not be connected.
+/// One number per pixel in row-major order. 0 is background, and equal numbers are one object. Numbers need
+/// be neither consecutive nor small, and an object need not be connected.
 ///
-/// Shape: `height_px × width_px`; both sides are at least 1.
+/// Shape: `height_px × width_px`. Both sides are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelMap {
     width_px: u32,
@@ -18,7 +18,7 @@ impl LabelMap {
     /// Wraps `labels` (row-major).
     ///
     /// # Errors
-    /// [`ShapeError`] when a side is zero, or `labels` is not exactly as long as the shape.
+    /// Returns [`ShapeError`] if a side is 0, or the length of `labels` does not match the shape.
     pub fn new(width_px: u32, height_px: u32, labels: Vec<u32>) -> Result<Self, ShapeError> {
         let expected = u64::from(width_px) * u64::from(height_px);
         if expected == 0 || expected != labels.len() as u64 {

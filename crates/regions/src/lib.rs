@@ -1,8 +1,9 @@
-//! Data regions, their keys, and the RAM tier that stores them (hop 7 of a study), region templates that locate data regions in
-//! space and time, and the partition of a region into tiles.
+//! Data regions, their keys, the RAM tier that stores them (hop 7 of a study), region templates that locate
+//! data regions in space and time, and the partition of a region into tiles.
 //!
-//! The crate knows what pixels *are* (element type, shape, bytes, content digest, encoding), not what they mean: operations are
-//! in `pleach-pathology`, and this crate reads no image files, computes nothing and sends nothing.
+//! The crate defines the form of pixels (element type, shape, bytes, content digest, encoding), not their
+//! meaning: operations are in `pleach-pathology`. This crate reads no image files, computes nothing and sends
+//! nothing.
 
 mod array;
 mod bounds;

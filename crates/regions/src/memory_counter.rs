@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Current and peak bytes. Relaxed ordering: the numbers are sums and imply no memory ordering.
+/// Current and peak bytes. Relaxed ordering suffices: the numbers are sums, and no other memory access
+/// depends on them.
 #[derive(Debug, Default)]
 pub struct MemoryCounter {
     held_bytes: AtomicU64,

@@ -1,7 +1,7 @@
 //! Number types of dense and ragged arrays, and their values as one type.
 //!
-//! The number type is known at run time, from descriptors and files. Callers that know it statically request a slice of it
-//! ([`TypedValues::get`]). Shapes are not known here.
+//! The number type is known at run time, from descriptors and files. Callers that know it statically request
+//! a slice of it ([`TypedValues::get`]). Other modules add shapes.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum NumberType {
 }
 
 impl NumberType {
-    /// Every kind.
+    /// All number types.
     pub const ALL: [Self; 5] = [Self::U8, Self::U16, Self::I32, Self::F32, Self::F64];
 
     /// Returns the bytes per number.
@@ -82,7 +82,7 @@ pub trait Sample: sealed::Sealed + Copy + Default + PartialOrd + fmt::Debug + In
     /// Returns the values as this type, if they have it.
     fn of(values: &TypedValues) -> Option<&[Self]>;
 
-    /// Values of this kind.
+    /// Wraps values of this type.
     fn into_values(values: Vec<Self>) -> TypedValues;
 }
 

@@ -1,6 +1,6 @@
 //! Annotated objects: outlines with a class and named numbers, such as nuclei with their area and probability.
 //!
-//! The meaning of classes and numbers is not known here, and this module computes nothing.
+//! The caller interprets classes and numbers. This module computes nothing.
 
 use crate::polygons::{OutlineError, Outlines, Position, Rings};
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,11 @@ pub enum Outline<'a> {
 /// One object.
 #[derive(Clone, Debug)]
 pub struct AnnotatedObject<'a> {
-    /// Its outline.
+    /// Outline.
     pub outline: Outline<'a>,
-    /// Its class.
+    /// Class.
     pub class: &'a str,
-    /// Its numbers, in the order of [`AnnotatedObjects::columns`]. NaN stands for unknown.
+    /// Numbers, in the order of [`AnnotatedObjects::columns`]. NaN means unknown.
     pub numbers: &'a [f64],
 }
 
@@ -92,8 +92,8 @@ impl AnnotatedObjects {
     /// Adds an object whose outline is a polygon.
     ///
     /// # Errors
-    /// Returns [`ObjectError::Outline`] if the rings are invalid, and [`ObjectError::Numbers`] if the number of values does not
-    /// match the columns. The object is then not added.
+    /// Returns [`ObjectError::Outline`] if the rings are invalid, and [`ObjectError::Numbers`] if the number
+    /// of values does not match the columns. The object is then not added.
     pub fn push_polygon<R: AsRef<[Position]>>(
         &mut self,
         rings: &[R],
@@ -138,13 +138,13 @@ impl AnnotatedObjects {
             self.classes.push(class.to_owned());
             self.classes.len() - 1
         });
-        // The number of classes is at most that of objects, whose positions fit into 32 bits.
+        // The number of classes is at most that of objects, whose positions fit in 32 bits.
         self.class_of.push(class as u32);
         self.numbers.extend_from_slice(numbers);
         Ok(())
     }
 
-    /// Creates objects from untrusted parts, all of which are checked.
+    /// Creates objects from untrusted parts. Checks all of them.
     pub(crate) fn of_parts(
         outlines: Outlines,
         class_of: Vec<u32>,
@@ -286,7 +286,7 @@ mod tests {
         assert!(matches!(found[1].outline, Outline::Box { low: [1.0, 2.0], high: [3.0, 5.0] }));
         assert_eq!([found[0].class, found[1].class], ["tumour", "lymphocyte"]);
         assert_eq!(found[0].numbers, [6.0, 0.75]);
-        // Two outlines of a ring each, five positions, two classes, four numbers, and names.
+        // Two outlines with one ring each, five positions, two classes, four numbers, and names.
         let names = 24 * 4 + "tumour".len() + "lymphocyte".len() + "area".len() + "probability".len();
         assert_eq!(objects.bytes(), (2 * 4 + 2 * 4 + 5 * 16 + 2 * 4 + 4 * 8 + names) as u64);
     }

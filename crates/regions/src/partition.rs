@@ -1,11 +1,12 @@
 //! Partition of a region into tiles with a halo.
 //!
-//! Every pixel of the region is in the core of exactly one tile. A tile is computed on its window: the core and a halo of
-//! pixels around it, clipped to the region, so that objects on the border of a core are seen whole. Core ownership assigns an
-//! object by its centroid (`partition/centroid.rs`). Pixels are reassembled from cores (`partition/assembly.rs`).
+//! Every pixel of the region is in the core of exactly one tile. A tile is computed on its window: the core
+//! and a halo of pixels around it, clipped to the region, so that objects on the border of a core are seen
+//! whole. Core ownership assigns an object by its centroid (`partition/centroid.rs`). Pixels are reassembled
+//! from cores (`partition/assembly.rs`).
 //!
-//! A partition is a handful of numbers for a region of any size: tiles are computed on demand. The caller decides which tiles
-//! are worth computing.
+//! A partition is a handful of numbers for a region of any size: tiles are computed on demand. The caller
+//! decides which tiles are worth computing.
 
 mod assembly;
 mod centroid;
@@ -30,9 +31,9 @@ pub struct Partition {
 /// One tile of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionTile {
-    /// Its number: 0 is the one at the region's first corner.
+    /// Number of the tile. Tile 0 is at the region's first corner.
     pub index: u64,
-    /// The pixels that it owns.
+    /// Pixels that the tile owns.
     pub core: SpatialBounds,
     /// The core with its halo, on which the tile is computed.
     pub window: SpatialBounds,
@@ -111,8 +112,8 @@ impl Partition {
         let [columns, rows, _] = self.tiles;
         let place = [index % columns, index / columns % rows, index / columns / rows];
         let core = self.cut(|number, axis| {
-            // Below the axis' length, as the place is below the number of tiles. Only the last tile can saturate, and it is
-            // clipped anyway.
+            // The product is below the axis' length, because `place` is below the number of tiles. Only the
+            // last tile can saturate, and it is clipped.
             let start = axis.start().saturating_add_unsigned(place[number] * self.tile_px[number]);
             (start, start.saturating_add_unsigned(self.tile_px[number]).min(axis.end()))
         })?;
@@ -145,7 +146,7 @@ impl Partition {
         Ok(Some(index))
     }
 
-    /// Returns the box with these edges. It always exists, as edges are in order.
+    /// Returns the box with these edges. Never `None`, because the edges are ordered.
     fn cut(&self, edges: impl Fn(usize, Interval) -> (i64, i64)) -> Option<SpatialBounds> {
         let cut = self.region.each(|number, axis| {
             let (start, end) = edges(number, axis);
@@ -167,7 +168,7 @@ mod tests {
         bounds.axes().iter().map(|axis| (*axis).into()).collect()
     }
 
-    /// The slide of the test data with the tile size of its study: 5 x 6 tiles, the last ones clipped.
+    /// The slide of the test data has 5 × 6 tiles of its study's size, the last ones clipped.
     #[test]
     fn a_slide_is_cut_into_tiles_with_a_halo() {
         let partition = Partition::new(image(2220, 2967), &[512, 512], &[64, 64]).unwrap();
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(Partition::new(image(100, 0), &[8, 8], &[0, 0]).unwrap().tiles().count(), 0);
     }
 
-    /// 14.4 gigapixels: 900 tiles, each computed on demand.
+    /// 14.4 gigapixels have 900 tiles, each computed on demand.
     #[test]
     fn a_whole_slide_is_a_handful_of_numbers() {
         let partition = Partition::new(image(120_000, 120_000), &[4096, 4096], &[64, 64]).unwrap();
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(partition.tile_of_pixel(&[119_999, 119_999]), Ok(Some(899)));
     }
 
-    /// The largest coordinates, pixel by pixel.
+    /// Tiles of one pixel at the largest coordinates.
     #[test]
     fn the_last_corner_of_all_coordinates_is_in_the_last_tile() {
         let axis = Interval::new(i64::MIN, i64::MAX).unwrap();
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(partition.tile_of_pixel(&[i64::MAX - 1]), Ok(Some(u64::MAX - 1)));
         let plane = SpatialBounds::new(&[axis, axis], None).unwrap();
         assert_eq!(Partition::new(plane, &[1, 1], &[0, 0]), Err(PartitionError::TooMany));
-        // An empty region has no tiles to number, whatever its sides.
+        // An empty region has no tiles, for any tile size.
         let nothing = SpatialBounds::new(&[axis, axis, Interval::default()], None).unwrap();
         assert_eq!(Partition::new(nothing, &[1, 1, 1], &[0, 0, 0]).unwrap().count(), 0);
     }

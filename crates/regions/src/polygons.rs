@@ -1,7 +1,7 @@
 //! Polygons: outlines of segmented objects, with holes and parts.
 //!
-//! All positions are in one list, so that 100,000 outlines take three allocations. This module computes no areas or overlaps,
-//! and does not trace pixels.
+//! All positions are in one list, so that 100,000 outlines take three allocations. This module computes no
+//! areas or overlaps, and does not trace pixels.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -18,7 +18,7 @@ pub enum OutlineError {
     /// A ring has too few positions.
     #[error("outline {outline}: a ring of {positions} positions, at least {MIN_OF_A_RING} are wanted")]
     Short {
-        /// Which outline.
+        /// Index of the outline.
         outline: usize,
         /// Positions of the ring.
         positions: usize,
@@ -26,7 +26,7 @@ pub enum OutlineError {
     /// A coordinate is infinite or NaN.
     #[error("outline {outline}: coordinate {value}, allowed are finite ones")]
     NotFinite {
-        /// Which outline.
+        /// Index of the outline.
         outline: usize,
         /// The coordinate.
         value: f64,
@@ -34,7 +34,7 @@ pub enum OutlineError {
     /// A box ends before it begins.
     #[error("outline {outline}: a box from {low:?} to {high:?}, its second corner has to be the higher one")]
     Reversed {
-        /// Which outline.
+        /// Index of the outline.
         outline: usize,
         /// Its first corner.
         low: Position,
@@ -44,7 +44,7 @@ pub enum OutlineError {
     /// The number of rings or positions exceeds 32 bits.
     #[error("outline {outline}: positions of all outlines are too many, allowed are 4294967295")]
     TooMany {
-        /// Which outline.
+        /// Index of the outline.
         outline: usize,
     },
     /// The ends of rings or outlines are inconsistent.
@@ -127,7 +127,7 @@ impl Outlines {
                 return Err(OutlineError::TooMany { outline });
             }
         }
-        // There are no more rings than positions and outlines without a position, each of which is a call.
+        // Only 2^32 empty rings could exceed 32 bits here: the loop above limits rings with positions.
         self.ends.push(u32::try_from(self.ring_ends.len()).map_err(|_| OutlineError::TooMany { outline })?);
         Ok(())
     }
@@ -184,8 +184,9 @@ impl<'a> Iterator for Rings<'a> {
 
 impl ExactSizeIterator for Rings<'_> {}
 
-/// Polygons in a fixed order. A point is inside a polygon if a ray from it crosses the rings an odd number of times, so rings
-/// may be holes and parts, of either direction. The first position of a ring is not repeated at its end.
+/// Polygons in a fixed order. A point is inside a polygon if a ray from it crosses the rings an odd number of
+/// times, so rings may be holes and parts, of either direction. The first position of a ring is not repeated
+/// at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Vec<Vec<Position>>>", into = "Vec<Vec<Vec<Position>>>")]
 pub struct Polygons(pub(crate) Outlines);
@@ -194,8 +195,8 @@ impl Polygons {
     /// Creates polygons from their rings.
     ///
     /// # Errors
-    /// Returns an [`OutlineError`] if a ring has fewer than 3 positions, a coordinate is not finite, or there are more than
-    /// 2^32 positions.
+    /// Returns an [`OutlineError`] if a ring has fewer than 3 positions, a coordinate is not finite, or there
+    /// are 2^32 positions or more.
     pub fn new<P, R>(polygons: impl IntoIterator<Item = P>) -> Result<Self, OutlineError>
     where
         P: IntoIterator<Item = R>,

@@ -19,9 +19,9 @@ pub struct RaggedArray {
     "ragged array: row {row} ends at {end} of {values} values; allowed are ends that grow up to that number"
 )]
 pub struct RaggedError {
-    /// The row; where it is none too many, the last one.
+    /// Index of the invalid row, or of the last one if the last end differs from the number of values.
     pub row: usize,
-    /// Its end.
+    /// End of that row.
     pub end: u64,
     /// Number of values.
     pub values: usize,
@@ -31,7 +31,8 @@ impl RaggedArray {
     /// Creates rows from `values` with these ends. Each row starts at the end of the previous one.
     ///
     /// # Errors
-    /// Returns a [`RaggedError`] if a row ends before it starts, or the last one not at the last value.
+    /// Returns a [`RaggedError`] if a row ends before it starts, or the last row does not end at the last
+    /// value.
     pub fn new(ends: Vec<u64>, values: TypedValues) -> Result<Self, RaggedError> {
         let count = values.len();
         if let Some(row) = ends.windows(2).position(|pair| pair[1] < pair[0]) {

@@ -72,7 +72,7 @@ impl RamTier {
         match self.regions.entry(key) {
             Entry::Occupied(_) => Err(StoreError::Duplicate(key)),
             Entry::Vacant(slot) => {
-                // Counted while the entry is locked, so that no removal can be counted before it.
+                // Counts while the entry is locked, so that no removal is counted before its insertion.
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
                 let since = self.revision.fetch_add(1, Ordering::Release);

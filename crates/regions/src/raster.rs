@@ -7,9 +7,9 @@ pub use view::{PartError, PixelRectangle, RasterView};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// An image in row-major order, `channels` values a pixel, without padding between rows.
+/// An image in row-major order with `channels` values per pixel, without padding between rows.
 ///
-/// Shape: `height_px × width_px × channels`; both sides are at least 1.
+/// Shape: `height_px × width_px × channels`. Both sides are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raster {
     width_px: u32,
@@ -19,7 +19,7 @@ pub struct Raster {
     data: Vec<u8>,
 }
 
-/// The length of a raster's bytes does not match its shape, or a side is zero.
+/// The length of a raster's bytes does not match its shape, or a side is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{width_px} x {height_px} px of {channels} channels do not fit {bytes} bytes")]
 pub struct ShapeError {
@@ -37,7 +37,8 @@ impl Raster {
     /// Wraps `data` (row-major, channels interleaved).
     ///
     /// # Errors
-    /// [`ShapeError`] when a side or the channel count is zero, or `data` is not exactly as long as the shape.
+    /// Returns [`ShapeError`] if a side or the channel count is 0, or the length of `data` does not match the
+    /// shape.
     pub fn new(width_px: u32, height_px: u32, channels: u8, data: Vec<u8>) -> Result<Self, ShapeError> {
         let expected = u64::from(width_px) * u64::from(height_px) * u64::from(channels);
         if expected == 0 || expected != data.len() as u64 {
@@ -46,19 +47,19 @@ impl Raster {
         Ok(Self { width_px, height_px, channels, data })
     }
 
-    /// A raster with every value equal to `value`.
+    /// Creates a raster with all values equal to `value`.
     ///
     /// # Errors
-    /// [`ShapeError`] when a side or the channel count is zero.
+    /// Returns [`ShapeError`] if a side or the channel count is 0.
     pub fn filled(width_px: u32, height_px: u32, channels: u8, value: u8) -> Result<Self, ShapeError> {
         let length = width_px as usize * height_px as usize * usize::from(channels);
         Self::new(width_px, height_px, channels, vec![value; length])
     }
 
-    /// A one-channel raster of the same width and height as `self`, from `data`.
+    /// Creates a one-channel raster with the width and height of `self`, from `data`.
     ///
     /// # Errors
-    /// [`ShapeError`] when `data` does not hold exactly one byte a pixel.
+    /// Returns [`ShapeError`] if `data` does not have exactly one byte per pixel.
     pub fn plane(&self, data: Vec<u8>) -> Result<Self, ShapeError> {
         Self::new(self.width_px, self.height_px, 1, data)
     }

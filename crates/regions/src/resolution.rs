@@ -1,7 +1,7 @@
 //! Resolution: the extent of one pixel on the specimen.
 //!
-//! A resolution is a whole number of femtometers per pixel, so that equality is exact and coordinates are scaled in integers.
-//! Resampling and the levels of a slide are handled elsewhere.
+//! A resolution is a whole number of femtometers per pixel, so that equality is exact and coordinates are
+//! scaled in integers. This module neither resamples nor reads the levels of a slide.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,8 +11,8 @@ use thiserror::Error;
 /// Scanners report up to 9 decimals of a micron (0.25258499): one femtometer keeps all of them.
 const FEMTOMETRES_A_MICRON: f64 = 1e9;
 
-/// Allowed microns per pixel: from a picometer to a meter. No tissue is photographed beyond either, and within them microns and
-/// femtometers convert without loss.
+/// Allowed microns per pixel: from a picometer to a meter. No tissue is photographed beyond either, and
+/// within them microns and femtometers convert without loss.
 const ALLOWED: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
 /// Microns per pixel at magnification 1, by the usual convention: 40x is 0.25, 20x is 0.5.
@@ -43,8 +43,8 @@ impl Resolution {
         femtometres.map(Self).ok_or(ResolutionError { microns_per_px })
     }
 
-    /// Creates the resolution of an objective's magnification: 10 microns per pixel, divided by it. This is a convention. If a
-    /// slide states microns per pixel, that value is authoritative.
+    /// Creates the resolution of an objective's magnification: 10 microns per pixel, divided by it. This is a
+    /// convention. If a slide states microns per pixel, that value is authoritative.
     ///
     /// # Errors
     /// Same as [`from_microns_per_px`](Self::from_microns_per_px).

@@ -1,9 +1,9 @@
 //! In-memory cache of task results, keyed by task, with GreedyDual-Size eviction.
 //!
-//! A region is *in use* while a holder references it, and *idle* otherwise. Idle regions stay as long as they fit, and are
-//! evicted first: those that save the least time for their bytes and have not been requested for long (GreedyDual-Size, Cao and
-//! Irani 1997). Equal regions under several keys are stored once. A region computed from another has that one as its *source*,
-//! and is dropped with it.
+//! A region is *in use* while a holder references it, and *idle* otherwise. Idle regions stay while they fit.
+//! The first evicted ones save the least time for their bytes and have not been requested for long
+//! (GreedyDual-Size, Cao and Irani 1997). Equal regions under several keys are stored once. A region computed
+//! from another has that one as its *source*, and is dropped with it.
 //!
 //! The caller sets the capacity and derives the keys. No result depends on a region being cached.
 
@@ -28,7 +28,8 @@ pub struct CachedRegion {
     pub region: Arc<DataRegion>,
 }
 
-/// Whether a region already had or still has other holders. Memory accounting counts a region once, however many hold it.
+/// Whether a region already had or still has other holders. Memory accounting counts a region once, for any
+/// number of holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefState {
     /// No other holder.
@@ -48,11 +49,11 @@ struct Entry {
     /// Its value, set when it becomes idle.
     worth: Worth,
     source: Option<RegionKey>,
-    /// Its source has gone: it is dropped at its last release.
+    /// Whether its source is gone. The region is then dropped at its last release.
     is_last: bool,
 }
 
-/// Ordered as numbers are, and never NaN.
+/// Value of an idle region. Ordered as numbers, never NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Worth(f64);
 
@@ -73,9 +74,9 @@ impl PartialOrd for Worth {
 /// Outputs of a task.
 #[derive(Debug)]
 struct Outputs {
-    /// `None`: the output was not wanted when the task ran, or has been dropped.
+    /// Identity of each output. `None` if the output was not wanted when the task ran, or has been dropped.
     identities: Vec<Option<RegionIdentity>>,
-    /// As passed to [`ResultCache::insert`].
+    /// Origin as passed to [`ResultCache::insert`].
     origin: TaskKey,
 }
 
@@ -94,14 +95,14 @@ pub struct EvictedResult {
     pub tasks: Vec<(TaskKey, TaskKey, Vec<Option<RegionIdentity>>)>,
 }
 
-/// Outputs found in the cache or inserted, each with whether it has other holders.
+/// Outputs found in the cache or inserted, each with its [`RefState`].
 pub type AcquiredOutputs = Vec<Option<(CachedRegion, RefState)>>;
 
 /// In-memory cache of task results.
 #[derive(Debug, Default)]
 pub struct ResultCache {
     regions: HashMap<RegionIdentity, Entry>,
-    /// By task.
+    /// Outputs by task.
     tasks: HashMap<TaskKey, Outputs>,
     /// Idle regions in eviction order.
     idle: BTreeSet<(Worth, RegionIdentity)>,
@@ -112,8 +113,8 @@ pub struct ResultCache {
 }
 
 impl ResultCache {
-    /// Returns the outputs of a task, if all wanted ones are cached, and the origin they were inserted with. The caller holds
-    /// them until [`release`](Self::release).
+    /// Returns the outputs of a task, if all wanted ones are cached, and the origin they were inserted with.
+    /// The caller holds them until [`release`](Self::release).
     pub fn take(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
         let Outputs { identities: outputs, origin } = self.tasks.get(key)?;
         let origin = *origin;
@@ -126,8 +127,8 @@ impl ResultCache {
         Some((outputs.into_iter().map(|output| self.hold(output?)).collect(), origin))
     }
 
-    /// Inserts the outputs of a task with its run time. The caller holds the returned regions: an equal region already cached
-    /// replaces the given one. `origin` is returned by [`take`](Self::take).
+    /// Inserts the outputs of a task with its run time. The caller holds the returned regions: an equal
+    /// region already cached replaces the given one. `origin` is returned by [`take`](Self::take).
     pub fn insert(
         &mut self,
         key: TaskKey,
@@ -337,7 +338,7 @@ mod tests {
         }
         shelf.shrink_to(20);
         assert!(shelf.take(&key(2), &[true]).is_none());
-        // A region inserted after evictions is worth what it saves plus the value of the last evicted one.
+        // A region inserted after evictions is worth its saved time plus the value of the last evicted one.
         for value in 4..20 {
             shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], 2.0);
             shelf.release(&region(value, 10).identity);

@@ -1,6 +1,6 @@
 //! Shape of a data region: one list of counts for every element type.
 //!
-//! The meaning of the counts depends on the element type.
+//! The element type defines the meaning of the counts.
 
 use crate::DataRegion;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Shape {
         Some(Self { counts: all, length: counts.len() })
     }
 
-    /// The shape of these counts, of which there are no more than a shape has.
+    /// Creates a shape from these counts. Too many counts do not compile.
     fn from<const N: usize>(counts: [u64; N]) -> Self {
         const { assert!(N <= MOST) };
         let mut all = [0; MOST];

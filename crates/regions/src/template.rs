@@ -1,8 +1,8 @@
-//! Region templates: the data regions of one region of a specimen, under one name.
+//! Region templates: the data regions of one region of a specimen, by name.
 //!
-//! A region template is a container for a region that is defined by a spatial and a temporal bounding box, with any number of
-//! data regions, each of which materializes one kind of data in it (thesis, 2.3; journal, 2.2). It holds bounds and keys. The
-//! data stay in storage, and this module neither reads nor moves them.
+//! A region template is a container for a region with a spatial and a temporal bounding box. It has any
+//! number of data regions, and each materializes one kind of data (thesis, 2.3; journal, 2.2). A template
+//! holds bounds and keys. The data stay in storage, and this module neither reads nor moves them.
 
 mod name;
 mod stored;
@@ -20,7 +20,7 @@ use thiserror::Error;
 
 /// One region of a specimen and the data regions in it, by name.
 ///
-/// Data regions are immutable. A name can be given to another one, which then has a higher version.
+/// Data regions are immutable. A name can be reassigned to a data region of a higher version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTemplate", into = "StoredTemplate")]
 pub struct RegionTemplate {
@@ -37,17 +37,18 @@ pub struct RegionTemplate {
 /// Entry of a data region in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionEntry {
-    /// Its storage key.
+    /// Storage key.
     pub key: RegionKey,
-    /// Its element type.
+    /// Element type.
     pub element: ElementType,
-    /// Its bounds, at its own resolution, within the template's bounds. A table has the bounds of the region it describes.
+    /// Bounds within the template's bounds, at the data region's own resolution. A table has the bounds of
+    /// the region it describes.
     pub bounds: SpatialBounds,
     /// Version of the data region under this name.
     pub version: u64,
 }
 
-/// Why something cannot be (in) a region template.
+/// Errors of region templates.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TemplateError {
     /// A name is not allowed.
@@ -58,7 +59,7 @@ pub enum TemplateError {
     Bounds {
         /// The data region, or the region of interest.
         of: String,
-        /// Why not.
+        /// Cause.
         source: BoundsError,
     },
     /// Bounds exceed the template's.
@@ -71,14 +72,14 @@ pub enum TemplateError {
         /// The template's bounds, at that resolution.
         allowed: Box<SpatialBounds>,
     },
-    /// A name has been given to a data region of that version, or of a later one.
+    /// The name already refers to a data region of the same or a later version.
     #[error("region template: version {found} of {name:?}, allowed are those above {held}, which is there")]
     Version {
         /// The data region.
         name: String,
-        /// The version given.
+        /// Given version.
         found: u64,
-        /// The version there.
+        /// Current version.
         held: u64,
     },
     /// Two data regions of a stored template have the same name.
@@ -90,12 +91,12 @@ pub enum TemplateError {
 }
 
 impl RegionTemplate {
-    /// A template of version 0 without data regions, of no time.
+    /// Creates a template of version 0 without data regions and without time.
     ///
-    /// `name` says what it is (a slide's name), `id` tells it from others of that name.
+    /// `name` is the name of the specimen, such as a slide's. `id` distinguishes templates of the same name.
     ///
     /// # Errors
-    /// [`TemplateError::Name`] where one of them is not allowed.
+    /// Returns [`TemplateError::Name`] if the name or the id is invalid.
     pub fn new(name: &str, id: &str, bounds: SpatialBounds) -> Result<Self, TemplateError> {
         Ok(Self {
             name: RegionName::new("name", name)?,
@@ -109,22 +110,23 @@ impl RegionTemplate {
         })
     }
 
-    /// The same template as another version, made at `timestamp_ns` nanoseconds since 1970.
+    /// Returns this template as another version, created at `timestamp_ns` nanoseconds since 1970.
     #[must_use]
     pub fn with_version(self, version: u64, timestamp_ns: i64) -> Self {
         Self { version, timestamp_ns, ..self }
     }
 
-    /// The same template of a stretch of time.
+    /// Returns this template with temporal bounds.
     #[must_use]
     pub fn with_time(self, time: TemporalBounds) -> Self {
         Self { time: Some(time), ..self }
     }
 
-    /// The same template, of which only a part is to be looked at.
+    /// Returns this template with a region of interest.
     ///
     /// # Errors
-    /// [`TemplateError::Outside`] where that is no part of it, [`TemplateError::Bounds`] where it cannot be compared.
+    /// Returns [`TemplateError::Outside`] if `part` is not within the template, and [`TemplateError::Bounds`]
+    /// if it cannot be compared with it.
     pub fn with_region_of_interest(self, part: SpatialBounds) -> Result<Self, TemplateError> {
         self.check_within("region of interest", &part)?;
         Ok(Self { region_of_interest: Some(part), ..self })
@@ -136,7 +138,7 @@ impl RegionTemplate {
         self.name.as_str()
     }
 
-    /// What tells it from others of its name.
+    /// Returns the id, which distinguishes templates of the same name.
     #[must_use]
     pub fn id(&self) -> &str {
         self.id.as_str()
@@ -148,7 +150,7 @@ impl RegionTemplate {
         self.version
     }
 
-    /// When this version was made, nanoseconds since 1970.
+    /// Returns the creation time of this version, in nanoseconds since 1970.
     #[must_use]
     pub fn timestamp_ns(&self) -> i64 {
         self.timestamp_ns
@@ -189,12 +191,12 @@ impl RegionTemplate {
         self.regions.iter().map(|(name, region)| (name.as_str(), region))
     }
 
-    /// Assigns a name to a data region. Returns the previous one.
+    /// Assigns a name to a data region. Returns the previous data region of this name.
     ///
     /// # Errors
-    /// Returns [`TemplateError::Name`] if the name is invalid, [`TemplateError::Outside`] or [`TemplateError::Bounds`] if the
-    /// region is not within the template, and [`TemplateError::Version`] if the previous one has the same or a later version.
-    /// The template is then unchanged.
+    /// Returns [`TemplateError::Name`] if the name is invalid, [`TemplateError::Outside`] or
+    /// [`TemplateError::Bounds`] if the region is not within the template, and [`TemplateError::Version`] if
+    /// the previous one has the same or a later version. The template is then unchanged.
     pub fn insert(&mut self, name: &str, region: RegionEntry) -> Result<Option<RegionEntry>, TemplateError> {
         let name = RegionName::new("data region", name)?;
         self.check_within(name.as_str(), &region.bounds)?;
@@ -213,8 +215,8 @@ impl RegionTemplate {
         self.regions.remove(name)
     }
 
-    /// Whether `bounds` lie within the template's. A pixel of a coarser resolution may reach beyond the last of the
-    /// template's, so the template's bounds are rounded outward.
+    /// Checks that `bounds` are within the template's. The last pixel of a coarser resolution may exceed the
+    /// template's bounds, so these are rounded outward.
     fn check_within(&self, of: &str, bounds: &SpatialBounds) -> Result<(), TemplateError> {
         let inside = || {
             let allowed = match bounds.resolution() {

@@ -1,5 +1,5 @@
-//! Real segmentations cut into tiles: nuclei on borders are counted once. The masks are those that the reference
-//! application made of a slide's tile.
+//! Real segmentations partitioned into tiles: nuclei on borders are counted once. The reference application
+//! made the masks from a tile of a slide.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -11,15 +11,15 @@ mod objects;
 use objects::{image_cut, longest_px, objects, owned};
 use pleach_regions::Raster;
 
-/// A mask of the reference application; none, and a word on stderr, where the test data is not.
+/// Returns a mask of the reference application. Returns `None`, and logs to stderr, without the test data.
 fn mask(test: &str, name: &str) -> Option<Raster> {
     let path = data::data(test)?.join("reference/nscale/masks").join(name);
     let image = image::open(path).unwrap().into_luma8();
     Some(Raster::new(image.width(), image.height(), 1, image.into_raw()).unwrap())
 }
 
-/// Numbers of objects are those that the data's index states. Without a halo there are more: it is needed, and that of the
-/// rule is enough.
+/// Object counts equal those in the data's index. Without a halo they are larger, so the halo is needed, and
+/// the rule's halo suffices.
 #[test]
 fn nuclei_on_borders_are_counted_once() {
     for (set, nuclei, tile_px) in [("default", 1403, 512), ("r04", 1583, 700)] {

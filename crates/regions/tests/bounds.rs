@@ -1,4 +1,5 @@
-//! Laws of bounding boxes, against a slow counterpart that lists coordinates; and scaling there and back.
+//! Laws of bounding boxes, compared with a slow implementation that lists coordinates, and of scaling there
+//! and back.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -15,24 +16,24 @@ fn microns(microns_per_px: f64) -> Resolution {
     Resolution::from_microns_per_px(microns_per_px).unwrap()
 }
 
-/// Small enough to list, and empty sometimes.
+/// Boxes small enough to list, sometimes empty.
 fn small(dimensions: usize) -> impl Strategy<Value = SpatialBounds> {
     let axis = (-4..5_i64, 0..5_i64).prop_map(|(start, length)| [start, start + length]);
     prop::collection::vec(axis, dimensions).prop_map(|edges| bounds(&edges, None))
 }
 
-/// Three boxes of equally many axes.
+/// Three boxes with equal numbers of axes.
 fn three() -> impl Strategy<Value = (SpatialBounds, SpatialBounds, SpatialBounds)> {
     (1..4_usize).prop_flat_map(|dimensions| (small(dimensions), small(dimensions), small(dimensions)))
 }
 
-/// Anywhere, of any length.
+/// Intervals anywhere, of any length.
 fn any_interval() -> impl Strategy<Value = Interval> {
     let edge = || prop_oneof![any::<i64>(), -9..9_i64, Just(i64::MIN), Just(i64::MAX)];
     (edge(), edge()).prop_map(|(one, other)| Interval::new(one.min(other), one.max(other)).unwrap())
 }
 
-/// As scanners have them.
+/// Resolutions of real scanners, and any others.
 fn resolution() -> impl Strategy<Value = Resolution> {
     prop_oneof![
         prop::sample::select(vec![0.25, 0.5, 1.0, 2.0, 0.2527, 0.252_584_99, 8.0]).prop_map(microns),
@@ -40,7 +41,7 @@ fn resolution() -> impl Strategy<Value = Resolution> {
     ]
 }
 
-/// Every position inside, one by one.
+/// Lists every position inside.
 fn listed(bounds: &SpatialBounds) -> BTreeSet<Vec<i64>> {
     bounds.axes().iter().fold(BTreeSet::from([Vec::new()]), |positions, axis| {
         let further =
@@ -63,7 +64,7 @@ proptest! {
         }
         let union = one.union(&other).unwrap();
         prop_assert!(union.contains(&one).unwrap() && union.contains(&other).unwrap());
-        // The smallest: whatever contains both contains it.
+        // The union is the smallest such box: any box that contains both contains it.
         if third.contains(&one).unwrap() && third.contains(&other).unwrap() {
             prop_assert!(third.contains(&union).unwrap());
         }
@@ -84,7 +85,7 @@ proptest! {
         prop_assert_eq!(listed(&one.union(&other).unwrap()), listed(&other.union(&one).unwrap()));
     }
 
-    /// Nothing panics, wherever it lies, and what is too large says so.
+    /// Nothing panics at any coordinates, and too large results are errors.
     #[test]
     fn coordinates_at_the_ends_overflow_with_an_error(
         axis in any_interval(), other in any_interval(), offset: i64, from in resolution(), to in resolution(),
@@ -106,7 +107,7 @@ proptest! {
                 prop_assert!(!fits && is_overflow);
             }
         }
-        // From here on edges that may be too far, but are not made up.
+        // Scaled edges are errors only if they exceed 64 bits.
         for scaled in [line.covering_at(to), line.nearest_at(to)] {
             let expected = axis.end().unsigned_abs().max(axis.start().unsigned_abs()) as f64
                 * (from.microns_per_px() / to.microns_per_px());
@@ -123,14 +124,14 @@ proptest! {
         prop_assert_eq!(there.resolution(), Some(to));
         prop_assert_eq!(there.is_empty(), one.is_empty());
         prop_assert!(there.covering_at(from).unwrap().contains(&one).unwrap());
-        // To a finer one, and back to what is nearest: what it was.
+        // Scaling to a finer resolution and back to the nearest edges restores the box.
         let (coarse, fine) = (from.max(to), from.min(to));
         let coarse = bounds(&[one.axes()[0].into(), one.axes()[1].into()], Some(coarse));
         let back = coarse.nearest_at(fine).unwrap().nearest_at(coarse.resolution().unwrap());
         prop_assert_eq!(back, Ok(coarse));
     }
 
-    /// Against exact fractions: edges at a whole ratio of resolutions.
+    /// At a whole ratio of resolutions, edges equal exact fractions.
     #[test]
     fn whole_ratios_are_exact(start in -1000..1000_i64, length in 1..1000_i64, ratio in 1..65_i64) {
         let (fine, coarse) = (microns(0.25), microns(0.25 * ratio as f64));
@@ -162,7 +163,7 @@ proptest! {
     }
 }
 
-/// A slide at 40x, its thumbnail at 1.25x, and a tile's box in both.
+/// A tile's box on a slide at 40x is found on its thumbnail at 1.25x.
 #[test]
 fn a_tile_is_found_on_the_thumbnail() {
     let (slide, thumbnail) = (microns(0.25), Resolution::from_magnification(1.25).unwrap());

@@ -1,4 +1,5 @@
-//! Laws of the encoding: what goes in comes out, digests do not depend on it, and bytes from anywhere are harmless.
+//! Laws of the encoding: decoding restores the encoded region, digests do not depend on the encoding, and
+//! untrusted bytes are harmless.
 
 use pleach_pages::{RecyclingAllocator, metered};
 use pleach_regions::{
@@ -11,10 +12,10 @@ use proptest::prelude::*;
 #[global_allocator]
 static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
-/// Beyond what grows with the input: the hash's own state, and the names of columns, which a table holds one by one.
+/// Constant allowance: the hash's state, and the names of columns, which a table holds one by one.
 const SMALL_BYTES: u64 = 8192;
 
-/// Pixels in runs, as images have them, so that every coding is chosen sometimes.
+/// Pixels in runs, as in images, so that every coding is sometimes chosen.
 fn values(length: usize, value: BoxedStrategy<u8>) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec((value, 1..40_usize), length).prop_map(move |runs| {
         runs.into_iter().flat_map(|(value, times)| std::iter::repeat_n(value, times)).take(length).collect()
@@ -29,7 +30,7 @@ fn raster(channels: u8, value: BoxedStrategy<u8>) -> impl Strategy<Value = Raste
     })
 }
 
-/// So many numbers of a kind, to any bit.
+/// `length` numbers of this type, with any bits.
 fn numbers(number: NumberType, length: usize) -> impl Strategy<Value = TypedValues> {
     values(length * 8, any::<u8>().boxed()).prop_map(move |bytes| {
         let bits = bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
@@ -138,8 +139,7 @@ fn bounds() -> impl Strategy<Value = SpatialBounds> {
     })
 }
 
-/// Equality to the bit: there may be numbers that are not equal to themselves. What serializes to the same bits is the
-/// same; JSON keeps no bits, so that numbers are compared by themselves.
+/// Returns whether two regions are equal to the bit. `==` treats NaN as different from itself.
 fn same(one: &DataRegion, other: &DataRegion) -> bool {
     let bits = |values: &TypedValues| -> Vec<u64> {
         (0..values.len()).filter_map(|place| values.get_f64(place)).map(f64::to_bits).collect()
@@ -166,7 +166,7 @@ fn same(one: &DataRegion, other: &DataRegion) -> bool {
         (DataRegion::Polygons(one), DataRegion::Polygons(other)) => {
             format!("{one:?}") == format!("{other:?}")
         }
-        // Neither -0 nor the bits of what is no number are the same when they are shown, but those of numbers.
+        // Debug output does not show the bits of NaN, so numbers are also compared by their bits.
         (DataRegion::Objects(one), DataRegion::Objects(other)) => {
             let bits = |objects: &AnnotatedObjects| {
                 objects.numbers().iter().map(|x| x.to_bits()).collect::<Vec<_>>()
@@ -190,7 +190,7 @@ proptest! {
         prop_assert_eq!(decoded.digest(), digest);
     }
 
-    /// With every effort, and wherever it lies.
+    /// Effort and bounds change neither the region nor its digest.
     #[test]
     fn effort_and_bounds_change_nothing(
         region in region(), effort in prop::sample::select(vec![CompressionEffort::None, CompressionEffort::Quick, CompressionEffort::Small]),
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(same(&one, &other), one.digest() == other.digest());
     }
 
-    /// One flipped bit, wherever it is, is found, or is one that nobody reads (the bits that fill up a mask's last byte).
+    /// A flipped bit is detected, unless it is unused (the padding of a mask's last byte).
     #[test]
     fn flipped_bits_are_found(region in region(), place: prop::sample::Index, bit in 0..8_u8) {
         let mut bytes = region.encode(&region.digest());
@@ -232,7 +232,7 @@ proptest! {
         prop_assert!(DataRegion::decode(&longer).is_err());
     }
 
-    /// A header that claims anything, before few bytes.
+    /// Decoding stays within the stated memory for a header with any claims before few bytes.
     #[test]
     fn nothing_is_allocated_beyond_the_stated_factor(
         element in 0..7_u8, coding in 0..5_u8, channels in 0..5_u8,
@@ -248,7 +248,7 @@ proptest! {
     }
 }
 
-/// An encoding of version 2 with this content, whose header is what it claims to be.
+/// Returns an encoding of version 2 with this content and a consistent header.
 fn claimed(element: u8, coding: u8, content_bytes: u64, shape: &[u64], body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![b'P', b'L', b'R', b'G', 2, element, coding, 0];
     bytes.extend(content_bytes.to_le_bytes());
@@ -266,7 +266,7 @@ fn claimed(element: u8, coding: u8, content_bytes: u64, shape: &[u64], body: &[u
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// As above, of version 2: shapes that are large, small or beside the point, and lengths that fit them or do not.
+    /// The same for version 2, with large, small and mismatched shapes, and lengths that fit them or do not.
     #[test]
     fn nothing_is_allocated_beyond_it_in_version_2(
         element in 0..21_u8, coding in 0..11_u8, content_bytes in prop_oneof![0..2000_u64, any::<u64>()],
@@ -279,7 +279,8 @@ proptest! {
     }
 }
 
-/// What grows most when it is read: empty names, four bytes of zeros each, as LZ4 stores them best.
+/// The content that grows most on reading stays within the limit: empty names, 4 zero bytes each, which LZ4
+/// compresses best.
 #[test]
 fn empty_names_stay_within_the_stated_factor() {
     let content_bytes = 4 << 20;
@@ -291,7 +292,7 @@ fn empty_names_stay_within_the_stated_factor() {
     assert!(peak <= MAX_EXPANSION * bytes.len() as u64 + SMALL_BYTES, "{peak} bytes of {}", bytes.len());
 }
 
-/// The largest expansion there is: a large mask of nothing. It shows that the factor is needed, and that it is enough.
+/// The largest expansion is that of a large empty mask. It needs the stated factor and stays within it.
 #[test]
 fn an_empty_mask_takes_next_to_nothing() {
     let region = DataRegion::Mask(Raster::filled(4096, 4096, 1, 0).unwrap());
@@ -302,7 +303,7 @@ fn an_empty_mask_takes_next_to_nothing() {
     assert!(peak > 1000 * bytes.len() as u64 && peak <= MAX_EXPANSION * bytes.len() as u64 + SMALL_BYTES);
 }
 
-/// Digests outlive a program: these must not change without a new version of everything that stores them.
+/// Digests outlive a program. They must not change without a new version of every format that stores them.
 #[test]
 fn digests_stay_what_they_are() {
     let mut objects = AnnotatedObjects::new(["area"]).unwrap();

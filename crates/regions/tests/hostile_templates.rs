@@ -1,5 +1,5 @@
-//! Region templates from anywhere: what is written is read, what is not allowed is refused with a reason, and nothing
-//! that is read panics or allocates more than it brings.
+//! Untrusted region templates: written templates are read back, invalid ones are rejected with a reason, and
+//! reading never panics or allocates out of proportion.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
-/// What reading may allocate for each byte read: a name is there twice while it is checked, a region's entry is two
-/// hundred bytes for no fewer than a hundred, and a vector that grows has room for as much again.
+/// Maximum bytes allocated per byte read: a name exists twice while it is checked, a region's entry takes 200
+/// bytes for at least 100, and a growing vector has room for as much again.
 const BYTES_A_BYTE: u64 = 16;
 
-/// Beyond that: messages and the first room of vectors and maps.
+/// Constant allowance: messages and the initial capacity of vectors and maps.
 const SMALL_BYTES: u64 = 16 << 10;
 
 fn microns(microns_per_px: f64) -> Resolution {
@@ -29,7 +29,7 @@ fn entry(element: ElementType, bounds: SpatialBounds, version: u64) -> RegionEnt
     RegionEntry { key: RegionKey([7; 16]), element, bounds, version }
 }
 
-/// A slide with a tile's mask and a thumbnail whose last pixels reach beyond it.
+/// A slide with a tile's mask and a thumbnail whose last pixels exceed the slide.
 fn slide() -> RegionTemplate {
     let bounds = SpatialBounds::of_image(2220, 2967, Some(microns(0.499)));
     let tile = SpatialBounds::of_image(512, 512, Some(microns(0.499))).translated(&[1024, 2048]).unwrap();
@@ -46,7 +46,7 @@ fn slide() -> RegionTemplate {
     slide
 }
 
-/// The slide as JSON, one value of it replaced (or added).
+/// Returns the slide as JSON with one value replaced or added.
 fn with(pointer: &str, value: Value) -> String {
     let mut json = serde_json::to_value(slide()).unwrap();
     match json.pointer_mut(pointer) {
@@ -60,7 +60,7 @@ fn refusal(json: &str) -> String {
     serde_json::from_str::<RegionTemplate>(json).unwrap_err().to_string()
 }
 
-/// What holds of every template, however it came about.
+/// Asserts the invariants of every template.
 fn check(template: &RegionTemplate) {
     let within = |bounds: &SpatialBounds| {
         let all = bounds.resolution().filter(|resolution| template.resolution() != Some(*resolution));
@@ -163,7 +163,8 @@ fn hostile_templates_are_refused_with_a_reason() {
         ("/regions/0/bounds/y", json!(null), "1 axes, allowed are 2"),
         ("/regions/0/bounds/microns_per_px", json!(null), "no stated resolution, allowed is 0.499"),
         ("/regions/0/bounds/microns_per_px", json!(-0.5), "-0.5 microns a pixel, allowed are"),
-        // A coarse pixel as wide as a continent, and a box whose edges are beyond 64 bits at the other resolution.
+        // A coarse pixel as wide as a continent, and a box whose edges exceed 64 bits at the other
+        // resolution.
         ("/regions/0/bounds/microns_per_px", json!(1e12), "1000000000000 microns a pixel, allowed are"),
         (
             "/bounds/x",
@@ -179,7 +180,7 @@ fn hostile_templates_are_refused_with_a_reason() {
         ("/format", json!(0), "format 0, allowed are 1 to"),
     ] {
         let json = if place == "/bounds/x" && reason.contains("thumbnail") {
-            // So that the thumbnail is finer than the slide: its edges then are further out.
+            // Makes the thumbnail finer than the slide, so that its edges have larger coordinates.
             with(place, value).replace("7.984", "0.001")
         } else {
             with(place, value)
@@ -191,7 +192,7 @@ fn hostile_templates_are_refused_with_a_reason() {
     assert!(refusal(&gap).contains("and z only with y"));
 }
 
-/// A newer format says so, whatever else has changed in it; and what is only more is skipped.
+/// A newer format is rejected by its number, with any other changes. Unknown fields are skipped.
 #[test]
 fn newer_templates_are_read_or_refused_by_their_format() {
     let newer = r#"{"format": 2, "name": {"de": "Schnitt"}, "bounds": "everywhere"}"#;
@@ -203,14 +204,14 @@ fn newer_templates_are_read_or_refused_by_their_format() {
     let more = with("/stain", json!({ "kind": "H&E", "of": [1, 2, [3]] }));
     assert!(more.contains("H&E"));
     assert_eq!(serde_json::from_str::<RegionTemplate>(&more).unwrap(), slide());
-    // What may be absent.
+    // All optional fields are absent.
     let short =
         r#"{"format":1,"name":"n","id":"1","version":0,"timestamp_ns":0,"bounds":{"x":[0,9]},"regions":[]}"#;
     let short: RegionTemplate = serde_json::from_str(short).unwrap();
     assert_eq!((short.bounds().dimensions(), short.resolution(), short.time()), (1, None, None));
 }
 
-/// Deep, long and repeated: refused or read, at a cost that follows the bytes.
+/// Deep, long and repeated input is rejected at a cost proportional to its bytes.
 #[test]
 fn hostile_sizes_cost_what_they_bring() {
     let deep = format!("{{\"format\":1,\"stain\":{}", "[".repeat(100_000));
@@ -227,7 +228,7 @@ fn hostile_sizes_cost_what_they_bring() {
 }
 
 proptest! {
-    /// Whatever happens to the bytes, what is read is a template like any other.
+    /// Corrupt bytes are rejected, or read as a valid template.
     #[test]
     fn damaged_templates_are_refused_or_sound(
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), end: prop::sample::Index, is_cut: bool,
@@ -235,7 +236,7 @@ proptest! {
         let mut bytes = serde_json::to_vec(&slide()).unwrap();
         for (place, value) in places {
             let place = place.index(bytes.len());
-            // A digit for a digit as often as not, so that much of it can still be read.
+            // Digits are replaced by digits, so that many inputs remain readable.
             bytes[place] = if bytes[place].is_ascii_digit() { b'0' + value % 10 } else { value };
         }
         if is_cut {
@@ -248,7 +249,7 @@ proptest! {
         }
     }
 
-    /// A name is refused or kept as it is.
+    /// A name is rejected or kept unchanged.
     #[test]
     fn names_are_refused_or_kept(name in "([a-z./\\\\ä\\x00]{0,6}|.{0,90})") {
         let bounds = SpatialBounds::of_image(9, 9, None);

@@ -1,4 +1,5 @@
-//! Laws of partitions: who owns a pixel and an object, what is within reach, and that the cut shows in nothing.
+//! Laws of partitions: the owner of a pixel and of an object, the reach of halos, and results independent of
+//! the partition.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -14,7 +15,7 @@ use std::collections::HashMap;
 #[global_allocator]
 static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
 
-/// A small region anywhere, of 1 to 3 axes, with its tiles and halos.
+/// A small region of 1 to 3 axes at any position, with its tiles and halos.
 fn cut() -> impl Strategy<Value = Partition> {
     let axis = (-20..20_i64, 1..9_u64, 1..7_u64, 0..5_u64);
     prop::collection::vec(axis, 1..4).prop_map(|axes| {
@@ -25,7 +26,7 @@ fn cut() -> impl Strategy<Value = Partition> {
     })
 }
 
-/// Every position inside, one by one.
+/// Lists every position inside.
 fn listed(bounds: &SpatialBounds) -> Vec<Vec<i64>> {
     bounds.axes().iter().fold(vec![Vec::new()], |positions, axis| {
         let further = |position: &Vec<i64>| {
@@ -44,7 +45,7 @@ fn image() -> impl Strategy<Value = Raster> {
     })
 }
 
-/// A mask of rectangles and lone pixels, which touch and overlap.
+/// A mask of rectangles and single pixels that touch and overlap.
 fn mask() -> impl Strategy<Value = Raster> {
     let blob = (0..40_u32, 0..40_u32, 1..6_u32, 1..6_u32);
     (2..40_u32, 2..40_u32, prop::collection::vec(blob, 0..20)).prop_map(|(width_px, height_px, blobs)| {
@@ -82,8 +83,8 @@ proptest! {
         prop_assert!(pixels.is_empty());
     }
 
-    /// A window is those pixels of the region from which a pixel of the core is no more than the halo away, along each
-    /// axis: found here by looking at all pairs.
+    /// A window contains the region's pixels within the halo of a core pixel along each axis, found by
+    /// comparing all pairs.
     #[test]
     fn halos_are_what_is_in_reach(partition in cut(), halo in prop::collection::vec(0..5_u64, 3)) {
         let dimensions = partition.region().dimensions();
@@ -107,7 +108,7 @@ proptest! {
         let region = SpatialBounds::of_image(image.width_px(), image.height_px(), None).translated(&[-7, 1 << 40]).unwrap();
         let partition = Partition::new(region, &[tile_px.0, tile_px.1], &[halo_px.0, halo_px.1]).unwrap();
         let mut assembly = partition.assembly(image.channels()).unwrap();
-        // In any order, and from windows that are somebody's own as well as borrowed.
+        // Tiles arrive in any order, from copied as well as borrowed windows.
         let first = from.index(partition.count() as usize) as u64;
         for index in (first..partition.count()).chain(0..first) {
             let window = partition.window_of(index, &image).unwrap();
@@ -120,7 +121,7 @@ proptest! {
         prop_assert_eq!(assembly.finish().unwrap(), image);
     }
 
-    /// Cores tell it pixel by pixel: the owner is the one tile whose core holds the centroid.
+    /// The owner of a centroid is the one tile whose core contains it.
     #[test]
     fn every_centroid_has_one_owner(
         partition in (1..40_u32, 1..40_u32, 1..20_u64).prop_map(|(width, height, tile)| image_cut(width, height, tile, 3)),
@@ -140,7 +141,7 @@ proptest! {
         prop_assert_eq!(holding, [owner]);
     }
 
-    /// Of two pixels anywhere: the middle of both, computed in halves of a pixel.
+    /// The owner of two pixels is that of their exact middle, computed in half pixels.
     #[test]
     fn owners_are_those_of_the_exact_middle(one in (0..40_i64, 0..40_i64), other in (0..40_i64, 0..40_i64), tile in 1..20_u64) {
         let partition = image_cut(40, 40, tile, 0);
@@ -149,7 +150,7 @@ proptest! {
         prop_assert_eq!(partition.owner_of_point(middle), Ok(owner));
     }
 
-    /// The halo reaches as far as the rule asks: each object, pixel by pixel, is there once, as without tiles.
+    /// With the halo of the rule, the tiles own each object exactly once, pixel by pixel, as without tiles.
     #[test]
     fn objects_do_not_depend_on_the_cut(mask in mask(), tile_px in 1..20_u64) {
         let mut whole = objects(&mask.view(), [0, 0]);
@@ -160,13 +161,13 @@ proptest! {
     }
 }
 
-/// Objects across every border and corner of 8-px tiles: counted once with the halo that they need, and in four
-/// pieces without one, whatever the size of the tiles.
+/// Objects across every border and corner of 8-px tiles are counted once with the halo that they need, for
+/// tiles of any size. Without a halo they are counted in four pieces.
 #[test]
 fn objects_on_borders_are_counted_once() {
     let mut mask = Raster::filled(48, 48, 1, 0).unwrap();
     for (x, y) in (0..48).flat_map(|y| (0..48).map(move |x| (x, y))) {
-        // Squares of 4 px, the middle of each a corner of four tiles.
+        // Squares of 4 px, each centered on a corner of four tiles.
         let is_near = |at: usize| (6..42).contains(&at) && (at + 2) % 8 < 4;
         mask.data_mut()[y * 48 + x] = if is_near(x) && is_near(y) { 255 } else { 0 };
     }
@@ -177,7 +178,7 @@ fn objects_on_borders_are_counted_once() {
     assert_eq!(owned(&image_cut(48, 48, 8, 0), &mask).len(), 100);
 }
 
-/// Tiles of a region of 14.4 gigapixels take what two boxes take, and asking for the owner takes nothing.
+/// The partition of 14.4 gigapixels, its tiles, and the owner query allocate nothing.
 #[test]
 fn a_whole_slide_allocates_nothing() {
     let region = SpatialBounds::of_image(120_000, 120_000, None);
@@ -191,7 +192,7 @@ fn a_whole_slide_allocates_nothing() {
     assert_eq!(peak, 0, "bytes");
 }
 
-/// A view of a large raster costs nothing.
+/// Views of a large raster allocate nothing.
 #[test]
 fn windows_are_not_copied() {
     let image = Raster::filled(2220, 2967, 3, 7).unwrap();
@@ -200,7 +201,7 @@ fn windows_are_not_copied() {
         let windows = (0..partition.count()).map(|index| partition.window_of(index, &image).unwrap());
         windows.map(|window| window.rows().len()).sum::<usize>()
     });
-    // Rows of windows above each other: 576, four of 640, and the last of 471 px; of five columns.
+    // Window heights by row: 576, four of 640, and 471 px, in five columns.
     assert_eq!(rows, 5 * (576 + 4 * 640 + 471));
     assert_eq!(peak, 0, "bytes");
 }

@@ -1,7 +1,8 @@
 //! Planning time at 10,000 and 100,000 runs: compact graph, reuse tree, RTMA.
 //!
-//! The input looks like a MOAT study of the reference application on ten tiles: trajectories over 15 parameters
-//! that change one at a time, consumed by 7 tasks. Figures are throughput in stage instances or runs a second.
+//! The input resembles a MOAT study of the reference application on ten tiles: trajectories over 15
+//! parameters that change one at a time, consumed by 7 tasks. Throughput counts stage instances or runs per
+//! second.
 
 use std::num::NonZeroUsize;
 
@@ -12,13 +13,13 @@ use pleach_reuse::{
 };
 
 const TILES: usize = 10;
-/// Values a parameter takes on its grid, as many as the reference application's on average.
+/// Grid values of a parameter, the average of the reference application.
 const VALUES: u64 = 12;
-/// The parameters each of the seven tasks consumes (FillHoles, number 12, twice).
+/// Parameters of each of the seven tasks. Two tasks consume FillHoles, number 12.
 const TASKS: [&[usize]; 7] = [&[0, 1, 2, 3, 4], &[13], &[5, 12], &[7, 8], &[6], &[9, 14], &[10, 11, 12]];
 
-/// Parameter sets along trajectories, by a multiplicative congruential generator (the quality of its randomness
-/// does not matter here).
+/// Returns parameter sets along trajectories, by a multiplicative congruential generator. The quality of its
+/// randomness does not matter here.
 fn parameter_sets(evaluations: usize) -> Vec<[u64; 15]> {
     let mut state = 500_u64;
     let mut random = |bound: u64| {

@@ -1,6 +1,6 @@
-//! How planning grows: seconds, peak memory and the growth exponent of building a reuse tree and solving it, for
-//! 1,000 to 1,000,000 instances of designs like those of studies, and of shapes made to hurt; and of what may follow
-//! a plan.
+//! Growth of planning: seconds, peak memory and growth exponent of building and solving a reuse tree, for
+//! 1,000 to 1,000,000 instances of realistic designs and of adversarial shapes, and of the steps that may
+//! follow a plan.
 //!
 //! `cargo bench -p pleach-reuse --bench scaling -- [MAX_INSTANCES] [DESIGN]`
 
@@ -22,8 +22,8 @@ use pleach_reuse::{
     TransferCost, TransferPlan, TrtmaOptions, replan,
 };
 
-/// Seconds of processor time of this thread, where the system tells (Linux, in ticks); of the clock elsewhere. Whoever
-/// else uses the machine counts less that way.
+/// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor
+/// time depends less on other users of the machine.
 fn processor_seconds() -> f64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -31,7 +31,7 @@ fn processor_seconds() -> f64 {
     nanoseconds.map_or_else(|| START.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
 }
 
-/// Counts bytes, so that peaks do not depend on what the operating system hands out.
+/// Allocator that counts bytes, so that peaks do not depend on the operating system.
 struct Meter;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -40,23 +40,23 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static METER: Meter = Meter;
 
-// SAFETY: every call is the system allocator's, with the arguments it was made with.
+// SAFETY: every call passes its arguments unchanged to the system allocator.
 unsafe impl GlobalAlloc for Meter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller guarantees the requirements of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller guarantees the requirements of `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }
 
-/// A multiplicative congruential generator; the quality of its randomness does not matter here.
+/// Multiplicative congruential generator. The quality of its randomness does not matter here.
 struct Random(u64);
 
 impl Random {
@@ -66,10 +66,10 @@ impl Random {
     }
 }
 
-/// Values each parameter takes: B G R T1 T2, MorphRecon, G1 FillHoles, minSize maxSize, G2, minSizePl Watershed,
-/// minSizeSeg maxSizeSeg.
+/// Number of values of each parameter: B G R T1 T2, MorphRecon, G1 FillHoles, minSize maxSize, G2, minSizePl
+/// Watershed, minSizeSeg maxSizeSeg.
 const VALUES: [u64; 15] = [4, 4, 4, 11, 11, 2, 16, 2, 20, 13, 20, 16, 2, 20, 13];
-/// The parameters each of the seven tasks consumes.
+/// Parameters of each of the seven tasks.
 const TASKS: [&[usize]; 7] = [&[0, 1, 2, 3, 4], &[5], &[6, 7], &[8, 9], &[10], &[11, 12], &[13, 14, 7]];
 /// The eight parameters of the authors' second study.
 const EIGHT: [usize; 8] = [4, 6, 10, 8, 9, 11, 13, 5];
@@ -105,7 +105,7 @@ fn morris(instances: usize) -> MergeProblem {
     }))
 }
 
-/// Rows of two matrices, and of the first with each of eight columns from the second.
+/// Rows of two matrices, and of the first with each of eight columns of the second.
 fn saltelli(instances: usize) -> MergeProblem {
     let mut random = Random(500);
     let (mut a, mut b) = ([0; 15], [0; 15]);
@@ -126,13 +126,14 @@ fn saltelli(instances: usize) -> MergeProblem {
     }))
 }
 
-/// All tasks but the last shared by all.
+/// All instances share all tasks but the last.
 fn star(instances: usize) -> MergeProblem {
     let keys = (0..instances as u32).flat_map(|instance| [0, 0, 0, 0, 0, 0, instance]).collect();
     of_keys(7, keys, TaskCosts::Count)
 }
 
-/// One star beside 23 instances by themselves: nothing is even until almost all of it has moved, leaf by leaf.
+/// One star beside 23 separate instances: costs are uneven until almost all of the star has moved, leaf by
+/// leaf.
 fn lopsided(instances: usize) -> MergeProblem {
     let keys = (0..instances as u32).flat_map(|instance| {
         let first = (instance + 23).saturating_sub(instances as u32 - 1);
@@ -141,7 +142,7 @@ fn lopsided(instances: usize) -> MergeProblem {
     of_keys(7, keys.collect(), TaskCosts::Count)
 }
 
-/// The same, and no two tasks cost the same.
+/// The same shape with a different cost for each task.
 fn lopsided_costs(instances: usize) -> MergeProblem {
     let problem = lopsided(instances);
     let mut random = Random(500);
@@ -163,7 +164,7 @@ fn forty_tasks(instances: usize) -> MergeProblem {
     of_keys(40, (0..40 * instances).map(|_| random.below(4) as u32).collect(), TaskCosts::Count)
 }
 
-/// A hundred instances of each tile.
+/// 100 instances per tile.
 fn many_tiles(instances: usize) -> MergeProblem {
     let problem = morris(instances);
     let keys = problem.members().flat_map(|member| problem.keys(member).to_vec()).collect();
@@ -190,7 +191,8 @@ fn trtma(max_buckets: usize) -> Strategy {
     Strategy::Trtma { max_buckets, options: TrtmaOptions::default() }
 }
 
-/// The exponent of growth from the first point on: a straight line through logarithms. From three points up.
+/// Returns the exponent of growth: the slope of a straight line through the logarithms. `None` for fewer than
+/// three points.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / count, y + point.1 / count));
@@ -199,7 +201,8 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (points.len() > 2).then_some(along / width)
 }
 
-/// What follows a plan of 768 buckets: the dataflow graph, handing over, a worker less and one more.
+/// Measures the steps after a plan of 768 buckets: the dataflow graph, the transfer plan, and replans with
+/// fewer and more buckets.
 fn afterwards(sizes: &[usize]) {
     println!(
         "\n| instances | dataflow graph, s | handing over, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
@@ -260,7 +263,7 @@ fn main() {
                 let problem = make(instances);
                 let base = LIVE.load(Ordering::Relaxed);
                 PEAK.store(base, Ordering::Relaxed);
-                // What is over in less than the clock's ticks is done several times.
+                // Small problems are solved several times, because they take less than a tick of the clock.
                 let times = (300_000 / instances).max(1);
                 let start = processor_seconds();
                 for _ in 1..times {

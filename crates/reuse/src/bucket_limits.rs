@@ -25,7 +25,7 @@ pub struct Capacity {
     pub cores: NonZeroUsize,
     /// Buckets that run at once and share the budget.
     pub concurrent_buckets: NonZeroUsize,
-    /// Bytes that may be held.
+    /// Memory budget of the concurrent buckets.
     pub budget_bytes: u64,
 }
 
@@ -41,15 +41,15 @@ pub struct StageBytes<'a> {
 /// Limits for strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// For TRTMA.
+    /// Maximum number of buckets, for TRTMA.
     pub max_buckets: NonZeroUsize,
-    /// For RTMA.
+    /// Maximum bucket size, for RTMA.
     pub max_bucket_size: NonZeroUsize,
     /// Predicted peak of the concurrent buckets under either limit.
     pub peak_bytes: u64,
 }
 
-/// Reason for which no limits fit.
+/// Cause of failed limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LimitsError {
     /// Not even single instances fit.
@@ -59,25 +59,25 @@ pub enum LimitsError {
     Memory {
         /// Buckets that run at once.
         concurrent_buckets: usize,
-        /// Bytes that may be held.
+        /// Memory budget.
         budget_bytes: u64,
-        /// Bytes they would hold.
+        /// Predicted peak with one instance per bucket.
         peak_bytes: u64,
-        /// How many of the largest single-instance buckets fit.
+        /// Number of the largest single-instance buckets that fit.
         fitting: u64,
     },
-    /// A strategy refused the problem.
+    /// A strategy cannot solve the problem.
     #[error(transparent)]
     Solve(#[from] SolveError),
 }
 
-/// Chooses the fewest buckets, and the largest, that keep the cores busy and fit the memory.
+/// Chooses the fewest and the largest buckets that keep the cores busy and fit into memory.
 ///
 /// # Errors
-/// When single instances are too large already.
+/// If even single instances are too large.
 ///
 /// # Panics
-/// When `bytes.levels` has fewer entries than the problem has levels.
+/// If `bytes.levels` has fewer entries than the problem has levels.
 pub fn choose_limits(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -86,7 +86,7 @@ pub fn choose_limits(
 ) -> Result<Limits, LimitsError> {
     let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
     let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
-    // Depth-first, a bucket holds one output of a level at a time. If these fit, any buckets fit.
+    // In depth-first order a bucket holds one output of a level at a time. If these fit, any buckets fit.
     let any_bucket = most_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
     let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
     if any_buckets <= machine.budget_bytes {
@@ -132,7 +132,7 @@ pub fn choose_limits(
     Ok(Limits { max_buckets, max_bucket_size, peak_bytes: with_buckets.max(with_size) })
 }
 
-/// Upper bound of the bytes of any bucket, without its inputs.
+/// Returns an upper bound of the bytes of any bucket, without its inputs.
 fn most_bytes(levels: &[LevelBytes]) -> u64 {
     let outputs = levels.iter().fold(0, |sum: u64, level| sum.saturating_add(level.output_bytes));
     let scratch = levels.iter().map(|level| level.scratch_bytes).max();
@@ -158,8 +158,9 @@ mod tests {
     use super::*;
     use crate::merge_problem::TaskCosts;
 
-    /// Eight instances of three tasks. Pairs of instances share the first task. The next task reads an output, so a
-    /// single instance holds two outputs of 10 bytes at a time, and three where the first task branches.
+    /// Eight instances of three tasks. Pairs of instances share the first task. The next task reads an
+    /// output, so a single instance holds two outputs of 10 bytes at a time, and three if the first task
+    /// branches.
     fn limits(cores: usize, concurrent: usize, budget_bytes: u64) -> Result<Limits, LimitsError> {
         let keys = (0..8).flat_map(|instance| [instance / 2, instance, instance]).collect();
         let problem = MergeProblem::new(3, vec![0; 8], keys, TaskCosts::Count).unwrap();

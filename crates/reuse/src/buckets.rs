@@ -14,7 +14,7 @@ pub struct Buckets {
     ends: Vec<u32>,
 }
 
-/// Reason for which buckets are no solution.
+/// Violation of the partition of instances into buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PartitionError {
     /// An instance is in no bucket or in several.
@@ -80,7 +80,7 @@ impl Buckets {
         bucket_of
     }
 
-    /// Post-condition of every strategy: no bucket is empty, and each instance is in exactly one.
+    /// Checks the post-condition of every strategy: no bucket is empty, and each instance is in exactly one.
     ///
     /// # Errors
     /// Returns the first empty bucket, or the first instance that is not in exactly one.

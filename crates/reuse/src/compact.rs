@@ -51,13 +51,14 @@ pub enum Input {
 /// A vertex of the compact graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageInstance {
-    /// The stage it instantiates.
+    /// Stage of the instance.
     pub stage: StageIndex,
-    /// The first run it serves: that run's tile and evaluation give its external inputs and parameter values.
+    /// First run that the instance serves. The tile and evaluation of this run give its external inputs and
+    /// parameter values.
     pub first_run: RunId,
-    /// The identity of everything it reads.
+    /// Identity of its inputs.
     pub inputs: InputsId,
-    /// It serves reference runs only: it is executed, but no figure of a plan counts it.
+    /// Whether the instance serves reference runs only. It is executed, but plan statistics exclude it.
     pub reference_only: bool,
 }
 
@@ -116,7 +117,7 @@ impl CompactGraph {
         self.consumers[id.0 as usize]
     }
 
-    /// The instance that computes a stage of a run.
+    /// Returns the instance that computes a stage of a run.
     pub fn instance_of(&self, run: RunId, stage: StageIndex) -> InstanceId {
         self.instance_of[run.0 as usize * self.stages + stage.0 as usize]
     }
@@ -128,7 +129,7 @@ struct Builder<'a> {
     graph: CompactGraph,
     /// Names lists of inputs one element at a time: (name of the list so far, next input) → name.
     lists: Interner<(u32, u32)>,
-    /// The merging itself: (stage, inputs, parameter key) → instance.
+    /// Merged instances: (stage, inputs, parameter key) → instance.
     merged: Interner<(StageIndex, InputsId, u32)>,
 }
 
@@ -189,8 +190,9 @@ impl<'a> Builder<'a> {
         InstanceId(id)
     }
 
-    /// Names the inputs of an instance. All instances of a stage have equally many inputs of the same kinds, so
-    /// their bare ids identify them, a single one without a look-up. Names are compared within a stage only.
+    /// Names the inputs of an instance. All instances of a stage have equal numbers and kinds of inputs, so
+    /// their bare ids identify them, and a single input needs no look-up. Names are compared only within a
+    /// stage.
     fn identify(&mut self, inputs: &[Input]) -> InputsId {
         let ids = inputs.iter().map(|input| match *input {
             Input::Instance(InstanceId(id)) | Input::External(id) => id,
@@ -223,7 +225,7 @@ mod tests {
     const C: StageIndex = StageIndex(2);
     const D: StageIndex = StageIndex(3);
 
-    /// Thesis Fig. 3.2: A feeds B and C, D needs both. Three parameter sets on one image.
+    /// Workflow of thesis Fig. 3.2: A feeds B and C, and D needs both. Three parameter sets on one image.
     fn figure_3_2() -> Runs {
         let stages = vec![
             vec![Source::External(ExternalIndex(0))],
@@ -299,7 +301,7 @@ mod tests {
         let flagged = graph.instances().iter().filter(|instance| instance.reference_only);
         assert!(flagged.clone().all(|instance| runs.is_reference(instance.first_run)));
         assert_eq!(flagged.count(), 4);
-        // Merged, evaluation 2 has the reference's parameters and needs the same instances.
+        // Merged, evaluation 2 has the reference's parameters and uses the same instances.
         let (_, graph) = with_reference(Merging::Merged);
         assert_eq!(graph.instances().len(), 8);
         assert!(graph.instances().iter().all(|instance| !instance.reference_only));

@@ -1,9 +1,9 @@
 //! Tasks as a dataflow graph: a task instance is identified by its task, the parameters it consumes and *its
 //! inputs*, not by all preceding tasks as in a [`ReuseTree`](crate::ReuseTree).
 //!
-//! Two instances share a task here whenever it computes the same for both, in any task order, so no tree of any
-//! order has fewer nodes. Interned task by task, O(kn). [`TransferPlan`](crate::TransferPlan) decides which tasks
-//! buckets share and transfer.
+//! Two stage instances share a task here if it computes the same for both, in any task order. Therefore no
+//! tree of any order has fewer nodes. Tasks are interned one after the other in O(kn).
+//! [`TransferPlan`](crate::TransferPlan) decides which outputs buckets transfer.
 
 use serde::Serialize;
 
@@ -35,13 +35,13 @@ pub struct Dataflow {
 /// Summary of a dataflow graph.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DataflowFigures {
-    /// Tasks left when each is executed once.
+    /// Number of tasks if each is executed once.
     pub tasks: usize,
     /// Total cost of its tasks.
     pub cost: f64,
-    /// Reuse by number of tasks, of those left after stage-level merging.
+    /// Avoided fraction of the number of tasks after stage-level merging.
     pub reuse_fraction: f64,
-    /// Reuse by cost.
+    /// Avoided fraction of their cost.
     pub cost_reuse_fraction: f64,
 }
 
@@ -49,7 +49,7 @@ impl Dataflow {
     /// Finds the distinct tasks.
     ///
     /// # Panics
-    /// When the graph has another number of tasks than the problem has levels.
+    /// If the number of tasks in the graph differs from the problem's levels.
     pub fn build(problem: &MergeProblem, graph: &TaskGraph) -> Self {
         assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
         let levels = problem.levels();
@@ -113,12 +113,12 @@ impl Dataflow {
         (0..self.costs.len() as u32).map(TaskId)
     }
 
-    /// The tasks of a stage instance, by level.
+    /// Returns the tasks of a stage instance, by level.
     pub fn row(&self, member: Member) -> &[TaskId] {
         &self.rows[member.0 as usize * self.levels..][..self.levels]
     }
 
-    /// The task of a stage instance and level.
+    /// Returns the task of a stage instance at a level.
     pub fn task(&self, member: Member, level: usize) -> TaskId {
         self.rows[member.0 as usize * self.levels + level]
     }
@@ -128,7 +128,7 @@ impl Dataflow {
         self.starts.windows(2).map(|level| (level[1] - level[0]) as usize).collect()
     }
 
-    /// The level of a task, counted from 0.
+    /// Returns the level of a task, counted from 0.
     pub fn level(&self, task: TaskId) -> usize {
         self.starts.partition_point(|start| *start <= task.0) - 1
     }

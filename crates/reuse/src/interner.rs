@@ -1,11 +1,11 @@
 //! Dense numbers for values: equal values get equal numbers, counted from 0 in order of first appearance.
 //!
-//! The one hash table of this crate. It is never iterated, so its order never reaches a result.
+//! The hash table of an interner is never iterated, so its order never affects a result.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// Gives each distinct value a dense `u32`.
+/// Assigns each distinct value a dense `u32`.
 ///
 /// ```
 /// let mut levels = pleach_reuse::Interner::default();
@@ -25,42 +25,42 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Hash + Eq> Interner<T> {
-    /// The number of `value`: a new one if it was not seen before.
+    /// Returns the number of `value`, a new one for a new value.
     ///
     /// # Panics
-    /// When more than 2³² distinct values are interned. [`Runs`](crate::Runs) and [`MergeProblem`](crate::MergeProblem)
-    /// refuse inputs that could come near.
+    /// If more than 2³² distinct values are interned. [`Runs`](crate::Runs) and
+    /// [`MergeProblem`](crate::MergeProblem) reject inputs that could reach this limit.
     pub fn intern(&mut self, value: T) -> u32 {
         let next = u32::try_from(self.numbers.len()).expect("fewer than 2^32 distinct values");
         *self.numbers.entry(value).or_insert(next)
     }
 
-    /// How many distinct values were interned.
+    /// Returns the number of distinct values.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether nothing was interned yet.
+    /// Returns whether no value was interned yet.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Forgets every value but keeps the memory.
+    /// Removes all values but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.numbers.clear();
     }
 }
 
-/// The hash of a value, as the table takes it.
+/// Returns the hash of a value that the table uses.
 pub(crate) fn hash(value: impl Hash) -> u64 {
     let mut hasher = Fold::default();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Hashes by multiplying into 128 bits and folding the halves. Planning is little else than looking up pairs of
-/// small numbers, and the standard library's hash, made to withstand chosen keys, takes four times as long at a
-/// million runs. Nobody gains from choosing the keys of their own study badly.
+/// Hashes by multiplying into 128 bits and folding the halves. Planning mostly looks up pairs of small
+/// numbers, and the standard library's hash takes four times as long for 1 million runs. Its protection
+/// against chosen keys is not needed, because the keys come from the user's own study.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fold(u64);
 
@@ -78,8 +78,8 @@ impl Hasher for Fold {
     }
 
     fn write_u64(&mut self, word: u64) {
-        // Two odd constants of irregular bits (2^64 / golden ratio, and wyhash's first): the sum keeps small
-        // words apart from 0, which multiplication would leave where it is.
+        // Two odd constants with irregular bits (2^64 / golden ratio, and wyhash's first). The sum moves
+        // small words away from 0, which the multiplication would leave unchanged.
         let word = self.0.rotate_left(23) ^ word.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let product = u128::from(word) * 0xa076_1d64_78bd_642f;
         self.0 = (product >> 64) as u64 ^ product as u64;
@@ -94,8 +94,8 @@ impl Hasher for Fold {
 mod tests {
     use super::*;
 
-    /// Consecutive numbers are what the planner hashes; neither the low bits (the table's slot) nor the high ones
-    /// (its tag) may clump. 65,536 random balls in 65,536 slots leave 24,109 empty on average (1/e of them).
+    /// The planner hashes consecutive numbers. Neither the low bits (the table's slot) nor the high bits (its
+    /// tag) may cluster. 65,536 random balls in 65,536 slots leave 24,109 empty on average (1/e of them).
     #[test]
     fn pairs_of_consecutive_numbers_scatter() {
         let mut slots = vec![false; 1 << 16];

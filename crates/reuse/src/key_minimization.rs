@@ -1,23 +1,24 @@
-//! The smallest key under which a result can be found again: paper 004, "Minimizing Data Size for Efficient Data Reuse".
+//! Smallest key of a reusable result: paper 004, "Minimizing Data Size for Efficient Data Reuse".
 //!
-//! Statements (vertices) worth reusing read values. A stored result is found by those values (*attributes*), which
-//! may be images. Including the statements that make an image from its name replaces the image by the name.
-//! [`FlowGraph`] records which statements read the outputs of which, [`Target`] is the code to reuse with its
-//! possible extensions, and [`Target::attributes`] chooses the extension whose attributes take the fewest bytes.
+//! Statements (vertices) worth reusing read values. A stored result is found by those values (*attributes*),
+//! which may be images. Including the statements that read an image from its file name replaces the image by
+//! the name. [`FlowGraph`] records which statements read which outputs, [`Target`] is the code to reuse with
+//! its possible extensions, and [`Target::attributes`] chooses the extension whose attributes take the fewest
+//! bytes.
 //!
 //! Differences from the paper:
 //!
-//! - A statement may join the reused ones if all readers of its outputs are reused (condition C3). Its outputs must
-//!   not be *flow-influenced* either: a branch decided the value, so it stays an attribute, with all its past
-//!   values ([`ValueHistory`]). The paper also marks loop-carried variables. Here a loop is recorded iteration by
-//!   iteration, as far as it has run, and then only variables that branches decide need the mark. This removes
-//!   `vec` from the attributes of the paper's Table 2.
-//! - Attributes are the values that critical vertices read *from outside* of the reused set, as in Fig. 5. Equation
-//!   (1) taken literally also counts values that they read from each other.
-//! - Equation (4) removes a vertex from the critical ones as soon as one of its predecessors joins, even if it
-//!   reads from other vertices too. Here (1) and (2) always give the attributes of an extended set.
-//! - The paper follows one chain of predecessors at a time (Fig. 7) and never joins two chains. Here every extension
-//!   that C3 allows is considered: the cheapest is a minimum cut (`minimize/cut.rs`).
+//! - A statement may join the reused ones if all readers of its outputs are reused (condition C3). Its
+//!   outputs must not be *flow-influenced* either: a branch decides such a value, so it stays an attribute,
+//!   with all its past values ([`ValueHistory`]). The paper also marks loop-carried variables. Here a loop is
+//!   recorded iteration by iteration, as far as it has run, and then only variables that branches decide need
+//!   the mark. This removes `vec` from the attributes of the paper's Table 2.
+//! - Attributes are the values that critical vertices read *from outside* of the reused set, as in Fig. 5.
+//!   Equation (1) taken literally also counts values that they read from each other.
+//! - Equation (4) removes a vertex from the critical ones as soon as one of its predecessors joins, even if
+//!   it reads from other vertices too. Here (1) and (2) always give the attributes of an extended set.
+//! - The paper follows one chain of predecessors at a time (Fig. 7) and never joins two chains. Here every
+//!   extension that C3 allows is considered: the cheapest is a minimum cut (`key_minimization/cut.rs`).
 //!
 //! The caller owns names and values, and provides the bytes of a variable. If these are known only at run time
 //! (Phase 3), the caller queries the same [`Target`] again then.
@@ -38,35 +39,35 @@ pub struct Vertex(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VariableId(pub u32);
 
-/// How a variable gets its value.
+/// Influence on the value of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// Its producer's computation alone decides it.
+    /// The producer's computation alone decides it.
     Plain,
-    /// Branches decide it as well: it stays an attribute, with the history of its values.
+    /// Branches decide it as well. It stays an attribute, with the history of its values.
     Influenced,
 }
 
 /// A value that passes between statements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// Statements that may write it: several if branches decide, none if it comes from outside (the paper's
+    /// Statements that may write it. Several if branches decide. None if it comes from outside (the paper's
     /// source).
     pub producers: Vec<Vertex>,
     /// Statements that read it.
     pub consumers: Vec<Vertex>,
-    /// How it gets its value.
+    /// Influence on its value.
     pub flow: Flow,
 }
 
-/// Statements and the variables that pass between them, without circles.
+/// Statements and the variables that pass between them, without cycles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowGraph {
     vertices: usize,
     variables: Vec<Variable>,
 }
 
-/// Reason for which statements form no graph, or a graph has nothing to minimize.
+/// Error of a flow graph or a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FlowError {
     /// A variable or a target names a vertex that does not exist.
@@ -77,7 +78,7 @@ pub enum FlowError {
         /// Number of vertices.
         vertices: usize,
     },
-    /// Statements depend on themselves. The caller must distinguish the iterations of a loop.
+    /// Statements form a cycle. The caller must distinguish the iterations of a loop.
     #[error("read the flow graph: vertex {vertex} depends on itself")]
     Circle {
         /// A statement on the cycle.
@@ -108,7 +109,7 @@ impl FlowGraph {
         }
     }
 
-    /// The variables, in the order of their ids.
+    /// Returns the variables, in the order of their ids.
     #[must_use]
     pub fn variables(&self) -> &[Variable] {
         &self.variables
@@ -153,7 +154,8 @@ impl FlowGraph {
     /// included.
     fn reached(&self, from: &[bool], forward: bool) -> Vec<bool> {
         let mut reached = from.to_vec();
-        // As many rounds as the longest path has edges. Graphs of statements are small.
+        // The number of rounds is at most that of the longest path's edges, plus one. Graphs of statements
+        // are small.
         loop {
             let before = reached.iter().filter(|mark| **mark).count();
             for (u, v) in self.edges() {
@@ -167,7 +169,7 @@ impl FlowGraph {
     }
 }
 
-/// The statements to be reused (the paper's R), and those that may join them.
+/// Statements to reuse (the paper's R), and those that may join them.
 #[derive(Debug, Clone)]
 pub struct Target<'a> {
     graph: &'a FlowGraph,
@@ -176,14 +178,14 @@ pub struct Target<'a> {
     admissible: Vec<bool>,
 }
 
-/// Attributes by which a result is found.
+/// Key of a result: the reused statements and their attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
-    /// The statements that are reused: those of the target, and those that joined them. In order.
+    /// Reused statements, in order: those of the target, and those that joined them.
     pub reused: Vec<Vertex>,
-    /// The variables of the key, in order. Flow-influenced ones contribute the history of their values.
+    /// Variables of the key, in order. Flow-influenced ones contribute the history of their values.
     pub variables: Vec<VariableId>,
-    /// Bytes they take.
+    /// Total bytes of the variables.
     pub bytes: u64,
 }
 
@@ -247,9 +249,9 @@ impl<'a> Target<'a> {
         Attributes { reused: reused.collect(), variables, bytes }
     }
 
-    /// Returns the statements on the target's side of a minimum cut. That side holds the reused statements and,
-    /// with each statement, all its readers (C3). A variable is paid once, if a statement on that side reads it and
-    /// one of its producers is on the other side.
+    /// Returns the statements on the target's side of a minimum cut. That side holds the reused statements
+    /// and, with each statement, all its readers (C3). The cost of a variable counts once, if that side reads
+    /// it and it comes from outside or has a producer on the other side.
     fn cheapest_extension(&self, bytes: impl Fn(VariableId) -> u64) -> Vec<bool> {
         let (vertices, variables) = (self.graph.vertices, &self.graph.variables);
         let mut network = FlowNetwork::new(vertices + 2 * variables.len());

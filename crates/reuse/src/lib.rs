@@ -15,9 +15,9 @@
 //!
 //! For results that outlive a study, [`Target`] finds the smallest key of a set of statements.
 //!
-//! Every function is pure: the same input gives the same output on every machine. The crate does not know workers,
-//! operations, files, or parameter names and values. The caller interns those to `u32`, for example with an
-//! [`Interner`]. Memory is linear in the number of stage instances.
+//! Every function is pure: the same input gives the same output on every machine. The crate does not depend
+//! on workers, operations, files, or parameter names and values. The caller interns those to `u32`, for
+//! example with an [`Interner`]. Memory is linear in the number of stage instances.
 
 mod bucket_limits;
 mod buckets;

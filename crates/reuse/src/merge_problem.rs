@@ -30,7 +30,7 @@ pub struct MergeProblem {
     costs: TaskCosts,
 }
 
-/// Reason for which tables form no problem.
+/// Error of the tables of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProblemError {
     /// The stage has no task.
@@ -60,7 +60,7 @@ pub enum ProblemError {
         /// Position in the table.
         position: usize,
     },
-    /// Ids would not fit 32 bits.
+    /// Ids do not fit in 32 bits.
     #[error("number the tasks: {instances} stage instances of {levels} tasks exceed 32-bit ids")]
     TooLarge {
         /// Stage instances given.
@@ -124,7 +124,7 @@ impl MergeProblem {
         self.inputs.is_empty()
     }
 
-    /// The instances, in order.
+    /// Returns the instances, in order.
     pub fn members(&self) -> impl ExactSizeIterator<Item = Member> + use<> {
         (0..self.inputs.len() as u32).map(Member)
     }

@@ -8,11 +8,11 @@ use crate::tree::{NodeId, ReuseTree};
 /// Memory of the task of one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LevelBytes {
-    /// Its outputs, from its start to the end of the last task that reads them.
+    /// Bytes of its outputs, held from its start to the end of the last task that reads them.
     pub output_bytes: u64,
     /// Additional bytes while the task runs.
     pub scratch_bytes: u64,
-    /// The deepest level that reads its output, counted from 0. Its own level when no later task does: the
+    /// The deepest level that reads its output, counted from 0. Its own level if no later task reads it: the
     /// output then leaves the bucket as soon as the task is done.
     pub last_read: usize,
 }
@@ -37,8 +37,8 @@ pub fn peak_bytes(
     let paths = sorted_paths(tree, members, depth);
     let rows: Vec<&[NodeId]> = paths.iter().map(Vec::as_slice).collect();
     let mut peak = 0;
-    // `open[l]`: the path's node of level l has a later sibling in this bucket. This follows from the next path, so
-    // paths are walked from the last to the first. The order does not change the maximum.
+    // `open[l]`: the path's node of level l has a later sibling in this bucket. This follows from the next
+    // path, so paths are visited from the last to the first. The order does not change the maximum.
     let mut open = vec![false; depth];
     for (row, path) in rows.iter().enumerate().rev() {
         if let Some(next) = rows.get(row + 1) {
@@ -66,7 +66,7 @@ fn is_held(level: usize, running: usize, levels: &[LevelBytes], open: &[bool]) -
     last_read >= running || open[..=last_read].iter().skip(level + 1).any(|open| *open)
 }
 
-/// The paths of the members, first task first, in the order of a depth-first walk.
+/// Returns the paths of the members, first task first, in depth-first order.
 fn sorted_paths(tree: &ReuseTree, members: &[Member], depth: usize) -> Vec<Vec<NodeId>> {
     let mut paths = Vec::with_capacity(members.len());
     for member in members {

@@ -1,8 +1,8 @@
 //! A study in integers: the stages of a workflow, and its runs (evaluations × tiles).
 //!
-//! Validates the assumptions of later steps: stages are in topological order, table sizes match, and ids fit 32
-//! bits. Names and values of parameters are unknown here: two runs have the same key for a stage if the parameters
-//! *that stage consumes* have the same values.
+//! The constructors check the assumptions of later steps: stages are in topological order, table sizes match,
+//! and ids fit in 32 bits. Names and values of parameters are not needed: two runs have the same key for a
+//! stage if the parameters *that stage consumes* have the same values.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -37,7 +37,7 @@ pub struct WorkflowShape {
     externals: usize,
 }
 
-/// Why stages do not make a workflow.
+/// Error of a workflow's stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ShapeError {
     /// A stage reads itself or a later one.
@@ -109,7 +109,7 @@ pub struct Runs {
     reference: bool,
 }
 
-/// Why tables do not make the runs of a study.
+/// Error of the tables of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RunsError {
     /// The table of parameter keys is not evaluations × stages.
@@ -135,7 +135,7 @@ pub enum RunsError {
     /// The workflow reads the reference run, but the study has none.
     #[error("find the reference run: the workflow reads it, but evaluation 0 is not a reference")]
     NoReference,
-    /// Ids would not fit 32 bits.
+    /// Ids do not fit in 32 bits.
     #[error("number the runs: {evaluations} evaluations of {tiles} tiles exceed 32-bit ids")]
     TooLarge {
         /// Evaluations claimed.
@@ -182,7 +182,7 @@ impl Runs {
         Ok(Self { shape, keys, externals, evaluations, tiles, reference })
     }
 
-    /// The workflow every run instantiates.
+    /// Returns the workflow that every run instantiates.
     pub fn shape(&self) -> &WorkflowShape {
         &self.shape
     }
@@ -197,7 +197,7 @@ impl Runs {
         self.len() == 0
     }
 
-    /// The run of an evaluation on a tile.
+    /// Returns the run of an evaluation on a tile.
     pub fn run(&self, evaluation: usize, tile: usize) -> RunId {
         debug_assert!(evaluation < self.evaluations && tile < self.tiles);
         RunId((tile * self.evaluations + evaluation) as u32)
@@ -208,12 +208,12 @@ impl Runs {
         run.0 as usize % self.evaluations
     }
 
-    /// The tile of a run.
+    /// Returns the tile of a run.
     pub fn tile(&self, run: RunId) -> usize {
         run.0 as usize / self.evaluations
     }
 
-    /// Whether the run is one of the reference evaluation.
+    /// Returns whether the run belongs to the reference evaluation.
     pub fn is_reference(&self, run: RunId) -> bool {
         self.reference && self.evaluation(run) == 0
     }
@@ -223,12 +223,12 @@ impl Runs {
         self.run(0, self.tile(run))
     }
 
-    /// The interned values of the parameters that `stage` consumes in `run`.
+    /// Returns the interned values of the parameters that `stage` consumes in `run`.
     pub fn key(&self, run: RunId, stage: StageIndex) -> u32 {
         self.keys[self.evaluation(run) * self.shape.stages() + stage.0 as usize]
     }
 
-    /// The identity of an external input of a run.
+    /// Returns the identity of an external input of a run.
     pub fn external(&self, run: RunId, column: ExternalIndex) -> u32 {
         self.externals[self.tile(run) * self.shape.externals + column.0 as usize]
     }

@@ -1,7 +1,7 @@
-//! Predicts the end of buckets that share present outputs: the first bucket to reach a task executes it, and other
-//! buckets wait for the output if necessary.
+//! Predicts the end of buckets that share outputs at run time: the first bucket that reaches a task executes
+//! it, and other buckets wait for its output if necessary.
 //!
-//! A prediction, as [`JobGraph`](crate::JobGraph): transfers cost nothing, outputs are never dropped, and a bucket
+//! As in [`JobGraph`](crate::JobGraph), transfers cost nothing. Outputs are never dropped, and a bucket
 //! executes one task at a time. The scheduler decides when a bucket starts.
 
 use crate::dataflow::{Dataflow, TaskId};
@@ -11,21 +11,21 @@ use crate::merge_problem::Member;
 #[derive(Debug, Clone)]
 pub struct SharingSchedule<'a> {
     dataflow: &'a Dataflow,
-    /// Time at which each task's output is present, in seconds. Infinite until a bucket has reached the task.
+    /// Time when each task's output is present, in seconds. Infinite until a bucket reaches the task.
     there: Vec<f64>,
 }
 
 impl<'a> SharingSchedule<'a> {
-    /// Before the first bucket.
+    /// Creates a schedule without buckets.
     pub fn new(dataflow: &'a Dataflow) -> Self {
         Self { dataflow, there: vec![f64::INFINITY; dataflow.len()] }
     }
 
-    /// Starts a bucket at a time not before that of the last call, and returns the time when all tasks of its
-    /// members are done. O(k log k) for k tasks.
+    /// Starts a bucket and returns the time when all tasks of its members are done. `now_seconds` must not be
+    /// before that of the last call. O(k log k) for k tasks.
     ///
-    /// The bucket executes tasks that no earlier one does, tasks of the first level first, so that it needs outputs
-    /// of other buckets as late as possible.
+    /// The bucket executes the tasks that no earlier bucket executes, in the order of levels, so that it
+    /// needs outputs of other buckets as late as possible.
     pub fn begin(&mut self, members: &[Member], now_seconds: f64) -> f64 {
         let rows = members.iter().flat_map(|member| self.dataflow.row(*member));
         let mut tasks: Vec<TaskId> = rows.copied().collect();

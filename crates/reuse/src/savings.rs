@@ -12,9 +12,9 @@ use crate::tree::ReuseTree;
 /// Execution cost of one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct BucketCost {
-    /// Tasks: nodes of the bucket's own reuse tree.
+    /// Number of tasks: nodes of the bucket's own reuse tree.
     pub tasks: usize,
-    /// The sum of their costs, in the unit of the problem's costs.
+    /// Sum of their costs, in the unit of the problem's costs.
     pub cost: f64,
 }
 
@@ -26,8 +26,8 @@ pub fn bucket_costs(
     buckets: &Buckets,
     counted: impl Fn(Member) -> bool,
 ) -> Vec<BucketCost> {
-    // A bucket's tree is the part of the whole tree above its members. It suffices to mark the last bucket that
-    // visited a node: a member's walk up ends at the first node that its bucket has visited before.
+    // A bucket's tree is the part of the whole tree above its members. Marking the last bucket that visited a
+    // node suffices: a member's path up ends at the first node that its bucket has already visited.
     let mut last_bucket = vec![usize::MAX; tree.len()];
     let mut cost_of = |(bucket, members): (usize, &[Member])| {
         let mut total = BucketCost::default();
@@ -54,7 +54,7 @@ pub fn reuse_fraction(executed: f64, after_stage_merging: f64) -> f64 {
 /// Reuse summary of the buckets of one stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReuseSummary {
-    /// Stage instances counted.
+    /// Number of counted stage instances.
     pub instances: usize,
     /// Number of their tasks without sharing, after stage-level merging.
     pub tasks_after_stage_merging: usize,
@@ -116,7 +116,8 @@ mod tests {
     use crate::merge_problem::TaskCosts;
 
     fn figures(costs: TaskCosts, counted: impl Fn(Member) -> bool) -> ReuseSummary {
-        // Two instances that share their first task, and one alone. The last bucket is split from its sibling.
+        // Two instances that share their first task, and one alone. The last bucket is separate from its
+        // sibling.
         let keys = vec![1, 1, 1, 2, 2, 1, 1, 3];
         let problem = MergeProblem::new(2, vec![0; 4], keys, costs).unwrap();
         let tree = ReuseTree::build(&problem);
@@ -145,8 +146,8 @@ mod tests {
         assert_eq!(found.reuse_fraction, 0.0);
     }
 
-    /// Thesis Fig. 4.6 with the costs of Table 4.3: three instances that share six tasks, and two that share five.
-    /// Nine tasks each, and yet 1.18 and 1.48 stages' worth.
+    /// Thesis Fig. 4.6 with the costs of Table 4.3: three instances that share six tasks, and two that share
+    /// five. Both have nine tasks, but cost as much as 1.18 and 1.48 stages.
     #[test]
     fn figure_4_6_equal_task_counts_are_not_equal_costs() {
         let shared =

@@ -1,7 +1,7 @@
 //! Makespan of a plan on a number of workers: list scheduling of its buckets, and its lower bound.
 //!
-//! A prediction: a worker runs one bucket at a time, transfers cost nothing, costs are exact, and workers neither
-//! join nor leave.
+//! The prediction assumes that a worker runs one bucket at a time, transfers cost nothing, costs are exact,
+//! and workers neither join nor leave.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,26 +11,26 @@ use thiserror::Error;
 
 use crate::compact::{CompactGraph, InstanceId};
 
-/// Buckets of all stages as jobs: a cost each, and the jobs that must be done before.
+/// Buckets of all stages as jobs. Each job has a cost, and a set of jobs that must be done before it.
 #[derive(Debug, Clone)]
 pub struct JobGraph {
     seconds: Vec<f64>,
-    /// Job `j` is waited for by `dependents[starts[j]..starts[j + 1]]`.
+    /// Jobs that wait for job `j` are `dependents[starts[j]..starts[j + 1]]`.
     dependents: Vec<u32>,
     starts: Vec<u32>,
     waits_for: Vec<u32>,
 }
 
-/// Why buckets cannot be scheduled.
+/// Cause of an impossible schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum JobsError {
     /// An instance is missing from the table, or its job does not exist.
     #[error("find the job of stage instance {instance}")]
     NoJob {
-        /// Its id.
+        /// Id of the instance.
         instance: usize,
     },
-    /// An instance needs one with a later job. Jobs in the order of their stages never do.
+    /// An instance needs an instance of a later job. Jobs in the order of their stages never do.
     #[error("order the jobs: job {job} needs job {needs}, which does not come before it")]
     NotTopological {
         /// The job that waits.
@@ -47,12 +47,13 @@ pub enum JobsError {
 }
 
 impl JobGraph {
-    /// `seconds[job]` is the duration of a bucket, and `job_of[instance]` the bucket of every instance of the
-    /// graph. Buckets are numbered stage by stage, in the order of the stages. A bucket waits for every bucket that
-    /// holds an input of one of its members.
+    /// Creates the jobs of a plan. `seconds[job]` is the duration of a bucket, and `job_of[instance]` the
+    /// bucket of every instance of the graph. Buckets are numbered stage by stage, in the order of the
+    /// stages. A bucket waits for every bucket that holds an input of one of its members.
     ///
     /// # Errors
-    /// If an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later one.
+    /// If an instance has no job, a cost is negative or not finite, or a job would wait for itself or a later
+    /// one.
     pub fn new(seconds: Vec<f64>, job_of: &[u32], graph: &CompactGraph) -> Result<Self, JobsError> {
         let of = |instance: usize| {
             let job = job_of.get(instance).filter(|job| (**job as usize) < seconds.len());
@@ -95,8 +96,8 @@ impl JobGraph {
         Ok(Self { seconds, dependents, starts, waits_for })
     }
 
-    /// Returns the makespan of list scheduling: a free worker takes the job that became ready first, on ties the
-    /// one of the smallest number. O((jobs + dependencies) log workers).
+    /// Returns the makespan of list scheduling: a free worker takes the job that became ready first, on ties
+    /// the one with the smallest number. O((jobs + dependencies) log workers).
     pub fn makespan_seconds(&self, workers: NonZeroUsize) -> f64 {
         self.makespan_by(workers, |job, now| now + self.seconds[job])
     }

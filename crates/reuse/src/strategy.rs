@@ -57,7 +57,7 @@ pub enum Strategy {
     },
 }
 
-/// Reason for which a strategy cannot solve a problem.
+/// Cause of an unsolved problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SolveError {
     /// SCA would take longer than the study.
@@ -87,10 +87,10 @@ pub enum LeftoverRule {
 
 impl Strategy {
     /// Groups the instances of a problem by its reuse tree.
-    ///
-    /// Every instance ends up in exactly one bucket, the limit holds, and the members of a bucket have the same
-    /// inputs (unless TRTMA got fewer buckets than inputs exist). Buckets appear in the order in which the strategy
-    /// closed them. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, except for SCA.
+    /// Every instance ends up in exactly one bucket, the limit holds, and the members of a bucket have the
+    /// same inputs (unless TRTMA got fewer buckets than inputs exist). Buckets appear in the order of their
+    /// completion. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, except for
+    /// SCA.
     ///
     /// # Errors
     /// Fails if SCA gets more instances than it can cut.

@@ -6,9 +6,9 @@ use thiserror::Error;
 /// Inputs of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskReads {
-    /// Earlier tasks whose outputs it reads, by position.
+    /// Earlier tasks whose outputs the task reads, by position.
     pub tasks: Vec<usize>,
-    /// Whether it reads the inputs of the stage instance.
+    /// Whether the task reads the inputs of the stage instance.
     pub inputs: bool,
 }
 
@@ -18,7 +18,7 @@ pub struct TaskGraph {
     reads: Vec<TaskReads>,
 }
 
-/// Why a table of reads is no graph.
+/// Error of a task graph or a task order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TaskGraphError {
     /// A task reads itself, a later task, or a missing one.
@@ -55,7 +55,8 @@ impl TaskGraph {
         Ok(Self { reads })
     }
 
-    /// Returns the graph in which each task reads its predecessor, and the first the inputs, as the tree assumes.
+    /// Returns the graph that the tree assumes: each task reads its predecessor, and the first one the
+    /// inputs.
     pub fn chain(tasks: usize) -> Self {
         let reads = |task: usize| TaskReads { tasks: (task.max(1) - 1..task).collect(), inputs: task == 0 };
         Self { reads: (0..tasks).map(reads).collect() }

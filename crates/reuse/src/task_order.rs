@@ -1,11 +1,11 @@
-//! Task order of maximum sharing: among all executable orders of a stage's tasks, the one whose reuse tree costs
-//! least for the given instances.
+//! Task order of maximum sharing: among all executable orders of a stage's tasks, the one with the cheapest
+//! reuse tree for the given instances.
 //!
-//! A tree has a node per distinct prefix, and the number of distinct prefixes depends only on *which* tasks the
-//! prefix has, not on their order. The best order is thus the cheapest path through the sets of tasks that contain
-//! all tasks they read (down-sets): exact dynamic programming for at most [`MAX_DOWN_SETS`] down-sets with few
-//! instances, the cheapest next task otherwise. The caller defines with a [`TaskGraph`] which tasks may be swapped.
-//! Results do not depend on the order.
+//! A tree has a node per distinct prefix, and the number of distinct prefixes depends only on *which* tasks
+//! the prefix has, not on their order. The best order is thus the cheapest path through the sets of tasks
+//! that contain all tasks they read (down-sets). With at most [`MAX_DOWN_SETS`] down-sets and few instances,
+//! dynamic programming finds it exactly. Otherwise each position gets the cheapest next task. The caller
+//! provides a [`TaskGraph`], which determines the possible orders. Results do not depend on the order.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,22 @@ use crate::task_graph::{TaskGraph, TaskGraphError};
 /// Maximum number of down-sets compared exactly. A stage that forks into 12 independent tasks has 4096.
 pub const MAX_DOWN_SETS: usize = 4096;
 
-/// The most look-ups spent on an exact answer, about ten seconds' worth: down-sets × instances.
+/// Maximum number of look-ups (down-sets × instances) for an exact order, which take about 10 s.
 const MAX_LOOK_UPS: usize = 1 << 27;
 
 /// An order of a stage's tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskOrder {
-    /// The task at each position, as numbered in the problem it was found for.
+    /// The task at each position, numbered as in the problem.
     pub tasks: Vec<usize>,
     /// Cost of the reuse tree in this order.
     pub cost: f64,
-    /// Whether no order costs less. Otherwise each position has the cheapest next task.
+    /// Whether the order is proven cheapest. Otherwise each position has the cheapest next task.
     pub exact: bool,
 }
 
-/// Returns the order of maximum sharing by cost. On ties, tasks of higher number come later.
+/// Returns the order of maximum sharing by cost. On ties of an exact order, tasks of higher number come
+/// later.
 ///
 /// # Panics
 /// If the number of tasks in the graph differs from the problem's levels.
@@ -43,7 +44,7 @@ pub fn best_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
 /// Distinct prefixes of a set of tasks.
 #[derive(Clone)]
 struct Prefix {
-    /// Of each instance.
+    /// Class of each instance. Instances of one class share the prefix.
     class_of: Vec<u32>,
     /// The first instance of each class.
     first: Vec<Member>,
@@ -86,7 +87,7 @@ fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option
         return None;
     }
     last_costs.visit(0, &Prefix::empty(problem));
-    // From small sets to large ones: the minimum cost of the set, and its last task.
+    // From small sets to large ones: minimum cost of the set, and its last task.
     let mut sets: Vec<u64> = last_costs.of.keys().copied().collect();
     sets.sort_unstable_by_key(|set| (set.count_ones(), *set));
     let mut cheapest: HashMap<u64, (f64, usize)> = HashMap::from([(0, (0.0, 0))]);
@@ -108,7 +109,7 @@ fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option
     Some(TaskOrder { tasks, cost, exact: true })
 }
 
-/// Cost of each possible last task of a down-set, for all non-empty down-sets. Sets are bits.
+/// Cost of each possible last task of a down-set, for all non-empty down-sets. Sets are bit masks.
 struct LastCosts<'a> {
     problem: &'a MergeProblem,
     graph: &'a TaskGraph,

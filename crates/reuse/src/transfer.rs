@@ -1,11 +1,11 @@
-//! Transfer or recompute: decides which task outputs of a dataflow graph buckets transfer and which they compute
-//! again.
+//! Transfer or recompute: decides which task outputs of a dataflow graph buckets transfer, and which they
+//! compute again.
 //!
-//! An output is transferred if moving it costs a bucket less than computing it again, including every task that
-//! must be computed (or transferred) first. Each task is judged independently, inputs first. Predecessors shared by
-//! several recomputed tasks get no credit, but a bucket that is faster with computing everything receives no
-//! transfer. The prediction takes costs and bytes as given. Holders and lifetimes of outputs are decided by the
-//! runtime.
+//! An output is transferred if moving it costs a bucket less than computing it again, including every task
+//! that must be computed (or transferred) first. Each task is judged independently, inputs first.
+//! Predecessors shared by several recomputed tasks get no credit, but a bucket that is faster with computing
+//! everything receives no transfer. The prediction takes costs and bytes as given. The runtime decides the
+//! holders and lifetimes of outputs.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::merge_problem::Member;
 /// Cost of moving an output between buckets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransferCost {
-    /// Bytes per second, more than 0. Infinite where outputs need no transfer.
+    /// Bytes per second, above 0. Infinite if outputs need no transfer.
     pub bytes_per_second: f64,
     /// Latency per output in seconds, independent of its size.
     pub latency_seconds: f64,
@@ -148,8 +148,8 @@ impl<'a> TransferPlan<'a> {
     /// Returns the work of each bucket, in order.
     pub fn work(&self, buckets: &Buckets) -> Vec<BucketWork> {
         let work = |(bucket, members): (u32, &[Member])| {
-            // The bucket computes all tasks that it owns. Of the other tasks it needs only their direct inputs and
-            // the last tasks of its instances.
+            // The bucket computes all tasks that it owns. Of the other tasks it needs only the inputs of its
+            // own tasks, and the last tasks of its instances.
             let tasks: BTreeSet<TaskId> =
                 members.iter().flat_map(|member| self.dataflow.row(*member)).copied().collect();
             let read: BTreeSet<TaskId> =

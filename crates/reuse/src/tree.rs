@@ -5,8 +5,8 @@
 //! with a single remaining instance needs no look-up. The steps of a large level are first partitioned by hash, so
 //! that each table stays in the processor's cache (radix partitioning, as in hash joins).
 //!
-//! The virtual root of the papers is no node: nodes without a parent belong to level 1, and the identity of the
-//! inputs replaces the papers' one stage and one tile below the root. The tree does not know buckets.
+//! The virtual root of the papers is no node: nodes without a parent belong to level 1, and the identity of
+//! the inputs replaces the papers' one stage and one tile below the root. The tree does not contain buckets.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl ReuseTree {
             starts: vec![0],
             leaves: Vec::new(),
         };
-        // Position of each instance: at first the identity of its inputs, then its node of the level above.
+        // Position of each instance: first the identity of its inputs, then its node of the level above.
         let mut above: Vec<u32> = problem.members().map(|member| problem.inputs(member)).collect();
         let mut alone = vec![false; problem.len()];
         let mut siblings = Siblings::default();
@@ -141,13 +141,14 @@ impl ReuseTree {
     }
 }
 
-/// Instances looked up in one table. Its entries, about 20 bytes each, then fit a core's own cache.
+/// Maximum number of instances looked up in one table. Its entries, about 20 bytes each, then fit into a
+/// core's own cache.
 const TABLE_INSTANCES: usize = 1 << 14;
 
 /// Groups instances that take the same step down from the same node.
 #[derive(Default)]
 struct Siblings {
-    /// For each instance, the first that takes its step: itself, if no earlier one does.
+    /// For each instance, the first one with the same step. The instance itself, if no earlier one has it.
     first: Vec<u32>,
     /// Steps (the node above, the key) with the instances that take them.
     steps: Vec<((u32, u32), u32)>,
@@ -217,7 +218,7 @@ mod tests {
     use crate::merge_problem::TaskCosts;
 
     impl ReuseTree {
-        /// Number of nodes of a level that an earlier instance needed first.
+        /// Returns the number of nodes of a level whose first instance is before `member`.
         fn first_rank(&self, level: usize, member: Member) -> u32 {
             let range = self.starts[level] as usize..self.starts[level + 1] as usize;
             self.first[range].partition_point(|first| *first < member) as u32
@@ -229,8 +230,8 @@ mod tests {
         ReuseTree::build(&problem)
     }
 
-    /// Thesis Fig. 3.6: x agrees with d in p1 = 8 (node 2), but not in p2, so node 6 and a leaf are new. The text
-    /// gives no other values of the figure than p1 = 8. These have its shape.
+    /// Thesis Fig. 3.6: x agrees with d in p1 = 8 (node 2), but not in p2, so node 6 and a leaf are new. The
+    /// text gives only the value p1 = 8. The other values give the shape of the figure.
     #[test]
     fn figure_3_6_insertion_reuses_the_first_task_only() {
         let a_to_d = [[5, 1, 1], [5, 2, 1], [5, 2, 2], [8, 3, 1]];
@@ -253,7 +254,8 @@ mod tests {
         assert_eq!(tree(2, &[1, 1], &[3, 3, 3, 3]).nodes_per_level(), [1, 1]);
     }
 
-    /// Builds the tree as the papers do: one instance after the other, one look-up per task.
+    /// A tree of several tables equals that of the papers: one instance after the other, one look-up per
+    /// task.
     #[test]
     fn a_tree_too_large_for_one_table_is_the_same() {
         let (instances, levels) = (3 * TABLE_INSTANCES + 5, 4);

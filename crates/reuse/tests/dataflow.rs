@@ -1,4 +1,4 @@
-//! The dataflow graph against identities spelled out, and handing over against counting.
+//! The dataflow graph compared with explicit identities, and transfers compared with counting.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// A task instance with everything it was computed from.
+/// A task instance with its whole history.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct History {
     task: usize,
@@ -35,7 +35,7 @@ fn history(problem: &MergeProblem, graph: &TaskGraph, member: Member, task: usiz
     }
 }
 
-/// Tasks that read some of those before them; instances in buckets; whole costs per task.
+/// Tasks that read some earlier ones, instances in buckets, and whole costs per task.
 fn case() -> impl Generator<Value = (MergeProblem, TaskGraph, Buckets)> {
     (1_usize..6, 1_usize..14).prop_flat_map(|(tasks, instances)| {
         let reads = vec((vec(prop::bool::weighted(0.5), tasks), any::<bool>()), tasks);
@@ -87,7 +87,8 @@ proptest! {
         }
     }
 
-    /// Buckets of one stage after the other on some workers: never below the bound, and no waiting on one.
+    /// The makespan of buckets executed in order on some workers is never below the lower bound. A single
+    /// worker never waits.
     #[test]
     fn a_relay_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
         let dataflow = Dataflow::build(&problem, &graph);
@@ -113,7 +114,7 @@ proptest! {
         prop_assert_eq!(first.iter().map(|bucket| bucket.cost).sum::<f64>(), all);
     }
 
-    /// Whatever the order of tasks, a tree has no fewer nodes; a chain of tasks *is* the tree.
+    /// In any task order a tree has at least as many nodes. For a chain of tasks the graph equals the tree.
     #[test]
     fn no_tree_shares_more((problem, graph, _) in case()) {
         let dataflow = Dataflow::build(&problem, &graph);
@@ -140,19 +141,20 @@ proptest! {
         prop_assert!(figures.compute_seconds >= once);
         prop_assert!(figures.compute_seconds + figures.transfer_seconds <= alone);
         prop_assert!(figures.transferred_tasks <= figures.shared_tasks.min(figures.transfers));
-        // A link without bandwidth moves nothing (where there is something to move).
+        // A link without bandwidth transfers nothing, if all outputs have bytes.
         if bytes.iter().all(|bytes| *bytes > 0) {
             let nothing = of(link(1e-9));
             prop_assert_eq!(nothing.transfers, 0);
             prop_assert!(nothing.compute_seconds <= alone);
         }
-        // Where moving is free, everything that costs anything is computed once.
+        // If transfers are free, every task with a cost is computed once.
         let free = of(TransferCost { bytes_per_second: f64::INFINITY, latency_seconds: 0.0 });
         prop_assert_eq!(free.compute_seconds, once);
         prop_assert_eq!(free.transfer_seconds, 0.0);
     }
 
-    /// Where moving is free, jobs are single tasks and leftovers, and no schedule beats the longest chain of tasks.
+    /// If transfers are free, jobs are single tasks and leftovers, and no schedule beats the longest chain of
+    /// tasks.
     #[test]
     fn pieces_are_the_same_work((problem, graph, buckets) in case(), bytes in vec(0_u64..20, 5), latency in 0_u32..5) {
         let dataflow = Dataflow::build(&problem, &graph);
@@ -194,7 +196,7 @@ proptest! {
                 prop_assert!(plan.move_seconds(*task) < plan.recompute_seconds(*task));
             }
             prop_assert_eq!(work.receive_seconds, work.received.iter().map(|task| plan.move_seconds(*task)).sum::<f64>());
-            // Executing the bucket backwards from its last tasks needs exactly that.
+            // Backward execution from the bucket's last tasks needs exactly these.
             let row = |member: &Member| dataflow.row(*member).to_vec();
             let all: BTreeSet<TaskId> = members.iter().flat_map(row).collect();
             let read: BTreeSet<TaskId> = all.iter().flat_map(|task| dataflow.reads(*task)).copied().collect();

@@ -1,4 +1,4 @@
-//! Laws of the planner, each checked against a second, slower statement of the same thing.
+//! Laws of the planner, each checked against a slow reference implementation.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// A problem whose costs depend on level and key only, so that all who share a task agree on its cost.
+/// A problem with costs by level and key only, so that all instances that share a task agree on its cost.
 #[derive(Debug, Clone)]
 struct Case {
     levels: usize,
@@ -36,7 +36,7 @@ impl Case {
             .unwrap()
     }
 
-    /// The tasks of some members as prefixes of keys, each with its cost.
+    /// Returns the tasks of some members as prefixes of keys, each with its cost.
     fn prefixes(&self, members: &[Member]) -> BTreeMap<(u32, Vec<u32>), f64> {
         let mut prefixes = BTreeMap::new();
         for member in members {
@@ -53,7 +53,7 @@ impl Case {
 
 fn case() -> impl Generator<Value = Case> {
     (1_usize..5, 0_usize..40).prop_flat_map(|(levels, instances)| {
-        // Whole costs, so that sums do not depend on their order.
+        // Whole costs make sums independent of their order.
         let unit_costs = vec((1_u32..9).prop_map(f64::from), levels);
         (vec(0_u32..3, instances), vec(0..KEYS, levels * instances), unit_costs)
             .prop_map(move |(inputs, keys, unit_costs)| Case { levels, inputs, keys, unit_costs })
@@ -178,7 +178,7 @@ fn runs() -> impl Generator<Value = Runs> {
         (1_usize..5).prop_flat_map(move |count| (0..count).map(|s| vec(source(s), 0..4)).collect::<Vec<_>>());
     (stages, 1_usize..7, 0_usize..4).prop_flat_map(|(stages, evaluations, tiles)| {
         let keys = vec(0..KEYS, evaluations * stages.len());
-        // External inputs of two tiles may be the same thing.
+        // External inputs of two tiles may be equal.
         (keys, vec(0_u32..2, tiles * 2)).prop_map(move |(keys, externals)| {
             let shape = WorkflowShape::new(stages.clone(), 2).unwrap();
             Runs::new(shape, evaluations, tiles, keys, externals, true).unwrap()
@@ -186,7 +186,7 @@ fn runs() -> impl Generator<Value = Runs> {
     })
 }
 
-/// A stage instance with its whole history, the slow way.
+/// A stage instance with its whole history, for slow comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum History {
     External(u32),
@@ -262,7 +262,8 @@ proptest! {
 
     #[test]
     fn no_plan_beats_the_bound(runs in runs(), (strategy, _) in strategy(), workers in 1_usize..9) {
-        // Every stage is planned with two tasks of seconds 2 and 1; the second one's key is the instance's own.
+        // Every stage is planned with two tasks of 2 s and 1 s. The key of the second one is unique to the
+        // instance.
         let workers = NonZeroUsize::new(workers).unwrap();
         let graph = CompactGraph::build(&runs, Merging::Merged);
         let (mut seconds, mut unique) = (Vec::new(), 0.0);
@@ -314,7 +315,8 @@ proptest! {
     }
 }
 
-/// Runs the tasks of a tree in depth-first order and keeps each output until its readers have run.
+/// Runs the tasks of a tree depth-first and holds each output until its readers have run. Returns the peak
+/// bytes.
 fn simulate(paths: &[Vec<u32>], input_bytes: u64, levels: &[LevelBytes]) -> u64 {
     let mut order: Vec<Vec<u32>> = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! Data minimization on the worked examples of paper 004, and against every extension there is.
+//! Key minimization on the worked examples of paper 004, compared with every possible extension.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -16,8 +16,8 @@ fn variable(producers: &[u32], consumers: &[u32], flow: Flow) -> Variable {
 
 // --- Fig. 5
 
-/// Edges in the figure's alphabetical order: a (0,1), b (0,2), c (0,3), d (1,4), e (2,4), f (3,5), g (4,6), h (5,6),
-/// i (6,7). Vertex 0 is the source: what it hands out comes from outside.
+/// Edges in the figure's alphabetical order: a (0,1), b (0,2), c (0,3), d (1,4), e (2,4), f (3,5), g (4,6), h
+/// (5,6), i (6,7). Vertex 0 is the source: its outputs come from outside.
 fn figure_5() -> FlowGraph {
     let edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (4, 6), (5, 6), (6, 7)];
     let producers = |u: u32| if u == 0 { vec![] } else { vec![u] };
@@ -33,17 +33,17 @@ fn names(attributes: &Attributes) -> String {
 fn figure_5_replaces_g_by_d_and_e_when_g_is_larger() {
     let graph = figure_5();
     let target = Target::new(&graph, &vertices(&[3, 5, 6])).unwrap();
-    // a and b are too large to go back further, as in the figure.
+    // a and b are too large for a further extension, as in the figure.
     let sizes = |g: u64| move |id: VariableId| [100, 100, 7, 10, 20, 1, g, 1, 1][id.0 as usize];
     assert_eq!(names(&target.initial_attributes(sizes(31))), "cg");
     let found = target.attributes(sizes(31));
     assert_eq!((names(&found), found.bytes), ("cde".to_owned(), 37));
     assert_eq!(found.reused, vertices(&[3, 4, 5, 6]));
-    // No larger, no reason.
+    // If g is not larger, the target is not extended.
     assert_eq!(names(&target.attributes(sizes(30))), "cg");
     assert_eq!(names(&target.attributes(sizes(29))), "cg");
     assert!(!target.depends_on_run_time());
-    // And on to a and b where they are small: two chains at once, which Fig. 7 alone would not try.
+    // Small a and b extend it to both. Fig. 7 alone would not try two chains at once.
     let small = |id: VariableId| [1, 2, 7, 10, 20, 1, 31, 1, 1][id.0 as usize];
     let found = target.attributes(small);
     assert_eq!((names(&found), found.bytes), ("abc".to_owned(), 10));
@@ -53,9 +53,10 @@ fn figure_5_replaces_g_by_d_and_e_when_g_is_larger() {
 
 // --- Fig. 4 and Table 2
 
-/// The registration program of Fig. 4 as it has run when hierarchy `hierarchies` is reached, and the bytes of its
-/// variables. Vertices: 0 reads the images (line 7), 1 makes the first `vec`; then for each hierarchy three
-/// assignments of `prm` behind their branches (lines 11, 13, 15), registration (16) and resampling (17).
+/// The registration program of Fig. 4 as it has run when `hierarchies` is reached, and the bytes of its
+/// variables. Vertex 0 reads the images (line 7), and vertex 1 creates the first `vec`. Each hierarchy then
+/// has three assignments of `prm` behind their branches (lines 11, 13, 15), registration (16) and resampling
+/// (17).
 fn figure_4(hierarchies: u32, vec_bytes: u64) -> (FlowGraph, Vec<Vertex>, Vec<(String, u64)>) {
     let mut names = Vec::new();
     let mut variables = Vec::new();
@@ -86,7 +87,8 @@ fn figure_4(hierarchies: u32, vec_bytes: u64) -> (FlowGraph, Vec<Vertex>, Vec<(S
 
 #[test]
 fn table_2_of_the_paper() {
-    // The text names the sizes of `vec` and the sums at H1 and H5; the table one size of `vec` between them.
+    // The text gives the sizes of `vec` and the sums at H1 and H5. The table gives one size of `vec` between
+    // them.
     let vec_bytes = [58_000, 58_000, 408_000, 408_000, 3_000_000];
     let published = [(Some(680), 20), (None, 28), (None, 36), (None, 44), (Some(683), 52)];
     println!(
@@ -112,7 +114,7 @@ fn table_2_of_the_paper() {
         );
         assert_eq!(named(&before), ["img", "prm", "vec"]);
         assert_eq!(before_mb, published_mb.unwrap_or(before_mb));
-        // n1, n2 and the value history list of prm.
+        // n1, n2 and the value history of prm.
         let history = vec!["prm"; hierarchy as usize];
         assert_eq!(named(&after), [&["n1", "n2"], &history[..]].concat());
         assert_eq!(after.bytes, published_bytes);
@@ -120,7 +122,7 @@ fn table_2_of_the_paper() {
     }
 }
 
-/// What Table 2 counts for `prm` is what its history counts.
+/// The history of `prm` has the bytes that Table 2 counts.
 #[test]
 fn the_history_of_prm_takes_as_many_bytes_as_its_variables() {
     let mut history = ValueHistory::default();
@@ -134,7 +136,7 @@ fn the_history_of_prm_takes_as_many_bytes_as_its_variables() {
 
 // --- Any graph
 
-/// Bytes of what a set reads from outside, written down once more: one variable after the other.
+/// Reference implementation: bytes of the variables that a set reads from outside, one after the other.
 fn bytes_of(graph: &Graph, set: &BTreeSet<u32>) -> u64 {
     let inside = |vertex: &Vertex| set.contains(&vertex.0);
     let mut sum = 0;
@@ -147,8 +149,9 @@ fn bytes_of(graph: &Graph, set: &BTreeSet<u32>) -> u64 {
     sum
 }
 
-/// Whether statements may join the reused ones one after the other, each allowed by C3 when it does, and none with a
-/// flow-influenced output. Any order does: joining never forbids another.
+/// Returns whether statements can join the reused ones one after the other, each allowed by C3 at that time,
+/// and none with a flow-influenced output. Any order is possible, because joining never forbids another
+/// statement.
 fn is_extension(graph: &Graph, set: &BTreeSet<u32>) -> bool {
     let mut joined: BTreeSet<u32> = graph.reused.iter().copied().collect();
     loop {
@@ -164,8 +167,9 @@ fn is_extension(graph: &Graph, set: &BTreeSet<u32>) -> bool {
     joined == *set
 }
 
-/// Bytes that the paper's algorithm arrives at as it is printed (Figs. 6 and 7), one chain of predecessors at a time. The
-/// set of statements is carried along instead of the critical ones, from which Equation (4) would lose inputs.
+/// Returns the bytes that the paper's algorithm reaches as printed (Figs. 6 and 7), one chain of predecessors
+/// at a time. It carries the set of statements instead of the critical ones, because Equation (4) would lose
+/// inputs.
 fn one_chain_at_a_time(graph: &Graph) -> u64 {
     fn extension(graph: &Graph, v: u32, set: &BTreeSet<u32>, best: &mut u64) {
         for variable in graph.variables.iter().filter(|variable| variable.consumers.contains(&Vertex(v))) {
@@ -223,7 +227,7 @@ fn graph() -> impl Strategy<Value = Graph> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// All sets of statements are tried. Ours is one of them, the cheapest, and of the cheapest the smallest.
+    /// Among all extensions the result is the cheapest, and on ties the smallest.
     #[test]
     fn no_extension_is_cheaper(graph in graph()) {
         let flow = FlowGraph::new(graph.vertices as usize, graph.variables.clone()).unwrap();
@@ -245,7 +249,7 @@ proptest! {
         prop_assert!(found.bytes <= one_chain_at_a_time(&graph));
     }
 
-    /// Sizes decide nothing but which extension is cheapest: without any, nothing is gained by extending.
+    /// With sizes of 0 an extension saves nothing, so the target is not extended.
     #[test]
     fn without_sizes_nothing_is_extended(graph in graph()) {
         let flow = FlowGraph::new(graph.vertices as usize, graph.variables.clone()).unwrap();

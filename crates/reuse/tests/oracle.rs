@@ -1,5 +1,5 @@
-//! The planner on the authors' own study: the 458 parameter sets of their 15-parameter MOAT run. Published and
-//! independently planned figures are in the project's design notes ("Oracles on the authors' own study").
+//! The planner on the authors' own study: the 458 parameter sets of their 15-parameter MOAT run. Published
+//! and independently planned numbers are in the project's design notes ("Oracles on the authors' own study").
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 
@@ -17,7 +17,7 @@ use pleach_reuse::{
     TrtmaOptions, best_order, trtma,
 };
 
-/// The study as a problem on one tile; `None`, and a word on stderr, where the test data is not.
+/// Returns the study as a problem on one tile. Returns `None`, and logs to stderr, without the test data.
 fn moat_458(test: &str) -> Option<MergeProblem> {
     moat_458_costing(test, TaskCosts::Count)
 }
@@ -40,7 +40,7 @@ fn moat_458_costing(test: &str, costs: TaskCosts) -> Option<MergeProblem> {
     Some(MergeProblem::new(TASKS.len(), vec![0; instances], keys, costs).unwrap())
 }
 
-/// Reuse in percent, two decimals, and the number of buckets.
+/// Returns reuse in percent with two decimals, and the number of buckets.
 fn reuse(problem: &MergeProblem, strategy: Strategy) -> (String, usize) {
     let tree = ReuseTree::build(problem);
     let buckets = strategy.solve(problem, &tree).unwrap();
@@ -92,7 +92,8 @@ fn stage_level_merging_alone_shares_no_task() {
     assert_eq!(reuse(&problem, Strategy::Stage), ("0.00".to_owned(), 458));
 }
 
-/// MaxBuckets; an independent planner's dearest and cheapest bucket, in tasks; its reuse in percent.
+/// MaxBuckets, an independent planner's most expensive and cheapest bucket in tasks, and its reuse in
+/// percent.
 const TRTMA: [(usize, f64, f64, f64); 5] = [
     (24, 94.0, 87.0, 32.1),
     (48, 49.0, 42.0, 32.1),
@@ -109,7 +110,7 @@ fn trtma_on_the_authors_study() {
         let limit = NonZeroUsize::new(max_buckets).unwrap();
         let (buckets, report) = trtma(&problem, &tree, limit, TrtmaOptions::default());
         let found = ReuseSummary::new(&problem, &tree, &buckets, |_| true);
-        // The order of equal costs moves reuse by about a percentage point.
+        // The order of equal costs changes reuse by about a percentage point.
         assert!(
             (100.0 * found.reuse_fraction - reuse).abs() < 1.0,
             "{max_buckets}: {}",
@@ -121,7 +122,7 @@ fn trtma_on_the_authors_study() {
     }
 }
 
-/// Thesis Table 4.3, seconds.
+/// Seconds of each task, thesis Table 4.3.
 const TABLE_4_3: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 
 #[test]
@@ -135,11 +136,11 @@ fn dataflow_of_the_authors_study() {
     let all = problem.len() as f64 * TABLE_4_3.iter().sum::<f64>();
     let percent = |fraction: f64| format!("{:.2}", 100.0 * fraction);
     let of_tree = |problem: &MergeProblem| percent(1.0 - ReuseTree::build(problem).unique_cost() / all);
-    // By cost: an independent prototype gets 31 % and 44 % of a study of 640 evaluations.
+    // By cost, an independent prototype gets 31 % and 44 % for a study of 640 evaluations.
     assert_eq!(of_tree(&problem), "30.30");
     assert_eq!(percent(figures.cost_reuse_fraction), "42.79");
     assert_eq!(percent(figures.reuse_fraction), "48.57");
-    // A tree gets most of that when the background comes after the candidates.
+    // A tree gets most of that if the background task follows the candidates.
     let order = best_order(&problem, &graph);
     assert_eq!((order.tasks.as_slice(), order.exact), (&[1, 2, 0, 3, 4, 5, 6][..], true));
     assert_eq!(of_tree(&problem.reordered(&graph, &order.tasks).unwrap()), "39.47");

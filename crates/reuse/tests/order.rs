@@ -1,4 +1,4 @@
-//! The best order of a stage's tasks, against all orders there are.
+//! The best order of a stage's tasks, compared with all possible orders.
 
 #![expect(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
 
-/// Tasks that read some of those before them, and instances with whole costs.
+/// Tasks that read some earlier ones, and instances with whole costs.
 fn case() -> impl Generator<Value = (MergeProblem, TaskGraph)> {
     (1_usize..7, 0_usize..12).prop_flat_map(|(tasks, instances)| {
         let reads = vec(vec(prop::bool::weighted(0.3), tasks), tasks);
@@ -61,11 +61,11 @@ proptest! {
     }
 }
 
-/// Thirteen independent tasks have 8192 down-sets: too many, so the cheapest next one counts.
+/// 13 independent tasks have 8192 down-sets, above the limit, so the greedy order is used.
 #[test]
 fn beyond_the_bound_the_order_is_greedy() {
     let problem = |tasks: usize| {
-        // Task t has t + 1 different keys among 26 instances: the fewer the earlier.
+        // Task t has t + 1 different keys among 26 instances. Tasks with fewer keys come first.
         let keys =
             (0..26).flat_map(|instance| (0..tasks).rev().map(move |task| instance % (task as u32 + 1)));
         MergeProblem::new(tasks, vec![0; 26], keys.collect(), TaskCosts::Count).unwrap()

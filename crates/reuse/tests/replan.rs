@@ -1,4 +1,4 @@
-//! Planning again: what must not move does not, limits hold, and nothing changed means nothing moves.
+//! Laws of replanning: started instances stay, limits hold, and without a change no instance moves.
 
 #![expect(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use proptest::strategy::Strategy as Generator;
 #[derive(Debug, Clone)]
 struct Change {
     problem: MergeProblem,
-    /// Instances there were before.
+    /// Number of previous instances.
     known: usize,
     begun: Vec<bool>,
     before: NonZeroUsize,
@@ -38,7 +38,7 @@ fn change(most_added: usize) -> impl Generator<Value = Change> {
     })
 }
 
-/// The first instances as a problem of their own, planned.
+/// Plans the first instances as a separate problem.
 fn previous(change: &Change) -> Buckets {
     let (problem, known) = (&change.problem, change.known);
     let members = || problem.members().take(known);
@@ -52,7 +52,7 @@ struct Outcome {
     before: Vec<u32>,
     after: Vec<u32>,
     moved: Vec<Member>,
-    /// Buckets that have instances that wait, with what those cost.
+    /// Cost of the unstarted instances of each bucket that has any.
     waiting_before: BTreeMap<u32, f64>,
     waiting_after: BTreeMap<u32, f64>,
 }
@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(found.moved.iter().all(|member| found.after[member.0 as usize] >= old));
         prop_assert!(dearest(&found.waiting_after) <= dearest(&found.waiting_before));
         if found.waiting_before.len() == 1 && !found.moved.is_empty() {
-            // What was the only bucket is the dearest no more.
+            // The only bucket is no longer as expensive.
             prop_assert!(dearest(&found.waiting_after) < dearest(&found.waiting_before));
         }
     }
@@ -161,7 +161,7 @@ proptest! {
 
 #[test]
 fn a_second_worker_gets_half_of_what_waits() {
-    // Twelve instances of three tasks, four under each first task; one worker had all, two have begun.
+    // 12 instances of three tasks, four under each first task. One worker had all, and two have started.
     let keys = (0..12).flat_map(|instance: u32| [instance / 4, instance / 2, instance]).collect();
     let problem = MergeProblem::new(3, vec![0; 12], keys, TaskCosts::Count).unwrap();
     let mut buckets = Buckets::default();
@@ -175,7 +175,8 @@ fn a_second_worker_gets_half_of_what_waits() {
 
 #[test]
 fn what_is_added_goes_where_most_of_its_tasks_are() {
-    // Buckets of five tasks each; an instance that shares two with the second, and one that shares nothing.
+    // Two buckets of five tasks each. One new instance shares two tasks with the second bucket, and the other
+    // shares nothing.
     let keys = [[1, 1, 1], [1, 2, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [3, 1, 1]];
     let problem = MergeProblem::new(3, vec![0; 6], keys.concat(), TaskCosts::Count).unwrap();
     let tree = ReuseTree::build(&problem);
@@ -187,9 +188,10 @@ fn what_is_added_goes_where_most_of_its_tasks_are() {
         let previous = Previous { buckets: &buckets, max_buckets: before };
         replan(&problem, &tree, previous, |_| false, after).unwrap()
     };
-    // While there are buckets to open, none becomes dearer than the dearest.
+    // While buckets can be opened, none exceeds the most expensive one.
     assert_eq!(after(4, 4).bucket_of, [0, 0, 1, 1, 2, 3]);
-    // Where there are none left, the one shares two tasks, and the other goes where it costs least.
+    // At the limit, the instance that shares two tasks joins their bucket, and the other one joins the
+    // cheapest.
     assert_eq!(after(2, 2).bucket_of, [0, 0, 1, 1, 1, 0]);
     assert_eq!(after(2, 2).moved, []);
 }

@@ -1,5 +1,5 @@
-//! TRTMA against a second statement of it that knows no tree: buckets are sets of instances, a node is a prefix of
-//! keys, and every cost is counted anew.
+//! TRTMA compared with a reference implementation without trees: buckets are sets of instances, a node is a
+//! prefix of keys, and every cost is recomputed.
 
 #![expect(
     clippy::unwrap_used,
@@ -50,8 +50,8 @@ impl Study {
         tasks.values().sum()
     }
 
-    /// The members of a set by the node of a level that they are below, in the order of the drawing: by first
-    /// instance. The level after the last is the instance itself.
+    /// Groups the members of a set by their node of a level, in the order of the drawing: by first instance.
+    /// The level after the last is the instance itself.
     fn nodes(&self, of: &Set, level: usize) -> Vec<Set> {
         let name =
             |member: &usize| (self.keys[*member][..level.min(self.unit_costs.len())].to_vec(), *member);
@@ -65,7 +65,8 @@ impl Study {
         nodes.into_iter().map(|(_, members)| members).collect()
     }
 
-    /// All nodes below a level, depth-first or bottom-up, by their members. A chain is where its topmost node is.
+    /// Returns all nodes below a level, depth-first or bottom-up, by their members. A chain is represented by
+    /// its topmost node.
     fn walk(&self, of: &Set, search: MoveSearch) -> Vec<Set> {
         let mut order = Vec::new();
         self.walk_level(of, 1, search, &mut order);
@@ -89,7 +90,7 @@ impl Study {
         if level > self.unit_costs.len() + 1 {
             return;
         }
-        // In the order of all instances, not of those in this bucket: the drawing stays as it is.
+        // Uses the order of all instances, not of those in this bucket, because the drawing does not change.
         let everyone: Set = (0..self.keys.len()).collect();
         let here = self.drawing(&everyone, level).into_iter().map(|node| &node & of);
         let here: Vec<Set> = here.filter(|node| !node.is_empty()).collect();
@@ -104,7 +105,7 @@ impl Study {
         }
     }
 
-    /// The nodes of a level from left to right.
+    /// Returns the nodes of a level from left to right.
     fn drawing(&self, of: &Set, level: usize) -> Vec<Set> {
         if level == 0 {
             return vec![of.clone()];
@@ -135,7 +136,7 @@ impl Study {
     }
 
     fn balance(&self, buckets: Vec<Set>, search: MoveSearch, small_bucket: PartnerRule) -> Vec<Set> {
-        // The multiset of the authors: by cost, equal ones in the order in which they came.
+        // The authors' multiset: by cost, on ties in order of insertion.
         let mut order: Vec<(Set, usize)> = buckets.into_iter().enumerate().map(|(i, b)| (b, i)).collect();
         let mut next = order.len();
         loop {
@@ -170,7 +171,7 @@ impl Study {
         }
     }
 
-    /// The first branch of the least imbalance, with the makespan and the imbalance it leaves.
+    /// Returns the first branch with the least imbalance, and the resulting makespan and imbalance.
     fn single_balance(&self, big: &Set, small: &Set, search: MoveSearch) -> Option<((u32, u32), Set)> {
         let mut least = self.cost(big).abs_diff(self.cost(small));
         let mut best = None;
@@ -188,7 +189,7 @@ impl Study {
 
 fn study() -> impl Generator<Value = Study> {
     (1_usize..5).prop_flat_map(|levels| {
-        // Key 0 makes tasks that cost nothing.
+        // Tasks with key 0 cost nothing.
         (vec(vec(0_u32..3, levels), 1..14), vec(1_u32..5, levels))
             .prop_map(|(keys, unit_costs)| Study { keys, unit_costs })
     })
@@ -257,7 +258,7 @@ proptest! {
         prop_assert!(figures.cost <= figures.cost_after_stage_merging);
     }
 
-    /// What is added up in whole numbers is the same whatever the unit.
+    /// Sums in whole numbers do not depend on the unit of costs.
     #[test]
     fn the_unit_of_costs_changes_nothing(study in study(), exponent in -900_i32..900, max_buckets in 1_usize..7) {
         let of = |unit: f64| {

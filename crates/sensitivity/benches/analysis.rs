@@ -1,4 +1,5 @@
-//! Each method on Sobol's G function of eight parameters: a study of common size, with 100 resamples (MOAT: 1000).
+//! Benchmarks each method on Sobol's G function of eight parameters: a study of common size, with 100
+//! resamples (MOAT: 1000).
 
 #[path = "analysis/study.rs"]
 mod study;

@@ -1,4 +1,4 @@
-//! How fast parameter sets are drawn: the sizes that `benches/salib.py` draws with SALib, as points and as designs.
+//! Benchmarks sampling, as points and as designs, at the sizes that `benches/salib.py` draws with SALib.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pleach_sensitivity::sampling::groups::Groups;
@@ -10,7 +10,7 @@ use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::hint::black_box;
 
-/// Reals of ranges [0, 1], [0, 2], ….
+/// Real parameters with ranges [0, 1], [0, 2], ….
 fn reals(count: u32) -> Vec<Parameter> {
     let parameter = |number: u32| Parameter {
         name: format!("x{number}"),

@@ -1,7 +1,7 @@
-//! How long an analysis takes: `analysis METHOD SIZE PARAMETERS REPETITIONS` writes the median of its seconds.
+//! Times an analysis: `analysis METHOD SIZE PARAMETERS REPETITIONS` prints the median of its seconds.
 //!
-//! `benches/salib.py` runs this beside SALib. SIZE counts trajectories, base samples, evaluations, or evaluations a curve,
-//! whichever the method has. The first call is left out: it makes threads.
+//! `benches/salib.py` compares it with SALib. SIZE counts trajectories, base samples, evaluations, or
+//! evaluations per curve, depending on the method. The first call is not timed, because it starts threads.
 
 #[path = "../benches/analysis/study.rs"]
 mod study;

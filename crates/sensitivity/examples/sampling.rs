@@ -1,8 +1,9 @@
-//! Times one sampler: `sampling SAMPLER SAMPLES PARAMETERS REPETITIONS` prints the median seconds of a design, so that a
-//! script can set it beside another program's.
+//! Times one sampler: `sampling SAMPLER SAMPLES PARAMETERS REPETITIONS` prints the median seconds of a
+//! design, for comparison with other programs.
 //!
-//! SAMPLER is a name of a study file (`lhs`, `halton`, …), `points:` and such a name for bare points without parameter
-//! sets, `morris` (SAMPLES trajectories), `ruano` (10 of SAMPLES trajectories), `saltelli` or `saltelli2` (with second order).
+//! SAMPLER is a name of a study file (`lhs`, `halton`, …), `points:` and such a name for bare points without
+//! parameter sets, `morris` (SAMPLES trajectories), `ruano` (10 of SAMPLES trajectories), `saltelli` or
+//! `saltelli2` (with second order).
 
 use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::morris::{
@@ -19,7 +20,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "usage: sampling SAMPLER SAMPLES PARAMETERS REPETITIONS";
 
-/// Levels of grids and of trajectories, as papers 000 and 001.
+/// Levels of grids and of trajectories, as in papers 000 and 001.
 const LEVELS: u32 = 20;
 
 fn main() -> Outcome<()> {
@@ -27,7 +28,7 @@ fn main() -> Outcome<()> {
     let [sampler, samples, parameters, repetitions] = &arguments[..] else { return Err(USAGE.into()) };
     let (samples, repetitions): (u32, usize) = (samples.parse()?, repetitions.parse()?);
     let parameters = reals(parameters.parse()?)?;
-    // The first one meets a cold memory.
+    // The first draw is not timed: its memory is cold.
     draw(sampler, samples, &parameters)?;
     let mut seconds = Vec::with_capacity(repetitions.max(1));
     for _ in 0..repetitions.max(1) {

@@ -1,29 +1,30 @@
-//! Bootstrap resamples: rows (or blocks, or trajectories) drawn with replacement, as how often each was drawn.
+//! Bootstrap resamples: rows, blocks or trajectories drawn with replacement, as draw counts.
 //!
-//! A resample is a vector of weights, whose sum is the number of rows. Means over a resample are then weighted means in
-//! the order of memory, and ranks and quantiles follow from an order that is sorted once. Each resample has its own
-//! random numbers, so that results depend neither on the number of threads nor on how many resamples there are.
+//! A resample is a vector of weights that sum to the number of draws. Means over a resample are weighted
+//! means in memory order, and ranks and quantiles follow from an order that is sorted once. Each resample has
+//! its own random stream, so results depend neither on the number of threads nor on the number of resamples.
 
 use crate::rng::{self, RngStream};
 use rand::RngExt;
 use rayon::prelude::*;
 
-/// How confidence intervals are resampled.
+/// Settings of the bootstrap for confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bootstrap {
-    /// Number of resamples; 0 gives no intervals, and below 40 there are no percentile intervals.
+    /// Number of resamples. 0 gives no intervals. Fewer than 40 give no percentile intervals.
     pub resamples: u32,
-    /// Seed of the resamples. Indices themselves do not depend on it, unless their method says so.
+    /// Seed of the resamples. Indices do not depend on it unless their method's documentation states so.
     pub seed: u64,
 }
 
 impl Bootstrap {
-    /// Applies `statistics` to the weights of each resample of `units`, in parallel, results in order.
+    /// Applies `statistics` to the weights of each resample of `units` in parallel. Returns the results in
+    /// order.
     pub(crate) fn over<T: Send>(self, units: usize, statistics: impl Fn(&[f64]) -> T + Sync) -> Vec<T> {
         self.over_some(units, units, statistics)
     }
 
-    /// The same, where each resample draws `size` times only.
+    /// Applies `statistics` as [`Bootstrap::over`], with `size` draws per resample.
     pub(crate) fn over_some<T: Send>(
         self,
         units: usize,
@@ -42,21 +43,22 @@ impl Bootstrap {
 fn draw(weights: &mut [f64], size: usize, seed: u64, index: u32) {
     let mut generator = rng::generator(seed, RngStream::Resample(index));
     weights.fill(0.0);
-    // Designs have at most ten million rows. 32 bits draw the same on every platform, and twice as fast.
+    // `random_range` of a `u32` gives the same numbers on every platform at half the cost of a `u64`. It is
+    // wide enough for designs, which have at most 10 million rows.
     let units = weights.len() as u32;
     for _ in 0..size {
         weights[generator.random_range(0..units) as usize] += 1.0;
     }
 }
 
-/// The rows that have weights, each with how often it was drawn, in the order given.
+/// Returns the rows with a weight above 0 and their weights, in the given order.
 pub(crate) fn drawn<'a>(order: &'a [u32], weights: &'a [f64]) -> impl Iterator<Item = (usize, f64)> + 'a {
     order.iter().map(|&row| (row as usize, weights[row as usize])).filter(|(_, weight)| *weight > 0.0)
 }
 
-/// Weighted means of the columns of a table of `width` columns, stored row after row.
+/// Returns the weighted means of the columns of a table of `width` columns, stored row by row.
 ///
-/// One pass over the table in the order of memory, whose rows are short: the sums stay in the innermost cache.
+/// Makes one pass in memory order. Rows are short, so the sums stay in the innermost cache.
 pub(crate) fn means(table: &[f64], width: usize, weights: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0; width];
     for (row, &weight) in table.chunks_exact(width).zip(weights) {

@@ -1,19 +1,19 @@
-//! The Cholesky factor of a correlation matrix, for a few dozen parameters at most.
+//! Cholesky factor of a correlation matrix of at most a few dozen parameters.
 //!
-//! Plain loops: at this size a library for matrices costs more to compile than it saves.
+//! Uses plain loops: at this size a matrix library costs more compile time than it saves run time.
 
-/// The lower triangle L with L·Lᵀ = the matrix, packed by rows: entry (i, j) at i(i + 1)/2 + j.
+/// Lower triangle L with L·Lᵀ = matrix, packed by rows: entry (i, j) at i(i + 1)/2 + j.
 #[derive(Clone, Debug)]
 pub(crate) struct Cholesky {
     size: usize,
     lower: Vec<f64>,
 }
 
-/// A column whose part that no column before it explains is below this share of its variance depends on them: the square
-/// of what rounding leaves of a correlation of 1 would not be told from it.
+/// Minimum share of a column's variance that earlier columns leave unexplained. A column with a smaller share
+/// depends on them: rounding leaves such remainders of a correlation of 1.
 const DEPENDENT: f64 = 1e-10;
 
-/// Place of entry (i, j), j ≤ i, in a packed lower triangle.
+/// Returns the index of entry (i, j), j ≤ i, in a packed lower triangle.
 pub(crate) fn packed(i: usize, j: usize) -> usize {
     i * (i + 1) / 2 + j
 }
@@ -22,7 +22,7 @@ impl Cholesky {
     /// Factors a correlation matrix, given as its packed lower triangle.
     ///
     /// # Errors
-    /// The first column that depends on those before it.
+    /// The index of the first column that depends on earlier ones.
     pub(crate) fn of(mut matrix: Vec<f64>, size: usize) -> Result<Self, usize> {
         for i in 0..size {
             for j in 0..=i {
@@ -41,7 +41,7 @@ impl Cholesky {
         Ok(Self { size, lower: matrix })
     }
 
-    /// Solves the matrix · x = right, in place.
+    /// Solves matrix · x = `right` in place.
     pub(crate) fn solve(&self, right: &mut [f64]) {
         for i in 0..self.size {
             let sum: f64 = (0..i).map(|k| self.lower[packed(i, k)] * right[k]).sum();
@@ -53,10 +53,10 @@ impl Cholesky {
         }
     }
 
-    /// The diagonal of the inverse matrix.
+    /// Returns the diagonal of the inverse matrix.
     pub(crate) fn inverse_diagonal(&self) -> Vec<f64> {
         let column = |place: usize| {
-            // Column of L⁻¹, whose squares sum to the entry.
+            // The squares of a column of L⁻¹ sum to the entry of the diagonal.
             let mut unit = vec![0.0; self.size];
             for i in place..self.size {
                 let sum: f64 = (place..i).map(|k| self.lower[packed(i, k)] * unit[k]).sum();
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_small_system_is_solved() {
-        // 1, ½; ½, 1: its inverse is 4/3, −2/3; −2/3, 4/3.
+        // The matrix 1, ½; ½, 1 has the inverse 4/3, −2/3; −2/3, 4/3.
         let factor = Cholesky::of(vec![1.0, 0.5, 1.0], 2).unwrap();
         let mut right = [3.0, 0.0];
         factor.solve(&mut right);

@@ -1,12 +1,12 @@
-//! The values of varying parameters as columns of numbers, for methods that need no structure of a design.
+//! Values of varying parameters as columns of numbers, for given-data methods.
 //!
-//! Levels of discrete parameters are their numbers. Nothing is known here of responses.
+//! Levels of discrete parameters are represented by their numbers. Responses are not used.
 
 use pleach_workflow::{Parameter, Value};
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// One column a parameter, all of the same length, every number finite, every name once.
+/// One column per parameter. Columns have equal lengths, numbers are finite, and names are unique.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
     names: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Columns {
     rows: usize,
 }
 
-/// Why there are no columns.
+/// Cause of a failed construction of columns.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ColumnsError {
     /// Every parameter is fixed or has one value.
@@ -28,13 +28,13 @@ pub enum ColumnsError {
         /// Columns given.
         columns: usize,
     },
-    /// Two columns are of the same name.
+    /// Two columns have the same name.
     #[error("parameter {name} has two columns; one is needed")]
     Doubled {
         /// The parameter.
         name: String,
     },
-    /// A column is longer or shorter than the first one.
+    /// The length of a column differs from that of the first one.
     #[error("the column of parameter {name} holds {found} values; that of {first} holds {expected}")]
     Length {
         /// The parameter.
@@ -46,7 +46,7 @@ pub enum ColumnsError {
         /// Its values.
         expected: usize,
     },
-    /// A row holds more or fewer values than there are parameters.
+    /// The number of values in a row differs from the number of parameters.
     #[error("evaluation {evaluation} has {found} values; there are {expected} parameters")]
     RowWidth {
         /// Its number, from 1.
@@ -69,10 +69,10 @@ pub enum ColumnsError {
 }
 
 impl Columns {
-    /// Columns of parameters that are named in the same order.
+    /// Creates columns for parameters named in the same order.
     ///
     /// # Errors
-    /// [`ColumnsError`] when names and columns do not fit, or a number is not finite.
+    /// [`ColumnsError`] if names and columns do not fit, or a number is not finite.
     pub fn new(names: Vec<String>, columns: Vec<Vec<f64>>) -> Result<Self, ColumnsError> {
         if names.len() != columns.len() {
             return Err(ColumnsError::ColumnCount { names: names.len(), columns: columns.len() });
@@ -96,10 +96,11 @@ impl Columns {
         Ok(Self { names, columns, rows })
     }
 
-    /// Columns of those parameters whose domain has more than one value, of parameter sets with one value a parameter.
+    /// Creates columns for the parameters with more than one value in their domain, from rows with one value
+    /// per parameter.
     ///
     /// # Errors
-    /// [`ColumnsError`] when a row has another width, or nothing varies.
+    /// [`ColumnsError`] if the length of a row differs from the number of parameters, or nothing varies.
     pub fn of(parameters: &[Parameter], rows: &[Vec<Value>]) -> Result<Self, ColumnsError> {
         if let Some(index) = rows.iter().position(|row| row.len() != parameters.len()) {
             let (found, expected) = (rows[index].len(), parameters.len());
@@ -111,7 +112,7 @@ impl Columns {
         Self::new(names, columns)
     }
 
-    /// Names of the parameters: k of them, at least one.
+    /// Names of the k parameters, at least one.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -123,18 +124,18 @@ impl Columns {
         self.rows
     }
 
-    /// Values of the parameter at this place of [`Columns::names`].
+    /// Returns the values of the parameter at `place` in [`Columns::names`].
     #[must_use]
     pub fn column(&self, place: usize) -> &[f64] {
         &self.columns[place]
     }
 
-    /// All columns, in the order of [`Columns::names`].
+    /// Returns all columns, in the order of [`Columns::names`].
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.columns.iter().map(Vec::as_slice)
     }
 
-    /// The first `rows` evaluations, or all where there are not as many.
+    /// Returns the columns of the first `rows` evaluations, or of all if there are fewer.
     #[must_use]
     pub fn prefix(&self, rows: usize) -> Self {
         let rows = rows.min(self.rows);

@@ -1,7 +1,7 @@
 //! Indices of growing parts of a sample, which show whether more evaluations would change them.
 //!
-//! Each step analyzes the first evaluations, trajectories or base samples, so steps are nested: the last one is the
-//! whole sample. Samplers draw so that the beginning of a design is a design. This does not hold for eFAST curves.
+//! Each step analyzes the first evaluations, trajectories or base samples, so steps are nested and the last
+//! one is the whole sample. The beginning of a sampler's design is itself a design, except for eFAST curves.
 
 use crate::bootstrap::Bootstrap;
 use crate::columns::Columns;
@@ -17,15 +17,17 @@ use serde::{Deserialize, Serialize};
 /// Indices of the beginning of a sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrefixIndices {
-    /// Rows of the design it is the beginning of, failed evaluations included.
+    /// Rows of that beginning, failed evaluations included.
     pub evaluations: usize,
-    /// Indices of those.
+    /// Indices of these rows.
     pub indices: Indices,
 }
 
-/// Sizes of nested parts of `whole` units: halved `steps − 1` times, ascending, `whole` last. Parts of no unit are left out.
+/// Returns the sizes of nested parts of `whole` units: halved `steps − 1` times, ascending, `whole` last.
+/// Parts of 0 units are omitted.
 ///
-/// Halves suit both: errors shrink with the root of the size, and Sobol' points are even in powers of two.
+/// Halving suits both kinds of samples: errors shrink with the root of the size, and Sobol' points are even
+/// in powers of two.
 #[must_use]
 pub fn halves(whole: usize, steps: u32) -> Vec<usize> {
     let mut sizes: Vec<usize> = (0..steps).map(|step| whole.checked_shr(step).unwrap_or(0)).collect();
@@ -35,9 +37,10 @@ pub fn halves(whole: usize, steps: u32) -> Vec<usize> {
     sizes
 }
 
-/// Computes Sobol' indices of the first base samples, one step per size. Sizes beyond the design are its size.
+/// Computes Sobol' indices of the first base samples, one step per size. Sizes beyond the design count as its
+/// size.
 ///
-/// A size at which too few base samples are complete gives no step.
+/// A size with too few complete base samples gives no step.
 ///
 /// # Errors
 /// [`AnalysisError`] as [`vbd::indices`], of the responses as a whole.
@@ -60,8 +63,8 @@ pub fn vbd(
     Ok(steps)
 }
 
-/// Computes MOAT indices of the first complete trajectories, one step per size. A size without a usable one gives
-/// no step.
+/// Computes MOAT indices of the first complete trajectories, one step per size. A size without a usable
+/// trajectory gives no step.
 ///
 /// # Errors
 /// [`MoatError`] as [`moat::indices`], of the responses as a whole.
@@ -90,11 +93,11 @@ pub fn moat(
     Ok(steps)
 }
 
-/// Computes indices by any `method` on columns, of the first evaluations, one step per size. Larger sizes use all
-/// evaluations.
+/// Computes indices of the first evaluations by any `method` on columns, one step per size. Larger sizes use
+/// all evaluations.
 ///
-/// A size that is too small for the method gives no step: too few evaluations, or a parameter that does not vary
-/// yet.
+/// A size that is too small for the method gives no step: it has too few evaluations, or a parameter does not
+/// vary yet.
 ///
 /// # Errors
 /// [`AnalysisError`] as the method, of the responses as a whole.

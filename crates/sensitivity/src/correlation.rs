@@ -63,7 +63,7 @@ pub fn pearson(
     correlate(columns, responses, bootstrap, Statistic { name: "pearson", scale, regard, statistic: single })
 }
 
-/// Spearman's coefficients: Pearson's of ranks, where equal values share their middle rank.
+/// Computes Spearman's coefficients: Pearson's of ranks, where equal values share their middle rank.
 ///
 /// # Errors
 /// As [`pearson`].
@@ -80,7 +80,8 @@ pub fn spearman(
 /// Computes partial correlation coefficients (PCC).
 ///
 /// # Errors
-/// As [`pearson`], and if there are not 2 more evaluations than parameters, or a parameter depends on other ones.
+/// As [`pearson`], and if there are fewer than 2 evaluations more than parameters, or a parameter depends on
+/// others.
 pub fn pcc(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -90,7 +91,7 @@ pub fn pcc(
     correlate(columns, responses, bootstrap, Statistic { name: "pcc", scale, regard, statistic: partial })
 }
 
-/// Partial rank correlation coefficients (PRCC).
+/// Computes partial rank correlation coefficients (PRCC).
 ///
 /// # Errors
 /// As [`pcc`].
@@ -103,7 +104,7 @@ pub fn prcc(
     correlate(columns, responses, bootstrap, Statistic { name: "prcc", scale, regard, statistic: partial })
 }
 
-/// Below this share of a response's variance, the unexplained remainder is rounding.
+/// Minimum unexplained share of a response's variance. A smaller remainder is rounding.
 const NOTHING_LEFT: f64 = 1e-12;
 
 fn partial(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {

@@ -15,10 +15,10 @@ use entries::Block;
 use pleach_workflow::text::quoted;
 use thiserror::Error;
 
-/// Reason for which an input cannot be used. Lines count from 1. The caller adds the file name.
+/// Error of a Dakota input. Lines count from 1. The caller names the file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DakotaError {
-    /// A text without an end.
+    /// A text without a closing quote on its line.
     #[error("line {line}: a text is not closed on its line")]
     NotClosed {
         /// Its line.
@@ -32,7 +32,7 @@ pub enum DakotaError {
         /// The text found.
         word: String,
     },
-    /// A number or text behind no keyword.
+    /// A number or text without a preceding keyword.
     #[error("line {line}: \"{}\" stands behind no keyword", quoted(word, 80))]
     NoKeyword {
         /// Its line.
@@ -48,15 +48,15 @@ pub enum DakotaError {
         /// The text found.
         word: String,
     },
-    /// More numbers than any study has.
+    /// More numbers and texts than allowed.
     #[error("line {line}: the input has more than {most} numbers and texts")]
     TooLong {
-        /// The line where they are too many.
+        /// The line that exceeds the maximum.
         line: usize,
         /// Maximum number.
         most: usize,
     },
-    /// A block that a study needs.
+    /// A required block is missing.
     #[error("there is no block \"{block}\"; a study needs one")]
     MissingBlock {
         /// The block.
@@ -70,7 +70,7 @@ pub enum DakotaError {
         /// The block.
         block: &'static str,
     },
-    /// A keyword that is not known here.
+    /// An unknown keyword.
     #[error("line {line}: \"{}\" is not known in {of}; known are {known}", quoted(keyword, 80))]
     UnknownKeyword {
         /// Its line.
@@ -79,7 +79,7 @@ pub enum DakotaError {
         keyword: String,
         /// Keyword or block that contains it.
         of: String,
-        /// Keywords that are known there.
+        /// Allowed keywords.
         known: String,
     },
     /// A repeated keyword that may occur only once.
@@ -138,7 +138,7 @@ pub enum DakotaError {
         /// Upper bound.
         high: f64,
     },
-    /// Numbers that make no distribution or set.
+    /// Numbers that form no valid distribution or set.
     #[error("line {line}: variable {name}: {problem}")]
     BadRange {
         /// Line of the variables.
@@ -201,7 +201,7 @@ mod tests {
         parse(&format!("method\nsampling samples = 5\nvariables\n{variables}\n"))
     }
 
-    /// Line of the error, and its text.
+    /// Asserts that parsing fails with this message.
     #[track_caller]
     fn refused(result: Result<Imported, DakotaError>, said: &str) {
         assert_eq!(result.unwrap_err().to_string(), said);
@@ -337,7 +337,7 @@ mod tests {
                 &format!("line 6: upper_bounds: \"{shown}\" is not a finite number"),
             );
         }
-        // A comma separates: 1,5 is two bounds, and one and a half is written 1.5.
+        // A comma separates values: `1,5` is two bounds, and one and a half is written `1.5`.
         assert_eq!(of_variables(&format!("{two} 1,5")).unwrap().parameters[1].range.bounds(), (0.0, 5.0));
         refused(
             of_variables(&format!("{two} 1 1 descriptors 'a' 'a'")),

@@ -55,7 +55,7 @@ pub struct DeltaParameter {
     pub first: Estimate,
 }
 
-/// Evaluations below which a class has too few for a density: SALib's smallest class.
+/// Minimum number of evaluations: SALib's smallest class. A density needs as many.
 const FEWEST: usize = 20;
 
 /// Computes the delta indices of each response, with one value per row of `columns`.
@@ -105,7 +105,7 @@ fn of_group(
         let no_variation = is_constant(&values);
         let output = Output::new(standardized(&values), classes);
         let of_resample = |weights: &[f64]| output.statistics(&orders, weights);
-        // A constant has no density.
+        // A constant response has no density, so it gets no resamples.
         let bootstrap =
             Bootstrap { resamples: if no_variation { 0 } else { bootstrap.resamples }, ..bootstrap };
         let whole = if no_variation { Vec::new() } else { of_resample(&vec![1.0; used]) };
@@ -156,7 +156,7 @@ struct Output {
 impl Output {
     fn new(values: Vec<f64>, classes: usize) -> Self {
         let grid = Grid::over(&values);
-        // Designs have at most ten million rows.
+        // Designs have at most 10 million rows.
         let all = (0..values.len() as u32).collect();
         Self { values, grid, classes, all }
     }
@@ -194,7 +194,7 @@ impl Output {
     /// Splits values with their weights into classes. A value drawn several times may fall into two classes.
     fn split(&self, order: &[u32], weights: &[f64], count: f64) -> Vec<Vec<(f64, f64)>> {
         let mut classes = vec![Vec::new(); self.classes];
-        // numpy's linspace: values of rank up to this are in the class.
+        // Highest rank of the class, as numpy's linspace.
         let upper = |class: usize| (class + 1) as f64 * (count / self.classes as f64);
         let last = self.classes - 1;
         let (mut class, mut rank) = (0, 0.0);
@@ -215,7 +215,7 @@ impl Output {
     }
 }
 
-/// Mean and population variance of weighted values.
+/// Returns the mean and population variance of weighted values.
 fn moments(values: &[(f64, f64)]) -> (f64, f64) {
     let count: f64 = values.iter().map(|(_, weight)| weight).sum();
     let mean = values.iter().map(|(value, weight)| value * weight).sum::<f64>() / count;

@@ -13,7 +13,7 @@ use std::f64::consts::{PI, TAU};
 use std::ops::RangeInclusive;
 use thiserror::Error;
 
-/// Parameter sets as columns: a column a parameter, a number a row.
+/// Parameter sets as columns: one column per parameter, one number per row.
 #[derive(Clone, Copy, Debug)]
 pub struct ParameterColumns<'a> {
     /// The parameters, varying or not.
@@ -34,13 +34,13 @@ impl ParameterColumns<'_> {
     }
 }
 
-/// Why rows are not the design that a method needs. Evaluations count from 1.
+/// Mismatch between the rows and the design that a method needs. Evaluations count from 1.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StructureError {
     /// No parameter varies.
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
-    /// Rows that are no whole number of blocks.
+    /// The number of rows is no multiple of the block length.
     #[error(
         "{rows} evaluations are no whole number of blocks of Saltelli's design: {varying} varying parameters or groups take {} each, or {} with \
          second order",
@@ -60,7 +60,7 @@ pub enum StructureError {
         rows: usize,
         /// Rows of a block.
         length: usize,
-        /// Whether it was to be of second order.
+        /// Whether the caller asked for second order.
         second_order: bool,
     },
     /// A row does not match its position in a block.
@@ -75,14 +75,14 @@ pub enum StructureError {
         name: String,
         /// Its value.
         found: f64,
-        /// The value that the design has there.
+        /// Value of the design at this position.
         expected: f64,
         /// Role of the row, in words.
         role: String,
         /// Number of the first evaluation of its block.
         start: usize,
     },
-    /// Rows that are no curves, or not curves of equal length.
+    /// The rows do not split into curves of equal length.
     #[error("{rows} evaluations are no {varying} curves of equal length, one for each varying parameter")]
     BrokenCurve {
         /// Rows given.
@@ -90,10 +90,10 @@ pub enum StructureError {
         /// Parameters that vary.
         varying: usize,
     },
-    /// Curves that are too short for the harmonics.
+    /// The curves are too short for the harmonics.
     #[error(transparent)]
     Curves(#[from] crate::error::AnalysisError),
-    /// A row is off its curve.
+    /// A row deviates from its curve.
     #[error(
         "evaluation {evaluation}: {name} is {found}, which is not on the search curve of {curve}; eFAST needs the sample \
          that is drawn for it, in its order"
@@ -222,7 +222,7 @@ pub fn curves(sets: ParameterColumns<'_>, harmonics: usize) -> Result<Curves, St
         let place = *places(&sets.parameters[smooth], sets.value(smooth, first)).start();
         let phase = ((place - 0.5) * PI).clamp(-PI / 2.0, PI / 2.0);
         let beside = |phase| beside_curve(sets, &curves, &varying, curve, phase);
-        // A sine has a value twice.
+        // A sine takes each value twice, so both phases are tried.
         let found = [phase, PI - phase].map(beside);
         if let [Some(one), Some(other)] = found {
             let (row, column) = one.max(other);
@@ -237,7 +237,7 @@ pub fn curves(sets: ParameterColumns<'_>, harmonics: usize) -> Result<Curves, St
     Ok(curves)
 }
 
-/// The first row and column beside a curve of this phase.
+/// Returns the first row and column that deviate from a curve of this phase.
 fn beside_curve(
     sets: ParameterColumns<'_>,
     curves: &Curves,
@@ -260,8 +260,7 @@ fn beside_curve(
     None
 }
 
-/// Returns the interval in the unit interval from which a value may have been drawn. Empty for a value outside the
-/// domain.
+/// Returns the interval of unit-interval positions that yield a value. Empty for a value outside the domain.
 fn places(parameter: &Parameter, value: f64) -> RangeInclusive<f64> {
     let nowhere = f64::INFINITY..=f64::NEG_INFINITY;
     match &parameter.domain {
@@ -323,7 +322,7 @@ mod tests {
     fn the_first_row_beside_its_block_is_named() {
         let (parameters, mut columns, _) = saltelli(false);
         let alone = Groups::alone(&parameters);
-        // Row 18 is A with z of B in the fourth block. Its x is that of A there.
+        // Row 18 is A with z of B in the fourth block. Its x is that of A in the same block.
         let expected = columns[0][15];
         columns[0][18] = 0.125;
         let sets = ParameterColumns { parameters: &parameters, columns: &columns };

@@ -1,10 +1,11 @@
-//! Why a method gives no indices: what it was handed does not fit. Nothing is decided here.
+//! Errors of the methods that compute indices: responses or settings that do not fit the method.
 //!
-//! That a response does not vary is no error: indices are absent then, and say why.
+//! A constant response is not an error. [`Indices::no_variation`](crate::indices::Indices::no_variation)
+//! reports it.
 
 use thiserror::Error;
 
-/// Why there are no indices. Evaluations are numbered from 1.
+/// Cause of a failed analysis. Evaluations count from 1.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
@@ -38,7 +39,7 @@ pub enum AnalysisError {
         /// Name of the response.
         response: String,
     },
-    /// Too little is left after failures.
+    /// Failed evaluations leave too few complete units for the method.
     #[error(
         "{used} {unit} of response {response} are complete ({dropped} are not); {method} needs at least {needed}"
     )]
@@ -47,16 +48,16 @@ pub enum AnalysisError {
         response: String,
         /// The method.
         method: &'static str,
-        /// What is counted: evaluations, or base samples.
+        /// Counted unit: evaluations, evaluations of complete curves, or base samples.
         unit: &'static str,
-        /// How many are complete.
+        /// Complete units.
         used: usize,
-        /// How many were dropped.
+        /// Dropped units.
         dropped: usize,
-        /// How many the method needs.
+        /// Minimum number of units for the method.
         needed: usize,
     },
-    /// A parameter has one value in all evaluations that have a response.
+    /// A parameter has a single value in all evaluations that have a response.
     #[error(
         "parameter {name} has one value in the {evaluations} evaluations that have a response {response}; two are needed to see an effect"
     )]
@@ -68,7 +69,7 @@ pub enum AnalysisError {
         /// Evaluations used.
         evaluations: usize,
     },
-    /// A parameter follows from others, so that their effects cannot be told apart.
+    /// A parameter is a linear combination of earlier ones, so the method cannot separate their effects.
     #[error(
         "parameter {name} is a linear combination of the parameters before it in the evaluations that have a response {response}; \
          {method} cannot tell their effects apart"
@@ -81,16 +82,16 @@ pub enum AnalysisError {
         /// The method.
         method: &'static str,
     },
-    /// A setting that the method cannot work with.
+    /// A setting is outside the range that the method accepts.
     #[error("{setting} = {given} does not suit {method}; allowed are {allowed}")]
     Setting {
         /// The method.
         method: &'static str,
         /// Name of the setting.
         setting: &'static str,
-        /// What was given.
+        /// Given value.
         given: usize,
-        /// What is allowed, in words.
+        /// Allowed values, in words.
         allowed: String,
     },
 }

@@ -27,10 +27,10 @@ const MIN_FOR_QUANTILES: usize = 40;
 const DEFINED: f64 = 0.9;
 
 impl Estimate {
-    /// An index that is not defined.
+    /// An undefined index.
     pub const ABSENT: Self = Self { value: None, conf: None, low: None, high: None };
 
-    /// Computes the estimate of `value` from its resamples. Resamples that are not finite do not define it.
+    /// Computes the estimate of `value` from its resamples. Resamples that are not finite do not count.
     pub(crate) fn of(value: f64, resamples: impl ExactSizeIterator<Item = f64>) -> Self {
         let drawn = resamples.len();
         let mut defined: Vec<f64> = resamples.filter(|resample| resample.is_finite()).collect();
@@ -61,7 +61,8 @@ impl Estimate {
     }
 }
 
-/// Quantile of sorted numbers, between the two nearest in proportion (numpy's `linear`, to the last digit).
+/// Returns a quantile of sorted numbers, interpolated between the two nearest (numpy's `linear`, to the last
+/// digit).
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor();
@@ -83,7 +84,7 @@ mod tests {
     fn intervals_are_those_of_the_resamples() {
         let resamples: Vec<f64> = (0..=40).map(f64::from).collect();
         let found = Estimate::of(20.0, resamples.into_iter());
-        // Of 0 … 40: variance (n² − 1)/12 · n/(n − 1) with n = 41.
+        // The numbers 0 … 40 have variance (n² − 1)/12 · n/(n − 1) with n = 41.
         let deviation = (41.0_f64 * 42.0 / 12.0).sqrt();
         assert!((found.conf.unwrap() - CONFIDENCE_Z * deviation).abs() < 1e-12);
         assert_eq!((found.low, found.high), (Some(1.0), Some(39.0)));

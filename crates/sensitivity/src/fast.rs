@@ -21,7 +21,7 @@ use rand::RngExt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Harmonics as in SALib.
+/// Number of harmonics, as in SALib.
 pub const HARMONICS: usize = 4;
 
 /// The structure of an eFAST sample: one curve per parameter, in order, with equal numbers of evaluations.
@@ -70,7 +70,7 @@ impl Curves {
         self.samples * self.names.len()
     }
 
-    /// The frequency of the parameter at `place` on the curve of the parameter at `curve`.
+    /// Returns the frequency of the parameter at `place` on the curve of the parameter at `curve`.
     #[must_use]
     pub fn frequency(&self, curve: usize, place: usize) -> usize {
         let high = frequency(self.samples, self.harmonics);
@@ -79,10 +79,10 @@ impl Curves {
         }
         let others = self.names.len() - 1;
         let at = if place < curve { place } else { place - 1 };
-        // Their harmonics, too, are to stay below the high frequency.
+        // The harmonics of the other parameters must stay below the high frequency too.
         let highest = (high / (2 * self.harmonics)).max(1);
         if highest >= others && others > 1 {
-            // Evenly spread from 1 to the highest, rounded down (numpy's linspace).
+            // Spreads the frequencies evenly from 1 to the highest, rounded down (numpy's linspace).
             (1.0 + at as f64 * ((highest - 1) as f64 / (others - 1) as f64)).floor() as usize
         } else {
             at % highest + 1
@@ -100,7 +100,7 @@ fn frequency(samples: usize, harmonics: usize) -> usize {
 pub struct FastIndices {
     /// Name of the response.
     pub response: String,
-    /// Evaluations of the curves that are complete.
+    /// Number of evaluations on complete curves.
     pub evaluations_used: usize,
     /// Number of excluded evaluations.
     pub evaluations_dropped: usize,
@@ -108,7 +108,7 @@ pub struct FastIndices {
     pub no_variation: bool,
     /// Resamples behind the intervals.
     pub resamples: u32,
-    /// Harmonics that are summed.
+    /// Number of summed harmonics.
     pub harmonics: usize,
     /// One entry per parameter, in the order of the curves.
     pub parameters: Vec<FastParameter>,
@@ -184,7 +184,7 @@ fn of_response(
     })
 }
 
-/// Transforms of whole and of half curves.
+/// Fourier transforms of whole and of half curves.
 struct Transforms {
     harmonics: usize,
     whole: Spectrum,
@@ -198,11 +198,11 @@ impl Transforms {
         Self { harmonics, whole: Spectrum::new(samples), half: Spectrum::new(half_length), half_length }
     }
 
-    /// First-order and total index of a curve.
+    /// Returns the first-order and total index of a curve, with their intervals.
     fn estimates(&self, curve: &[f64], place: usize, bootstrap: Bootstrap) -> (Estimate, Estimate) {
         let (first, total) = orders(curve, &self.whole, self.harmonics);
         let resample = |index: u32| {
-            // There are at most a few dozen curves, so the upper half of the seed distinguishes them.
+            // A study has at most a few dozen curves, so the upper half of the seed distinguishes them.
             let seed = bootstrap.seed ^ ((place as u64 + 1) << 32);
             let begin = rng::generator(seed, RngStream::Resample(index)).random_range(0..curve.len() as u32);
             let part: Vec<f64> =

@@ -18,7 +18,7 @@ pub struct Imported {
     pub sampler: Option<ImportedSampler>,
     /// Seed of the other program, whose random numbers differ from pleach's.
     pub seed: Option<u64>,
-    /// Evaluations asked for, or base samples of a variance-based decomposition.
+    /// Requested evaluations, or base samples of a variance-based decomposition.
     pub samples: Option<u64>,
     /// The parameters, at least one.
     pub parameters: Vec<ImportedParameter>,
@@ -66,7 +66,7 @@ pub struct ImportedParameter {
     pub name: String,
     /// Range or set of values.
     pub range: ImportedRange,
-    /// Initial value, which is also the default, if given.
+    /// Initial value, if given. It is also the default.
     pub initial: Option<f64>,
     /// Intervals into which a grid divides the range. 0 keeps the parameter at its default.
     pub partitions: Option<u64>,
@@ -91,9 +91,9 @@ pub enum ImportedRange {
         /// Largest value.
         high: i64,
     },
-    /// Some numbers.
+    /// A set of numbers.
     Set {
-        /// Whether they are whole numbers.
+        /// Whether the numbers are whole.
         integers: bool,
         /// The numbers.
         values: Vec<f64>,
@@ -102,10 +102,10 @@ pub enum ImportedRange {
     Distributed(Distribution),
 }
 
-/// Reason for which an imported parameter is no valid pleach parameter.
+/// Error of an imported parameter or group.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ImportError {
-    /// Its domain cannot be.
+    /// The domain is invalid.
     #[error("parameter {name}: {problem}")]
     Domain {
         /// The parameter.
@@ -113,7 +113,7 @@ pub enum ImportError {
         /// The invalid domain.
         problem: DomainError,
     },
-    /// Its groups cannot be.
+    /// The groups are invalid.
     #[error(transparent)]
     Groups(#[from] GroupError),
 }
@@ -180,7 +180,7 @@ impl ImportedParameter {
 }
 
 impl ImportedSampler {
-    /// Its name in study files.
+    /// Name of the sampler in study files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
-//! The sensitivity indices of a study, as `indices.json` and reports write them.
+//! Sensitivity indices of a study, as `indices.json` and reports write them.
 //!
-//! Every number is finite; one that cannot be known is absent (`null`), never NaN.
+//! Every number is finite. An undefined number is absent (`null`), never NaN.
 
 use crate::correlation::Correlations;
 use crate::delta::DeltaIndices;
@@ -12,7 +12,7 @@ use crate::regression::Regression;
 use crate::vbd::VbdIndices;
 use serde::{Deserialize, Serialize};
 
-/// Indices of one response, by method. In JSON `"method"` tells which.
+/// Indices of one response, by method. The JSON key `"method"` names the method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "lowercase")]
 #[non_exhaustive]
@@ -62,7 +62,8 @@ impl Indices {
         }
     }
 
-    /// Whether the response does not vary, so that nothing can be said of parameters. For MOAT: along no trajectory.
+    /// Returns whether the response does not vary, so that indices allow no conclusion. With MOAT, whether it
+    /// varies along no trajectory.
     #[must_use]
     pub fn no_variation(&self) -> bool {
         match self {

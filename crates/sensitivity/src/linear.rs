@@ -12,7 +12,7 @@ use crate::estimate::Estimate;
 use crate::ranks;
 use crate::responses::{Response, ResponseGroup, group_responses, is_constant, standardized, values_at};
 
-/// Whether a method takes numbers or their ranks.
+/// Scale of the values: numbers or ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ValueScale {
     /// Numbers as they are.
@@ -21,19 +21,19 @@ pub(crate) enum ValueScale {
     Ranks,
 }
 
-/// Whether a method considers each parameter alone, or given all other ones.
+/// Whether a method considers each parameter alone or given all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conditioning {
-    /// Correlations of parameters and responses only.
+    /// Uses only correlations of parameters with responses.
     Single,
-    /// Those among parameters as well.
+    /// Also uses correlations among parameters.
     All,
 }
 
-/// A statistic of correlations, with its requirements.
+/// A statistic of correlations and its requirements.
 #[derive(Clone, Copy)]
 pub(crate) struct Statistic {
-    /// Its name in messages.
+    /// Name of the method in messages.
     pub(crate) name: &'static str,
     pub(crate) scale: ValueScale,
     pub(crate) regard: Conditioning,
@@ -128,13 +128,14 @@ fn of_group(
     Ok(())
 }
 
-/// Variances of a resample below this, where the whole column's is about 1 (of ranks 1/12), are the rounding of a constant.
+/// Maximum variance of a constant column in a resample. Rounding alone reaches less. The whole column has a
+/// variance of about 1, or 1/12 for ranks.
 const CONSTANT: f64 = 1e-14;
 
-/// Numbers of the rows used, one column a parameter and then one a response, each in units of its deviation.
+/// Numbers of the rows used: one column per parameter, then one per response, each in units of its deviation.
 struct Table {
     columns: Vec<Vec<f64>>,
-    /// The order of each column, for ranks.
+    /// Sort order of each column, for ranks.
     orders: Vec<Vec<u32>>,
     inputs: usize,
     method: Statistic,
@@ -151,7 +152,8 @@ impl Table {
         Self { columns, orders, inputs, method }
     }
 
-    /// Values of the statistic of each response in a resample, or the place of a parameter that depends on others.
+    /// Returns the values of the statistic of each response in a resample. The error is the index of a
+    /// parameter that depends on earlier ones.
     fn statistics(&self, weights: &[f64]) -> Result<Vec<Vec<f64>>, usize> {
         match self.method.scale {
             ValueScale::Numbers => self.of_columns(&self.columns, weights),
@@ -160,7 +162,7 @@ impl Table {
                 let mut ranks = vec![0.0; weights.len()];
                 let ranked = self.columns.iter().zip(&self.orders).map(|(column, order)| {
                     ranks::weighted_ranks(column, order, weights, &mut ranks);
-                    // About 0 and within ±½, so that nothing is lost in the differences of large sums.
+                    // Scaled ranks are within ±½ around 0, so differences of large sums lose no digits.
                     ranks.iter().map(|rank| (rank - (count + 1.0) / 2.0) / count).collect()
                 });
                 self.of_columns(&ranked.collect::<Vec<_>>(), weights)
@@ -200,7 +202,7 @@ impl Table {
         Ok((self.inputs..columns.len()).map(of_output).collect())
     }
 
-    /// Covariances as a packed lower triangle, those that the method has no use for left at 0.
+    /// Returns the covariances as a packed lower triangle. Covariances that the method does not use stay 0.
     fn covariances(&self, columns: &[Vec<f64>], weights: &[f64]) -> Vec<f64> {
         let count = weights.iter().sum::<f64>();
         let mut weighted = vec![0.0; weights.len()];
@@ -217,7 +219,7 @@ impl Table {
                     Conditioning::All => i == j || j < self.inputs,
                 };
                 if wanted {
-                    // The means are those of standardized columns, near 0: little cancels.
+                    // Standardized columns have means near 0, so little cancels.
                     covariances[packed(i, j)] = dot(&weighted, other) / count - means[i] * means[j];
                 }
             }
@@ -226,7 +228,7 @@ impl Table {
     }
 }
 
-/// Sum of products, in eight partial sums, which compilers turn into vector instructions.
+/// Returns the sum of products. Compilers turn the eight partial sums into vector instructions.
 fn dot(left: &[f64], right: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (left, right) = (left.chunks_exact(LANES), right.chunks_exact(LANES));

@@ -47,9 +47,9 @@ pub struct MoatParameter {
     pub sigma: Option<f64>,
     /// Half-width of the 95 % bootstrap interval of `mu`. `None` with one trajectory.
     pub mu_conf: Option<f64>,
-    /// The same of `mu_star`.
+    /// Half-width of the interval of `mu_star`, as `mu_conf`.
     pub mu_star_conf: Option<f64>,
-    /// The same of `sigma`.
+    /// Half-width of the interval of `sigma`, as `mu_conf`.
     pub sigma_conf: Option<f64>,
     /// `mu` divided by the range of the responses of the trajectories used. 0 if they are all equal. No unit. A
     /// step below the whole range makes effects above 1 possible.
@@ -69,7 +69,7 @@ pub struct ElementaryEffects {
     pub response_range: f64,
 }
 
-/// Reason for which indices cannot be computed.
+/// Cause of a failed MOAT analysis.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MoatError {
     /// Responses and evaluations do not pair up.
@@ -113,7 +113,8 @@ pub enum MoatError {
 /// together. Means and deviations do not depend on it.
 ///
 /// # Errors
-/// [`MoatError`]: see its variants. A response that is NaN or infinite is an error, not a failed evaluation.
+/// [`MoatError`] if responses do not fit. A response that is NaN or infinite is an error, not a failed
+/// evaluation.
 pub fn indices(
     trajectories: &Trajectories,
     response: &str,
@@ -158,8 +159,8 @@ pub fn indices(
 
 /// Counts failed evaluations by the parameter whose step led to them, in the order of [`Trajectories::names`].
 ///
-/// A failure at the beginning of a trajectory, or on an unfinished one, has no parameter. `responses` are as in
-/// [`indices`].
+/// A failure at the beginning of a trajectory, or on an unfinished one, counts for no parameter. `responses`
+/// are as in [`indices`].
 #[must_use]
 pub fn failures(trajectories: &Trajectories, responses: &[Option<f64>]) -> Vec<usize> {
     let mut failed = vec![0; trajectories.names().len()];

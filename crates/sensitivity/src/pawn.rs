@@ -92,7 +92,7 @@ pub fn indices(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Statistics of a parameter.
+/// Number of statistics of a parameter.
 const STATISTICS: usize = 6;
 
 fn of_group(
@@ -195,11 +195,11 @@ fn members(names: &[String], groups: Option<&[String]>) -> (Vec<String>, Vec<Vec
 struct Input {
     values: Vec<f64>,
     order: Vec<u32>,
-    /// The distinct values, where they are no more than slices.
+    /// Distinct values, if their number is at most that of slices.
     levels: Option<Vec<f64>>,
 }
 
-/// Of a row that is in no slice.
+/// Slice number of a row outside all slices.
 const NOWHERE: usize = usize::MAX;
 
 impl Input {
@@ -211,7 +211,7 @@ impl Input {
         Self { values, order, levels }
     }
 
-    /// The slice of each row, in a resample.
+    /// Returns the slice of each row in a resample.
     fn slices_of(&self, slices: usize, weights: &[f64]) -> Vec<usize> {
         let mut cut = vec![NOWHERE; self.values.len()];
         if let Some(levels) = &self.levels {
@@ -222,7 +222,8 @@ impl Input {
         }
         let last = weights.iter().sum::<f64>() - 1.0;
         let edge = |slice: usize| {
-            // SALib's steps, rounded as there: an edge that meets a value decides where that value goes.
+            // The steps and their rounding are SALib's: an edge equal to a value decides the slice of that
+            // value.
             let place = slice as f64 * (1.0 / slices as f64) * last;
             let (from, to) = pair_at(&self.values, &self.order, weights, place.floor() as usize);
             between(from, to, place - place.floor())
@@ -264,7 +265,8 @@ fn distances(values: &[f64], order: &[u32], cut: &[usize], weights: &[f64]) -> V
             up_to += weights[row];
             let slice = cut[row];
             if slice != NOWHERE && weights[row] > 0.0 {
-                // Before the first of these equal responses. Later ones of the slice are at most as distant.
+                // Measures just before the first of these equal responses. Later ones of the slice are at
+                // most as distant.
                 largest[slice] = largest[slice].max(before / all - within[slice] / sizes[slice]);
                 within[slice] += weights[row];
             }
@@ -282,7 +284,7 @@ fn distances(values: &[f64], order: &[u32], cut: &[usize], weights: &[f64]) -> V
     largest.into_iter().zip(sizes).filter(|(_, size)| *size > 0.0).map(|(distance, _)| distance).collect()
 }
 
-/// Median, mean, smallest, largest, deviation and coefficient of variation.
+/// Returns median, mean, smallest, largest, deviation and coefficient of variation. NaN without distances.
 fn summary(mut distances: Vec<f64>) -> [f64; STATISTICS] {
     if distances.is_empty() {
         return [f64::NAN; STATISTICS];

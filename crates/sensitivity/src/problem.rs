@@ -1,11 +1,12 @@
 //! Reads SALib inputs: a `problem` in JSON, and SALib's parameter files.
 //!
-//! A problem has `num_vars`, `names` and `bounds`, and may have `groups` and `dists`, as SALib 1.6's `sample`
+//! A problem has `names` and `bounds`, and may have `num_vars`, `groups` and `dists`, as SALib 1.6's `sample`
 //! functions take them. Bounds of a `unif` and `logunif` parameter are `[low, high]`, of `norm` `[mean,
-//! deviation]`, of `lognorm` those of the natural logarithm, of `truncnorm` `[low, high, mean, deviation]`, of
-//! `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the range. A parameter file
-//! ([`parse_file`]) has a line for each parameter: name, bounds, and optionally group and distribution. `weibull`
-//! is not supported. Functions to evaluate and results, which SALib's `ProblemSpec` also holds, are ignored.
+//! deviation]`, of `lognorm` those of the natural logarithm, of `truncnorm` `[low, high, mean, deviation]`,
+//! of `triang` `[low, high, peak]` or `[high, peak]` with the peak as a fraction of the range. A parameter
+//! file ([`parse_file`]) has one line per parameter: name, bounds, and optionally group and distribution.
+//! `weibull` is not supported. SALib's `ProblemSpec` also holds functions to evaluate and results, which are
+//! ignored.
 
 mod file;
 
@@ -17,16 +18,16 @@ use serde_json::Value;
 use std::collections::HashSet;
 use thiserror::Error;
 
-/// Why a problem cannot be used. The caller names the file.
+/// Error of a problem. The caller names the file.
 #[derive(Debug, Error)]
 pub enum ProblemError {
     /// Not JSON.
     #[error("line {}, column {}: no JSON: {}", .0.line(), .0.column(), said(.0))]
     Malformed(serde_json::Error),
-    /// JSON that is no object.
+    /// JSON that is not an object.
     #[error("a problem is an object, such as {{\"num_vars\": 1, \"names\": [\"x\"], \"bounds\": [[0, 1]]}}")]
     NoObject,
-    /// A key that is not known.
+    /// An unknown key.
     #[error(
         "\"{}\" is no key of a problem; known are num_vars, names, bounds, groups, dists",
         quoted(key, 80)
@@ -43,7 +44,7 @@ pub enum ProblemError {
         /// Expected value.
         wanted: &'static str,
     },
-    /// A value of another type.
+    /// A value of the wrong type.
     #[error("{at}: {} is not {wanted}", quoted(found, 80))]
     WrongType {
         /// Its location, such as `bounds[2]`.
@@ -53,17 +54,17 @@ pub enum ProblemError {
         /// Expected value.
         wanted: &'static str,
     },
-    /// Lists that do not pair up.
+    /// Lists of different lengths.
     #[error("{key} has {found} entries, and there are {wanted} names; one each is needed")]
     Count {
         /// The key.
         key: &'static str,
-        /// Its entries, or its number.
+        /// Number of its entries, or the value of `num_vars`.
         found: usize,
-        /// Names.
+        /// Number of names.
         wanted: usize,
     },
-    /// A parameter that cannot be.
+    /// An invalid parameter.
     #[error("{at}: {problem}")]
     Parameter {
         /// Its location.
@@ -76,7 +77,7 @@ pub enum ProblemError {
     NoParameters,
 }
 
-/// Reason for which a parameter is invalid.
+/// Error of a single parameter.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ParameterError {
     /// An empty or duplicate parameter name.
@@ -88,7 +89,7 @@ pub enum ParameterError {
         quoted(.0, 80)
     )]
     Distribution(String),
-    /// More or fewer numbers than the distribution has.
+    /// More or fewer numbers than the distribution takes.
     #[error("{found} numbers are given, and distribution {name} takes {wanted}")]
     Numbers {
         /// The distribution.
@@ -106,13 +107,13 @@ pub enum ParameterError {
         /// Upper bound.
         high: f64,
     },
-    /// A peak beyond the range.
+    /// A peak outside the range.
     #[error("the peak {peak} is not allowed; allowed is a fraction of the range, from 0 to 1")]
     Peak {
         /// The peak.
         peak: f64,
     },
-    /// Numbers that make no range.
+    /// Numbers that form no valid range.
     #[error(transparent)]
     Domain(#[from] DomainError),
 }
@@ -131,7 +132,7 @@ pub fn parse(text: &str) -> Result<Imported, ProblemError> {
     let Value::Object(object) = serde_json::from_str(text).map_err(ProblemError::Malformed)? else {
         return Err(ProblemError::NoObject);
     };
-    // Keys that SALib itself adds to a problem and that do not change a sample.
+    // SALib itself adds the keys `outputs` and `sample_scaled`. They do not change a sample.
     let known = ["num_vars", "names", "bounds", "groups", "dists", "outputs", "sample_scaled"];
     if let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) {
         return Err(ProblemError::UnknownKey { key: key.clone() });
@@ -216,7 +217,7 @@ fn numbers(place: usize, item: &Value) -> Result<Vec<f64>, ProblemError> {
     items.iter().enumerate().map(number).collect()
 }
 
-/// Returns the range that SALib draws a parameter of this distribution and these `bounds` from.
+/// Returns the range from SALib's `name` of a distribution and its `numbers`.
 fn range(name: &str, numbers: &[f64]) -> Result<ImportedRange, ParameterError> {
     let wrong = |wanted| ParameterError::Numbers { name: name.to_owned(), found: numbers.len(), wanted };
     if let Some(&number) = numbers.iter().find(|number| !number.is_finite()) {
@@ -259,7 +260,7 @@ fn triangular(low: f64, high: f64, peak: f64) -> Result<Distribution, ParameterE
     if !(0.0..=1.0).contains(&peak) {
         return Err(ParameterError::Peak { peak });
     }
-    // Rounding may leave the range by a last digit.
+    // Rounding may leave the range by the last digit.
     Ok(Distribution::Triangular { low, mode: (low + peak * (high - low)).clamp(low, high), high })
 }
 

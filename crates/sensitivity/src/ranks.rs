@@ -1,18 +1,19 @@
-//! Orders and ranks of numbers, also of bootstrap resamples of them.
+//! Orders and ranks of numbers and of their bootstrap resamples.
 
 use crate::bootstrap::drawn;
 
-/// Indices of the numbers in ascending order; equal ones in the order in which they stand.
+/// Returns the indices of the numbers in ascending order. Equal numbers keep their order.
 pub(crate) fn order(numbers: &[f64]) -> Vec<u32> {
-    // Designs have at most ten million rows.
+    // Designs have at most 10 million rows.
     let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
     order.sort_by(|&a, &b| numbers[a as usize].total_cmp(&numbers[b as usize]));
     order
 }
 
-/// Ranks from 1 in a resample with these weights, in the order of `numbers`; equal numbers share their middle rank.
+/// Writes the ranks from 1 in a resample with these weights, in the order of `numbers`. Equal numbers share
+/// their middle rank.
 ///
-/// `order` is that of [`order`]. What is not drawn has no rank and keeps what stands in `ranks`.
+/// `order` is the result of [`order`]. Entries of `ranks` for numbers with weight 0 have no meaning.
 pub(crate) fn weighted_ranks(numbers: &[f64], order: &[u32], weights: &[f64], ranks: &mut [f64]) {
     let mut before = 0.0;
     let mut start = 0;
@@ -32,7 +33,8 @@ pub(crate) fn weighted_ranks(numbers: &[f64], order: &[u32], weights: &[f64], ra
     }
 }
 
-/// The resample's number at `place` of its ascending order, from 0, and the one after it (or itself, if it is the last).
+/// Returns the resample's number at `place` of its ascending order, from 0, and the next one. The last number
+/// is paired with itself.
 pub(crate) fn pair_at(numbers: &[f64], order: &[u32], weights: &[f64], place: usize) -> (f64, f64) {
     let mut before = 0.0;
     let mut found = None;
@@ -63,7 +65,7 @@ mod tests {
         ranks
     }
 
-    /// Writes the resample out, and ranks that.
+    /// A resample has the ranks of its expanded list.
     #[test]
     fn ranks_of_a_resample_are_those_of_its_list() {
         let numbers = [3.0, 1.0, 2.0, 3.0, -1.0];

@@ -20,7 +20,7 @@ use crate::responses::{Response, group_responses, is_constant, standardized, val
 use crate::spectrum::{first_powers, variance};
 use serde::{Deserialize, Serialize};
 
-/// Harmonics as in SALib.
+/// Number of harmonics, as in SALib.
 pub const HARMONICS: usize = 10;
 
 /// First-order indices of one response.
@@ -36,7 +36,7 @@ pub struct RbdFastIndices {
     pub no_variation: bool,
     /// Bootstrap resamples behind the intervals.
     pub resamples: u32,
-    /// Harmonics that are summed.
+    /// Number of summed harmonics.
     pub harmonics: usize,
     /// One entry per parameter, in the order of the parameters: its first-order index, without percentiles.
     pub parameters: Vec<Coefficient>,

@@ -1,10 +1,12 @@
-//! Standardized regression coefficients: a linear model of the response, in units of deviations (SRC), or of ranks (SRRC).
+//! Standardized regression coefficients: a linear model of the response in units of standard deviations
+//! (SRC), or of ranks (SRRC).
 //!
-//! A coefficient says by how many deviations the response changes with one deviation of the parameter. R², the share of
-//! the response's variance that the model explains, says how far coefficients can be believed: effects that are not
-//! linear (not monotonic, on ranks) are in the rest. Source: Helton et al., "Survey of sampling-based methods for
-//! uncertainty and sensitivity analysis", Reliability Engineering & System Safety 91 (2006), sections 6.3 and 6.6. A
-//! failed evaluation drops its row. There is no stepwise choice of parameters.
+//! A coefficient is the change of the response, in its standard deviations, per standard deviation of the
+//! parameter. R² is the share of the response's variance that the model explains. A low R² makes coefficients
+//! unreliable: effects that are not linear (not monotonic, on ranks) are in the remainder. Source: Helton et
+//! al., "Survey of sampling-based methods for uncertainty and sensitivity analysis", Reliability Engineering
+//! & System Safety 91 (2006), sections 6.3 and 6.6. A failed evaluation drops its row. Parameters are not
+//! selected stepwise.
 
 use crate::bootstrap::Bootstrap;
 use crate::cholesky::Cholesky;
@@ -16,30 +18,32 @@ use crate::linear::{Coefficients, Conditioning, Statistic, ValueScale, analyze};
 use crate::responses::Response;
 use serde::{Deserialize, Serialize};
 
-/// The linear model of one response.
+/// Linear model of one response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
     /// Name of the response.
     pub response: String,
-    /// Evaluations the model is fitted to.
+    /// Number of evaluations in the fit.
     pub evaluations_used: usize,
     /// Evaluations left out, because they failed.
     pub evaluations_dropped: usize,
-    /// Whether the response is the same everywhere: there is no model then.
+    /// Whether the response is the same everywhere: no model is defined then.
     pub no_variation: bool,
     /// Bootstrap resamples behind the intervals.
     pub resamples: u32,
-    /// Share of the response's variance that the model explains, within [0, 1], not adjusted for parameters.
+    /// Share of the response's variance that the model explains, within [0, 1]. It is not adjusted for the
+    /// number of parameters.
     pub r_squared: Estimate,
-    /// One entry a parameter, in the order of the parameters.
+    /// One entry per parameter, in the order of the parameters.
     pub parameters: Vec<Coefficient>,
 }
 
-/// Standardized regression coefficients (SRC), one entry a response. Each response has one value a row of `columns`.
+/// Computes standardized regression coefficients (SRC), one entry per response. Each response has one value
+/// per row of `columns`.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses do not fit, there are not two evaluations more than parameters, a parameter has one
-/// value, or depends on others.
+/// [`AnalysisError`] if responses do not fit, there are fewer than 2 evaluations more than parameters, a
+/// parameter has one value, or a parameter depends on others.
 pub fn src(
     columns: &Columns,
     responses: &[Response<'_>],
@@ -48,7 +52,7 @@ pub fn src(
     regress(columns, responses, bootstrap, "src", ValueScale::Numbers)
 }
 
-/// Standardized rank regression coefficients (SRRC): [`src()`] of ranks.
+/// Computes standardized rank regression coefficients (SRRC): [`src()`] of ranks.
 ///
 /// # Errors
 /// As [`src()`].
@@ -81,7 +85,7 @@ fn regress(
     Ok(responses.iter().zip(analyzed).map(of).collect())
 }
 
-/// The coefficients, and R² after them.
+/// Returns the coefficients, and R² after them.
 fn model(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {
     let Some(factor) = factor else { return Vec::new() };
     let mut values = with.to_vec();

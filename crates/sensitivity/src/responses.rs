@@ -1,24 +1,26 @@
-//! Responses of a design's rows: what is checked before a method sees them, and which rows failures leave.
+//! Responses of a design's rows: checks before the analysis, and the rows that failures leave.
 //!
-//! Methods take several responses of the same runs at once. Those that failed in the same rows are analyzed together, so
-//! that what depends on parameters alone (ranks, factors, resamples) is computed once.
+//! Methods take several responses of the same runs at once. Responses with failures in the same rows are
+//! analyzed together, so that results that depend on parameters alone (ranks, factors, resamples) are
+//! computed once.
 
 use crate::error::AnalysisError;
 
 /// One response of all evaluations of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Response<'a> {
-    /// Its name, such as `dice`.
+    /// Name of the response, such as `dice`.
     pub name: &'a str,
-    /// One value a row of the design, `None` where the evaluation failed.
+    /// One value per row of the design. `None` for a failed evaluation.
     pub values: &'a [Option<f64>],
 }
 
-/// Responses below this share of their largest magnitude apart count as equal: summing in another order changes as much.
+/// Maximum spread of equal responses, as a share of their largest magnitude. Summing in another order changes
+/// as much.
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 impl Response<'_> {
-    /// Checks that there is one value for each of `rows` rows, and that each is finite.
+    /// Checks that each of `rows` rows has one entry, that values are finite, and that their range is finite.
     pub(crate) fn check(&self, rows: usize) -> Result<(), AnalysisError> {
         let response = || self.name.to_owned();
         if self.values.len() != rows {
@@ -40,20 +42,21 @@ impl Response<'_> {
     }
 }
 
-/// Whether numbers are equal but for rounding. So are fewer than two.
+/// Returns whether numbers are equal but for rounding. Fewer than two numbers are constant.
 pub(crate) fn is_constant(numbers: &[f64]) -> bool {
     let smallest = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let largest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     numbers.len() < 2 || largest - smallest <= ROUNDING * smallest.abs().max(largest.abs())
 }
 
-/// Numbers less their mean, in units of their population standard deviation; all 0 if they are constant.
+/// Returns the numbers minus their mean, in units of their population standard deviation. All 0 for constant
+/// numbers.
 pub(crate) fn standardized(numbers: &[f64]) -> Vec<f64> {
     if is_constant(numbers) {
         return vec![0.0; numbers.len()];
     }
     let count = numbers.len() as f64;
-    // In units of the range first, so that no square overflows or vanishes.
+    // Scales by the range first, so that no square overflows or vanishes.
     let smallest = numbers.iter().copied().fold(f64::INFINITY, f64::min);
     let range = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max) - smallest;
     let scaled: Vec<f64> = numbers.iter().map(|number| (number - smallest) / range).collect();
@@ -62,15 +65,15 @@ pub(crate) fn standardized(numbers: &[f64]) -> Vec<f64> {
     scaled.iter().map(|number| (number - mean) / deviation).collect()
 }
 
-/// Responses that have values in the same units (rows, or blocks of them), and which units these are.
+/// Responses with values in the same units. A unit is a row or a block of rows.
 pub(crate) struct ResponseGroup {
-    /// Places of the responses among those given.
+    /// Indices of the responses among the given ones.
     pub(crate) responses: Vec<usize>,
-    /// Indices of the units that are complete, in order.
+    /// Indices of the complete units, in order.
     pub(crate) kept: Vec<usize>,
 }
 
-/// Groups responses by their complete units; a unit is `length` consecutive rows.
+/// Groups responses by their complete units. A unit is `length` consecutive rows.
 pub(crate) fn group_responses(responses: &[Response<'_>], length: usize) -> Vec<ResponseGroup> {
     let mut groups: Vec<ResponseGroup> = Vec::new();
     for (place, response) in responses.iter().enumerate() {
@@ -85,7 +88,7 @@ pub(crate) fn group_responses(responses: &[Response<'_>], length: usize) -> Vec<
     groups
 }
 
-/// The values in these rows, all of which have one.
+/// Returns the values in these rows. Each row must have a value.
 pub(crate) fn values_at(response: &Response<'_>, rows: &[usize]) -> Vec<f64> {
     rows.iter().filter_map(|&row| response.values[row]).collect()
 }

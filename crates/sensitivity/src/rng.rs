@@ -1,12 +1,12 @@
-//! Where random numbers come from: one ChaCha8 generator per purpose, all derived from the study's seed.
+//! Random number generators: one ChaCha8 stream per purpose, all derived from the study's seed.
 //!
 //! ChaCha8 gives the same numbers on every platform. Streams of one seed are independent, so more
-//! trajectories, samples or resamples never change what the earlier ones drew.
+//! trajectories, samples or resamples never change the numbers drawn for earlier ones.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-/// What the numbers are for.
+/// Purpose of a stream of random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RngStream {
     /// Base point, directions and order of the Morris trajectory of this index.
@@ -23,17 +23,17 @@ pub(crate) enum RngStream {
     Curve(u32),
     /// Independent random points, in their order.
     RandomPoints,
-    /// Stretches of this column of a Latin hypercube, and places within them.
+    /// Strata of this column of a Latin hypercube, and positions within them.
     Column(u32),
     /// Swaps that spread a Latin hypercube.
     Swaps,
     /// Permutations of the digits of this dimension of Halton's sequence.
     Digits(u32),
-    /// Order and directions of the Morris trajectory of this index, whose base point comes from elsewhere.
+    /// Order and directions of the Morris trajectory of this index, with a base point from another sequence.
     Order(u32),
 }
 
-/// The generator of `seed` for `purpose`.
+/// Returns the generator of `seed` for `purpose`.
 pub(crate) fn generator(seed: u64, purpose: RngStream) -> ChaCha8Rng {
     let mut generator = ChaCha8Rng::seed_from_u64(seed);
     generator.set_stream(match purpose {

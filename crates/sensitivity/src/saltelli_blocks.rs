@@ -1,23 +1,23 @@
-//! The structure of a Saltelli design: which row of which base sample is A, B, or one of them with a column of the other.
+//! Structure of a Saltelli design: the role of each row in the block of its base sample.
 //!
-//! Rows are counted, not stored, so that a design of millions of rows costs nothing here. Values and responses play no
-//! part.
+//! Roles are computed from row numbers, so a design of millions of rows takes no memory here. Values and
+//! responses are not used.
 
-/// What a row is. Columns are places in [`RowBlocks::names`].
+/// Role of a row in its block. Columns are indices into [`RowBlocks::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The first point of the base sample.
     A,
     /// A with this column of B: Saltelli's A_B^(i).
     AWithB(usize),
-    /// B with this column of A: Saltelli's B_A^(i), in designs with second order only.
+    /// B with this column of A: Saltelli's B_A^(i). Only in designs with second order.
     BWithA(usize),
     /// The second point of the base sample.
     B,
 }
 
-/// The row blocks of a design, one for each base sample: A, A_B^(1) … A_B^(k), where there is second order
-/// B_A^(1) … B_A^(k), and B. This is SALib's order.
+/// Row blocks of a design, one per base sample: A, A_B^(1) … A_B^(k), with second order B_A^(1) … B_A^(k),
+/// and B. This is SALib's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowBlocks {
     names: Vec<String>,
@@ -30,7 +30,7 @@ impl RowBlocks {
         Self { names, samples, second_order }
     }
 
-    /// Names of the varying parameters, in the order of the parameters: k of them.
+    /// Names of the k varying parameters, in the order of the parameters.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
@@ -42,26 +42,27 @@ impl RowBlocks {
         self.samples
     }
 
-    /// Whether there are rows B_A^(i).
+    /// Returns whether the design has rows B_A^(i).
     #[must_use]
     pub fn has_second_order(&self) -> bool {
         self.second_order
     }
 
-    /// Rows of one block: k + 2, or 2k + 2 with second order.
+    /// Returns the number of rows of one block: k + 2, or 2k + 2 with second order.
     #[must_use]
     pub fn rows_per_sample(&self) -> usize {
         let mixed = if self.second_order { 2 * self.names.len() } else { self.names.len() };
         mixed + 2
     }
 
-    /// Rows of the design.
+    /// Returns the number of rows of the design.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.samples * self.rows_per_sample()
     }
 
-    /// Index of the row that plays `role` in the block of `sample`, both from 0. `None` where the design has no such row.
+    /// Returns the index of the row with `role` in the block of `sample`, both from 0. `None` if the design
+    /// has no such row.
     #[must_use]
     pub fn row(&self, sample: usize, role: Role) -> Option<usize> {
         let varying = self.names.len();
@@ -75,7 +76,7 @@ impl RowBlocks {
         (sample < self.samples).then(|| sample * self.rows_per_sample() + place)
     }
 
-    /// The base sample of a row and what the row is in its block. `None` beyond the last row.
+    /// Returns the base sample of a row and the row's role in its block. `None` beyond the last row.
     #[must_use]
     pub fn role(&self, row: usize) -> Option<(usize, Role)> {
         let (length, varying) = (self.rows_per_sample(), self.names.len());
@@ -97,7 +98,7 @@ mod tests {
         RowBlocks::new((0..varying).map(|place| format!("p{place}")).collect(), samples, second_order)
     }
 
-    /// SALib 1.6, `SALib.sample.sobol.sample`, D = 2.
+    /// Order of SALib 1.6, `SALib.sample.sobol.sample`, D = 2.
     #[test]
     fn the_order_is_that_of_salib() {
         use Role::{A, AWithB, B, BWithA};

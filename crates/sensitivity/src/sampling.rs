@@ -29,10 +29,10 @@ use points::{PointsError, Sequence, UnitPoints};
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// Designs are held in memory: 10 million sets of 15 parameters are 2.6 GB, and beyond any study.
+/// Designs are held in memory: 10 million sets of 15 parameters take 2.6 GB, and exceed any study.
 pub const MAX_EVALUATIONS: u64 = 10_000_000;
 
-/// The parameter sets of a study.
+/// Parameter sets of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
     /// Names of all parameters, varying or not: the columns of `evaluations`.
@@ -57,7 +57,8 @@ pub enum Structure {
     Curves(Curves),
 }
 
-/// A range that `f64` numbers cannot divide, a range of reals for whole numbers, or no distribution.
+/// A domain without a usable distribution: `f64` numbers cannot divide its range, or it is a range of reals
+/// for whole numbers.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
     "parameter {name} cannot be drawn from [{low}, {high}]; allowed are reals within a finite range, a distribution of reals, \
@@ -72,7 +73,7 @@ pub struct BadRange {
     pub high: f64,
 }
 
-/// Reason for which points without a design cannot be drawn.
+/// Cause of a failed sampling of points.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SampleError {
     /// The points are invalid.
@@ -87,10 +88,10 @@ pub enum SampleError {
     /// More parameter sets than are held in memory.
     #[error("{evaluations} evaluations are too many; {MAX_EVALUATIONS} are allowed")]
     TooManyEvaluations {
-        /// Evaluations asked for.
+        /// Requested evaluations.
         evaluations: u64,
     },
-    /// Points of another dimension than parameters vary.
+    /// The dimension of the points differs from the number of varying parameters.
     #[error("points have {columns} coordinates, and {varying} parameters vary; one each is needed")]
     Dimensions {
         /// Dimensions of the points.
@@ -173,7 +174,7 @@ fn rows_of_points(
     Ok(())
 }
 
-/// Draws a design of points of a sequence, without further structure.
+/// Draws a design from points of a sequence, without further structure.
 fn plain(
     parameters: &[Parameter],
     sequence: Sequence,
@@ -185,8 +186,8 @@ fn plain(
     Ok(Design::of_rows(parameters, evaluations))
 }
 
-/// Passes on parameter sets of points of a sequence one by one. Memory holds only the points, 8 bytes for each
-/// parameter and set.
+/// Passes on the parameter sets of points of a sequence one by one. Memory holds only the points, 8 bytes for
+/// each parameter and set.
 fn draw_points(
     parameters: &[Parameter],
     sequence: Sequence,
@@ -206,7 +207,7 @@ fn draw_points(
     rows_of_points(parameters, &sequence.points(samples as usize, varying.len(), seed)?, each)
 }
 
-/// The marginals of some parameters.
+/// Returns the marginals of the parameters in these columns.
 fn marginals<'a>(parameters: &'a [Parameter], columns: &[usize]) -> Result<Vec<Marginal<'a>>, BadRange> {
     let marginal =
         |&column: &usize| Marginal::of(&parameters[column]).ok_or_else(|| bad_range(&parameters[column]));
@@ -222,12 +223,12 @@ fn names(parameters: &[Parameter]) -> Vec<String> {
     parameters.iter().map(|parameter| parameter.name.clone()).collect()
 }
 
-/// Columns of the parameters that a sampler varies.
+/// Returns the columns of the parameters that a sampler varies.
 fn varying(parameters: &[Parameter]) -> Vec<usize> {
     (0..parameters.len()).filter(|&column| parameters[column].domain.varies()).collect()
 }
 
-/// The value of a parameter that does not vary.
+/// Returns the value of a parameter that does not vary.
 fn resting_value(parameter: &Parameter) -> Value {
     match &parameter.domain {
         Domain::Fixed { value } => *value,

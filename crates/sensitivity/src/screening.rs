@@ -8,7 +8,7 @@ use crate::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::SurvivorRule;
 use thiserror::Error;
 
-/// Why no parameter is left.
+/// Cause of a screening without a surviving parameter.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ScreeningError {
     /// The response is the same along every trajectory.
@@ -17,7 +17,7 @@ pub enum ScreeningError {
         /// The response.
         response: String,
     },
-    /// Every μ* is smaller than asked for.
+    /// Every μ* is below the threshold.
     #[error(
         "no parameter has a mu* of {threshold} or more for {response}; the largest is {largest}, of {name}"
     )]
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(kept(SurvivorRule::CumulativeShare(0.4)), ["p1"]);
         assert_eq!(kept(SurvivorRule::CumulativeShare(0.8)), ["p1", "p3", "p4"]);
         assert_eq!(kept(SurvivorRule::CumulativeShare(1.0)), ["p0", "p1", "p3", "p4"]);
-        // On ties the first.
+        // On ties the first parameter survives.
         assert_eq!(survivors(SurvivorRule::MostInfluential(1), &indices(&[0.5, 0.5])).unwrap(), ["p0"]);
     }
 

@@ -1,8 +1,9 @@
-//! Powers of the frequencies of a series: a few by the definition of the Fourier transform, or all by a fast one.
+//! Power spectrum of a real series: the first frequencies by the definition of the Fourier transform, or all
+//! by a fast one.
 //!
-//! Lengths are users' sample sizes: any. Powers of two are transformed directly, others by Bluestein's algorithm (Bluestein,
-//! "A linear filtering approach to the computation of discrete Fourier transform", IEEE Transactions on Audio and
-//! Electroacoustics 18 (1970)). Only real series, and only powers: phases are of no use here.
+//! Lengths are users' sample sizes and arbitrary. Powers of two are transformed directly, others by
+//! Bluestein's algorithm (Bluestein, "A linear filtering approach to the computation of discrete Fourier
+//! transform", IEEE Transactions on Audio and Electroacoustics 18 (1970)). Phases are not computed.
 
 use std::f64::consts::TAU;
 
@@ -13,23 +14,24 @@ fn product(a: Complex, b: Complex) -> Complex {
     (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
 }
 
-/// exp(−2πi · at/of).
+/// Returns exp(−2πi · at/of).
 fn turn(at: usize, of: usize) -> Complex {
     let phase = TAU * at as f64 / of as f64;
     (phase.cos(), -phase.sin())
 }
 
-/// What transforms of series of one length have in common.
+/// Precomputed factors for transforms of series of one length.
 pub(crate) struct Spectrum {
     length: usize,
-    /// exp(−2πi·j/m) for the power of two m that is transformed.
+    /// exp(−2πi·j/m) for each j, where the power of two m is the transformed length.
     turns: Vec<Complex>,
-    /// Bluestein's factors exp(−πi·j²/n), and the transform of what they are convolved with; of no powers of two.
+    /// Bluestein's factors exp(−πi·j²/n), and the transform of the convolution kernel. `None` for powers of
+    /// two.
     chirp: Option<(Vec<Complex>, Vec<Complex>)>,
 }
 
 impl Spectrum {
-    /// For series of this many values, at least one.
+    /// Creates the transform for series of `length` values, at least 1.
     pub(crate) fn new(length: usize) -> Self {
         if length.is_power_of_two() {
             let turns = (0..length).map(|at| turn(at, length)).collect();
@@ -37,7 +39,7 @@ impl Spectrum {
         }
         let padded = (2 * length).next_power_of_two();
         let turns: Vec<Complex> = (0..padded).map(|at| turn(at, padded)).collect();
-        // Squares modulo 2n: exact angles, however long the series is.
+        // Squares are reduced modulo 2n, which keeps the angles exact for long series.
         let chirp: Vec<Complex> = (0..length).map(|at| turn(at * at % (2 * length), 2 * length)).collect();
         let mut kernel = vec![(0.0, 0.0); padded];
         for (at, &(real, imaginary)) in chirp.iter().enumerate() {
@@ -48,14 +50,15 @@ impl Spectrum {
         Self { length, turns, chirp: Some((chirp, kernel)) }
     }
 
-    /// |Σⱼ yⱼ exp(−2πi·jf/n)|²/n² for each frequency f from 0 to n/2, of a series y of this length.
+    /// Returns |Σⱼ yⱼ exp(−2πi·jf/n)|²/n² for each frequency f from 0 to n/2, of a series y of this length.
     pub(crate) fn powers(&self, series: &[f64]) -> Vec<f64> {
         let mut values: Vec<Complex> = series.iter().map(|&value| (value, 0.0)).collect();
         if let Some((chirp, kernel)) = &self.chirp {
             values.iter_mut().zip(chirp).for_each(|(value, &factor)| *value = product(*value, factor));
             values.resize(kernel.len(), (0.0, 0.0));
             transform(&mut values, &self.turns);
-            // The inverse transform is the conjugate of that of the conjugate; only absolute values are wanted below.
+            // The inverse transform is the conjugate of the transform of the conjugate. The last conjugation
+            // is omitted, because the powers need absolute values only.
             values.iter_mut().zip(kernel).for_each(|(value, &factor)| {
                 let (real, imaginary) = product(*value, factor);
                 *value = (real, -imaginary);
@@ -72,7 +75,7 @@ impl Spectrum {
     }
 }
 
-/// The Fourier transform in place, of a power of two of values (Cooley and Tukey); `turns` are its roots of unity.
+/// Transforms a power of two of values in place (Cooley and Tukey). `turns` are its roots of unity.
 fn transform(values: &mut [Complex], turns: &[Complex]) {
     let length = values.len();
     let bits = length.trailing_zeros();
@@ -97,10 +100,11 @@ fn transform(values: &mut [Complex], turns: &[Complex]) {
     }
 }
 
-/// The powers of the frequencies 1 to `count`, as [`Spectrum::powers`], of a series of any length: for few of them.
+/// Returns the powers of the frequencies 1 to `count`, as [`Spectrum::powers`], of a series of any length.
+/// Its cost grows with `count`.
 pub(crate) fn first_powers(series: &[f64], count: usize) -> Vec<f64> {
-    // One turn after the other, of all frequencies at once, so that compilers can turn several in one instruction. Of
-    // samples of a million, roundings add up to less than 10⁻⁹ of the power.
+    // Turns all frequencies by one step at a time, so that compilers can process several in one instruction.
+    // For samples of 1 million values, roundings add up to less than 10⁻⁹ of the power.
     let steps: Vec<Complex> = (1..=count).map(|frequency| turn(frequency, series.len())).collect();
     let mut turns = vec![(1.0, 0.0); count];
     let mut sums = vec![(0.0, 0.0); count];
@@ -114,7 +118,7 @@ pub(crate) fn first_powers(series: &[f64], count: usize) -> Vec<f64> {
     sums.iter().map(|(real, imaginary)| (real * real + imaginary * imaginary) / squared).collect()
 }
 
-/// Population variance of a series: the sum of the powers of all frequencies from 1 to n − 1 (Parseval).
+/// Returns the population variance of a series: the sum of the powers of frequencies 1 to n − 1 (Parseval).
 pub(crate) fn variance(series: &[f64]) -> f64 {
     let count = series.len() as f64;
     let mean = series.iter().sum::<f64>() / count;
@@ -125,7 +129,7 @@ pub(crate) fn variance(series: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of every kind of length: powers of two, primes, squares, products.
+    /// Powers agree with the definition for every kind of length: powers of two, primes, squares, products.
     #[test]
     fn fast_powers_are_those_of_the_definition() {
         for length in [1, 2, 3, 8, 9, 30, 61, 128, 257, 1000] {

@@ -17,10 +17,11 @@ use std::borrow::Cow;
 use std::io::Read;
 use thiserror::Error;
 
-/// The column that numbers evaluations in the tables pleach writes. A parameter of that name comes first.
+/// Column that numbers evaluations in the tables that pleach writes. A parameter of this name takes
+/// precedence.
 pub const EVALUATION_COLUMN: &str = "evaluation";
 
-/// Reason for which a table cannot be used. Lines count from 1, the header included. The caller names the file.
+/// Error of a table. Lines count from 1, the header included. The caller names the file.
 #[derive(Debug, Error)]
 pub enum TableError {
     /// The file has no header.
@@ -74,10 +75,10 @@ pub enum TableError {
     /// More rows than are held in memory.
     #[error("line {line}: the table has more than {MAX_EVALUATIONS} rows")]
     TooManyRows {
-        /// Line of the first row that is too many.
+        /// Line of the first excess row.
         line: usize,
     },
-    /// A field that is no value of its parameter's type.
+    /// A field is not a value of its parameter's type.
     #[error("line {line}, column {column}: {problem}{}", decimals(&problem.text))]
     BadValue {
         /// Line of the row.
@@ -87,15 +88,15 @@ pub enum TableError {
         /// The field, and the allowed values.
         problem: ParseValueError,
     },
-    /// The CSV reader gave up.
+    /// The CSV reader failed.
     #[error("the table is no CSV: {0}")]
     Malformed(#[from] csv::Error),
-    /// The table could not be read to its end.
+    /// Reading the table failed.
     #[error("failed to read: {0}")]
     Unreadable(#[from] std::io::Error),
 }
 
-/// Returns a hint on decimal commas, if the text has one.
+/// Returns a hint on decimal commas if the text has a comma.
 fn decimals(text: &str) -> &'static str {
     if text.contains(',') { "; decimals are written with a point" } else { "" }
 }
@@ -120,7 +121,7 @@ pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Vec<Vec<Value>>, Ta
     if all.is_empty() { Err(TableError::NoRows) } else { Ok(all) }
 }
 
-/// Streams the parameter sets of a CSV in the memory of one row. After an error no row follows.
+/// Streams the parameter sets of a CSV, holding one row in memory. After an error no row follows.
 pub struct Rows<'a, R> {
     table: Table<R>,
     parameters: &'a [Parameter],
@@ -180,7 +181,7 @@ struct Table<R> {
     reader: csv::Reader<Source<R>>,
     record: csv::StringRecord,
     separator: u8,
-    /// Fields that each row has: those of the header, once it is read.
+    /// Number of fields in each row: that of the header. 0 before the header is read.
     columns: usize,
     ended: bool,
 }
@@ -210,7 +211,7 @@ impl<R: Read> Table<R> {
         let start = self.record.position().map_or(0, csv::Position::byte);
         self.reader.get_mut().release(start);
         if self.separator == b' ' {
-            // Blanks separate in any number, as do tabs among them.
+            // Any number of blanks and tabs separates two fields.
             let fields: csv::StringRecord = self.record.iter().flat_map(str::split_whitespace).collect();
             self.record = fields;
         }
@@ -221,13 +222,14 @@ impl<R: Read> Table<R> {
         Ok(true)
     }
 
-    /// Line of the row, for error messages only. The CSV reader's own count is that of the first of the blank lines it
+    /// Line of the row, for error messages only. The CSV reader's own count is that of the first blank line
     /// skipped before the row.
     fn line(&self) -> usize {
         self.reader.get_ref().line()
     }
 
-    /// A field as numbers are written elsewhere: between semicolons, a comma is the point of a decimal.
+    /// Returns a field with a decimal point. In tables separated by semicolons, a single comma is the decimal
+    /// point.
     fn number<'f>(&self, field: &'f str) -> Cow<'f, str> {
         let comma = self.separator == b';' && field.matches(',').count() == 1 && !field.contains('.');
         if comma { Cow::Owned(field.replace(',', ".")) } else { Cow::Borrowed(field) }

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Step from one row to the next: changes one parameter, or one group of parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
-    /// Its place in [`Trajectories::names`].
+    /// Index of the parameter or group in [`Trajectories::names`].
     pub parameter: usize,
     /// The step as a signed fraction of the parameter's range, or of its probability under a distribution. Finite
     /// and never 0. For several parameters that step together, each in its own direction, it is the mean absolute
@@ -20,10 +20,10 @@ pub struct Step {
     pub fraction: f64,
 }
 
-/// Consecutive rows in which every varying parameter changes once.
+/// Consecutive rows over which every varying parameter changes once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trajectory {
-    /// Index of its first row. It has one row more than steps.
+    /// Index of the first row. A trajectory has one row more than steps.
     pub first_row: usize,
     /// Its steps, in the order of its rows.
     pub steps: Vec<Step>,
@@ -38,7 +38,7 @@ pub struct Trajectories {
     unfinished: bool,
 }
 
-/// Why rows do not form trajectories.
+/// Cause of a failed recovery of trajectories.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TrajectoryError {
     /// The number of values in a row differs from the number of parameters.
@@ -87,7 +87,7 @@ pub enum TrajectoryError {
     PartOfGroup {
         /// Its number, from 1.
         evaluation: usize,
-        /// The parameter that rests.
+        /// The parameter that does not change.
         name: String,
         /// Its group.
         group: String,
@@ -124,16 +124,17 @@ impl Trajectories {
 
     /// Recovers trajectories from parameter sets with one value per parameter in each row.
     ///
-    /// The k varying parameters are those whose column holds more than one value. Rows are split into blocks of
-    /// k + 1 rows. Within a block consecutive rows differ in exactly one parameter, and each varying parameter changes once.
-    /// A last block that is too short (an interrupted study) is allowed if it follows the same rule: it counts as
-    /// an unfinished trajectory. A row missing elsewhere is an error, because the following rows could be misread:
-    /// a failed evaluation stays in the table and has no response.
+    /// The k varying parameters are those with more than one value in their column. Rows are split into
+    /// blocks of k + 1 rows. Within a block, consecutive rows differ in exactly one parameter, and each
+    /// varying parameter changes once. A last block that is too short (an interrupted study) is allowed if it
+    /// follows the same rule, and counts as an unfinished trajectory. A missing row in any other block is an
+    /// error, because the following rows could be misread. A failed evaluation stays in the table and has no
+    /// response.
     ///
-    /// A step is divided by the parameter's range. Tables are often printed with few digits (SALib's with 9), so a
-    /// step carries their rounding. Given the `levels` of the design, a step of a continuous parameter that agrees
-    /// with the documented p/(2(p−1)) to [`PRINT_ROUNDING`] is taken as exactly that. All other steps are taken as
-    /// printed.
+    /// A step is divided by the parameter's range. Tables are often printed with few digits (SALib's with 9),
+    /// so a step carries their rounding. Given the `levels` of the design, a step of a continuous parameter
+    /// that agrees with the documented p/(2(p−1)) to [`PRINT_ROUNDING`] is taken as exactly that. All other
+    /// steps are taken as printed.
     ///
     /// # Errors
     /// [`TrajectoryError`] with the first evaluation that does not fit.
@@ -205,19 +206,19 @@ impl Trajectories {
         &self.names
     }
 
-    /// The complete trajectories, in the order of their rows.
+    /// Complete trajectories, in the order of their rows.
     #[must_use]
     pub fn complete(&self) -> &[Trajectory] {
         &self.complete
     }
 
-    /// Rows of the design, those of an unfinished trajectory included.
+    /// Number of rows of the design, those of an unfinished trajectory included.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether the last rows are the beginning of a trajectory that ends too early.
+    /// Returns whether the last rows begin a trajectory that ends too early.
     #[must_use]
     pub fn has_unfinished(&self) -> bool {
         self.unfinished
@@ -273,7 +274,8 @@ pub(crate) fn joint_fraction(fractions: &[f64]) -> f64 {
     }
 }
 
-/// The step of a continuous parameter with `levels` ≥ 2 levels, as a fraction of its range: p/(2(p−1)).
+/// Returns the step of a continuous parameter with `levels` ≥ 2 levels, as a fraction of its range:
+/// p/(2(p−1)).
 #[must_use]
 pub fn continuous_step(levels: u32) -> f64 {
     f64::from(levels) / (2.0 * (f64::from(levels) - 1.0))

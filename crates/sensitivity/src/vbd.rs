@@ -87,7 +87,7 @@ pub fn indices(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Minimum number of base samples with a variance.
+/// Minimum number of base samples that have a variance.
 const FEWEST: usize = 2;
 
 fn of_group(

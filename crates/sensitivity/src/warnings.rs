@@ -19,7 +19,7 @@ pub enum Warning {
         /// Name of the response.
         response: String,
     },
-    /// The method wants more than it was given.
+    /// The sample is smaller than the method needs for stable indices.
     SmallSample {
         /// Counted unit.
         unit: String,
@@ -28,7 +28,8 @@ pub enum Warning {
         /// Minimum number for stable indices.
         advised: usize,
     },
-    /// Failed evaluations caused the exclusion of further ones, or were excluded.
+    /// Failed evaluations are excluded, and further evaluations with them where the method needs complete
+    /// units.
     Dropped {
         /// Counted unit.
         unit: String,
@@ -37,29 +38,30 @@ pub enum Warning {
         /// Number excluded.
         dropped: usize,
     },
-    /// Parameters that changed the response nowhere in the sample: their index and its interval are exactly 0.
+    /// Parameters without any effect on the response in the sample: their index and its interval are exactly
+    /// 0.
     NoEffect {
         /// The index, as results name it.
         index: String,
         /// The parameters.
         parameters: Vec<String>,
     },
-    /// The interval of an index holds 0: the sample does not show that the parameters matter in this way.
+    /// The interval of an index contains 0: the sample does not show an influence of this kind.
     SpansZero {
         /// The index, as results name it.
         index: String,
         /// The parameters, or pairs of them.
         parameters: Vec<String>,
-        /// All that have such an index.
+        /// Number of all parameters, or pairs, that have the index.
         of: usize,
     },
-    /// The interval of an index that cannot be negative is wider than the index: the parameters' order is chance.
+    /// The interval of a nonnegative index is wider than the index, so the order of the parameters is chance.
     Uncertain {
         /// The index, as results name it.
         index: String,
         /// The parameters.
         parameters: Vec<String>,
-        /// All that have such an index.
+        /// Number of all parameters that have the index.
         of: usize,
     },
     /// An index is not defined.
@@ -145,32 +147,32 @@ fn counted(index: &str, of: usize) -> String {
     format!("{of} {}{}", if index == SECOND { "pair" } else { "parameter" }, if of == 1 { "" } else { "s" })
 }
 
-/// The index of pairs.
+/// Name of the second-order index, which belongs to pairs.
 const SECOND: &str = "second";
 
-/// Trajectories: Morris (1991) takes 4, Campolongo, Cariboni and Saltelli (2007) 4 to 10, other studies of pipelines 5 to 15.
+/// Minimum number of trajectories. Morris (1991) takes 4, Campolongo, Cariboni and Saltelli (2007) take 4–10,
+/// and other studies of pipelines take 5–15.
 const TRAJECTORIES: usize = 5;
 
-/// Base samples: Saltelli et al. (2010) and the manual of SALib take hundreds to thousands.
+/// Minimum number of base samples. Saltelli et al. (2010) and SALib's manual take hundreds to thousands.
 const BASE_SAMPLES: usize = 100;
 
-/// Minimum number of evaluations per regression coefficient below which chance inflates R²: a rule of thumb of
-/// regression.
+/// Minimum number of evaluations per regression coefficient, a rule of thumb. With fewer, chance inflates R².
 const ROWS_PER_COEFFICIENT: usize = 10;
 
-/// Evaluations for each slice of PAWN. With the usual 10 slices and Latin hypercubes, 40 of 40 samples of 200 and more rank
-/// Ishigami's three parameters right, and the first three of Sobol's G 13 of 40 samples of 500, 21 of 1,000 and 31 of 2,000
-/// (`tests/truth/ranking.rs`).
+/// Minimum number of evaluations per slice of PAWN. With the usual 10 slices and Latin hypercubes, all 40
+/// samples of 200 and more rank Ishigami's three parameters right. The first three of Sobol's G are right in
+/// 13 of 40 samples of 500, in 21 of 1,000 and in 31 of 2,000 (`tests/truth/ranking.rs`).
 const ROWS_PER_SLICE: usize = 100;
 
-/// Minimum number of evaluations for delta. With 200 evaluations (4 classes), none of 40 samples ranks Ishigami's
-/// parameters right, with 300, 34 do, with 700 and more, all. For Sobol's G, 19 of 40 samples of 200 rank the first
-/// three right, and 30 of 1,000 (ibid.).
+/// Minimum number of evaluations for delta. With 200 evaluations (4 classes), 0 of 40 samples rank
+/// Ishigami's parameters right. With 300, 34 samples do, and with 700 and more, all. For Sobol's G, 19 of 40
+/// samples of 200 rank the first three right, and 30 of 1,000 (ibid.).
 const DELTA_ROWS: usize = 1_000;
 
-/// Minimum number of evaluations per harmonic of RBD-FAST. With the usual 10 harmonics, 34 of 40 samples of 100
-/// rank Ishigami's parameters right, 38 of 200, and all of 300 and more. For the first three of Sobol's G, 21 of
-/// 500 do, and 35 of 1,000 (ibid.).
+/// Minimum number of evaluations per harmonic of RBD-FAST. With the usual 10 harmonics, 34 of 40 samples of
+/// 100 rank Ishigami's parameters right, 38 of 200, and all of 300 and more. For the first three of Sobol's
+/// G, 21 of 500 do, and 35 of 1,000 (ibid.).
 const ROWS_PER_HARMONIC: usize = 50;
 
 impl Indices {
@@ -229,7 +231,7 @@ impl Indices {
             Self::Efast(found) => {
                 list.0.push(Warning::IndicativeIntervals);
                 let (used, dropped) = (found.evaluations_used, found.evaluations_dropped);
-                // Curves that are long enough are a matter of the design.
+                // The design ensures long enough curves, so no minimum applies.
                 list.sample("evaluations", used, dropped, 0);
                 list.indices("first", Sign::Any, found.parameters.iter().map(|p| (p.name.clone(), p.first)));
                 list.indices("total", Sign::Any, found.parameters.iter().map(|p| (p.name.clone(), p.total)));
@@ -244,13 +246,13 @@ impl Indices {
     }
 }
 
-/// Which values an index can have.
+/// Possible signs of an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// A mean or median of absolute values, which is never below 0: an interval that reaches 0 does not concern its
-    /// sign.
+    /// A mean or median of absolute values, which is never below 0. An interval that reaches 0 leaves its
+    /// sign certain.
     Positive,
-    /// Any.
+    /// Any sign.
     Any,
 }
 

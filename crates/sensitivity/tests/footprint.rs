@@ -1,4 +1,4 @@
-//! What designs take of memory, as it is counted, and as it is estimated before they are drawn.
+//! Estimates of design memory, compared with counted allocations.
 
 #[path = "../../../tests/support/allocations.rs"]
 mod allocations;
@@ -25,7 +25,7 @@ fn reals(count: usize) -> Vec<Parameter> {
     (0..count).map(parameter).collect()
 }
 
-/// An estimate is never below what is counted but for small change, and of large designs at most twice as much.
+/// An estimate is at most 100 kB below the counted bytes. For large designs it is at most twice as much.
 #[track_caller]
 fn near(what: &str, estimated: u64, counted: usize) {
     let counted = counted as u64;
@@ -79,7 +79,7 @@ fn points_and_curves_take_what_is_estimated() {
     for (count, samples) in [(3, 20_000_u32), (15, 8_000), (200, 500)] {
         let parameters = reals(count);
         for name in ["mc", "lhs", "halton", "sobol"] {
-            // Its permutations do not grow with the design, and are more than points of so many dimensions.
+            // Halton's permutations have a constant size, which exceeds that of points with many dimensions.
             if name == "halton" && count > 15 {
                 continue;
             }

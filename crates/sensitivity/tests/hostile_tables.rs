@@ -1,9 +1,9 @@
-//! Tables that are damaged or mean harm: each is read or refused in one line, and without more memory than its length is
-//! worth.
+//! Corrupt and malicious tables: each is read or rejected with a one-line error, in memory proportional to
+//! its length.
 //!
-//! Every row becomes a value for every parameter: 16 bytes each, a list's head, and the list of rows, which may have just
-//! doubled. The shortest row is two bytes. Besides, the CSV reader holds a record, and a place for each of its fields,
-//! which are a byte or more.
+//! Every row becomes one value of 16 bytes per parameter, a list header, and an entry in the list of rows,
+//! which may have just doubled. The shortest row is 2 bytes. The CSV reader also holds a record, and the
+//! position of each of its fields, which take at least 1 byte each.
 
 #[path = "../../../tests/support/allocations.rs"]
 mod allocations;
@@ -29,8 +29,8 @@ fn parameters() -> Vec<Parameter> {
     (0..15).map(parameter).collect()
 }
 
-/// Bytes that a table of this length may cost: rows of two bytes with 15 values, and heads of 24 bytes thrice; fields of
-/// a byte, with a place of 8 twice, and the record itself twice.
+/// Maximum memory for a table of this length: rows of 2 bytes with 15 values and three headers of 24 bytes,
+/// fields of 1 byte with two positions of 8 bytes, and twice the record.
 fn bound(length: usize) -> usize {
     length / 2 * (15 * 16 + 3 * 24) + length * (2 * 8 + 2) + (1 << 20)
 }
@@ -69,7 +69,7 @@ fn tables_that_nobody_has() {
     assert_eq!(read_within_bounds("P0\r1\r2\r"), Ok(2));
 }
 
-/// Tables that are longer than memory: rows that are made as they are read.
+/// Table longer than memory. Rows are generated while the test reads.
 struct Endless {
     header: &'static [u8],
     row: &'static [u8],
@@ -94,7 +94,8 @@ impl std::io::Read for Endless {
     }
 }
 
-/// Half a million rows in less than a megabyte, sets and responses; a fault in the last one is found on its line.
+/// Half a million rows of sets or responses are read in less than 1 MB, and an error in the last row names
+/// its line.
 #[test]
 fn rows_are_streamed() {
     let parameters = parameters();

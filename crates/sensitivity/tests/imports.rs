@@ -1,4 +1,4 @@
-//! Studies of other programs: the authors' Dakota inputs and SALib's parameter files, and files that are damaged.
+//! Studies of other programs: the authors' Dakota inputs, SALib's parameter files, and corrupt files.
 
 #[path = "../../../tests/support/data.rs"]
 mod data;
@@ -27,7 +27,7 @@ fn inputs(test: &str) -> Option<BTreeMap<String, String>> {
     Some(std::fs::read_dir(folder).expect("a folder").map(read).collect())
 }
 
-/// Names and bounds of real parameters, in order.
+/// Returns names and bounds of real parameters, in order.
 fn reals(imported: &Imported) -> Vec<(&str, f64, f64)> {
     let real = |parameter: &ImportedRange| match parameter {
         ImportedRange::Reals { low, high } => (*low, *high),
@@ -71,7 +71,7 @@ const YI: [(&str, f64, f64); 7] = [
     ("dummy", 0.0, 1.0),
 ];
 
-/// Those of `all` that are named, in this order.
+/// Returns the named entries of `all`, in this order.
 fn these(all: &[(&'static str, f64, f64)], names: &str) -> Vec<(&'static str, f64, f64)> {
     names
         .split(' ')
@@ -79,7 +79,7 @@ fn these(all: &[(&'static str, f64, f64)], names: &str) -> Vec<(&'static str, f6
         .collect()
 }
 
-/// Of the 16 files, what they say: method, sampler, samples, and parameters; the seed of all is 500.
+/// All 16 files give the expected method, sampler, samples and parameters. Their seed is always 500.
 #[test]
 fn the_authors_inputs_are_read() {
     let Some(inputs) = inputs("the_authors_inputs_are_read") else { return };
@@ -115,12 +115,13 @@ fn the_authors_inputs_are_read() {
         assert_eq!((found.samples, found.seed), (Some(samples), Some(500)), "{file}");
         assert_eq!(reals(&found), parameters, "{file}");
         assert!(found.parameters().unwrap().iter().all(|parameter| parameter.domain.varies()));
-        // One file names ten of fifteen parameters that it says to have.
+        // One file names 10 of its declared 15 parameters.
         let note = "line 16: continuous_design = 15, and its lists have 10 entries: these are taken";
         let noted = file == "dakota_nscale_ps_moat_prunned.in";
         assert_eq!(found.notes, if noted { vec![note] } else { vec![] }, "{file}");
     }
-    // What Dakota makes of 80 samples of 15 parameters and of 96 of 10, and of 20 partitions: its log says so.
+    // Dakota's log gives the trajectories for 80 samples of 15 parameters and 96 of 10, and the levels for 20
+    // partitions.
     let trajectories = |file: &str| dakota::parse(&inputs[file]).unwrap().trajectories();
     assert_eq!(trajectories("stampede_dakota_nscale_ps_moat.in"), Some(5));
     assert_eq!(trajectories("dakota_nscale.in"), Some(9));
@@ -136,7 +137,8 @@ fn the_authors_inputs_are_read() {
     let varying = grid.parameters().unwrap().iter().filter(|parameter| parameter.domain.varies()).count();
     assert_eq!(varying, 7);
 
-    // The last is no Dakota input but values of parameters: name, lower and upper bound, and a fourth column.
+    // The last file is no Dakota input but a list of parameters: name, lower and upper bound, and a fourth
+    // column.
     let copied = &inputs["yi_parCopied.in"];
     assert_eq!(
         dakota::parse(copied).unwrap_err().to_string(),
@@ -155,7 +157,7 @@ fn parameter_files_of_salib_are_read() {
     let Some(folder) = folder("parameter_files_of_salib_are_read", "salib") else { return };
     let read =
         |name: &str| problem::parse_file(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap();
-    // As it is printed there.
+    // π with the digits of the file.
     let pi: f64 = "3.14159265359".parse().unwrap();
     assert_eq!(reals(&read("Ishigami.txt")), [("x1", -pi, pi), ("x2", -pi, pi), ("x3", -pi, pi)]);
     let names: Vec<String> = (1..9).map(|number| format!("x{number}")).collect();
@@ -163,7 +165,7 @@ fn parameter_files_of_salib_are_read() {
     assert_eq!(reals(&read("Sobol_G.txt")), expected);
 }
 
-/// The sections read back as TOML hold the same numbers under the same names.
+/// The sections, parsed as TOML, hold the same numbers under the same names.
 fn assert_sections_read_back(imported: &Imported) {
     let text = imported.parameter_sections();
     let read: toml::Table = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -15,7 +15,7 @@ use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::io::Read;
 use std::path::PathBuf;
 
-/// The folder `name` of the test data, or `None` after saying that `test` is skipped.
+/// Returns the folder `name` of the test data. Returns `None` after logging that `test` is skipped.
 fn folder(test: &str, name: &str) -> Option<PathBuf> {
     Some(data::data(test)?.join("sensitivity").join(name))
 }
@@ -34,7 +34,7 @@ fn read(path: PathBuf) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Parameters, parameter sets as printed, and responses of SALib's example.
+/// Returns parameters, parameter sets as printed, and responses of SALib's example.
 fn ishigami(folder: &std::path::Path) -> (Vec<Parameter>, Vec<Vec<Value>>, Vec<Option<f64>>) {
     let pi = std::f64::consts::PI;
     let parameters: Vec<Parameter> = ["x1", "x2", "x3"].iter().map(|name| real(name, -pi, pi)).collect();
@@ -71,14 +71,15 @@ fn ishigami_indices_equal_salib() {
     println!("largest difference from SALib: {error:e}");
     assert!(error < 1e-9, "{error:e}");
 
-    // Without the levels, steps count as printed, with nine digits: that is seen in the ninth digit.
+    // Without the levels, steps are taken as printed with 9 digits, which changes the ninth digit of the
+    // indices.
     let trajectories = Trajectories::recover(&parameters, &rows, None).unwrap();
     let printed = largest_error(&indices(&trajectories, "ishigami", &responses, 1).unwrap(), &expected);
     println!("largest difference with steps as printed: {printed:e}");
     assert!(error < printed && printed < 1e-7, "{printed:e}");
 }
 
-/// The deviation of a resampled mean is known in closed form; 1000 resamples estimate it to 2.2 %.
+/// The deviation of a resampled mean has a closed form. 1000 resamples estimate it to 2.2 %.
 #[test]
 fn bootstrap_half_widths_equal_their_closed_form() {
     let Some(folder) = folder("bootstrap_half_widths_equal_their_closed_form", "salib") else { return };
@@ -94,7 +95,7 @@ fn bootstrap_half_widths_equal_their_closed_form() {
     for seed in 0..5 {
         let found = indices(&trajectories, "ishigami", &responses, seed).unwrap();
         for (place, parameter) in found.parameters.iter().enumerate() {
-            // Effects of x2 are ±1.47, so its μ* has no spread but rounding.
+            // Effects of x2 are ±1.47, so the spread of its μ* is only rounding.
             let agree = |found: f64, exact: f64| (found - exact).abs() <= 0.08 * exact + 1e-12;
             let mu = exact(effects.iter().map(|row| row[place]).collect());
             let mu_star = exact(effects.iter().map(|row| row[place].abs()).collect());
@@ -106,7 +107,7 @@ fn bootstrap_half_widths_equal_their_closed_form() {
     }
 }
 
-/// SALib's own Saltelli design of 256 base samples, as it wrote it: no number of it is ours.
+/// Uses SALib's own Saltelli design of 256 base samples, as SALib wrote it.
 #[test]
 fn ishigami_sobol_indices_equal_salib() {
     let Some(folder) = folder("ishigami_sobol_indices_equal_salib", "salib") else { return };
@@ -140,7 +141,7 @@ fn ishigami_sobol_indices_equal_salib() {
     }
 }
 
-/// The 15 parameters of `rtf_dakota/dakota_nscale_ps_moat.in`, as reals: so Dakota handed them out.
+/// The 15 parameters of `rtf_dakota/dakota_nscale_ps_moat.in`, as the reals that Dakota passes to the model.
 fn authors_parameters() -> Vec<Parameter> {
     [
         ("blue", 210.0, 240.0),
@@ -177,7 +178,7 @@ fn the_authors_run_gives_its_complete_trajectories() {
     let responses: Vec<Option<f64>> = responses[1..].iter().map(|text| Some(text.parse().unwrap())).collect();
     assert_eq!(rows.len(), 457);
 
-    // 20 partitions are, in PSUADE, 22 levels: values lie on multiples of 1/21 and every step is 11/21.
+    // 20 partitions are 22 levels in PSUADE: values are multiples of 1/21, and every step is 11/21.
     let trajectories = Trajectories::recover(&parameters, &rows, Some(22)).unwrap();
     assert_eq!(trajectories.complete().len(), 28);
     assert!(trajectories.has_unfinished());
@@ -190,10 +191,11 @@ fn the_authors_run_gives_its_complete_trajectories() {
     let mut ranked = found.parameters.clone();
     ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
     let names: Vec<&str> = ranked.iter().map(|entry| entry.name.as_str()).collect();
-    // What a reader of the thesis's Table 2.2 expects, by μ*: the two thresholds first, the background colors last.
+    // The ranking by μ* agrees with the thesis's Table 2.2: the two thresholds first, the background colors
+    // last.
     assert_eq!(names[..5], ["G2", "G1", "reconConnectivity", "minSize", "minSizeSeg"]);
     assert_eq!(names[12..], ["blue", "red", "green"]);
-    // Not so by the signed `effect`: here G1 and G2 raise the difference as often as they lower it.
+    // The signed `effect` ranks differently: G1 and G2 raise the difference as often as they lower it.
     let effect = |name: &str| found.parameters.iter().find(|entry| entry.name == name).unwrap().effect.abs();
     assert!(effect("reconConnectivity") > effect("G1") && effect("minSize") > effect("G2"));
     for entry in &ranked {

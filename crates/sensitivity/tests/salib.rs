@@ -1,7 +1,8 @@
-//! Every statistic that SALib (and scipy, where SALib has none) computes, of the same samples and responses.
+//! Every statistic that SALib (or scipy, if SALib has none) computes, on the same samples and responses.
 //!
-//! `vectors/make.py` wrote what is expected, on Ishigami's, Sobol's G, Morris's 20-parameter, Linkletter's and a linear
-//! function; each file names the versions it comes from. Indices agree to 1e-9, half-widths as far as resampling goes.
+//! `vectors/make.py` wrote the expected values, for Ishigami's, Sobol's G, Morris's 20-parameter,
+//! Linkletter's and a linear function. Each file names the versions of its programs. Indices agree to 1e-9,
+//! half-widths within the error of resampling.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -21,7 +22,7 @@ use serde_json::Value as Json;
 
 const FUNCTIONS: [&str; 5] = ["ishigami", "sobol_g", "morris", "linkletter", "linear"];
 
-/// As many as in the vectors: half-widths of both sides are then known to about 2 %.
+/// The number of resamples of the vectors. Half-widths on both sides then vary by about 2 %.
 const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 2000, seed: 5 };
 
 fn read(function: &str) -> Json {
@@ -61,7 +62,7 @@ fn equal(what: &str, found: &[f64], expected: &Json) {
     }
 }
 
-/// Half-widths: both sides are estimates. Some are rounding.
+/// Compares half-widths, which are estimates on both sides. Some consist of rounding only.
 #[track_caller]
 fn alike(what: &str, found: &[f64], expected: &Json, tolerance: f64) {
     let expected = numbers(expected);
@@ -105,7 +106,7 @@ fn sobol_indices() {
             alike(&what, &confs(estimates.iter()), &expected[format!("{name}_conf")], 0.12);
         }
 
-        // The same without the rows for second order: responses are centered about another mean then.
+        // Without the rows for second order, responses are centered about another mean.
         let length = blocks.rows_per_sample();
         let plain: Vec<Option<f64>> = values_of
             .chunks(length)
@@ -136,7 +137,7 @@ fn coefficients(parameters: &[Coefficient]) -> Vec<f64> {
     values(parameters.iter().map(|entry| &entry.coefficient))
 }
 
-/// The samples of all functions, that of levels included: their names, what they are of, and columns.
+/// Returns the samples of all functions, including those with levels: name, JSON, and columns.
 fn samples() -> Vec<(String, Json, Columns)> {
     let mut samples = Vec::new();
     for function in FUNCTIONS {
@@ -177,7 +178,8 @@ fn correlations_and_regressions() {
         if let Some(expected) = expected.get("pcc") {
             equal(&what, &coefficients(&found.parameters), expected);
         } else {
-            // A plane leaves nothing. What does not matter in it is not defined.
+            // A plane leaves no residual. The partial coefficient of an irrelevant parameter is then
+            // undefined.
             assert!(r_squared > 1.0 - 1e-12);
             let sizes: Vec<Option<f64>> =
                 found.parameters.iter().map(|entry| entry.coefficient.value.map(f64::abs)).collect();
@@ -221,7 +223,8 @@ fn delta_indices() {
         equal(&what, &values(found.parameters.iter().map(|entry| &entry.first)), &expected_delta["S1"]);
         if intervals {
             let delta = || found.parameters.iter().map(|entry| &entry.delta);
-            // 300 resamples there, 1000 here: means to a few hundredths of their deviation, deviations to 5 %.
+            // The vectors use 300 resamples, this test 1000: means agree to a few hundredths of their
+            // deviation, deviations to 5 %.
             let conf = numbers(&expected_delta["delta_conf"]);
             for (at, expected) in numbers(&expected_delta["delta"]).into_iter().enumerate() {
                 assert!((values(delta())[at] - expected).abs() < 0.15 * conf[at], "{what}");
@@ -301,7 +304,8 @@ fn elementary_effects() {
     }
 }
 
-/// SALib 1.6.0, `util.scale_samples` with `"dists": ["lognorm"]` and these bounds, of these probabilities.
+/// Quantiles equal SALib 1.6.0's `util.scale_samples` with `"dists": ["lognorm"]`, these bounds and these
+/// probabilities.
 #[test]
 fn log_normal_quantiles_are_those_of_salib() {
     let probabilities = [1e-6, 0.001, 0.025, 0.25, 0.5, 0.75, 0.975, 0.999, 0.999_999];

@@ -1,10 +1,10 @@
-//! Audit: an independent model of the manager, built from the plans, the events and the manager's effects, without access
-//! to its state.
+//! Audit: an independent model of the manager, built from the plans, the events and the manager's effects, without
+//! access to its state.
 //!
-//! Among others, it checks these rules: an instance finishes once unless it was reopened, and is reopened only as far back as
-//! needed. Lease ids are unique, and a lease is granted twice only for a straggler. Studies that share workers get equal
-//! shares. A worker gets only buckets that it can run, and nothing beside a suspect instance. Inputs exist. A drain loses
-//! nothing. Parts of the audit are quadratic: use it for studies of some hundred instances.
+//! Among others, it checks these rules: an instance finishes once unless it was reopened, and is reopened only as far
+//! back as needed. Lease ids are unique, and a lease is granted twice only for a straggler. Studies that share workers
+//! get equal shares. A worker gets only buckets that it can run, and nothing beside a suspect instance. Inputs exist. A
+//! drain loses nothing. Parts of the audit are quadratic: use it for studies of some hundred instances.
 
 mod apply_event;
 mod grant;
@@ -24,11 +24,11 @@ use study::{Fate, StudyModel};
 use thiserror::Error;
 use throughput::ThroughputModel;
 
-/// Crash counts at which the manager isolates an instance, and at which it fails it.
+/// Crash counts: the manager isolates an instance from [`SUSPECTED_AFTER`], and fails it at the crash limit.
 const SUSPECTED_AFTER: u32 = 2;
 const GIVEN_UP_AFTER: u32 = 5;
 
-/// Maximum of missing-input reports of an instance.
+/// Number of missing-input reports of an instance that makes the manager fail it.
 const MAX_LACKED: u32 = 10;
 
 /// A broken rule.
@@ -72,7 +72,7 @@ struct WorkerModel {
     wanted: u32,
     wants_after: Option<u32>,
     draining: bool,
-    /// Its time limit.
+    /// Time limit.
     end: Option<Duration>,
     /// Stages of studies that it lacks the time for, as shown by returned instances.
     late: BTreeSet<(PlanId, usize)>,
@@ -105,11 +105,11 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Checks one event, its time since the beginning, the manager's reply, and all resulting effects. `plans` are the plans
-    /// that events refer to.
+    /// Checks one event, its time since the beginning, the manager's reply, and all resulting effects. `plans` are the
+    /// plans that events refer to.
     ///
     /// # Errors
-    /// The first violation.
+    /// Returns the first violation.
     pub fn check(
         &mut self,
         now: Duration,
@@ -149,7 +149,7 @@ impl Audit {
         self.workers.keys().copied()
     }
 
-    /// Studies that are neither complete nor canceled.
+    /// Returns the studies that are neither complete nor canceled.
     pub fn studies(&self) -> impl Iterator<Item = PlanId> {
         self.studies.keys().copied()
     }

@@ -1,11 +1,11 @@
 //! Cloud bursts: a study on a base cluster, pools of rented workers, and a policy that sets their number.
 //!
-//! The manager, its plans and the scaling step are the real ones. The nodes, the network and the cloud are simulated: the
-//! start-up of workers, their interruptions, and their billing. The same seed gives the same burst.
+//! The manager, its plans and the scaling step are the real ones. The nodes, the network and the cloud are simulated:
+//! the start-up of workers, their interruptions, and their billing. The same seed gives the same burst.
 //!
-//! - [`Burst`], [`CloudPool`], [`Policy`]: the resources and the policy;
-//! - [`run`]: one study under one policy;
-//! - [`Outcome`]: its time and cost.
+//! - [`Burst`], [`CloudPool`], [`Policy`]: the resources and the policy.
+//! - [`run`]: runs one study under one policy.
+//! - [`Outcome`]: the time and cost of the study.
 //!
 //! Results and control messages have no size, and a pool always has workers up to its maximum.
 
@@ -28,7 +28,7 @@ const STUDY: PlanId = PlanId::whole(0);
 /// Delay of a replan after workers have joined or left: a cloud's workers arrive one by one.
 const REPLAN_AFTER_SECONDS: f64 = 10.0;
 
-/// Interval of the manager's ticks, at which it serves idle workers.
+/// Milliseconds between ticks of the manager, which serve idle workers.
 const TICK_MS: u64 = 500;
 
 /// A pool of a cloud, and its behavior.
@@ -87,7 +87,7 @@ pub enum PolicyKind {
     Fixed(Vec<u32>),
     /// The fewest workers that meet the deadline, for the remaining work in its current buckets.
     Deadline,
-    /// As fast as the budget allows.
+    /// The fastest execution that the budget allows.
     Budget,
     /// At most this many waiting buckets for each slot. The cheapest pools come first.
     QueueLength(f64),
@@ -112,9 +112,9 @@ impl PolicyKind {
 /// A scaling policy with its goals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its kind.
+    /// Kind.
     pub rule: PolicyKind,
     /// Deadline of the study, from its submission.
     pub deadline_seconds: Option<f64>,
@@ -125,7 +125,7 @@ pub struct Policy {
 /// Runs a study under a policy. `record` adds the timeline of each slot to the outcome.
 ///
 /// # Errors
-/// [`Aborted`] if the study takes longer than the limit.
+/// Returns [`Aborted`] if the study takes longer than the limit.
 pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> Result<Outcome, Aborted> {
     let base = NodeSpec { slots: burst.base.cores, speed: burst.base.speed };
     let schedule = Scenario {
@@ -147,7 +147,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
     if record {
         cluster = cluster.with_spans();
     }
-    // By then the study is submitted and the base nodes have joined.
+    // After 10 ms the study is submitted and the base nodes have joined.
     cluster.run_until(10_000)?;
     let mut cloud = Cloud::new(burst);
     let mut decider = Decider::new(burst, policy, &cluster);

@@ -38,7 +38,7 @@ const RETRANSMIT_US: u64 = 25_000;
 /// Mean time between two attempts to connect.
 const BACKOFF_US: u64 = 200_000;
 
-/// Grace period in which workers of an earlier manager reattach before their instances are granted again.
+/// Grace period after a restart of the manager: workers reattach before it grants their instances again.
 const HOLD_US: u64 = 2_000_000;
 
 /// Delay of a replan, so that workers that join together cause only one.
@@ -136,7 +136,7 @@ pub enum Aborted {
 /// Statistics of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClusterStats {
-    /// From the first submission to the end of the last study.
+    /// Time from the first submission to the end of the last study.
     pub makespan_seconds: f64,
     /// Busy seconds of all slots, converted to a worker of speed 1.
     pub work_seconds: f64,
@@ -156,7 +156,7 @@ pub struct ClusterStats {
     pub instances_moved: u64,
     /// Leases revoked because another lease of the same instances was faster, or the study was canceled.
     pub twins: u64,
-    /// Buckets from which instances were returned.
+    /// Leases that returned instances.
     pub shared: u64,
     /// Workers that were lost.
     pub lost: u64,
@@ -216,7 +216,8 @@ impl Cluster {
         Self::with_workloads(schedule, workloads, audit, record)
     }
 
-    /// As [`new`](Self::new), with given workloads instead of synthetic ones. The scenario has their submission times.
+    /// Creates a cluster like [`new`](Self::new), with given workloads instead of synthetic ones. The scenario has
+    /// their submission times.
     #[must_use]
     pub fn with_workloads(
         schedule: Scenario,
@@ -274,7 +275,7 @@ impl Cluster {
     /// Runs until all studies have ended.
     ///
     /// # Errors
-    /// [`Aborted`] if the manager violates a rule or the simulation exceeds the scenario's time limit.
+    /// Returns [`Aborted`] if the manager violates a rule or the simulation exceeds the scenario's time limit.
     pub fn run(&mut self) -> Result<ClusterStats, Aborted> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
         while !self.is_over() {
@@ -381,6 +382,7 @@ impl Cluster {
             return None;
         };
         let node = &mut self.nodes[node];
+        // A connection delivers in order: no message overtakes an earlier one.
         let at = (self.now_us.max(node.cut_until_us) + latency).max(node.last_us[direction]);
         node.last_us[direction] = at;
         Some(at)

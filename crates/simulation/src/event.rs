@@ -24,7 +24,7 @@ pub enum Event {
     Resume,
     /// A study is submitted.
     Submit {
-        /// Its id.
+        /// Id.
         study: PlanId,
         /// Index of its plan.
         plan: usize,
@@ -33,12 +33,12 @@ pub enum Event {
     },
     /// A study is canceled.
     Cancel {
-        /// Its id.
+        /// Id.
         study: PlanId,
     },
     /// A worker joins.
     Join {
-        /// Its facts.
+        /// Facts.
         facts: WorkerInfo,
     },
     /// A worker requests buckets.
@@ -152,7 +152,7 @@ pub enum Event {
     Leave {
         /// The worker.
         worker: WorkerId,
-        /// Whether it left without a message.
+        /// Whether the worker left without a message.
         lost: bool,
     },
     /// A worker reattaches a lease of the earlier manager.
@@ -163,7 +163,7 @@ pub enum Event {
         study: PlanId,
         /// The lease.
         lease: LeaseId,
-        /// Its unreported instances.
+        /// Unreported instances.
         instances: Vec<InstanceId>,
     },
     /// A worker reattaches regions.

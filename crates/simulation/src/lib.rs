@@ -1,12 +1,12 @@
-//! The manager under a simulated clock, network and cluster: its decisions for thousands of workers that join, leave and
-//! fail, in milliseconds and deterministic.
+//! The manager under a simulated clock, network and cluster: its decisions for thousands of workers that join, leave
+//! and fail, in milliseconds and deterministic.
 //!
-//! - [`event`]: the manager's input, as values;
-//! - [`audit`]: an independent model that checks all of the manager's effects;
-//! - [`recorder`]: runs a manager on events, timed, recorded and audited;
-//! - [`workload`], [`scenario`]: the plans to execute, and the incidents meanwhile;
-//! - [`cluster`]: the workers and the network around it;
-//! - [`burst`]: a study on a cluster that rents workers in a cloud;
+//! - [`event`]: the manager's input, as values.
+//! - [`audit`]: an independent model that checks all of the manager's effects.
+//! - [`recorder`]: runs a manager on events, timed, recorded and audited.
+//! - [`workload`], [`scenario`]: the plans to execute, and the incidents meanwhile.
+//! - [`cluster`]: the workers and the network around the manager.
+//! - [`burst`]: a study on a cluster that rents workers in a cloud.
 //! - [`log`], [`replay`]: writes the manager's events to a log and replays them.
 //!
 //! No running manager or worker uses this crate.

@@ -35,13 +35,13 @@ pub enum LogError {
     /// The log has another version.
     #[error("it is of version {found}, and {VERSION} can be read")]
     Version {
-        /// Its version.
+        /// Version.
         found: u32,
     },
     /// A line is invalid.
     #[error("line {line}: {cause}")]
     Line {
-        /// Its number, counted from 1.
+        /// Number, counted from 1.
         line: usize,
         /// The cause.
         cause: serde_json::Error,
@@ -52,7 +52,7 @@ impl Log {
     /// Writes a log.
     ///
     /// # Errors
-    /// An error of the writer.
+    /// Returns the error of the writer.
     pub fn write(schedule: &Scenario, said: &[RecordedEvent], mut to: impl Write) -> io::Result<()> {
         let head = Head { pleach_simulation: VERSION, schedule: schedule.clone() };
         serde_json::to_writer(&mut to, &head)?;
@@ -66,7 +66,7 @@ impl Log {
     /// Reads a log.
     ///
     /// # Errors
-    /// [`LogError`], with the number of the line.
+    /// Returns a [`LogError`] with the number of the line.
     pub fn parse(text: &str) -> Result<Self, LogError> {
         let mut lines = (1..).zip(text.lines());
         let (line, first) = lines.next().ok_or(LogError::Empty)?;

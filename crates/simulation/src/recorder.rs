@@ -1,5 +1,4 @@
-//! A recorded manager: times all events, and optionally records them and audits their
-//! effects.
+//! A recorded manager: times all events, and optionally records them and audits their effects.
 
 use crate::audit::{Audit, Violation};
 use crate::event::{Event, ManagerReply};
@@ -30,8 +29,7 @@ pub struct RecordedManager {
 }
 
 impl RecordedManager {
-    /// Creates a manager with these plans. Optionally audits all its effects and records all its
-    /// events.
+    /// Creates a manager with these plans. Optionally audits all its effects and records all its events.
     #[must_use]
     pub fn new(plans: Vec<ExecutionPlan>, audit: bool, record: bool) -> Self {
         Self {
@@ -47,7 +45,7 @@ impl RecordedManager {
     /// Applies an event at a monotonic time. Returns the manager's reply and its effects.
     ///
     /// # Errors
-    /// The first violation, under audit. The manager stays in the state after the event.
+    /// Returns the first violation, under audit. The manager stays in the state after the event.
     pub fn apply(&mut self, at_us: u64, event: Event) -> Result<(ManagerReply, Vec<Effect>), Violation> {
         let now = Duration::from_micros(at_us);
         let begun = Instant::now();

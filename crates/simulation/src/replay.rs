@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// One replayed event of a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// Its number, counted from 1.
+    /// Number, counted from 1.
     pub number: usize,
     /// Seconds since the beginning.
     pub seconds: f64,

@@ -1,9 +1,9 @@
 //! Workloads: studies to simulate, with their plans and the time of each task.
 //!
-//! A workload has an optional first stage, with one instance for each tile, whose output all instances of the tile read, and
-//! a second stage, whose instances are chains of tasks that share prefixes within a bucket (a reuse tree). All tiles have the
-//! same instances, as in the papers' studies. Task times differ by tile and by task. A workload can also be the plan of a real
-//! study ([`StageWorkload`]).
+//! A workload has an optional first stage, with one instance for each tile, whose output all instances of the tile
+//! read, and a second stage, whose instances are chains of tasks that share prefixes within a bucket (a reuse tree).
+//! All tiles have the same instances, as in the papers' studies. Task times differ by tile and by task. A workload can
+//! also be the plan of a real study ([`StageWorkload`]).
 
 mod recorded;
 
@@ -257,13 +257,13 @@ impl Workload {
         (tile, member.map_or(0, |member| self.rank[member as usize]))
     }
 
-    /// Returns the seconds of an instance after another one of its bucket, without the tasks that both share.
+    /// Returns the seconds of an instance that follows `after` in its bucket, without the tasks that both share.
     #[must_use]
     pub fn seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
         self.tasks(after, instance).into_iter().map(|(_, seconds)| seconds).sum()
     }
 
-    /// As [`seconds`](Self::seconds), for each task: its index in the stage and its seconds.
+    /// Returns the tasks that [`seconds`](Self::seconds) adds up: index in the stage, and seconds.
     #[must_use]
     pub fn tasks(&self, after: Option<InstanceId>, instance: InstanceId) -> Vec<(u32, f64)> {
         if let Some(traced) = &self.traced {
@@ -331,7 +331,7 @@ impl Workload {
         self.traced.as_ref().map_or(self.design.region_bytes, RecordedWorkload::file_bytes)
     }
 
-    /// As [`seconds`](Self::seconds), but predicted by the cost model.
+    /// Returns [`seconds`](Self::seconds) as predicted by the cost model.
     #[must_use]
     pub fn foreseen_seconds(&self, after: Option<InstanceId>, instance: InstanceId) -> f64 {
         match &self.traced {
@@ -362,7 +362,7 @@ impl Workload {
     /// Builds a merge problem from instances of the second stage, for replanning. Costs are the means.
     ///
     /// # Errors
-    /// An error if the planner does not accept that many instances.
+    /// Returns an error if the planner does not accept that many instances.
     pub fn problem(&self, instances: &[InstanceId]) -> Result<MergeProblem, pleach_reuse::ProblemError> {
         if let Some(traced) = &self.traced {
             return traced.problem(instances);

@@ -1,5 +1,5 @@
-//! Cloud bursts: small ones that can be followed by hand, what they cost counted apart, and deadlines that are met wherever
-//! the scaling step said that they would be.
+//! Cloud bursts: small ones with results computed by hand, costs against an independent sum, and deadlines met whenever
+//! the scaling step predicts it.
 
 use pleach_dispatch::PlanId;
 use pleach_dispatch::scaling::WorkerPool;
@@ -8,7 +8,7 @@ use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 
-/// Instances of ten seconds that share nothing.
+/// Instances of 10 s without reuse.
 fn apart(instances: u32) -> Workload {
     let recipe = SyntheticWorkload {
         tiles: 1,
@@ -25,7 +25,7 @@ fn apart(instances: u32) -> Workload {
     Workload::new(PlanId::whole(0), recipe.design())
 }
 
-/// Instances that share, on a tile each, after a first stage.
+/// Instances with reuse, after a first stage on each tile.
 fn shared(tiles: u32, buckets: usize) -> Workload {
     let recipe = SyntheticWorkload {
         tiles,
@@ -87,12 +87,12 @@ fn near(a: f64, b: f64, by: f64) {
 
 #[test]
 fn one_worker_that_comes_does_its_part_and_is_paid_by_the_period() {
-    // Twelve instances of ten seconds: alone 120 s. With one that comes after 40 s, four are done by then, and eight are
-    // left for two.
+    // 12 instances of 10 s: 120 s on the base worker alone. A second worker arrives after 40 s, when 4 instances are
+    // done, and 8 remain for two workers.
     near(fixed(&burst(1, vec![site(4, 40.0)]), 0, apart(12)).makespan_seconds, 120.0, 0.2);
     let outcome = fixed(&burst(1, vec![site(4, 40.0)]), 1, apart(12));
     near(outcome.makespan_seconds, 80.0, 0.5);
-    // A hundredth a second, and two minutes are begun.
+    // 0.01 per second, and 2 started minutes.
     near(outcome.cost, 1.2, 1e-9);
     assert_eq!((outcome.asked, outcome.most_workers, outcome.interruptions), (1, 1, 0));
     near(outcome.utilization, 1.0, 0.01);
@@ -110,7 +110,7 @@ fn who_is_taken_away_loses_what_it_had_begun_and_another_comes() {
     let lost = outcome.happened.spans.iter().filter(|span| !span.is_whole);
     let lost: f64 = lost.map(|span| (span.to_us - span.from_us) as f64 / 1e6).sum();
     near(outcome.lost_seconds, lost, 1e-6);
-    // Whoever knows it before begins nothing in vain.
+    // With a notice, a worker starts no instance that it cannot finish.
     let told = CloudPool { notice_seconds: 15.0, ..taken };
     let outcome = fixed(&burst(1, vec![told]), 3, apart(90));
     assert!(outcome.interruptions > 0 && outcome.lost_seconds == 0.0, "{outcome:?}");
@@ -122,7 +122,7 @@ fn what_comes_from_far_takes_its_time_and_what_leaves_is_paid() {
     let near_by = fixed(&burst(2, vec![site(4, 0.0)]), 4, shared(3, 18));
     let slow = fixed(&burst(2, vec![far.clone()]), 4, shared(3, 18));
     assert!(slow.makespan_seconds > near_by.makespan_seconds + 5.0, "{slow:?}");
-    // First stages that run in the pool are read by base nodes.
+    // Base nodes read the outputs of first stages that run in the pool.
     let paid = CloudPool { egress_price_per_gb: 10.0, ..site(4, 0.0) };
     let outcome = fixed(&burst(1, vec![paid]), 4, shared(8, 16));
     assert!(outcome.egress_cost > 0.0, "{outcome:?}");
@@ -137,7 +137,7 @@ fn a_budget_is_kept_and_a_queue_asks_while_something_waits() {
     assert!(outcome.cost <= 9.0 && outcome.cost > 3.0, "{outcome:?}");
     let queue = policy(PolicyKind::QueueLength(2.0), None, None);
     let outcome = run(&cloud, &queue, shared(10, 60), false).expect("it ends");
-    // Ten tiles wait at first.
+    // 10 tiles wait at first.
     assert!(outcome.most_workers > 3 && outcome.workers.len() > 3, "{outcome:?}");
 }
 
@@ -148,13 +148,13 @@ fn who_knows_what_can_be_cut_asks_for_more_where_more_slots_share_less() {
     let aware = policy(PolicyKind::Trtma, Some(60.0), None);
     let [simple, aware] =
         [simple, aware].map(|policy| run(&cloud, &policy, shared(4, 12), false).expect("it ends"));
-    // All that were asked for when the study came: there after ten seconds.
+    // The workers requested at the submission arrive after 10 s.
     let first = |outcome: &Outcome| {
         let by_then = outcome.workers.iter().take_while(|(at, _)| *at < 12.0);
         by_then.map(|(_, workers)| workers[0]).max().unwrap_or(0)
     };
     assert!(first(&aware) > first(&simple), "{} {}", first(&aware), first(&simple));
-    // Who did not know it has to ask for more and more of them.
+    // The simple policy does not know the lost reuse, so it keeps requesting more workers.
     assert!(aware.in_time == Some(true) && aware.cost < simple.cost, "{} {}", aware.cost, simple.cost);
 }
 
@@ -181,10 +181,10 @@ proptest! {
         let rule = if is_aware { PolicyKind::Trtma } else { PolicyKind::Deadline };
         let outcome = run(&cloud, &policy(rule, Some(deadline), None), workload, true).expect("it ends");
         if outcome.fastest_seconds.is_none() && outcome.predicted_seconds.is_some_and(|seconds| seconds <= 0.9 * deadline) {
-            // A tenth was kept in hand; what a bucket takes beyond it is not foreseen.
+            // The prediction is at least 10 % below the deadline. The last bucket may exceed it by up to 15 s.
             prop_assert!(outcome.in_time == Some(true) || outcome.makespan_seconds < deadline + 15.0, "{outcome:?}");
         }
-        // Counted apart: a hundredth a second, by the minute.
+        // Independent sum: 0.01 per second, billed by the minute.
         let paid: f64 = outcome
             .happened
             .stays

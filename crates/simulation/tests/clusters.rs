@@ -1,6 +1,6 @@
-//! Whole clusters: random schedules under audit, and small ones that can be followed by hand.
+//! Whole clusters: random scenarios under audit, and small ones with results computed by hand.
 //!
-//! A schedule that fails leaves its log in the folder of test results; `pleach replay LOG` steps through it.
+//! A failed scenario leaves its log in the folder of test results. `pleach replay LOG` steps through it.
 
 use pleach_dispatch::plan::BucketPlan;
 use pleach_reuse::{Buckets, Member, MergeProblem, ReuseTree, TaskCosts, bucket_costs};
@@ -41,7 +41,7 @@ fn schedule(nodes: usize, recipe: SyntheticWorkload) -> Scenario {
     }
 }
 
-/// Runs a schedule under audit; one that fails leaves its log.
+/// Runs a scenario under audit. A failed one leaves its log.
 fn run(schedule: &Scenario) -> ClusterStats {
     run_cluster(schedule, Cluster::new(schedule.clone(), true, true))
 }
@@ -60,8 +60,8 @@ fn run_cluster(schedule: &Scenario, mut cluster: Cluster) -> ClusterStats {
 #[test]
 fn one_worker_takes_what_the_tasks_take_and_the_way_there_and_back() {
     let figures = run(&schedule(1, RECIPE));
-    // Twelve instances of three seconds by themselves. Join and request come after 1 ms, an assignment after 2; the last
-    // report arrives after 1 more, and each bucket but the last is followed by a request and an assignment.
+    // 12 instances of 3 s each. Join and request arrive after 1 ms, an assignment after 2 ms, and the last report after
+    // 1 ms more. A request and an assignment follow each bucket but the last.
     assert_eq!((figures.work_seconds, figures.executed, figures.finished), (36.0, 12, 12));
     assert_eq!(figures.makespan_seconds, 36.0 + 12.0 * 0.002 + 0.001);
     let figures = run(&schedule(12, RECIPE));
@@ -86,7 +86,7 @@ fn a_bucket_takes_what_the_planner_says() {
     let costs = bucket_costs(&ReuseTree::build(&problem), &buckets, |_| true);
     assert!(costs.len() <= 6 && costs.iter().any(|bucket| bucket.tasks < 3 * 40 / 6));
     let planned: f64 = costs.iter().map(|bucket| bucket.cost).sum();
-    // Idle workers get a part of what others have not begun, and what was shared there is done twice.
+    // Work stealing splits unstarted buckets, and tasks that both parts share run twice.
     let figures = run(&schedule);
     let apart = f64::from(3 * figures.shared as u32);
     assert!(figures.work_seconds >= planned && figures.work_seconds <= planned + apart, "{figures:?}");
@@ -118,7 +118,7 @@ fn the_same_schedule_gives_the_same_events() {
     let first = record();
     assert!(first.len() > 100);
     assert_eq!(first, record());
-    // And what is written down is what is read, and does the same again.
+    // A log round trip gives the same events, and their replay has no violation.
     let mut text = Vec::new();
     Log::write(&schedule, &first, &mut text).expect("memory takes anything");
     let log = Log::parse(&String::from_utf8(text).expect("JSON")).expect("a log");
@@ -135,7 +135,7 @@ fn a_log_that_breaks_a_rule_is_replayed_up_to_there() {
     let mut cluster = Cluster::new(schedule.clone(), true, true);
     cluster.run().expect("it comes to its end");
     let mut said = cluster.observed().record().to_vec();
-    // A plan that the log does not have.
+    // A submission of a plan that the log does not have.
     let done =
         said.iter().position(|said| matches!(said.event, pleach_simulation::event::Event::Submit { .. }));
     let mut again = said[done.expect("a submission")].clone();
@@ -159,7 +159,7 @@ fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_bac
     let figures = cut(1_000);
     assert_eq!((figures.lost, figures.executed), (0, 6));
     let figures = cut(10_000);
-    // Its bucket waited for somebody else, who had one, and was taken up again.
+    // The lost worker reattached its bucket: the other worker was busy and had not taken it.
     assert_eq!((figures.lost, figures.executed), (1, 6));
 }
 
@@ -168,7 +168,7 @@ fn a_manager_that_starts_again_leaves_workers_what_they_have() {
     let mut schedule = schedule(4, SyntheticWorkload { instances: 8, task_seconds: 10.0, ..RECIPE });
     schedule.incidents = vec![(5_000, Incident::Restart { milliseconds: 1_000 })];
     let figures = run(&schedule);
-    // Nothing is done twice, and nobody waits for longer than for the workers to come back.
+    // No instance runs twice, and the outage adds only the time until workers reattach.
     assert_eq!((figures.executed, figures.finished, figures.work_seconds), (8, 8, 240.0));
     assert!(figures.makespan_seconds < 60.1, "{figures:?}");
 }
@@ -188,13 +188,13 @@ fn who_joins_gets_a_part_of_what_has_not_begun() {
     assert_eq!((kept.replans, kept.instances_moved), (0, 0));
     assert!(anew.replans > 0 && anew.instances_moved > 0 && anew.instances_moved < 60, "{anew:?}");
     assert_eq!((kept.finished, anew.finished), (60, 60));
-    // More buckets share less: some of what was to be reused is executed again.
+    // More buckets share fewer tasks: the replan gives up some reuse.
     assert!(anew.work_seconds >= kept.work_seconds);
 }
 
 #[test]
 fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
-    // Instances of three seconds by themselves; one node has ten, which is three of them and a second in vain.
+    // Instances of 3 s each. One node has 10 s: enough for 3 instances, and 1 s remains unused.
     let recipe = SyntheticWorkload {
         instances: 30,
         cut: Bucketing::Rtma(NonZeroUsize::new(5).expect("five")),
@@ -208,14 +208,14 @@ fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
     };
     let (stays, ends) = (run(None), run(Some(10_000)));
     assert_eq!((stays.executed, ends.executed, ends.finished), (30, 30, 30));
-    // Nothing is done twice, and the other one does 27 of them.
+    // No instance runs twice, and the other node runs 27 of them.
     assert_eq!(ends.work_seconds, stays.work_seconds);
     assert!((81.0..81.2).contains(&ends.makespan_seconds), "{ends:?}");
-    // Who has no time for anything gets nothing.
+    // A worker without time for any instance gets none.
     assert!((90.0..90.2).contains(&run(Some(2_000)).makespan_seconds));
 }
 
-/// Against what it would take were all work divided evenly, and against a manager that does not know who is slow.
+/// Compared with an even division of the work, and with a manager without task timings.
 #[test]
 fn slow_nodes_get_less_and_nobody_waits_for_them() {
     let nodes: Vec<NodeSpec> =
@@ -227,7 +227,7 @@ fn slow_nodes_get_less_and_nobody_waits_for_them() {
     let even = figures.work_seconds / 16.0;
     assert_eq!(figures.finished, 600);
     assert!(figures.makespan_seconds < 1.15 * even, "evenly {even} s: {figures:?}");
-    // Without ticks nobody takes from others what they have not begun: it is granted well, or it is late.
+    // Without ticks no worker steals, so the makespan depends on the grants alone.
     let alone = Scenario { tick_ms: 10_000_000, ..helped };
     let (knowing, cluster) = (run(&alone), Cluster::new(alone.clone(), true, true));
     let unknowing = run_cluster(&alone, cluster.without_times());
@@ -284,7 +284,7 @@ prop_compose! {
         latency_us in 10u64..100_000, jitter_us in 0u64..100_000, loss in prop_oneof![Just(0.0), 0.0f64..0.4],
         replan in any::<bool>(),
     ) -> Scenario {
-        // In the end there are good workers, as many as a poison may take.
+        // At the end, enough good workers join for the instances that crash theirs.
         let good = NodeSpec { slots: 2, speed: 1.0 };
         incidents.extend((0..18).map(|number| (61_000 + 4_000 * number, Incident::Join(good))));
         let network = NetworkModel { latency_us, jitter_us, loss, bytes_per_second: 1.25e8 };

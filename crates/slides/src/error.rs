@@ -1,13 +1,13 @@
-//! Why a slide, or a region of it, could not be read.
+//! Errors of opening a slide or reading a region of it.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Each message is one line: the file, the problem, and the allowed values.
+/// Error of a slide. Each message is one line with the file, the problem and the allowed values.
 #[derive(Debug, Error)]
 pub enum SlideError {
-    /// It is missing, or may not be read.
+    /// The file is missing, or access is denied.
     #[error("{}: cannot be read: {cause}", path.display())]
     Unreadable {
         /// The file.
@@ -15,13 +15,14 @@ pub enum SlideError {
         /// The system's error.
         cause: io::Error,
     },
-    /// It is a folder, a pipe or a device.
+    /// The path is a folder, a pipe or a device.
     #[error("{}: is no regular file; a slide is wanted", path.display())]
     NoFile {
         /// Path of the file.
         path: PathBuf,
     },
-    /// No reader takes it for a slide: of another kind, or cut short so that its directory is gone.
+    /// No reader recognizes the file as a slide: the format is not supported, or the file is truncated before its
+    /// directory.
     #[error(
         "{}: is no slide that can be read, or cut short; SVS, NDPI, SCN, BIF, MIRAX and tiled pyramidal TIFF are read",
         path.display()
@@ -30,10 +31,10 @@ pub enum SlideError {
         /// The file.
         path: PathBuf,
     },
-    /// It is a slide in several files, and which they are is not known.
+    /// The slide consists of several files, and their list cannot be determined.
     #[error("{}: is a slide in several files, and {cause}", path.display())]
     Files {
-        /// The file that it is named by.
+        /// The file that names the slide.
         path: PathBuf,
         /// The problem, in one line.
         cause: String,
@@ -61,14 +62,14 @@ pub enum SlideError {
         /// Height of a piece, pixels.
         height_px: u64,
     },
-    /// A magnification that the slide does not have.
+    /// The slide cannot be read at this magnification.
     #[error("{}: magnification {magnification}; the slide was scanned at {own}, and {least} to {own} is allowed", path.display())]
     Magnification {
         /// The file.
         path: PathBuf,
         /// Requested magnification.
         magnification: f64,
-        /// The slide's own.
+        /// Magnification of the slide.
         own: f64,
         /// Minimum magnification, which leaves one pixel.
         least: f64,
@@ -84,7 +85,7 @@ pub enum SlideError {
         /// Requested magnification.
         magnification: f64,
     },
-    /// A region that is not within the slide.
+    /// The region is not within the slide.
     #[error("{}: {cause}", path.display())]
     Outside {
         /// The file.

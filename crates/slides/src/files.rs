@@ -2,10 +2,9 @@
 //! pixels.
 //!
 //! - MIRAX: `X.mrxs`, and in the folder `X` a `Slidedat.ini`, which names an index and data files.
-//! - VMS and VMU (Hamamatsu): a text that names images, a map and possibly more files beside it.
+//! - VMS and VMU (Hamamatsu): a text that names images, a map and possibly more files in the same folder.
 //!
-//! Only files named by these texts are listed, because the reader opens no other ones. Their contents are not
-//! checked.
+//! Only files named by these texts are listed, because the reader opens no other files. Their contents are not checked.
 
 use crate::error::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Longest text that names files: OpenSlide reads no `Slidedat.ini` that is longer.
+/// 1 MiB: maximum length of a text that names files. OpenSlide reads no longer `Slidedat.ini`.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// Maximum files of a slide. Scanners write some tens.
@@ -93,11 +92,11 @@ fn name(path: &Path, name: &str) -> Result<String, SlideError> {
     Ok(name.to_owned())
 }
 
-/// Values by section and key, the last of each.
+/// Returns the values by section and key. The last value of a key counts.
 fn read(path: &Path, text: &Path) -> Result<BTreeMap<(String, String), String>, SlideError> {
     let mut bytes = Vec::new();
     let unreadable = |cause| wrong(path, format!("{}: {cause}", text.display()));
-    // Opening a pipe would wait for a writer.
+    // Checked before opening: opening a pipe waits for a writer.
     let metadata = text.metadata().map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > MAX_TEXT_BYTES {
         return Err(wrong(path, format!("{}: no file of up to {MAX_TEXT_BYTES} bytes", text.display())));

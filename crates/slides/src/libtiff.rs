@@ -1,8 +1,9 @@
-//! Messages of libtiff, by which OpenSlide reads most slides: kept for errors of ours, and away from stderr.
+//! Captures the messages of libtiff, which OpenSlide uses for most slides: keeps them for error messages, and off
+//! stderr.
 //!
-//! libtiff has one handler for errors and one for warnings in a process, and prints to stderr by itself. OpenSlide links
-//! it, so both setters are among the symbols that are loaded. Where they are not, messages stay as they are. A handler runs
-//! on the thread that reads, so the last error of a thread belongs to what this thread has read last.
+//! A process has one libtiff handler for errors and one for warnings. The default handlers print to stderr. OpenSlide
+//! links libtiff, so both setters are among the loaded symbols. Without these symbols, messages still go to stderr. A
+//! handler runs on the reading thread, so the last error of a thread belongs to its last read.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -18,7 +19,7 @@ unsafe extern "C" {
     fn vsnprintf(text: *mut c_char, bytes: usize, format: *const c_char, arguments: *mut c_void) -> c_int;
 }
 
-/// Longest message that is kept, bytes. libtiff's are below 200, and may quote a file.
+/// Maximum length of a stored message, bytes. libtiff's messages are below 200 bytes, but may quote a file.
 const MAX_MESSAGE_BYTES: usize = 512;
 
 thread_local! {
@@ -26,16 +27,17 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Takes libtiff's messages from stderr, once for the process.
+/// Redirects libtiff's messages from stderr, once per process.
 pub(crate) fn capture() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         for (name, handler) in [
             (c"TIFFSetErrorHandler", keep as Handler),
-            // Warnings are of fields that readers pass over, many of them scanners' own: `tags` judges those that matter.
+            // Warnings concern fields that readers ignore, many of them scanners' own. `tags` checks the relevant
+            // fields.
             (c"TIFFSetWarningHandler", ignore as Handler),
         ] {
-            // SAFETY: the name is a C string; a null handle means all loaded symbols.
+            // SAFETY: the name is a C string. The handle `RTLD_DEFAULT` searches all loaded symbols.
             let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
             if found.is_null() {
                 continue;
@@ -48,7 +50,7 @@ pub(crate) fn capture() {
     });
 }
 
-/// Takes the last error of this thread.
+/// Returns the last error of this thread and clears it.
 pub(crate) fn last_error() -> Option<String> {
     LAST.try_with(|last| last.take()).ok().flatten()
 }
@@ -60,13 +62,13 @@ unsafe extern "C" fn keep(_: *const c_char, format: *const c_char, arguments: *m
         return;
     }
     let mut text = [0; MAX_MESSAGE_BYTES];
-    // SAFETY: the buffer has as many bytes, and format and arguments are libtiff's own pair, used once.
+    // SAFETY: the length is that of the buffer, and format and arguments are libtiff's own pair, used once.
     let length = unsafe { vsnprintf(text.as_mut_ptr(), text.len(), format, arguments) };
     if length <= 0 {
         return;
     }
-    // SAFETY: vsnprintf ends what it writes with a zero within the buffer.
+    // SAFETY: vsnprintf terminates its output with a zero within the buffer.
     let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();
-    // A thread that ends has nothing to report any more.
+    // A terminating thread has no thread-local storage, and no further read to report.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Some(text));
 }

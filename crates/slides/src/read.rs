@@ -8,7 +8,7 @@ use crate::scale::Scale;
 use crate::slide::Slide;
 use pleach_regions::{PixelRectangle, Raster};
 
-/// Bytes of a level read at once. A strip of a 4K tile then has 1,000 rows: several rows of pieces, so that few
+/// 16 MiB: bytes of a level read at once. A strip of a 4K tile then has 1,000 rows: several rows of pieces, so that few
 /// pieces are decoded twice.
 const STRIP_BYTES: usize = 16 << 20;
 
@@ -53,16 +53,16 @@ pub(crate) fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result
         .map_err(|error| SlideError::Damaged { path: slide.path().to_owned(), cause: error.to_string() })
 }
 
-/// B, G, R of a premultiplied pixel before white.
+/// Returns B, G, R of a premultiplied pixel on white.
 fn on_white(pixel: [u8; 4]) -> [u8; CHANNELS] {
     let [_, red, green, blue] = u32::from_ne_bytes(pixel).to_be_bytes();
     let white = 255 - u32::from_ne_bytes(pixel).to_be_bytes()[0];
     [blue, green, red].map(|value| value.saturating_add(white))
 }
 
-/// Level pixels that each pixel of a row or column covers, with their weights.
+/// Level pixels covered by each pixel of a row or column, with their weights.
 struct Covers {
-    /// First level pixel of each, and the weights of it and those behind it.
+    /// First level pixel of each, and the weights of this and the following level pixels.
     covers: Vec<(u32, Vec<f64>)>,
 }
 
@@ -88,7 +88,7 @@ impl Covers {
     }
 }
 
-/// Appends the rows that a strip of a level becomes.
+/// Appends the rows of a strip, averaged over the covered level pixels.
 fn average(strip: &[u8], strip_width: usize, columns: &Covers, rows: &Covers, data: &mut Vec<u8>) {
     let (left, top) = (columns.first_level_px(), rows.first_level_px());
     let mut sums = vec![[0.0_f64; CHANNELS]; columns.covers.len()];
@@ -109,7 +109,7 @@ fn average(strip: &[u8], strip_width: usize, columns: &Covers, rows: &Covers, da
         }
         for (sum, (_, weights)) in sums.iter().zip(&columns.covers) {
             let area = height * weights.iter().sum::<f64>();
-            // A mean of bytes, rounded half up.
+            // The mean of bytes is within 0–255. Rounds half up.
             data.extend(sum.map(|sum| (sum / area + 0.5) as u8));
         }
     }
@@ -124,15 +124,15 @@ mod tests {
         let argb = |a: u8, r: u8, g: u8, b: u8| u32::from_be_bytes([a, r, g, b]).to_ne_bytes();
         assert_eq!(on_white(argb(255, 1, 2, 3)), [3, 2, 1]);
         assert_eq!(on_white(argb(0, 0, 0, 0)), [255; 3]);
-        // Half transparent red: premultiplied it is 128, and 127 of white shine through.
+        // Half-transparent red: premultiplied it is 128, and 127 of white show through.
         assert_eq!(on_white(argb(128, 128, 0, 0)), [127, 127, 255]);
-        // More color than it is opaque contradicts itself, and must not wrap around.
+        // A color above the opacity is invalid, and must not wrap around.
         assert_eq!(on_white(argb(1, 255, 255, 255)), [255; 3]);
     }
 
     #[test]
     fn a_pixel_is_the_mean_of_what_it_covers() {
-        // 2.5 of 4 level pixels make one. The rest makes no further one.
+        // 2.5 of 4 level pixels make one pixel. The remaining 1.5 make none.
         let columns = Covers::of(0, 1, 2.5, 4);
         assert_eq!(columns.covers, [(0, vec![1.0, 1.0, 0.5])]);
         let rows = Covers::of(0, 1, 2.0, 2);
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(data, [34; 3]);
     }
 
-    /// Neighbors share a level pixel between them, and the last one ends with the level.
+    /// Neighbors share a level pixel, and the last one ends with the level.
     #[test]
     fn covers_are_those_of_the_slide() {
         let all = Covers::of(0, 40, 2.5, 100);

@@ -1,18 +1,18 @@
-//! A slide at one magnification: which of its levels is read, and how many of that level's pixels make one.
+//! The scale of a slide at one magnification: its level, and the number of level pixels per pixel.
 
 use crate::PyramidLevel;
 use pleach_regions::{PartError, PixelRectangle};
 
-/// A level whose pixels are this much finer or coarser than wanted is taken as it is. Levels are cut to whole pixels, so
-/// that their downsampling is 4.00012 where 4 was meant; and nobody can see a hundredth.
+/// Relative tolerance within which a level is used without resampling. Levels are cut to whole pixels, so a
+/// downsampling of 4 becomes 4.00012, and a difference of 1 % is invisible.
 const SAME: f64 = 0.01;
 
-/// What is read of a slide to see it at one magnification.
+/// Level and resampling factor for reading a slide at one magnification.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    /// Number of the level that is read.
+    /// Index of the level.
     pub level: usize,
-    /// Pixels of that level that make one pixel, along each axis: exactly 1, or more.
+    /// Pixels of the level per pixel, along each axis: exactly 1, or more.
     pub level_px_a_px: f64,
     /// Width of the slide, pixels.
     pub width_px: u32,
@@ -21,8 +21,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The scale at which one pixel shows what `factor` (1 or more) pixels of the first level show along each axis: of the
-    /// coarsest level that is not coarser than that. None where the slide would have no pixel.
+    /// Returns the scale with `factor` (at least 1) pixels of the first level per pixel along each axis. Selects the
+    /// coarsest level that is not coarser. Returns `None` if the slide would have no pixel.
     pub(crate) fn at(levels: &[PyramidLevel], factor: f64) -> Option<Self> {
         let is_fine_enough = |level: &PyramidLevel| level.downsample <= factor * (1.0 + SAME);
         let finest = (0, *levels.first()?);
@@ -31,13 +31,13 @@ impl Scale {
             fine.max_by(|(_, a), (_, b)| a.downsample.total_cmp(&b.downsample)).unwrap_or(finest);
         let ratio = factor / level.downsample;
         let level_px_a_px = if ratio <= 1.0 + SAME { 1.0 } else { ratio };
-        // A pixel that the level covers only in part is none.
+        // Partly covered pixels do not count.
         let side = |level_px: u32| (f64::from(level_px) / level_px_a_px).floor() as u32;
         let (width_px, height_px) = (side(level.width_px), side(level.height_px));
         (width_px > 0 && height_px > 0).then_some(Self { level: number, level_px_a_px, width_px, height_px })
     }
 
-    /// Whether a rectangle has pixels, all of them within the slide.
+    /// Checks that a rectangle has pixels, all of them within the slide.
     pub(crate) fn check(&self, part: PixelRectangle) -> Result<(), PartError> {
         let within = |start: u32, length: u32, all: u32| {
             length > 0 && start.checked_add(length).is_some_and(|end| end <= all)
@@ -65,7 +65,7 @@ mod tests {
         let at = |factor| Scale::at(&levels, factor).unwrap();
         assert_eq!(at(1.0), Scale { level: 0, level_px_a_px: 1.0, width_px: 10_003, height_px: 5_001 });
         assert_eq!(at(2.0), Scale { level: 0, level_px_a_px: 2.0, width_px: 5_001, height_px: 2_500 });
-        // As it is: 4.0012 was meant to be 4.
+        // Without resampling: 4.0012 is within the tolerance of 4.
         assert_eq!(at(4.0), Scale { level: 1, level_px_a_px: 1.0, width_px: 2_500, height_px: 1_250 });
         assert_eq!((at(15.0).level, at(16.0).level, at(16.0).level_px_a_px), (1, 2, 1.0));
         assert_eq!((at(64.02).level, at(64.02).width_px), (2, 156));

@@ -34,7 +34,7 @@ pub struct PyramidLevel {
 
 /// An open slide. Any number of threads may read it at once.
 ///
-/// A failed read makes it unusable: every later read fails with the same cause. The caller may reopen the slide.
+/// A failed read makes the slide unusable: every later read fails with the same cause. The caller may reopen the slide.
 #[derive(Debug)]
 pub struct Slide {
     path: PathBuf,
@@ -51,17 +51,18 @@ impl Slide {
     /// Opens a slide and reads its properties.
     ///
     /// # Errors
-    /// [`SlideError`] if it cannot be read, has an unsupported format, or contradicts itself.
+    /// Returns a [`SlideError`] if the slide cannot be read, has an unsupported format, or is inconsistent.
     pub fn open(path: &Path) -> Result<Self, SlideError> {
         let path = path.to_owned();
         let unreadable = |cause| SlideError::Unreadable { path: path.clone(), cause };
-        // Opening a pipe would wait for a writer.
+        // Checked before opening: opening a pipe waits for a writer.
         if !path.metadata().map_err(unreadable)?.is_file() {
             return Err(SlideError::NoFile { path });
         }
         // The reader reports files without read permission as "unsupported".
         File::open(&path).and_then(|mut file| file.read(&mut [0])).map_err(unreadable)?;
         libtiff::capture();
+        // Discards an earlier error of this thread, so that later messages quote only errors of this slide.
         libtiff::last_error();
         let handle = OpenSlide::new(&path).map_err(|error| said(&path, error))?;
         let property = |name: &str| handle.property_value(name).ok();
@@ -104,13 +105,13 @@ impl Slide {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The kind of file, by the scanner's maker: `aperio`, `hamamatsu`, `generic-tiff`, ….
+    /// Returns the format, named after the scanner's vendor: `aperio`, `hamamatsu`, `generic-tiff`, ….
     #[must_use]
     pub fn format(&self) -> &str {
         &self.format
@@ -134,7 +135,7 @@ impl Slide {
         self.resolution
     }
 
-    /// The magnification of the first level: that of the objective, or by convention that of its resolution.
+    /// Returns the magnification of the first level: that of the objective, or by convention that of its resolution.
     #[must_use]
     pub fn magnification(&self) -> Option<f64> {
         self.objective_power.or_else(|| self.resolution.map(Resolution::magnification))
@@ -143,7 +144,7 @@ impl Slide {
     /// Returns the scale of a magnification, or of the scan without one.
     ///
     /// # Errors
-    /// [`SlideError::Magnification`] if it exceeds that of the scan, or no pixel is left.
+    /// Returns [`SlideError::Magnification`] if it exceeds that of the scan, or leaves no pixel. Returns
     /// [`SlideError::NoMagnification`] if the slide does not state its own.
     pub fn scale(&self, magnification: Option<f64>) -> Result<Scale, SlideError> {
         let path = || self.path.clone();
@@ -162,7 +163,7 @@ impl Slide {
             own,
             least: own / f64::from(shorter),
         };
-        // No number is in no range.
+        // NaN is in no range, so it is rejected too.
         if !(1.0..=f64::from(u32::MAX)).contains(&factor) {
             return Err(refused());
         }
@@ -172,8 +173,8 @@ impl Slide {
     /// Reads the pixels of a rectangle of the slide at a scale, as B, G, R. Unscanned areas are white.
     ///
     /// # Errors
-    /// [`SlideError::Outside`] if the rectangle exceeds the slide at that scale, [`SlideError::Memory`] if memory
-    /// is insufficient, [`SlideError::Damaged`] if its pixels cannot be decoded.
+    /// Returns [`SlideError::Outside`] if the rectangle exceeds the slide at that scale, [`SlideError::Memory`] if
+    /// memory is insufficient, or [`SlideError::Damaged`] if its pixels cannot be decoded.
     pub fn read(&self, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
         scale.check(part).map_err(|cause| SlideError::Outside { path: self.path.clone(), cause })?;
         crate::read::read(self, scale, part)
@@ -182,7 +183,8 @@ impl Slide {
     /// Reads the whole slide, reduced so that neither side exceeds `side_px`. A smaller slide keeps its size.
     ///
     /// # Errors
-    /// [`SlideError::NoOverview`] if this would read more than a gigapixel. Otherwise as [`read`](Self::read).
+    /// Returns [`SlideError::NoOverview`] if this would read more than 2^30 pixels. Otherwise returns the errors of
+    /// [`read`](Self::read).
     pub fn overview(&self, side_px: u32) -> Result<Raster, SlideError> {
         let PyramidLevel { width_px, height_px, .. } = self.levels[0];
         let factor = f64::from(width_px.max(height_px)) / f64::from(side_px.max(1));
@@ -206,6 +208,7 @@ impl Slide {
         if let Some(cause) = &self.damages[level] {
             return Err(SlideError::Damaged { path: self.path.clone(), cause: cause.clone() });
         }
+        // Discards an earlier error of this thread, so that the message quotes only an error of this read.
         libtiff::last_error();
         // Regions begin at pixels of the first level. For a level cut to whole pixels this selects the nearest
         // pixel.
@@ -249,7 +252,7 @@ fn said(path: &Path, error: OpenSlideError) -> SlideError {
     match error {
         OpenSlideError::UnsupportedFile(_) => SlideError::Unsupported { path },
         OpenSlideError::LibraryError(text) => {
-            // OpenSlide's own text is often no more than the name of the function that failed.
+            // OpenSlide's own text often only names the function that failed.
             let detail = libtiff::last_error().map_or_else(String::new, |detail| format!(": {detail}"));
             SlideError::Damaged { path, cause: one_line(&format!("{text}{detail}")) }
         }
@@ -257,7 +260,7 @@ fn said(path: &Path, error: OpenSlideError) -> SlideError {
     }
 }
 
-/// Text that may hold parts of a damaged file.
+/// Makes a text from a damaged file printable: one line of at most 300 characters.
 fn one_line(text: &str) -> String {
     text.chars().take(300).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,17 +1,17 @@
-//! Fields of a TIFF directory without which pixels come out wrong, checked as the specification has them.
+//! Checks TIFF fields whose damage would give wrong pixels, as the specification defines them.
 //!
-//! libtiff ignores such a field where its type, count or value is impossible, and decodes with the default instead: a
-//! region of wrong colors, and no error. Fields that it refuses by itself are not looked at, nor are files that are no
-//! TIFF. A damaged field with a possible value cannot be told from a right one.
+//! libtiff ignores a field with an impossible type, count or value, and decodes with the default instead: the region
+//! has wrong colors, and no error. This module skips fields that libtiff rejects, and files that are not TIFF. A
+//! damaged field with a possible value is not detectable.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Most directories of a file that are looked at. Slides have up to some tens; OME-TIFF has one for each plane.
+/// Maximum number of directories checked in a file. Slides have up to some tens. OME-TIFF has one for each plane.
 const MAX_DIRECTORIES: usize = 4_096;
 
-/// Most fields of a directory. Scanners write some thirty.
+/// Maximum number of fields of a directory. Scanners write about 30.
 const MAX_FIELDS: u64 = 4_096;
 
 const WIDTH: u16 = 256;
@@ -20,10 +20,10 @@ const COMPRESSION: u16 = 259;
 const PREDICTOR: u16 = 317;
 const TILE_WIDTH: u16 = 322;
 
-/// Compressions that have a predictor: LZW, both numbers of Deflate, LZMA and Zstandard.
+/// Compressions with a predictor: LZW, both numbers of Deflate, LZMA and Zstandard.
 const PREDICTED: [u64; 5] = [5, 8, 32_946, 34_925, 50_000];
 
-/// Fields of one number: number, name, smallest and largest value.
+/// Fields with a single number: tag, name, smallest and largest value.
 const FIELDS: [(u16, &str, u64, u64); 4] = [
     (266, "FillOrder", 1, 2),
     (274, "Orientation", 1, 8),
@@ -31,29 +31,29 @@ const FIELDS: [(u16, &str, u64, u64); 4] = [
     (PREDICTOR, "Predictor", 1, 3),
 ];
 
-/// A level of a slide whose pixels would come out wrong.
+/// A damaged level of a slide, whose pixels would be wrong.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Damage {
     /// Width and height in the directory, pixels.
     pub(crate) size_px: [u64; 2],
-    /// The field, and what is wrong with it.
+    /// The field, and the kind of its damage.
     pub(crate) cause: String,
 }
 
-/// The damaged directories of a file, of those with tiles. None of a file that is no TIFF or cannot be followed: its
-/// reader judges that.
+/// Returns the damaged directories with tiles of a file. Empty for files that are not TIFF or whose directories cannot
+/// be followed: OpenSlide reports those.
 pub(crate) fn damages(path: &Path) -> Vec<Damage> {
     let mut damages = Vec::new();
     let read = File::open(path).and_then(|file| {
         let length = file.metadata()?.len();
         follow(&mut BufReader::new(file), length, &mut damages)
     });
-    // What was found before the end of the chain counts.
+    // Ignores the error: damage found before the end of the chain still counts.
     drop(read);
     damages
 }
 
-/// A field of a directory: number, type, count, and its value where it is one whole number.
+/// A field of a directory: tag, type, count, and its value if it is a single integer.
 type Field = (u16, u16, u64, Option<u64>);
 
 fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<Damage>) -> io::Result<()> {
@@ -73,7 +73,7 @@ fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<Damage>)
 fn damage(fields: &[Field]) -> Option<Damage> {
     let field = |number: u16| fields.iter().find(|field| field.0 == number);
     let value = |number: u16| field(number).and_then(|field| field.3);
-    // Labels and thumbnails are no levels.
+    // Labels and thumbnails have no tiles and are no levels.
     field(TILE_WIDTH)?;
     let is_predicted = value(COMPRESSION).is_some_and(|number| PREDICTED.contains(&number));
     let cause = FIELDS.iter().find_map(|&(number, name, low, high)| {
@@ -124,7 +124,7 @@ impl<'a, F: Read + Seek> Reader<'a, F> {
         Ok(bytes)
     }
 
-    /// A whole number of up to 8 bytes.
+    /// Reads an integer of up to 8 bytes.
     fn number(&mut self, bytes: usize) -> io::Result<u64> {
         let mut number = [0; 8];
         self.file.read_exact(&mut number[..bytes])?;
@@ -136,7 +136,7 @@ impl<'a, F: Read + Seek> Reader<'a, F> {
         if self.is_little { bytes.iter().rev().fold(0, join) } else { bytes.iter().fold(0, join) }
     }
 
-    /// The fields of the directory at a place of the file, and where the next one is.
+    /// Reads the fields of the directory at an offset, and the offset of the next directory.
     fn directory(&mut self, at: u64) -> io::Result<(Vec<Field>, u64)> {
         self.file.seek(SeekFrom::Start(at))?;
         let word = if self.is_big_tiff { 8 } else { 4 };
@@ -150,7 +150,7 @@ impl<'a, F: Read + Seek> Reader<'a, F> {
             let values = self.number(word)?;
             let mut value = [0; 8];
             self.file.read_exact(&mut value[..word])?;
-            // Whole numbers are of types 1, 3, 4 and 16, and with a sign 6, 8, 9 and 17.
+            // Integers have types 1, 3, 4 and 16, and signed ones 6, 8, 9 and 17.
             let bytes = match kind {
                 1 | 6 => 1,
                 3 | 8 => 2,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    /// A little-endian TIFF with one directory of these fields.
+    /// Returns a little-endian TIFF with one directory of these fields.
     fn tiff(fields: &[(u16, u16, u32, u32)]) -> Vec<u8> {
         let mut bytes = b"II\x2a\0\x08\0\0\0".to_vec();
         bytes.extend((fields.len() as u16).to_le_bytes());
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn fields_without_effect_are_passed_over() {
-        // JPEG has no predictor, and a thumbnail no tiles.
+        // JPEG has no predictor, and a thumbnail has no tiles.
         let mut jpeg = LEVEL;
         jpeg[2].3 = 7;
         let bad = (317, 2, 1, 2);
@@ -227,7 +227,7 @@ mod tests {
         for length in 0..whole.len() {
             found(whole[..length].to_vec());
         }
-        // A directory that follows itself.
+        // A directory that is its own successor.
         let mut endless = whole;
         let end = endless.len() - 4;
         endless[end] = 8;

@@ -9,14 +9,14 @@
 
 use pleach_regions::Raster;
 
-/// The highest threshold that is chosen, of 255. Scanned glass stays below 15, and the palest stroma of an H&E section
-/// above 25.
+/// Maximum automatic threshold, of 255. Scanned glass stays below 15, and the palest stroma of an H&E section is above
+/// 25.
 pub const MAX_SATURATION: u8 = 20;
 
 /// Relative rounding error of a variance.
 const ROUNDING: f64 = 1e-9;
 
-/// Which pixels of an overview show tissue.
+/// Tissue pixels of an overview.
 #[derive(Clone, Debug)]
 pub struct Tissue {
     width_px: u32,
@@ -26,7 +26,7 @@ pub struct Tissue {
 }
 
 impl Tissue {
-    /// Detects tissue on an overview (B, G, R). `saturation` is the threshold. `None` chooses it.
+    /// Detects tissue on an overview (B, G, R). `saturation` is the threshold. `None` selects it automatically.
     #[must_use]
     pub fn of(overview: &Raster, saturation: Option<u8>) -> Self {
         let channels = usize::from(overview.channels());
@@ -40,7 +40,7 @@ impl Tissue {
         }
     }
 
-    /// The threshold, of 255: tissue has more.
+    /// Returns the threshold, of 255. Tissue pixels exceed it.
     #[must_use]
     pub fn saturation(&self) -> u8 {
         self.saturation
@@ -63,7 +63,7 @@ impl Tissue {
     }
 }
 
-/// 255 × (largest − smallest) / largest, rounded down. 0 for black.
+/// Returns 255 × (largest − smallest) / largest, rounded down. 0 for black.
 fn saturation_of(pixel: &[u8]) -> u8 {
     let (low, high) = pixel.iter().fold((255, 0), |(low, high), value| (low.min(*value), high.max(*value)));
     let (low, high) = (u32::from(low), u32::from(high));
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Left half glass with the noise of a scanner, right half stained.
+    /// Returns an overview whose left half is glass with the noise of a scanner, and whose right half is stained.
     fn halves(right: [u8; 3]) -> Raster {
         let glass = |x: usize, y: usize| [240 + ((x + y) % 3) as u8, 242, 243];
         let pixel = |n: usize| if n % 20 < 10 { glass(n % 20, n / 20) } else { right };

@@ -1,4 +1,4 @@
-//! Slides as a user sees them: what is read, at which magnification, and what is said of files that are none.
+//! Slides as users see them: pixels, magnifications, and messages for files that are no slides.
 
 #[path = "../../../tests/support/data.rs"]
 mod data;
@@ -31,7 +31,7 @@ fn refused(path: &Path) -> String {
     text[path.display().to_string().len()..].to_owned()
 }
 
-/// The pixels of an image file, B, G, R.
+/// Reads the pixels of an image file, B, G, R.
 fn image(path: &Path) -> Raster {
     let mut image = image::open(path).expect("an image").into_rgb8();
     image.pixels_mut().for_each(|pixel| pixel.0.reverse());
@@ -56,7 +56,7 @@ fn slides_say_what_they_are() {
         let scale = ndpi.scale(Some(magnification)).unwrap();
         assert_eq!((scale.level, scale.level_px_a_px, scale.width_px), (level, 1.0, width));
     }
-    // Between two levels, of the finer one.
+    // A magnification between two levels uses the finer one.
     let between = ndpi.scale(Some(15.0)).unwrap();
     assert_eq!((between.level, between.width_px), (1, 1488));
 
@@ -81,7 +81,7 @@ fn magnifications_that_a_slide_does_not_have_are_refused() {
     assert!(text.contains("states neither its magnification nor microns a pixel"), "{text}");
 }
 
-/// Against another decoder, on a lossless file.
+/// Pixels equal those of another decoder, on a lossless file.
 #[test]
 fn pixels_are_those_of_the_file() {
     let Some(data) = data("pixels_are_those_of_the_file") else { return };
@@ -95,7 +95,7 @@ fn pixels_are_those_of_the_file() {
     assert_eq!(cut.data(), [row(511), row(512)].concat());
 }
 
-/// What was written is read, at the edges of the pieces too.
+/// A slide written from an image has the same pixels, at the edges of the pieces too.
 #[test]
 fn a_slide_of_an_image_is_that_image() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn a_slide_of_an_image_is_that_image() {
     assert_eq!(corner.data(), &read.data()[read.data().len() - 3..]);
 }
 
-/// The file's second level is the mean of 2 × 2 pixels of its first.
+/// Resampling by 2 equals the file's second level, which is the mean of 2 × 2 pixels of the first.
 #[test]
 fn resampling_is_the_mean() {
     let Some(data) = data("resampling_is_the_mean") else { return };
@@ -133,7 +133,7 @@ fn resampling_is_the_mean() {
     assert!(differ <= Some(1), "the level of the file was rounded by its maker: {differ:?}");
 }
 
-/// A pyramid of three levels, 700 × 500 px, each tile of its own color and pattern.
+/// Writes a pyramid of three levels, 700 × 500 px, whose tiles differ in color and pattern.
 fn patterned(folder: &TempDir) -> PathBuf {
     let image = |seed: u32| -> Vec<u8> {
         (0..64 * 64 * 3_u32)
@@ -157,7 +157,7 @@ fn patterned(folder: &TempDir) -> PathBuf {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    /// Tiles agree where they overlap, at the magnification of a level and between them.
+    /// Tiles agree where they overlap, at the magnification of a level and between levels.
     #[test]
     fn a_part_is_cut_out_of_the_whole(
         scale in prop::sample::select(vec![(0, 1.0), (0, 1.7), (0, 3.0), (1, 1.0), (1, 1.25), (2, 1.9)]),
@@ -182,7 +182,8 @@ proptest! {
     }
 }
 
-/// Scanners say how finely they scanned; where only a resolution is stated, the convention says which magnification it is.
+/// The magnification is that of the scanner's objective. If the file states only a resolution, the convention
+/// determines it.
 #[test]
 fn magnification_is_what_the_scanner_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -293,7 +294,7 @@ fn what_is_no_slide_is_refused() {
     assert_eq!(refused(&file("text.svs", b"no slide")), none);
     assert_eq!(refused(folder.path()), ": is no regular file; a slide is wanted");
     assert!(refused(&folder.path().join("absent.svs")).starts_with(": cannot be read: "));
-    // A header that asks for pieces of 4 gigapixels each, of which none is in the file.
+    // A header that claims pieces of 4 gigapixels each, without any in the file.
     let path = folder.path().join("pieces.tiff");
     let image_of = |_: usize, _: u32, _: u32| 0;
     Pyramid {
@@ -326,7 +327,7 @@ fn damaged_slides_are_refused() {
     assert!(refused(&half).starts_with(": is no slide that can be read, or cut short"));
 }
 
-/// Whatever is damaged is either refused, or read, or fails as a region; nothing else happens.
+/// A damaged file is rejected when opened, is readable, or fails when a region is read.
 #[test]
 fn damage_anywhere_is_an_error_or_pixels() {
     let folder = tempfile::tempdir().unwrap();
@@ -343,7 +344,7 @@ fn damage_anywhere_is_an_error_or_pixels() {
         if round % 3 == 0 {
             damaged.truncate(next(whole.len()));
         } else {
-            // Directories are at the end: half of the damage goes there.
+            // Directories are at the end, so half of the damage affects the last 1,000 bytes.
             let from = if round % 2 == 0 { 0 } else { whole.len() - 1_000 };
             for _ in 0..=next(3) {
                 damaged[from + next(whole.len() - from)] = next(256) as u8;
@@ -363,7 +364,7 @@ fn damage_anywhere_is_an_error_or_pixels() {
     assert!(opened > 50 && refused > 50 && failed > 20, "{opened} {refused} {failed}");
 }
 
-/// The names of the files of a slide, the folder left out.
+/// Returns the names of the files of a slide, relative to the folder.
 fn names(folder: &TempDir, name: &str) -> Vec<String> {
     let files = files_of(&folder.path().join(name)).expect("files");
     let within =
@@ -386,7 +387,7 @@ fn a_slide_in_several_files_is_read_and_its_files_are_known() {
     let expected = ["s.mrxs", "s/Data0000.dat", "s/Data0001.dat", "s/Index.dat", "s/Slidedat.ini"];
     std::fs::write(folder.path().join("s/notes.txt"), "not read").unwrap();
     assert_eq!(names(&folder, "s.mrxs"), expected);
-    // Without any of them it is no slide: no more and no less is named than is needed.
+    // Without any of these files the slide is unreadable: the list contains exactly the needed files.
     for name in &expected[1..] {
         let (file, away) = (folder.path().join(name), folder.path().join("away"));
         std::fs::rename(&file, &away).unwrap();

@@ -1,7 +1,7 @@
-//! A million small regions in one folder, packed: storing, memory, listing, opening, removing and compacting. Printed once;
-//! nothing is repeated, since each step changes what the next one finds.
+//! Measures 1 million small packed regions in one folder: storing, memory, listing, opening, removing and compacting. Each
+//! step runs once, since it changes the folder for the next step.
 //!
-//! `PLEACH_BENCH_REGIONS` says how many (default: 1 000 000), `PLEACH_BENCH_FOLDER` where.
+//! `PLEACH_BENCH_REGIONS` sets the number of regions (default: 1,000,000), `PLEACH_BENCH_FOLDER` the parent folder.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -16,11 +16,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Threads that store at the same time: one wait for the medium serves all of them.
+/// 64 threads store at the same time, so that one fsync serves many of them.
 const THREADS: u64 = 64;
 
 fn key(number: u64) -> RegionKey {
-    // Keys are digests: any byte of theirs is as good as another.
+    // Keys are digests, so all of their bytes must vary.
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     bytes[8..].copy_from_slice(&number.to_be_bytes());
@@ -32,7 +32,7 @@ fn region(number: u64) -> Arc<DataRegion> {
     Arc::new(DataRegion::Table(Table::new(columns)))
 }
 
-/// Bytes of this process that are in memory.
+/// Returns the resident set size of this process in bytes. Returns 0 if it is unknown.
 fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");

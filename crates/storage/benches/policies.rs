@@ -1,8 +1,8 @@
-//! What each policy finds in a level that is too small, on what a study really stored and read: `benches/trace.csv`, recorded
-//! at a worker's RAM tier, where everything had room. Sizes are those of the regions in memory, seconds what the thread that
-//! stored one took for it. A region that is read and not there is had again, and stored again.
+//! Hit rates of the eviction policies in a level that is too small for a recorded study.
 //!
-//! Nothing is stored here: the order in which regions go is the stack's own.
+//! `benches/trace.csv` was recorded at the RAM tier of a worker, which had space for every region. Sizes are bytes in
+//! memory. Seconds are the time that the storing thread took to compute the region. After a miss, the region is recomputed
+//! and stored again. No region is stored here: the bench uses the eviction queue of the stack.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -10,7 +10,7 @@ use pleach_regions::RegionKey;
 use pleach_storage::{EvictionPolicy, EvictionQueue};
 use std::collections::HashMap;
 
-/// One line of the trace: what happened to the region of a number.
+/// One line of the trace: an operation on the region with this number.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Store { number: u64, bytes: u64, seconds: f64 },
@@ -41,7 +41,7 @@ fn key(number: u64) -> RegionKey {
     RegionKey(u128::from(number).to_be_bytes())
 }
 
-/// A level of so many bytes.
+/// Level with a capacity, simulated on sizes.
 struct Level {
     ranking: EvictionQueue,
     held: HashMap<u64, u64>,
@@ -69,7 +69,7 @@ impl Level {
     }
 }
 
-/// Parts of the reads, their bytes and the seconds to have them again that a level served.
+/// Returns the hit rates of a level by reads, by bytes and by seconds to recompute the region, each from 0 to 1.
 fn served(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> [f64; 3] {
     let (held, held_bytes) = (HashMap::new(), 0);
     let mut level = Level { ranking: EvictionQueue::new(policy), held, held_bytes, capacity_bytes };
@@ -103,7 +103,7 @@ fn served(events: &[Event], policy: EvictionPolicy, capacity_bytes: u64) -> [f64
     [0, 1, 2].map(|place| hit[place] / all[place])
 }
 
-/// The most bytes that were held at a time.
+/// Returns the maximum bytes stored at the same time.
 fn peak_bytes(events: &[Event]) -> u64 {
     let (mut held, mut now, mut peak) = (HashMap::new(), 0, 0);
     for event in events {

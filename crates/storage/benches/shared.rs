@@ -1,7 +1,8 @@
-//! Small regions in a shared folder, a file each beside packed: one process and two, one thread and many. Printed once.
+//! Measures small regions in a shared folder, each in a file of its own or packed, with 1 or 2 processes and 1 to 32
+//! threads.
 //!
-//! `PLEACH_BENCH_REGIONS` says how many (default: 4 000), `PLEACH_BENCH_FOLDER` where. Processes are tiers here: each has locks
-//! and files of its own, and a memory of what others have written.
+//! `PLEACH_BENCH_REGIONS` sets the number of regions (default: 4,000), `PLEACH_BENCH_FOLDER` the parent folder. Each process
+//! is simulated by a tier with its own locks, open files and index.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -11,18 +12,18 @@ use pleach_storage::{FolderKind, FolderSettings, FolderTier, Tier};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Threads that store at the same time, where there are many.
+/// Threads in the runs with many threads.
 const THREADS: u64 = 32;
 
 fn key(number: u64) -> RegionKey {
-    // Keys are digests: any byte of theirs is as good as another.
+    // Keys are digests, so all of their bytes must vary.
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     bytes[8..].copy_from_slice(&number.to_be_bytes());
     RegionKey(bytes)
 }
 
-/// 768 bytes of noise.
+/// Returns a region of 768 bytes of noise.
 fn region(number: u64) -> Arc<DataRegion> {
     let mut state = number | 1;
     let noise = std::iter::from_fn(|| {
@@ -38,7 +39,7 @@ fn rate(count: u64, act: impl FnOnce()) -> f64 {
     count as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Each tier stores its share, with so many threads together.
+/// Stores the regions with `threads` threads, spread over the tiers. Returns the regions stored per second.
 fn store(tiers: &[FolderTier], threads: u64, numbers: std::ops::Range<u64>) -> f64 {
     rate(numbers.end - numbers.start, || {
         std::thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! What storing and reading a region costs in each tier, beside copying as many bytes and writing them to a synced file.
-//! Figures are bytes of the region in memory a second.
+//! Measures storing and reading a region in each tier, compared with copying as many bytes and writing them to a synced
+//! file. Results are bytes of the region in memory per second.
 //!
-//! Several writers store as many regions of 16 MB together as one does alone, beside as many plain files of theirs.
+//! A second group stores the same number of 16 MB regions with 1, 2, 4 and 8 writers, compared with plain files.
 //!
-//! `PLEACH_BENCH_FOLDER` names a folder on the disk to be measured; without it the system's folder for temporary files is
-//! taken. What is read has just been written: it comes from the page cache, and what is measured is the way from there.
+//! `PLEACH_BENCH_FOLDER` names a folder on the disk to measure. The default is the system's folder for temporary files.
+//! Reads are served from the page cache, since the regions have just been written.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use pleach_regions::{DataRegion, MemoryCounter, Raster, RegionKey};
@@ -16,7 +16,7 @@ use std::io::Write;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Noise: tissue compresses by little more. Shape: `side_px × side_px`, three channels.
+/// Returns an image of noise, since tissue compresses hardly better. Shape: `side_px × side_px`, 3 channels.
 fn image(side_px: u32) -> Arc<DataRegion> {
     let mut state = 1_u32;
     let noise = std::iter::from_fn(|| {
@@ -32,7 +32,7 @@ fn folder() -> TempDir {
     tempfile::tempdir_in(place).expect("a folder that can be written to")
 }
 
-/// In new folders.
+/// Creates a RAM tier, and one tier of each kind in a new folder.
 fn tiers(places: &[TempDir; 4]) -> Vec<(&'static str, Box<dyn Tier>)> {
     let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), 1 << 30);
     let durable = FolderSettings::new(FolderKind::Ssd, 1 << 30);
@@ -91,10 +91,10 @@ fn measure(criterion: &mut Criterion) {
     }
 }
 
-/// Regions that all writers store together: each of eight has two.
+/// Regions stored by all writers together: 2 for each of 8 writers.
 const REGIONS: u64 = 16;
 
-/// Calls `store` with the numbers of all regions, on so many threads.
+/// Calls `store` with the numbers of all regions, on `writers` threads.
 fn share(writers: u64, store: impl Fn(u64) + Sync) {
     std::thread::scope(|scope| {
         for writer in 0..writers {
@@ -107,7 +107,7 @@ fn share(writers: u64, store: impl Fn(u64) + Sync) {
 fn measure_writers(criterion: &mut Criterion) {
     let region = image(2310);
     let source = region.raster(region.element()).expect("an image").data();
-    // In leaves of their own, as keys that are digests mostly are.
+    // Each key is in another leaf, as most keys are, since they are digests.
     let key = |number: u64| RegionKey([(number * 37) as u8; 16]);
     let mut group = criterion.benchmark_group("writers");
     group.sample_size(10).throughput(Throughput::Bytes(REGIONS * region.bytes()));

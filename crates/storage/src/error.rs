@@ -27,7 +27,7 @@ impl fmt::Display for TierLocation {
     }
 }
 
-/// How a region was lost.
+/// Cause of the loss of a region.
 #[derive(Debug, Error)]
 pub enum RegionLoss {
     /// Its file is gone, and the tier has not removed it.

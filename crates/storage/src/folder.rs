@@ -1,7 +1,7 @@
 //! Folder as a tier: one file per region, on any kind of disk.
 //!
-//! A region is written under a temporary name that contains its key. The file and its folder are synced, and only then is the
-//! file renamed and the region reported as stored. After a power loss the next opener finds it under either name
+//! A region is written under a temporary name that contains its key. The file and its folder are synced, and only then is
+//! the file renamed and the region reported as stored. After a power loss the next opener finds it under either name
 //! (`folder/incomplete.rs`). In shared folders, which other processes have open, the rename comes before the folder sync.
 //! Scratch folders follow the same steps without syncing (`folder/scratch.rs`). Small regions share segments
 //! (`folder/pack.rs`), since each file takes blocks, a name and two fsyncs. Eviction is left to the caller. `folder/open.rs`
@@ -59,8 +59,8 @@ pub struct FolderSettings {
     pub capacity_bytes: u64,
     /// Failures that regions survive. [`Durability::Process`] is for scratch: no write waits for the disk. Without a power
     /// loss, the next process finds everything the last one stored. After a power loss, regions may be missing, corrupt
-    /// (detected on read) or present although they were removed. Opening a former scratch folder as durable empties it. Shared
-    /// folders are always durable, regardless of this setting.
+    /// (detected on read) or present although they were removed. Opening a former scratch folder as durable empties it.
+    /// Shared folders are always durable, regardless of this setting.
     pub durability: Durability,
     /// Bytes that must stay free on the disk, whichever program uses the rest.
     pub reserve_bytes: u64,
@@ -101,11 +101,12 @@ pub struct FolderTier {
     layout: Layout,
     settings: FolderSettings,
     block_bytes: u64,
+    // Lock order: a leaf lock or the state lock of the pack first, the accounting last.
     books: Mutex<FolderAccounting>,
     pack: Pack,
     /// One lock per leaf, held while a file gains or loses its name and the accounting changes, so that both agree.
     leaves: Vec<Mutex<()>>,
-    /// Next unused file name suffix.
+    /// Next unused suffix of a file name.
     unique: AtomicU64,
     /// A folder sync failed. The content on disk is unknown, and a second sync would not reveal it.
     stopped: AtomicBool,
@@ -178,7 +179,7 @@ impl FolderTier {
         self.pack.tell_taken(|bytes| self.books().set_packed(bytes));
     }
 
-    // A poisoned lock is safe to use: each change of the accounting is one call.
+    // A poisoned lock is safe to use: each accounting change is one call.
     fn books(&self) -> MutexGuard<'_, FolderAccounting> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }

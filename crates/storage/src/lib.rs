@@ -15,8 +15,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A tier confirms an insertion once the region is as durable as the tier promises ([`Tier::durability`]). It never exceeds its
-//! capacity, and never returns content whose digest differs from the stored one.
+//! A tier confirms an insertion once the region is as durable as the tier promises ([`Tier::durability`]). It never exceeds
+//! its capacity, and never returns content whose digest differs from the stored one.
 //!
 //! A full tier returns an error. [`TierStack`] combines several tiers from fast to slow, and moves regions between them.
 //!

@@ -9,8 +9,8 @@ use std::path::Path;
 /// Mount table (proc(5)).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// Mount options that make locks of a network file system local to one machine, with the prefix of the type (mount.lustre(8),
-/// nfs(5), which shows `nolock` as the second one).
+/// Prefixes of file system types, with the mount option that makes their locks local to one machine (mount.lustre(8),
+/// nfs(5)). NFS shows `nolock` as `local_lock=all`.
 const LOCAL: [(&str, &str); 3] =
     [("lustre", "localflock"), ("nfs", "local_lock=all"), ("nfs", "local_lock=flock")];
 

@@ -1,6 +1,6 @@
 //! Lustre file systems: detection, and striping of new files over servers.
 //!
-//! Settings are made by Lustre's own program, `lfs`. Reading and writing do not need this module.
+//! Striping is set by Lustre's program `lfs`. Reading and writing do not need this module.
 
 use crate::TierError;
 use rustix::fs::statfs;

@@ -5,15 +5,15 @@
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, HashMap};
 
-/// How a level chooses the regions to evict.
+/// Choice of the regions that a level evicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionPolicy {
     /// Evicts nothing: new regions go to the next level.
     None,
     /// Evicts the least recently stored or read region.
     Lru,
-    /// Evicts the region that saves the least time for its bytes and has not been read lately: GreedyDual-Size (Cao and Irani,
-    /// Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997), with the seconds to compute or fetch it as its cost.
+    /// Evicts the region that saves the least time for its bytes and has not been read lately: GreedyDual-Size (Cao and
+    /// Irani, Cost-Aware WWW Proxy Caching Algorithms, USENIX 1997), with the seconds to compute or fetch it as its cost.
     CostBenefit,
 }
 
@@ -47,8 +47,8 @@ pub struct EvictionQueue {
     ranks: HashMap<RegionKey, Rank>,
     order: BTreeMap<Rank, RegionKey>,
     uses: u64,
-    /// Value of the last evicted region (L of GreedyDual-Size), added to the value of a region at each use. A region unused for
-    /// long is thus overtaken regardless of its cost.
+    /// Value of the last evicted region (L of GreedyDual-Size), added to the value of a region at each use. A region unused
+    /// for long is thus overtaken regardless of its cost.
     inflation: f64,
 }
 
@@ -59,8 +59,8 @@ impl EvictionQueue {
         Self { policy, ranks: HashMap::new(), order: BTreeMap::new(), uses: 0, inflation: 0.0 }
     }
 
-    /// Records that a region is stored or read now. It occupies `bytes` and takes `seconds` to recreate. A region that cannot
-    /// be recreated has [`f64::INFINITY`] seconds and is evicted last.
+    /// Records that a region is stored or read now. It occupies `bytes` and takes `seconds` to recreate. A region that
+    /// cannot be recreated has [`f64::INFINITY`] seconds and is evicted last.
     pub fn touch(&mut self, key: RegionKey, bytes: u64, seconds: f64) {
         self.uses += 1;
         let value = match self.policy {
@@ -84,7 +84,7 @@ impl EvictionQueue {
         true
     }
 
-    /// Removes an evicted region.
+    /// Removes an evicted region, and raises the inflation to its value.
     pub fn evict(&mut self, key: RegionKey) {
         if let Some(rank) = self.ranks.get(&key) {
             self.inflation = self.inflation.max(f64::from_bits(rank.value));
@@ -92,7 +92,8 @@ impl EvictionQueue {
         self.forget(key);
     }
 
-    /// Returns the first region to evict among those that `may` go. With `is_pinned`, pinned regions follow all others.
+    /// Returns the first region to evict that `may` accepts. With `is_pinned`, pinned regions follow all others. `None` if
+    /// no region qualifies or the policy evicts nothing.
     pub fn victim(&self, is_pinned: bool, may: impl Fn(RegionKey) -> bool) -> Option<RegionKey> {
         if self.policy == EvictionPolicy::None {
             return None;
@@ -161,7 +162,7 @@ mod tests {
             held.evict(gone);
             held.touch(key(name), 1, 1.0);
             if gone == key(1) {
-                // The others were worth 1 and 2 by then, so a region worth 3 was the minimum.
+                // Regions 2 and 3 went first, with values of 1 and 2. Region 4 has a value of 3, above 2.5 of region 1.
                 assert_eq!(name, 5);
                 return;
             }

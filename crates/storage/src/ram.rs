@@ -7,8 +7,8 @@ use pleach_regions::{DataRegion, MemoryCounter, RamTier, RegionKey, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Overhead per region: its own fields behind two counters, and a table entry of key, pointer, optional identity (33 bytes) and
-/// control byte. Tables are between 7/16 and 7/8 full, so half as much again is empty.
+/// Overhead per region: its own fields behind two counters, and a table entry of key, pointer, optional identity (33 bytes)
+/// and control byte. Tables are between 7/16 and 7/8 full, so half as much again is empty.
 pub(crate) const ENTRY_BYTES: u64 =
     (size_of::<DataRegion>() + 2 * size_of::<usize>() + (16 + size_of::<usize>() + 33 + 1) * 3 / 2) as u64;
 
@@ -42,7 +42,7 @@ impl Tier for BoundedRam {
         })?;
         match self.tier.insert(key, Arc::clone(region)) {
             Ok(()) => Ok(Inserted::New),
-            // Another thread was faster.
+            // Another thread inserted the region first.
             Err(StoreError::Duplicate(_)) => {
                 self.held_bytes.fetch_sub(needed_bytes, Ordering::Relaxed);
                 Ok(Inserted::AlreadyPresent)

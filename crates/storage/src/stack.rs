@@ -4,8 +4,8 @@
 //! level, or drops them if they can be recreated. Regions that cannot be recreated are demoted but never dropped. All I/O
 //! happens outside of the index lock (`stack/index.rs`): a hanging level blocks its caller and no other thread.
 //!
-//! A caller that knows future reads prefetches them (`stack/prefetch.rs`). The stack does not know why a region is wanted, and
-//! promotes nothing by itself.
+//! A caller that knows future reads prefetches them (`stack/prefetch.rs`). The stack does not know why a region is wanted,
+//! and promotes nothing by itself.
 
 mod eviction;
 mod fetch;
@@ -24,7 +24,7 @@ use stats::LevelCounters;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// When a region reaches the level below.
+/// Time when a region is written to the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
     /// When the level evicts it.
@@ -40,9 +40,9 @@ pub struct TierLevel {
     pub name: String,
     /// The tier that stores the regions.
     pub tier: Arc<dyn Tier>,
-    /// Chooses the regions to evict.
+    /// Choice of the regions to evict.
     pub policy: EvictionPolicy,
-    /// When regions reach the level below.
+    /// Time when regions are written to the level below.
     pub write: WriteMode,
     /// Whether other nodes see its content.
     pub shared: bool,
@@ -66,7 +66,7 @@ pub struct RetentionValue {
 pub struct PlacementHints {
     /// The fastest allowed level. If it has no space, slower levels follow.
     pub first: LevelId,
-    /// Pins the region to the level that it is put into until it is removed: the level does not evict it.
+    /// Pins the region to its level until it is removed: the level does not evict it.
     pub keep: bool,
 }
 
@@ -96,6 +96,7 @@ struct Claim<'a> {
 }
 
 impl Drop for Claim<'_> {
+    // Released in Drop, so a panicking operation cannot leave the region claimed.
     fn drop(&mut self) {
         self.stack.books().release(self.key);
         self.stack.released.notify_all();
@@ -122,9 +123,9 @@ impl TierStack {
     /// enough. A region already stored stays where it is and keeps the higher of both values.
     ///
     /// # Errors
-    /// Returns the error of the last level tried: [`TierError::is_lack_of_room`] if no level has space, or other threads are
-    /// moving every region that could be evicted.
-    /// Returns [`TierError::NoSuchLevel`] if no level is durable enough.
+    /// Returns a lack of space ([`TierError::is_lack_of_room`]) if a level has none, or other threads are moving every
+    /// region that it could evict. Otherwise returns the error of the last level tried. Returns [`TierError::NoSuchLevel`]
+    /// if no level is durable enough.
     pub fn store(
         &self,
         key: RegionKey,
@@ -190,7 +191,7 @@ impl TierStack {
         self.store(key, region, RetentionValue { seconds: 0.0, durable: true })
     }
 
-    /// Removes a region from every level. An unknown region is not an error.
+    /// Removes a region from every level. Returns whether any level had it.
     ///
     /// # Errors
     /// Returns the error of the first level that failed to remove the region. All other levels have removed it.
@@ -224,7 +225,7 @@ impl TierStack {
         &self.levels
     }
 
-    /// Returns the level with this name.
+    /// Returns the level with this name. `None` if there is none.
     #[must_use]
     pub fn level(&self, name: &str) -> Option<LevelId> {
         self.levels.iter().position(|level| level.name == name).map(LevelId)
@@ -246,12 +247,12 @@ impl TierStack {
     }
 
     fn books(&self) -> MutexGuard<'_, StackIndex> {
-        // A poisoned lock is safe to use: each change of the index is one call.
+        // A poisoned lock is safe to use: each index change is one call.
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other thread stores, moves or removes the region. Claim holders only take further claims that are free,
-    /// so they never wait for another claim and cannot deadlock.
+    /// Waits until no other thread stores, moves or removes the region. Claim holders only take further claims that are
+    /// free, so they never wait for another claim and cannot deadlock.
     fn claim(&self, key: RegionKey, about: Option<RegionMeta>) -> Claim<'_> {
         let mut books = self.books();
         while !books.claim(key, about) {

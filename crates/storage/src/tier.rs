@@ -28,7 +28,8 @@ pub enum Inserted {
 
 /// Thread-safe store of data regions by key.
 pub trait Tier: fmt::Debug + Send + Sync {
-    /// Stores a region. It has the tier's [`durability`](Self::durability) when this returns. After an error it is not listed.
+    /// Stores a region. It has the tier's [`durability`](Self::durability) when this returns. After an error it is not
+    /// listed.
     ///
     /// # Errors
     /// Returns a [`TierError`] if the region does not fit or cannot be written.

@@ -15,8 +15,8 @@ pub use write::Writer;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Maximum rows of a table: ten times those of the largest design, for a table with the response of each of ten
-/// tiles. A column of them takes 800 MB.
+/// Maximum rows of a table: 10 times those of the largest design, for a table with the responses of 10 tiles. A column
+/// of them takes 800 MB.
 pub const MAX_ROWS: usize = 100_000_000;
 
 /// Format of number files.
@@ -24,14 +24,15 @@ pub const MAX_ROWS: usize = 100_000_000;
 pub enum Format {
     /// Separated by commas, semicolons or tabs.
     Csv,
-    /// Separated by any of these, or by blanks, as numpy's `savetxt` and Dakota write them.
+    /// Separated by commas, semicolons, tabs or blanks, as numpy's `savetxt` and Dakota write them.
     Text,
     /// Parquet.
     Parquet,
 }
 
 impl Format {
-    /// The format of a file of this name: `.csv` and `.tsv`, `.parquet` and `.pq`, and text of any other name.
+    /// Returns the format for a file name: CSV for `.csv` and `.tsv`, Parquet for `.parquet` and `.pq`, and text for
+    /// any other.
     #[must_use]
     pub fn of(file: &Path) -> Self {
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
@@ -43,7 +44,7 @@ impl Format {
     }
 }
 
-/// A file that cannot be read or written, and why.
+/// Error of reading or writing a file.
 #[derive(Debug, Error)]
 #[error("{}: {problem}", file.display())]
 pub struct FileError {
@@ -56,26 +57,26 @@ pub struct FileError {
 /// Problem with a table. Rows and lines count from 1, the header included.
 #[derive(Debug, Error)]
 pub enum TableProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("failed to read: {0}")]
     Unreadable(std::io::Error),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("failed to write: {0}")]
     Unwritable(std::io::Error),
-    /// Text that is no table.
+    /// The text is not a table.
     #[error(transparent)]
     Text(#[from] pleach_sensitivity::table::TableError),
     /// The file is not Parquet, or is corrupt.
     #[error("no Parquet that can be read: {0}")]
     Parquet(String),
-    /// A field that is no number.
+    /// A field is not a number.
     #[error("{}, column {column}: {problem}", place(*.is_line, *.row))]
     NoNumber {
-        /// Its line, or row.
+        /// Number of its line or row.
         row: usize,
-        /// Which of them.
+        /// Whether `row` counts lines instead of rows.
         is_line: bool,
-        /// Name of the column, or its place.
+        /// Name of the column, or its number from 1.
         column: String,
         /// The invalid text.
         problem: String,
@@ -94,7 +95,7 @@ pub enum TableProblem {
         /// The name.
         column: String,
     },
-    /// More rows than are held.
+    /// The table has more rows than allowed.
     #[error("the table has more than {MAX_ROWS} rows")]
     TooManyRows,
 }

@@ -1,8 +1,8 @@
-//! Parquet, by the `parquet` crate without Arrow: flat columns of whole numbers, reals, truth values and texts.
+//! Parquet, by the `parquet` crate without Arrow: flat columns of integers, reals, booleans and texts.
 //!
-//! Reads files of pandas, polars and other programs, compressed by Snappy or Zstandard or uncompressed. Writes
-//! columns of doubles and 64-bit integers without nulls, in Snappy. Nested columns, dates and decimals are
-//! rejected. Sizes claimed by the file allocate nothing beyond a batch.
+//! Reads files of pandas, polars and other programs, compressed by Snappy or Zstandard or uncompressed. Writes columns
+//! of doubles and 64-bit integers without nulls, compressed by Snappy. Nested columns, dates and decimals are rejected.
+//! Sizes claimed by the file allocate nothing beyond a batch.
 
 use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
 use crate::{MAX_ROWS, TableProblem};
@@ -23,14 +23,14 @@ use std::sync::Arc;
 /// Values decoded at once.
 const BATCH: usize = 1 << 16;
 
-/// Rows of a row group that is written: 15 columns of them are 15 MB in memory.
+/// Maximum rows of a written row group: 15 columns take 15 MB in memory.
 const GROUP_ROWS: usize = 1 << 17;
 
-/// Bytes of a row group that is written, of tables with thousands of columns: 3,355 rows of 20,000 columns.
+/// 512 MiB: maximum size of a written row group, for tables with thousands of columns (3,355 rows of 20,000 columns).
 const GROUP_BYTES: usize = 512 << 20;
 
-/// Bytes that the end of a file has for each column of each group, held until it is written: 1,609 were counted in
-/// `tests/memory.rs`.
+/// Bytes of file metadata for each column of each group, held until the end of the file. `tests/memory.rs` measured
+/// 1,609 bytes.
 const CHUNK_BYTES: u64 = 2_048;
 
 /// Returns the rows of a group with this many columns.
@@ -38,7 +38,7 @@ fn group_rows(columns: usize) -> usize {
     (GROUP_BYTES / size_of::<f64>() / columns.max(1)).clamp(1, GROUP_ROWS)
 }
 
-/// Most bytes that a writer holds for a table of this size.
+/// Returns the maximum bytes that a writer holds for a table of this size.
 pub(crate) fn writer_bytes(rows: u64, columns: usize) -> u64 {
     let (group, all) = (group_rows(columns) as u64, columns as u64);
     // Lists double as they grow.
@@ -47,11 +47,11 @@ pub(crate) fn writer_bytes(rows: u64, columns: usize) -> u64 {
     values.saturating_add(rows.div_ceil(group).saturating_mul(all).saturating_mul(CHUNK_BYTES))
 }
 
-/// A file that is open.
+/// An open Parquet file.
 pub(crate) struct Parquet {
     reader: SerializedFileReader<File>,
     names: Vec<String>,
-    /// Place of each named column among those of the file.
+    /// Index in the file of each named column.
     places: Vec<usize>,
 }
 
@@ -165,7 +165,7 @@ impl Parquet {
     fn labels(&self, column: usize) -> Result<Column, TableProblem> {
         let schema = self.reader.metadata().file_metadata().schema_descr().column(self.places[column]);
         if schema.physical_type() != Physical::BYTE_ARRAY || schema.max_rep_level() > 0 {
-            // Tiles may have numbers for names.
+            // Tiles may have numbers as names.
             let mut labels = LabelColumn::default();
             self.numbers(column)?.iter().for_each(|number| labels.push(&number.to_string()));
             return Ok(labels.finish());
@@ -224,12 +224,12 @@ fn content_of(schema: &ColumnDescriptor) -> String {
     }
 }
 
-/// The first word of a description.
+/// Returns the first word of a description.
 fn word(text: &str) -> String {
     text.chars().take_while(|letter| letter.is_alphanumeric()).collect()
 }
 
-/// All numbers of a part of a column, missing ones as [`MISSING`].
+/// Appends all numbers of a row group's column. Missing ones become [`MISSING`].
 fn drain<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     nulls: i16,
@@ -242,7 +242,8 @@ fn drain<T: DataType>(
     })
 }
 
-/// Calls `each` with every value of a part of a column, or none where it is null; `each` says how many there are by then.
+/// Calls `each` with every value of a row group's column, or with `None` for a null. `each` returns the number of rows
+/// so far.
 fn batches<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     nulls: i16,
@@ -267,12 +268,12 @@ fn batches<T: DataType>(
     }
 }
 
-/// A file that is being written.
+/// A Parquet file being written.
 pub(crate) struct ParquetWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     columns: Vec<Buffer>,
     rows: usize,
-    /// Rows that are held before they are written.
+    /// Rows held before a row group is written.
     group_rows: usize,
 }
 

@@ -19,9 +19,9 @@ enum Source {
 /// Request for a column, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnRequest {
-    /// As numbers.
+    /// A column of numbers.
     Numbers(usize),
-    /// As labels, with few distinct texts.
+    /// A column of labels, with few distinct texts.
     Labels(usize),
 }
 
@@ -30,11 +30,11 @@ pub enum ColumnRequest {
 pub enum Column {
     /// One number per row. NaN if missing. All other numbers are finite.
     Numbers(Vec<f64>),
-    /// A text a row: which of the texts.
+    /// One text per row, stored as an index.
     Labels {
         /// Distinct texts in order of occurrence.
         texts: Vec<String>,
-        /// The text of each row.
+        /// Index of each row's text.
         of: Vec<u32>,
     },
 }
@@ -74,7 +74,7 @@ impl Table {
     /// Opens a file and reads the names of its columns.
     ///
     /// # Errors
-    /// [`FileError`] if the file is no table, or has two columns of the same name.
+    /// Returns a [`FileError`] if the file is not a table, or has two columns of the same name.
     pub fn open(file: &Path) -> Result<Self, FileError> {
         let source = match Format::of(file) {
             Format::Parquet => Parquet::open(file).map(Source::Parquet),
@@ -93,7 +93,7 @@ impl Table {
         }
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn width(&self) -> usize {
         match &self.source {
@@ -105,7 +105,7 @@ impl Table {
     /// Reads the requested columns to the end of the file. Other columns are ignored.
     ///
     /// # Errors
-    /// [`FileError`] with row and column of a value that is no number, or not finite.
+    /// Returns a [`FileError`] with row and column of a value that is not a number, or not finite.
     pub fn read(self, wanted: &[ColumnRequest]) -> Result<TableData, FileError> {
         let file = self.file;
         let content = match self.source {
@@ -116,7 +116,7 @@ impl Table {
     }
 }
 
-/// Texts that are few, by number.
+/// Texts with few distinct values, stored as indices.
 #[derive(Default)]
 pub(crate) struct LabelColumn {
     texts: Vec<String>,
@@ -129,7 +129,7 @@ impl LabelColumn {
         let number = match self.known.get(text) {
             Some(&number) => number,
             None => {
-                // Rows are fewer than 2³².
+                // Fits: tables have fewer than 2³² rows.
                 let number = self.texts.len() as u32;
                 self.texts.push(text.to_owned());
                 self.known.insert(text.to_owned(), number);

@@ -1,4 +1,4 @@
-//! Parameter sets on their way into a file, which is there whole or not at all.
+//! Writes parameter sets to a file with atomic publish.
 
 use crate::parquet::{ParquetWriter, writer_bytes as parquet_bytes};
 use crate::{FileError, Format, TableProblem};
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Error, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes rows beside the file, and puts them in its place at the end. Without an end nothing is left.
+/// Writes rows to a temporary file, which replaces the file at the end. A writer dropped before the end leaves no file.
 pub struct Writer {
     file: PathBuf,
     part: PathBuf,
@@ -21,10 +21,10 @@ enum Sink {
 }
 
 impl Writer {
-    /// Begins a table of these columns, by the ending of the file's name.
+    /// Starts a table of these columns. The file extension selects the format.
     ///
     /// # Errors
-    /// [`FileError`] when nothing can be written there.
+    /// Returns a [`FileError`] if the file cannot be created.
     pub fn create(file: &Path, columns: &[(String, ValueType)]) -> Result<Self, FileError> {
         let mut name = file.file_name().unwrap_or_default().to_owned();
         name.push(".part");
@@ -45,7 +45,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Most bytes that writing a table of so many rows and columns holds: little, but for row groups of Parquet.
+    /// Returns the maximum bytes held while writing a table of this size: 0 except for row groups of Parquet.
     #[must_use]
     pub fn bytes(file: &Path, rows: u64, columns: usize) -> u64 {
         match Format::of(file) {
@@ -57,17 +57,17 @@ impl Writer {
     fn text(file: &Path, opened: BufWriter<File>, columns: &[(String, ValueType)]) -> std::io::Result<Sink> {
         let tabs = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("tsv"));
         let separator = if tabs { '\t' } else { ',' };
-        // Names may hold anything; numbers need no quotes.
+        // Names may contain separators and need quotes. Numbers do not.
         let mut header = csv::WriterBuilder::new().delimiter(separator as u8).from_writer(opened);
         header.write_record(columns.iter().map(|(name, _)| name))?;
         let file = header.into_inner().map_err(|error| Error::other(error.to_string()))?;
         Ok(Sink::Text { file, separator })
     }
 
-    /// Writes a row: a value a column, in their order.
+    /// Writes a row: one value per column, in their order.
     ///
     /// # Errors
-    /// [`FileError`] when it cannot be written.
+    /// Returns a [`FileError`] if the row cannot be written.
     pub fn row(&mut self, values: impl Iterator<Item = Value>) -> Result<(), FileError> {
         let written = match &mut self.sink {
             Some(Sink::Text { file, separator }) => text_row(file, *separator, values),
@@ -77,10 +77,10 @@ impl Writer {
         written.map_err(|error| TableProblem::Unwritable(error).at(&self.file))
     }
 
-    /// Puts the file in its place, for good.
+    /// Publishes the file.
     ///
     /// # Errors
-    /// [`FileError`] when it cannot be written to its end.
+    /// Returns a [`FileError`] if the rest cannot be written.
     pub fn finish(mut self) -> Result<(), FileError> {
         let written = match self.sink.take() {
             Some(Sink::Text { file, .. }) => Ok(file),
@@ -88,9 +88,10 @@ impl Writer {
             None => return Ok(()),
         };
         let published = written.and_then(|file| {
+            // Sync before the rename: the file name must never refer to incomplete content.
             file.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
             fs::rename(&self.part, &self.file)?;
-            // The rename is durable once the folder is. That of a mere name is this one.
+            // The rename is durable once the folder is synced. A bare file name is in the current folder.
             let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
         });
@@ -100,7 +101,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After the end it is not there.
+        // After a successful `finish` the temporary file no longer exists.
         let _ = fs::remove_file(&self.part);
     }
 }
@@ -114,7 +115,7 @@ fn text_row(
         if place > 0 {
             write!(file, "{separator}")?;
         }
-        // The shortest form that reads back.
+        // The shortest form that parses to the same value.
         write!(file, "{value}")?;
     }
     writeln!(file)

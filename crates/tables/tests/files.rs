@@ -1,4 +1,4 @@
-//! Files of other programs, and what is written for them.
+//! Files of other programs, and files written for them.
 
 use pleach_tables::{Column, ColumnRequest, Table, TableData, Writer};
 use pleach_workflow::{Value, ValueType};
@@ -32,7 +32,7 @@ fn columns_of_pandas_are_read() {
     for name in ["pandas.parquet", "zstd-v2.parquet"] {
         let file = fixture(name);
         let table = open(&file);
-        // Not the index, which pandas writes as a column.
+        // The names omit the index, which pandas writes as a column.
         assert_eq!(table.names().unwrap(), ["evaluation", "x1", "x2", "k", "u", "flag", "tile", "y", "when"]);
         let rows = || (0..40).map(f64::from);
         assert_eq!(column(&file, "evaluation"), rows().map(|row| row + 1.0).collect::<Vec<_>>());
@@ -140,7 +140,7 @@ fn files_that_are_no_tables_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every format holds every number to the last bit.
+    /// Every format stores every number to the last bit.
     #[test]
     fn what_is_written_reads_back(
         rows in prop::collection::vec((any::<f64>().prop_filter("finite", |x| x.is_finite()), -(1_i64 << 53)..1 << 53), 1..50),
@@ -156,7 +156,7 @@ proptest! {
         }
     }
 
-    /// A damaged file is read or refused in one line.
+    /// A damaged file is read, or rejected with a one-line message.
     #[test]
     fn damage_is_no_panic(cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), end in any::<prop::sample::Index>()) {
         let folder = tempfile::tempdir().unwrap();

@@ -1,15 +1,15 @@
-//! Every metric there is.
+//! The catalog of all metrics.
 //!
-//! Names follow Prometheus' conventions: base units, and `_total` for counters; those of the process are the ones that
-//! Prometheus' client libraries use. The values of a label are few, or end with
-//! what they name: a study's, by its number, with the study; a worker's, by its name, when it leaves. Of what comes from
-//! users only the name of a study is a label, of one metric, and operations are those that a worker has linked in.
+//! Names follow Prometheus' conventions: base units, and `_total` for counters. Names of process metrics are those of
+//! Prometheus' client libraries. A label either has few values, or its series end with the object that it names: a study
+//! (by number), or a worker (by name) when it leaves. The only label from users is the name of a study, in one metric.
+//! Operations are those linked into a worker.
 
 use crate::family::{
     Counter, Family, Gauge, Histogram, HistogramBuckets, Kind, ProcessRole, SeriesLifetime, Unit,
 };
 
-/// Declares metrics, and lists them.
+/// Declares metrics and lists them.
 macro_rules! catalog {
     (@buckets) => { HistogramBuckets::None };
     (@buckets $buckets:ident) => { HistogramBuckets::$buckets };
@@ -31,7 +31,7 @@ macro_rules! catalog {
             });
         )*
 
-        /// All of them, in the order in which they are read best.
+        /// All metrics, in the order of the reference.
         pub static ALL: &[&Family] = &[$(&$id.0),*];
     };
 }
@@ -233,7 +233,7 @@ mod tests {
             assert_eq!(is_of_process, family.life == SeriesLifetime::Process, "{name}");
             assert_eq!(name.ends_with("_total"), kind == Kind::Counter, "{name}");
             let base = name.trim_end_matches("_total");
-            // What is predicted has the names that its readers know.
+            // Names of predictions carry no unit.
             if !name.starts_with("pleach_predicted_") {
                 assert_eq!(base.ends_with("_seconds"), unit == Unit::Seconds, "{name}");
                 assert_eq!(base.ends_with("_bytes"), unit == Unit::Bytes, "{name}");

@@ -14,13 +14,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
-/// Reason for which no exposition is available.
+/// Error of setting up or writing the exposition.
 #[derive(Debug, Error)]
 pub enum ExpositionError {
     /// The catalog breaks a rule of Prometheus.
     #[error("failed to set up the metrics: {0}")]
     Family(#[from] prometheus::Error),
-    /// Metrics are recorded elsewhere already.
+    /// Another recorder of this process is already installed.
     #[error("failed to set up the metrics: this process records them elsewhere")]
     Installed,
 }
@@ -47,7 +47,7 @@ pub struct Exposition {
     registry: Registry,
     sampled: Vec<Sampled>,
     process: Process,
-    /// Two that ask at once would forget each other's samples.
+    /// Serializes scrapes: concurrent ones would clear each other's samples.
     one_by_one: Mutex<()>,
 }
 
@@ -58,11 +58,11 @@ impl fmt::Debug for Exposition {
 }
 
 impl Exposition {
-    /// Installs the exposition of everything this process measures. Must run before the first measurement, because
+    /// Installs the exposition of all measurements of this process. Must run before the first measurement, because
     /// earlier handles record nothing.
     ///
     /// # Errors
-    /// [`ExpositionError`]. [`Installed`](ExpositionError::Installed) on a second call.
+    /// Returns an [`ExpositionError`]. A second call returns [`Installed`](ExpositionError::Installed).
     pub fn install(role: ProcessRole, version: &str) -> Result<Self, ExpositionError> {
         let (exposition, recorder) = Self::new(role)?;
         metrics::set_global_recorder(recorder).map_err(|_| ExpositionError::Installed)?;
@@ -73,7 +73,7 @@ impl Exposition {
     /// Creates an exposition without a recorder: this process's measurements are not recorded.
     ///
     /// # Errors
-    /// As [`install`](Self::install), which may be called too.
+    /// Returns the errors of [`install`](Self::install), which may be called too.
     pub fn detached(role: ProcessRole) -> Result<Self, ExpositionError> {
         Ok(Self::new(role)?.0)
     }
@@ -110,11 +110,10 @@ impl Exposition {
         Ok((exposition, builder.build_frozen()))
     }
 
-    /// Returns all metrics in Prometheus' text format 0.0.4. `sample` sets the [sampled](SeriesLifetime::Sampled)
-    /// ones.
+    /// Returns all metrics in Prometheus' text format 0.0.4. `sample` sets the [sampled](SeriesLifetime::Sampled) ones.
     ///
     /// # Errors
-    /// [`ExpositionError::Family`] if a family cannot be written.
+    /// Returns [`ExpositionError::Family`] if a family cannot be written.
     pub fn text(&self, sample: impl FnOnce()) -> Result<String, ExpositionError> {
         // The lock protects the sampled series, which every call sets again.
         let _only = self.one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(series(family), 1);
     }
 
-    /// Reads the value of a label back, as Prometheus does.
+    /// Decodes the value of a label, as Prometheus does.
     fn unescaped(text: &str) -> String {
         let mut letters = text.chars();
         let mut plain = String::new();

@@ -18,7 +18,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in Prometheus' text format.
+    /// Returns the name in Prometheus' text format.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Kind {
 /// Unit of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Things that are counted.
+    /// A number of objects or events.
     Count,
     /// Seconds.
     Seconds,
@@ -42,7 +42,7 @@ pub enum Unit {
     Money,
 }
 
-/// Which processes have a metric.
+/// Processes that have a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessRole {
     /// `pleach manager`.
@@ -54,7 +54,7 @@ pub enum ProcessRole {
 }
 
 impl ProcessRole {
-    /// Its name for readers, and in labels.
+    /// Returns the name in documents and labels.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl ProcessRole {
 /// Lifetime of a metric's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesLifetime {
-    /// As long as the process: recorded when it happens. Its labels have few values.
+    /// As long as the process: recorded at each event. Its labels have few values.
     Recorded,
     /// Set on every scrape for the present objects: a study's series end with it, a worker's when it leaves.
     Sampled,
@@ -82,10 +82,10 @@ pub enum SeriesLifetime {
     Process,
 }
 
-/// The upper bounds of a histogram's buckets.
+/// Upper bounds of a histogram's buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistogramBuckets {
-    /// It is no histogram.
+    /// The metric is no histogram.
     None,
     /// Requests and disk operations: 0.5 ms to 10 s.
     Short,
@@ -96,7 +96,7 @@ pub enum HistogramBuckets {
 }
 
 impl HistogramBuckets {
-    /// In seconds, ascending.
+    /// Returns the bounds in seconds, ascending.
     #[must_use]
     pub const fn bounds(self) -> &'static [f64] {
         match self {
@@ -111,19 +111,19 @@ impl HistogramBuckets {
 /// A metric's description, without values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Its name, by Prometheus' conventions.
+    /// Name, by Prometheus' conventions.
     pub name: &'static str,
     /// Kind.
     pub kind: Kind,
     /// Unit.
     pub unit: Unit,
-    /// The names of its labels.
+    /// Names of the labels.
     pub labels: &'static [&'static str],
-    /// Which processes have it.
+    /// Processes that have the metric.
     pub role: ProcessRole,
-    /// Lifetime of its series.
+    /// Lifetime of the series.
     pub life: SeriesLifetime,
-    /// Of a histogram.
+    /// Buckets of a histogram.
     pub buckets: HistogramBuckets,
     /// Help text in one sentence.
     pub help: &'static str,
@@ -145,7 +145,7 @@ impl Family {
 pub struct Counter<const N: usize>(pub(crate) Family);
 
 impl<const N: usize> Counter<N> {
-    /// The series of these values of its labels, in their order.
+    /// Returns the series with these values of its labels, in their order.
     pub fn with(&self, values: [&str; N]) -> metrics::Counter {
         let key = self.0.key(&values);
         metrics::with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
@@ -163,7 +163,7 @@ impl<const N: usize> Counter<N> {
 pub struct Gauge<const N: usize>(pub(crate) Family);
 
 impl<const N: usize> Gauge<N> {
-    /// The series of these values of its labels, in their order.
+    /// Returns the series with these values of its labels, in their order.
     pub fn with(&self, values: [&str; N]) -> metrics::Gauge {
         let key = self.0.key(&values);
         metrics::with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
@@ -181,7 +181,7 @@ impl<const N: usize> Gauge<N> {
 pub struct Histogram<const N: usize>(pub(crate) Family);
 
 impl<const N: usize> Histogram<N> {
-    /// The series of these values of its labels, in their order.
+    /// Returns the series with these values of its labels, in their order.
     pub fn with(&self, values: [&str; N]) -> metrics::Histogram {
         let key = self.0.key(&values);
         metrics::with_recorder(|recorder| recorder.register_histogram(&key, &METADATA))

@@ -5,8 +5,8 @@
 //! - `process`: metrics of the process, which the exposition reads itself
 //! - [`markdown`]: the reference `docs/metrics.md`
 //!
-//! Other crates take a handle from the catalog and record with it through the [`metrics`] facade. Without an
-//! installed exposition, recording does nothing. Callers decide when to measure, and serve HTTP.
+//! Other crates take a handle from the catalog and record with it through the [`metrics`] facade. Without an installed
+//! exposition, recording does nothing. Callers decide when to measure, and serve HTTP.
 
 pub mod catalog;
 mod exposition;

@@ -1,10 +1,10 @@
-//! The list of metrics for its readers.
+//! Generates the reference of all metrics.
 
 use crate::catalog::ALL;
 use crate::family::{Family, ProcessRole, SeriesLifetime};
 use std::fmt::Write;
 
-/// `docs/metrics.md`.
+/// Returns the content of `docs/metrics.md`.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::from(
@@ -23,7 +23,7 @@ pub fn markdown() -> String {
 }
 
 fn section(text: &mut String, heading: &str, role: ProcessRole) {
-    // A string takes whatever is written to it.
+    // Writing to a string cannot fail.
     let _ = write!(
         text,
         "\n## {heading}\n\n| metric | kind | labels | series | what it says |\n| --- | --- | --- | --- | --- |\n"

@@ -1,7 +1,7 @@
 //! Reads the metrics of this process from Linux' `/proc`, under the names that Prometheus' client libraries use.
 //!
-//! A family is left out if its file is missing or unreadable: other systems have none of them. Nothing is recorded through the
-//! metrics facade, whose counters are whole numbers: CPU seconds are not.
+//! A family is omitted if its file is missing or unreadable. Other systems lack these files. Values bypass the metrics
+//! facade, whose counters are integers: CPU seconds are not.
 
 use crate::catalog::{PROCESS_CPU, PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT, PROCESS_START};
 use crate::family::Family;
@@ -9,13 +9,13 @@ use prometheus::{CounterVec, GaugeVec, Opts, Registry};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Clock ticks per second in `/proc/self/stat` (USER_HZ): part of the kernel's interface, 100 on every architecture but Alpha
-/// and Itanium.
+/// Clock ticks per second in `/proc/self/stat` (USER_HZ): part of the kernel's interface, 100 on every architecture
+/// except Alpha and Itanium.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The families of [`Life::Process`](crate::SeriesLifetime::Process), registered.
+/// The registered families of [`SeriesLifetime::Process`](crate::SeriesLifetime::Process).
 pub(crate) struct Process {
-    /// `/proc`.
+    /// The folder `/proc`.
     root: PathBuf,
     cpu: CounterVec,
     resident: GaugeVec,
@@ -45,7 +45,7 @@ impl Process {
         })
     }
 
-    /// Sets each family to its present value, or removes its series.
+    /// Sets each family to its current value, or removes its series.
     pub(crate) fn sample(&self) {
         self.cpu.reset();
         let none: &[&str] = &[];
@@ -72,41 +72,42 @@ impl Process {
         fs::read_to_string(self.root.join(path)).ok()
     }
 
-    /// Open file descriptors, without the one that lists them.
+    /// Returns the number of open file descriptors, without the one of this directory listing.
     fn open_fds(&self) -> Option<f64> {
         let count = fs::read_dir(self.root.join("self/fd")).ok()?.count();
         u32::try_from(count.saturating_sub(1)).ok().map(f64::from)
     }
 }
 
-/// A field of `/proc/self/stat` by its number in proc(5). The name of the program, field 2, may hold spaces and parentheses.
+/// Returns a field of `/proc/self/stat` by its number in proc(5). The name of the program, field 2, may contain spaces
+/// and parentheses.
 fn field(stat: &str, number: usize) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
-/// User and system time.
+/// Returns user and system time, seconds.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     Some((field(stat, 14)? + field(stat, 15)?) / TICKS_PER_SECOND)
 }
 
-/// Start of the process after the boot of the system.
+/// Returns the start of the process, seconds after the boot of the system.
 fn start_seconds(stat: &str) -> Option<f64> {
     Some(field(stat, 22)? / TICKS_PER_SECOND)
 }
 
-/// Boot of the system since 1970, from `/proc/stat`.
+/// Returns the boot of the system in seconds since 1970, from `/proc/stat`.
 fn boot_seconds(stat: &str) -> Option<f64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// `VmRSS` of `/proc/self/status`.
+/// Returns `VmRSS` of `/proc/self/status`, bytes.
 fn resident_bytes(status: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0)
 }
 
-/// The soft limit of open files in `/proc/self/limits`; `None` if there is no limit.
+/// Returns the soft limit of open files in `/proc/self/limits`. Returns `None` if there is no limit.
 fn max_fds(limits: &str) -> Option<f64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse::<u32>().ok().map(f64::from)
@@ -120,7 +121,7 @@ mod tests {
     fn shown(root: &Path) -> String {
         let registry = Registry::new();
         let process = Process::new(&registry, root).unwrap();
-        // Counters are set, not added to.
+        // Sampling sets counters and does not add to them.
         process.sample();
         process.sample();
         TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
@@ -134,7 +135,7 @@ mod tests {
     fn proc_files_give_every_family_its_value() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("self/fd")).unwrap();
-        // Three, of which one lists them.
+        // Three descriptors, one of them for the directory listing.
         for fd in ["0", "1", "2"] {
             fs::write(root.path().join("self/fd").join(fd), "").unwrap();
         }

@@ -1,12 +1,12 @@
-//! Dashboards are as Grafana wants them, and as their readers do: every panel says what it shows and in which unit, ends are
-//! marked, and nothing lies upon anything else.
+//! Dashboards suit Grafana and their readers: every panel has a description and a unit, joins and leaves are marked,
+//! and no two panels overlap.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// File names and contents.
+/// Returns the names and contents of the dashboards.
 fn dashboards() -> Vec<(String, Value)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../grafana/dashboards");
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -106,7 +106,7 @@ fn variables_that_are_used_are_those_that_there_are() {
             let rest = rest.strip_prefix('{').unwrap_or(rest);
             rest.split(|letter| !is_part(letter)).next().unwrap_or_default().to_owned()
         });
-        // Two underscores are Grafana's own.
+        // Names with two underscores are Grafana's own.
         let used: BTreeSet<String> = used.filter(|name| !name.starts_with("__")).collect();
         assert_eq!(used, declared, "{name}");
     }

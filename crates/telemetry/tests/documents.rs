@@ -1,4 +1,4 @@
-//! What is written about metrics elsewhere is about metrics that there are: the reference, dashboards, rules and their tests.
+//! Documents refer only to existing metrics: the reference, dashboards, rules and their tests.
 
 use pleach_telemetry::catalog::ALL;
 use pleach_telemetry::{Family, Kind, markdown};
@@ -14,7 +14,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of a folder with this ending.
+/// Returns the files of a folder with this extension.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let folder = root().join(folder);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -25,7 +25,7 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The names of series in a text: `pleach_…`, `process_…`, and `pleach:…` of recording rules.
+/// Returns the names of series in a text: `pleach_…`, `process_…`, and `pleach:…` of recording rules.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == ':';
     let words = text.split(|letter| !is_part(letter));
@@ -36,7 +36,7 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The series that a metric has.
+/// Returns the series of a metric.
 fn series(family: &Family) -> Vec<String> {
     match family.kind {
         Kind::Histogram => ["_bucket", "_sum", "_count"].map(|end| format!("{}{end}", family.name)).to_vec(),
@@ -44,7 +44,7 @@ fn series(family: &Family) -> Vec<String> {
     }
 }
 
-/// Series that there can be: of metrics, and those that rules record.
+/// Returns all possible series: those of metrics, and those that rules record.
 fn known(rules: &str) -> BTreeSet<String> {
     let recorded = rules.lines().filter_map(|line| line.trim().strip_prefix("- record: "));
     ALL.iter().flat_map(|family| series(family)).chain(recorded.map(str::to_owned)).collect()
@@ -75,7 +75,7 @@ fn dashboards_and_rules_name_no_unknown_metric() {
     }
 }
 
-/// Alerts of the rules, and the headings that describe them, one for each.
+/// Each alert of the rules has one runbook heading.
 #[test]
 fn every_alert_has_its_runbook_entry() {
     let rules = read(&root().join("deploy/prometheus/rules.yml"));

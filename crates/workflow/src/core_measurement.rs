@@ -1,22 +1,22 @@
-//! Workflows on tiles that have a halo: what measures is told which pixels are the tile's own.
+//! Adapts workflows to tiles with a halo: measuring tasks read the tile's core.
 //!
-//! What lies in the halo belongs to the neighbors too, and would be counted by each of them. Nothing else changes: tasks
-//! that make images go on to make them of whole windows.
+//! Objects in the halo also belong to the windows of neighboring tiles, and each tile would count them. Tasks that
+//! create images still compute whole windows.
 
 use crate::operation::Registry;
 use crate::workflow::{InputOrigin, RegionDecl, StageInput, TaskInput, Workflow};
 use pleach_regions::ElementType;
 
-/// The name under which workflows read the core of a tile.
+/// Name of the core in workflows.
 const CORE: &str = "core";
 
 impl Workflow {
-    /// The same workflow for windows with a halo: operations that have a form that measures within a core
-    /// ([`Operation::within_core`](crate::Operation::within_core)) are replaced by it, and read the core as the workflow's
-    /// last input, a table. `None` where responses come from a stage that cannot leave the halo out.
+    /// Returns the same workflow for windows with a halo. Operations with a variant that measures within a core
+    /// ([`Operation::within_core`](crate::Operation::within_core)) are replaced by it, and read the core as the
+    /// workflow's last input, a table. Returns `None` if a stage without such an operation provides the responses.
     ///
-    /// A stage measures within the core if one of its tasks has such a form. A stage that reads nothing but tables of other
-    /// stages, as one that joins the responses of several, measures within the core if all of those do.
+    /// A stage measures within the core if one of its tasks has such a variant. A stage that reads only tables of other
+    /// stages, for example to join their responses, measures within the core if all of these do.
     #[must_use]
     pub fn within_cores(&self, registry: &Registry) -> Option<Self> {
         let mut workflow = self.clone();
@@ -25,7 +25,7 @@ impl Workflow {
         workflow.inputs.push(region.clone());
         let mut measures: Vec<bool> = Vec::with_capacity(workflow.stages.len());
         for stage in &mut workflow.stages {
-            // Stages come after those they read from.
+            // Stages are in topological order, so `measures` has an entry for each stage that this one reads.
             let of_stage = |input: &StageInput| match input.origin {
                 InputOrigin::Stage { stage, .. } => {
                     input.region.element == ElementType::Table && measures[stage]

@@ -1,6 +1,6 @@
-//! The JSON of descriptors as written, before anything is checked: one struct a JSON object.
+//! The JSON of descriptors before validation: one struct per JSON object.
 //!
-//! `workflow::check` turns these into a validated [`Workflow`](crate::Workflow).
+//! The module `validate` turns these into a checked [`Workflow`](crate::Workflow).
 
 use crate::error::{DescriptorError, Problem};
 use crate::text;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A workflow file: stages and how they meet.
+/// A workflow file: stages and their connections.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a workflow object")]
 pub(crate) struct WorkflowDescriptor {
@@ -28,7 +28,7 @@ pub(crate) struct WorkflowDescriptor {
     pub(crate) response: ResponsesDescriptor,
 }
 
-/// A region's name and what it holds.
+/// Name and element type of a region.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a region object")]
 pub(crate) struct RegionDescriptor {
@@ -37,7 +37,7 @@ pub(crate) struct RegionDescriptor {
     pub(crate) element: ElementType,
 }
 
-/// A region that a stage gives to others, and what is to become of it.
+/// A region that a stage provides to other stages, with its durability and spill tier.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a region object")]
 pub(crate) struct OutputDescriptor {
@@ -60,7 +60,7 @@ pub(crate) struct ReferenceDescriptor {
     pub(crate) output: String,
 }
 
-/// One stage of a workflow: where its descriptor is, and whether a study may leave it out.
+/// One stage of a workflow: its descriptor, and an optional switch with the replacements for its outputs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a stage object")]
 pub(crate) struct StageEntry {
@@ -71,7 +71,7 @@ pub(crate) struct StageEntry {
     pub(crate) bypass: BTreeMap<String, String>,
 }
 
-/// The tables that a study may take its responses from, written as one object or as a list of them.
+/// The tables that a study may take its responses from, written as one object or as a list.
 #[derive(Clone, Debug)]
 pub(crate) enum ResponsesDescriptor {
     One(ResponseDescriptor),
@@ -79,7 +79,7 @@ pub(crate) enum ResponsesDescriptor {
 }
 
 impl ResponsesDescriptor {
-    /// Each with its JSON pointer.
+    /// Returns each response with its JSON pointer.
     pub(crate) fn each(&self) -> impl Iterator<Item = (String, &ResponseDescriptor)> {
         let (list, one) = match self {
             Self::One(response) => (std::slice::from_ref(response), true),
@@ -90,7 +90,7 @@ impl ResponsesDescriptor {
     }
 }
 
-/// By hand, since a derived choice between the two forms forgets where in the document a mistake is.
+/// Implemented by hand: a derived choice between the two forms loses the location of a mistake.
 impl<'de> Deserialize<'de> for ResponsesDescriptor {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct OneOrSeveral;
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for ResponsesDescriptor {
     }
 }
 
-/// A table a study takes its responses from, and how each column is put together over tiles.
+/// A table of responses, with the aggregation of each column over tiles.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a response object")]
 pub(crate) struct ResponseDescriptor {
@@ -129,7 +129,7 @@ pub(crate) struct MetricDescriptor {
     pub(crate) over_tiles: Aggregate,
 }
 
-/// How the responses of one evaluation on several tiles become one.
+/// Aggregation of the responses of one evaluation over its tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aggregate {
@@ -151,7 +151,7 @@ pub(crate) struct StageDescriptor {
     pub(crate) tasks: Vec<TaskDescriptor>,
 }
 
-/// One task: an operation, the parameters it consumes, the regions it reads and writes.
+/// One task: an operation, the parameters that it consumes, the regions that it reads and writes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a task object")]
 pub(crate) struct TaskDescriptor {
@@ -166,7 +166,7 @@ pub(crate) struct TaskDescriptor {
     pub(crate) writes: Vec<String>,
 }
 
-/// A parameter: defined where it is first used, named only (`{"name": "FillHoles"}`) where it is used again.
+/// A parameter: defined at its first use, and only named (`{"name": "FillHoles"}`) at later uses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a parameter object")]
 pub(crate) struct ParameterDescriptor {
@@ -187,12 +187,12 @@ pub(crate) struct ParameterDescriptor {
     pub(crate) fixed: Option<f64>,
 }
 
-/// Where descriptor files come from.
+/// Source of descriptor files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Files<'a> {
     /// The file system.
     Disk,
-    /// Files that the program carries, by name.
+    /// Files embedded in the program, by name.
     Embedded(&'a [(&'a str, &'a str)]),
 }
 
@@ -227,7 +227,7 @@ impl Files<'_> {
     }
 }
 
-/// The parser's message for readers of JSON rather than of Rust.
+/// Translates the parser's message from Rust terms to JSON terms.
 fn plain(message: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("expected u32", "expected a whole number, 0 or more"),
@@ -242,12 +242,12 @@ fn plain(message: &str) -> String {
     WORDS.iter().fold(message.to_owned(), |text, (parser, plain)| text.replace(parser, plain))
 }
 
-/// A key as part of a JSON pointer.
+/// Escapes a key for a JSON pointer.
 pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// A serde path as a JSON pointer: `tasks[3].reads` becomes `/tasks/3/reads`.
+/// Converts a serde path to a JSON pointer: `tasks[3].reads` becomes `/tasks/3/reads`.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     path.iter()

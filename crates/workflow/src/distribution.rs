@@ -17,16 +17,16 @@ pub enum Distribution {
     },
     /// Normal, without bounds.
     Normal {
-        /// Its mean.
+        /// Mean.
         mean: f64,
-        /// Its standard deviation, above 0.
+        /// Standard deviation, above 0.
         deviation: f64,
     },
     /// Normal, truncated to the bounds: `low < high`.
     TruncatedNormal {
         /// Mean of the normal distribution that is truncated.
         mean: f64,
-        /// Its standard deviation, above 0.
+        /// Standard deviation, above 0.
         deviation: f64,
         /// Smallest value.
         low: f64,
@@ -52,7 +52,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Their names in study files.
+    /// Names of all distributions in study files.
     pub const NAMES: [&'static str; 6] =
         ["uniform", "log-uniform", "normal", "truncated-normal", "triangular", "log-normal"];
 
@@ -64,7 +64,7 @@ impl Distribution {
     /// an f64 cannot distinguish the remaining probability from 0.
     pub const FARTHEST: f64 = 30.0;
 
-    /// Its name in study files.
+    /// Returns the name in study files.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -91,7 +91,7 @@ impl Distribution {
     /// Returns the distribution if its numbers are valid.
     ///
     /// # Errors
-    /// [`DomainError`] for numbers that are not finite, empty ranges, and invalid distribution parameters.
+    /// Returns a [`DomainError`] for numbers that are not finite, empty ranges, and invalid distribution parameters.
     pub fn check(self) -> Result<Self, DomainError> {
         let numbers = match self {
             Self::LogUniform { low, high } => [low, high, 0.0, 0.0],

@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A descriptor is wrong, and where.
+/// A mistake in a descriptor, with its location.
 #[derive(Debug, Error)]
 #[error("{}", one_line(format_args!("{}: {problem}", place(file, pointer))))]
 pub struct DescriptorError {
@@ -25,7 +25,7 @@ pub enum Problem {
     /// The file cannot be read.
     #[error("failed to read: {0}")]
     Unreadable(std::io::Error),
-    /// The file is no JSON, or a value has the wrong JSON type, or a key is unknown or missing.
+    /// The file is not JSON, a value has the wrong JSON type, or a key is unknown or missing.
     #[error("{0}")]
     Malformed(String),
     /// No linked operation has this name.
@@ -57,47 +57,47 @@ pub enum Problem {
     /// A region is read but never written.
     #[error("region \"{region}\" is read, but nothing writes it; there are {}", list(known))]
     DanglingRead {
-        /// Region named.
+        /// Name of the region.
         region: String,
-        /// Regions that exist at this place.
+        /// Regions that exist at this location.
         known: Vec<String>,
     },
     /// A region has two writers.
     #[error("region \"{region}\" comes from {first} already; a region has one writer")]
     DuplicateWriter {
-        /// Region named.
+        /// Name of the region.
         region: String,
         /// The earlier writer.
         first: String,
     },
-    /// A stage declares an output that none of its tasks writes.
+    /// A stage declares an output without a task that writes it.
     #[error("output \"{region}\" is written by no task of this stage")]
     UnwrittenOutput {
-        /// Region named.
+        /// Name of the region.
         region: String,
     },
-    /// The two ends of a connection hold different element types.
+    /// The two ends of a connection have different element types.
     #[error("region \"{region}\" holds {found}, but {wanted} is wanted by {reader}")]
     TypesDiffer {
-        /// Region named.
+        /// Name of the region.
         region: String,
-        /// Type it has.
+        /// Type of the region.
         found: ElementType,
-        /// Type wanted.
+        /// Type that the reader expects.
         wanted: ElementType,
         /// Reader of the region.
         reader: String,
     },
-    /// An operation gets more or fewer regions than it has ports.
+    /// An operation gets a different number of regions than it has ports.
     #[error("operation \"{operation}\" {verb} {} ({}); {found} given", count(ports.len(), "region"), list(ports))]
     PortCount {
         /// The operation.
         operation: String,
         /// "reads" or "writes".
         verb: &'static str,
-        /// Ports declared.
+        /// Declared ports.
         ports: Vec<&'static str>,
-        /// Regions given.
+        /// Number of given regions.
         found: usize,
     },
     /// A task gives an argument that its operation does not have.
@@ -105,17 +105,17 @@ pub enum Problem {
     UnknownArgument {
         /// The operation.
         operation: String,
-        /// Argument named.
+        /// Name of the argument.
         argument: String,
-        /// Arguments it has.
+        /// Arguments of the operation.
         known: Vec<&'static str>,
     },
-    /// A task leaves out an argument.
+    /// A task omits an argument.
     #[error("argument \"{argument}\" of operation \"{operation}\" gets no parameter")]
     MissingArgument {
         /// The operation.
         operation: String,
-        /// The argument left out.
+        /// The omitted argument.
         argument: &'static str,
     },
     /// A task gives an argument twice.
@@ -124,7 +124,7 @@ pub enum Problem {
         /// The argument.
         argument: String,
     },
-    /// A parameter's type is not what the operation takes.
+    /// A parameter's type differs from the type of the operation's argument.
     #[error(
         "parameter \"{parameter}\" is of type {found}, but operation \"{operation}\" takes type {wanted} here"
     )]
@@ -133,17 +133,17 @@ pub enum Problem {
         parameter: String,
         /// The operation.
         operation: String,
-        /// Type declared.
+        /// Declared type.
         found: ValueType,
-        /// Type taken.
+        /// Type of the argument.
         wanted: ValueType,
     },
-    /// The values of a parameter cannot be.
+    /// The domain of a parameter is invalid.
     #[error("parameter \"{parameter}\": {error}")]
     Domain {
         /// The parameter.
         parameter: String,
-        /// Why.
+        /// The cause.
         error: DomainError,
     },
     /// The section has none or several of `range`, `values` and `fixed`.
@@ -152,7 +152,7 @@ pub enum Problem {
         /// The parameter.
         parameter: String,
     },
-    /// A range of more or fewer than two numbers.
+    /// A range does not consist of two numbers.
     #[error("parameter \"{parameter}\": \"range\" holds {}; [smallest, largest] is allowed", count(*found, "number"))]
     RangeLength {
         /// The parameter.
@@ -166,7 +166,7 @@ pub enum Problem {
         /// The parameter.
         parameter: String,
     },
-    /// A parameter is used by name only, and defined nowhere.
+    /// A parameter is used by name, but has no definition.
     #[error(
         "parameter \"{parameter}\" is used here, but no task before this one defines it \
          (give \"type\", \"default\" and \"range\")"
@@ -180,7 +180,7 @@ pub enum Problem {
     IncompleteParameter {
         /// The parameter.
         parameter: String,
-        /// The key left out.
+        /// The missing key.
         missing: &'static str,
     },
     /// A parameter is defined twice.
@@ -199,13 +199,13 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// A list that must not be empty is.
+    /// A required list is empty.
     #[error("the list of {what} is empty; at least one is needed")]
     Empty {
         /// Kind of thing.
         what: &'static str,
     },
-    /// A list is longer than any workflow's.
+    /// A list is longer than allowed.
     #[error("the list of {what} has {found} entries; up to {most} are allowed")]
     TooMany {
         /// Kind of thing.
@@ -215,12 +215,12 @@ pub enum Problem {
         /// Entries allowed.
         most: usize,
     },
-    /// The parameters of a workflow have more values than can be held.
+    /// The parameters of a workflow have more values than allowed.
     #[error(
         "the parameters up to \"{parameter}\" have more than {most} values together; a \"step\" makes them fewer"
     )]
     TooManyValues {
-        /// The parameter that is too much.
+        /// The parameter that exceeds the limit.
         parameter: String,
         /// Values allowed.
         most: usize,
@@ -251,7 +251,7 @@ pub enum Problem {
         /// The given name.
         region: String,
     },
-    /// No stage that is always there writes the region that a study takes its response or reference from.
+    /// No stage without a switch writes the region of the response or the reference.
     #[error("no stage writes the region \"{region}\" in every study; there are {}", list(known))]
     NoSuchRegion {
         /// The region.

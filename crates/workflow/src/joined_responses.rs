@@ -1,7 +1,7 @@
 //! Joins the responses of several tables of one run in a last stage.
 //!
-//! A study has one table of responses. For metrics of several tables, the workflow keeps the stages of all of them,
-//! and an additional last stage joins them. The stages compute the same as alone.
+//! A study has one table of responses. For metrics of several tables, the workflow keeps the stages of all of them, and
+//! an additional last stage joins them. The stages compute the same results as without the join.
 
 use crate::operation::Registry;
 use crate::workflow::{
@@ -9,15 +9,16 @@ use crate::workflow::{
 };
 use pleach_regions::ElementType;
 
-/// The operation that puts two tables together, and its version: columns of the first, then of the second.
+/// Name and version of the operation that joins two tables: columns of the first, then of the second.
 pub const JOIN: (&str, u32) = ("tables.join", 1);
 
 /// Name of the joining stage.
 const NAME: &str = "responses";
 
 impl Workflow {
-    /// The same workflow with its responses from these of its tables (as for [`Workflow::measuring`], ascending, at least
-    /// one), one after the other. None where [`JOIN`] is needed and not linked in.
+    /// Returns the same workflow with its responses from these tables, one after the other. `tables` has the indices of
+    /// [`Workflow::measuring`], ascending, at least one. Returns `None` if the required operation [`JOIN`] is not
+    /// linked.
     #[must_use]
     pub fn joining(&self, tables: &[usize], registry: &Registry) -> Option<Self> {
         let [first, others @ ..] = tables else { return None };

@@ -32,7 +32,7 @@ pub enum Accepts {
 }
 
 impl Accepts {
-    /// The type of the values.
+    /// Returns the type of the values.
     #[must_use]
     pub fn value_type(self) -> ValueType {
         match self {
@@ -41,7 +41,7 @@ impl Accepts {
         }
     }
 
-    /// Whether the operation can run with `value`.
+    /// Returns whether the operation can run with `value`.
     #[must_use]
     pub fn contains(self, value: Value) -> bool {
         match (self, value) {
@@ -71,7 +71,7 @@ impl fmt::Display for Accepts {
 pub struct Argument {
     /// Name within the operation. A task may bind a parameter of another name to it.
     pub name: &'static str,
-    /// Values it can run with.
+    /// Values that the operation accepts.
     pub accepts: Accepts,
 }
 
@@ -84,7 +84,7 @@ pub struct Port {
     pub element: ElementType,
 }
 
-/// Why an operation gave no result.
+/// Error of an operation.
 #[derive(Debug, Error)]
 pub enum OperationError {
     /// The element type of an input differs from that of its port.
@@ -93,7 +93,7 @@ pub enum OperationError {
     /// Inputs that must have the same size differ.
     #[error("inputs are {0} x {1} px and {2} x {3} px, and must be of one size")]
     SizesDiffer(u32, u32, u32, u32),
-    /// A buffer came back with a length that its shape does not have.
+    /// The length of a buffer does not fit its shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
     /// The number of inputs or arguments differs from the declaration.
@@ -106,7 +106,7 @@ pub enum OperationError {
         /// Given.
         found: usize,
     },
-    /// An argument the operation does not accept.
+    /// The operation does not accept an argument.
     #[error("{argument} = {value}; {accepts} is allowed")]
     BadArgument {
         /// The argument's name.
@@ -121,7 +121,7 @@ pub enum OperationError {
     Library {
         /// The library.
         library: &'static str,
-        /// Its error.
+        /// Error.
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -129,19 +129,20 @@ pub enum OperationError {
 /// A pure image operation. Implementations hold no state that a run could change. A device variant or a program run
 /// as an external process is another implementation behind the same declaration.
 pub trait Operation: Send + Sync {
-    /// Name that descriptors use, such as `nuclei.reconstruct`.
+    /// Returns the name that descriptors use, such as `nuclei.reconstruct`.
     fn name(&self) -> &'static str;
 
-    /// Raised whenever the output changes for any input: part of every task's identity.
+    /// Returns the version, which is part of every task's identity. It must change whenever the output changes for any
+    /// input.
     fn version(&self) -> u32;
 
-    /// Parameters, in the order [`Operation::run`] takes them.
+    /// Returns the parameters, in the order of [`Operation::run`].
     fn arguments(&self) -> &[Argument];
 
-    /// Inputs, in order.
+    /// Returns the inputs, in order.
     fn inputs(&self) -> &[Port];
 
-    /// Outputs, in order.
+    /// Returns the outputs, in order.
     fn outputs(&self) -> &[Port];
 
     /// Returns the name and version of the operation that does the same on the window of a tile and counts its core
@@ -154,17 +155,18 @@ pub trait Operation: Send + Sync {
     /// Returns the estimated seconds on one core of a typical machine for an image of `pixels` pixels.
     fn cost_seconds(&self, pixels: u64) -> f64;
 
-    /// Estimated bytes in use while running on an image of `pixels` pixels: outputs and scratch, not inputs.
+    /// Returns the estimated bytes in use while running on an image of `pixels` pixels: outputs and scratch, not
+    /// inputs.
     fn memory_bytes(&self, pixels: u64) -> u64;
 
     /// Runs the operation once. `inputs` and `arguments` are in declared order and of the declared types.
     ///
     /// # Errors
-    /// [`OperationError`]. Equal inputs give equal results, errors included.
+    /// Returns an [`OperationError`]. Equal inputs give equal results, errors included.
     fn run(&self, inputs: &[&DataRegion], arguments: &[Value]) -> Result<Vec<DataRegion>, OperationError>;
 }
 
-/// The operations a process has linked in, by name and version.
+/// The operations linked into a process, by name and version.
 #[derive(Clone, Default)]
 pub struct Registry {
     operations: BTreeMap<(&'static str, u32), Arc<dyn Operation>>,
@@ -197,7 +199,7 @@ impl Registry {
         self.operations.keys().filter(|(n, _)| *n == name).map(|(_, version)| *version).collect()
     }
 
-    /// Names of all operations, ascending.
+    /// Returns the names of all operations, ascending.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<_> = self.operations.keys().map(|(name, _)| *name).collect();

@@ -34,7 +34,7 @@ pub enum Domain {
     },
 }
 
-/// Why a domain cannot be.
+/// Error of an invalid domain.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DomainError {
     /// The range contains no value.
@@ -61,10 +61,10 @@ pub enum DomainError {
         /// Step given.
         step: f64,
     },
-    /// More values than a grid may have.
+    /// The grid has more values than allowed.
     #[error("{count} values are too many; {} are allowed", Domain::MAX_LEVELS)]
     TooManyLevels {
-        /// Values asked for.
+        /// Number of requested values.
         count: f64,
     },
     /// A set of values is empty.
@@ -73,7 +73,7 @@ pub enum DomainError {
     /// A set names a value twice.
     #[error("value {0} is listed twice")]
     DuplicateValue(Value),
-    /// Whole numbers with a distribution of reals.
+    /// A distribution of reals for a parameter that takes integers.
     #[error("a distribution is of reals, and this parameter takes integers; a range or values are allowed")]
     DistributionOfIntegers,
     /// A logarithmic scale requires positive values.
@@ -88,7 +88,7 @@ pub enum DomainError {
         /// The standard deviation given.
         deviation: f64,
     },
-    /// The bounds enclose next to no probability.
+    /// The bounds enclose almost no probability.
     #[error(
         "range [{low}, {high}] lies more than {} deviations of {deviation} from the mean {mean}",
         Distribution::FARTHEST
@@ -116,14 +116,15 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Grids are stored as lists: a million values is far beyond the samples of any study, and takes 16 MB.
+    /// 1,000,000 values: grids are stored as lists of 16 MB at most, far beyond the samples of any study.
     pub const MAX_LEVELS: usize = 1_000_000;
 
-    /// The range `[low, high]` of a parameter of type `value_type`: continuous for reals, every whole number
-    /// for integers, or a grid where `step` is given.
+    /// Creates the range `[low, high]` of a parameter of type `value_type`: continuous for reals, every integer for
+    /// integers, or a grid if `step` is given.
     ///
     /// # Errors
-    /// [`DomainError`] for empty ranges, numbers that are not finite or not whole, and steps that do not fit.
+    /// Returns a [`DomainError`] for empty ranges, numbers that are not finite or not integers, and steps that do not
+    /// divide the range.
     pub fn range(value_type: ValueType, low: f64, high: f64, step: Option<f64>) -> Result<Self, DomainError> {
         for number in [Some(low), Some(high), step].into_iter().flatten() {
             value_of(value_type, number)?;
@@ -140,7 +141,7 @@ impl Domain {
             (Some(step), _) => step,
         };
         let count = (high - low) / step;
-        // A decimal step such as 0.1 has no exact binary form: a billionth of a step is rounding.
+        // A decimal step such as 0.1 has no exact binary form, so deviations up to 1e-9 steps count as rounding.
         if step <= 0.0 || (count - count.round()).abs() > 1e-9 * count.max(1.0) {
             return Err(DomainError::BadStep { low, high, step });
         }
@@ -171,7 +172,7 @@ impl Domain {
     /// Creates a discrete set of values in the given order.
     ///
     /// # Errors
-    /// [`DomainError`] if the set is empty, repeats a value, or holds a value that does not fit the type.
+    /// Returns a [`DomainError`] if the set is empty, repeats a value, or holds a value that does not fit the type.
     pub fn set(value_type: ValueType, numbers: &[f64]) -> Result<Self, DomainError> {
         if numbers.is_empty() {
             return Err(DomainError::NoValues);
@@ -194,7 +195,7 @@ impl Domain {
     /// Creates a domain of one value that never varies.
     ///
     /// # Errors
-    /// [`DomainError`] if the value does not fit the type.
+    /// Returns a [`DomainError`] if the value does not fit the type.
     pub fn fixed(value_type: ValueType, number: f64) -> Result<Self, DomainError> {
         Ok(Self::Fixed { value: value_of(value_type, number)? })
     }
@@ -202,7 +203,7 @@ impl Domain {
     /// Creates a domain of non-uniformly distributed reals.
     ///
     /// # Errors
-    /// [`DomainError`] if the parameter takes integers, or the distribution is invalid.
+    /// Returns a [`DomainError`] if the parameter takes integers, or the distribution is invalid.
     pub fn distributed(value_type: ValueType, distribution: Distribution) -> Result<Self, DomainError> {
         match value_type {
             ValueType::Integer => Err(DomainError::DistributionOfIntegers),
@@ -224,7 +225,7 @@ impl Domain {
         }
     }
 
-    /// Number of values held.
+    /// Returns the number of stored values.
     pub(crate) fn values_held(&self) -> usize {
         match self {
             Self::Continuous { .. } | Self::Distributed { .. } => 0,
@@ -244,10 +245,10 @@ impl Domain {
     }
 }
 
-/// A number of a file as a value of this type.
+/// Converts a number of a file to a value of this type.
 ///
 /// # Errors
-/// [`DomainError`] when it is not finite, or not whole where an integer is wanted.
+/// Returns a [`DomainError`] if the number is not finite, or not an integer for a parameter that takes integers.
 pub(crate) fn value_of(value_type: ValueType, number: f64) -> Result<Value, DomainError> {
     if !number.is_finite() {
         return Err(DomainError::NotFinite(number));
@@ -270,9 +271,9 @@ fn grid_value(value_type: ValueType, low: f64, step: f64, level: u32) -> Result<
 /// One parameter of a workflow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// Its name in study files, tables and reports.
+    /// Name in study files, tables and reports.
     pub name: String,
-    /// Whole numbers or reals.
+    /// Integers or reals.
     #[serde(rename = "type")]
     pub value_type: ValueType,
     /// The value of the reference evaluation, and of every study that does not vary it.

@@ -1,6 +1,6 @@
-//! Study files: a user's study, read from TOML and checked against the workflow.
+//! Study files: reads a user's study from TOML and checks it against the workflow.
 //!
-//! Paths are relative to the study file. Tiles and slides are found, not opened.
+//! Paths are relative to the study file. Tiles and slides are searched for, but not opened.
 
 mod annotations;
 mod domain;
@@ -33,11 +33,11 @@ use thiserror::Error;
 /// A checked study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Study {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Seed of everything random in it.
+    /// Seed of all random numbers of the study.
     pub seed: u64,
-    /// The workflow, without the stages that the study leaves out or does not need for its metric, and with the
+    /// The workflow, without the stages that the study switches off or does not need for its metric, and with the
     /// study's parameter domains.
     pub workflow: Workflow,
     /// Switches of the workflow that the study turned off, such as `normalize`.
@@ -58,10 +58,10 @@ pub struct Study {
     pub annotations: Vec<Annotations>,
     /// Method that chooses and analyzes parameter sets.
     pub method: Method,
-    /// Index into [`Response::metrics`](crate::ResponseTable) of the analyzed metric, the first if there are
-    /// several.
+    /// Index of the analyzed metric in [`ResponseTable::metrics`](crate::ResponseTable::metrics), the first if there
+    /// are several.
     pub metric: usize,
-    /// The same of the other metrics that are analyzed, in the order of the study file.
+    /// Indices of the other analyzed metrics, in the order of the study file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<usize>,
     /// Treatment of runs whose mask and reference are both empty.
@@ -77,7 +77,7 @@ pub struct Study {
     /// is its first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
-    /// Which phase of another study it is, from 1.
+    /// Number of the phase that this study executes, from 1. `None` for a study that is not a phase of another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<usize>,
 }
@@ -92,7 +92,7 @@ pub enum Durability {
     None,
     /// Stage outputs that other stages read.
     Outputs,
-    /// These, and the study's inputs that workers have read, so that other workers do not need the files.
+    /// Stage outputs, and the study's inputs that workers have read, so that other workers do not need the files.
     All,
 }
 
@@ -100,7 +100,7 @@ pub enum Durability {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BothEmpty {
-    /// As any other run.
+    /// Counted like any other run.
     #[default]
     Count,
     /// Excluded: the mean over tiles covers the other runs of the evaluation. An evaluation without other runs
@@ -111,7 +111,7 @@ pub enum BothEmpty {
 impl BothEmpty {
     const ALL: [(&'static str, Self); 2] = [("count", Self::Count), ("leave-out", Self::LeaveOut)];
 
-    /// As in study files.
+    /// Returns the name in study files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, of)| *of == self).map_or("", |(name, _)| name)
@@ -123,7 +123,7 @@ impl Durability {
         [("none", Self::None), ("outputs", Self::Outputs), ("all", Self::All)];
 }
 
-/// A study file is wrong, and where.
+/// A mistake in a study file, with its location.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// The file cannot be read.
@@ -131,10 +131,10 @@ pub enum StudyError {
     Unreadable {
         /// The study file.
         file: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{}", one_line(format_args!("{}:{line}:{column}: {message}", file.display())))]
     Malformed {
         /// The study file.
@@ -146,7 +146,7 @@ pub enum StudyError {
         /// The parser's message.
         message: String,
     },
-    /// A field is wrong.
+    /// A field is invalid.
     #[error("{}", one_line(format_args!("{}: {field}: {problem}", file.display())))]
     Field {
         /// The study file.
@@ -156,7 +156,7 @@ pub enum StudyError {
         /// The problem, boxed to keep results small.
         problem: Box<FieldProblem>,
     },
-    /// The workflow it names is wrong.
+    /// The workflow of the study is invalid.
     #[error(transparent)]
     Workflow(#[from] DescriptorError),
 }
@@ -164,7 +164,7 @@ pub enum StudyError {
 /// The kinds of mistakes in study files.
 #[derive(Debug, Error)]
 pub enum FieldProblem {
-    /// The field must be there.
+    /// A required field is missing.
     #[error("missing; {0} is needed")]
     Missing(&'static str),
     /// The field does not exist.
@@ -178,7 +178,7 @@ pub enum FieldProblem {
         /// Expected type.
         wanted: &'static str,
     },
-    /// The value is not an allowed one.
+    /// The value is not allowed.
     #[error("{value} is not allowed; allowed: {allowed}")]
     NotAllowed {
         /// The value.
@@ -186,7 +186,7 @@ pub enum FieldProblem {
         /// Allowed values.
         allowed: String,
     },
-    /// The values of a parameter cannot be.
+    /// The domain of a parameter is invalid.
     #[error(transparent)]
     Domain(#[from] DomainError),
     /// The section has none or several of `range`, `values` and `fixed`.
@@ -198,7 +198,7 @@ pub enum FieldProblem {
     /// The section has none or several rules for survivors.
     #[error("give exactly one of threshold, most_influential and cumulative_share")]
     RuleKind,
-    /// A sample that is to grow and cannot.
+    /// A sample with `until` cannot be extended.
     #[error("{what} cannot be extended: {reason}")]
     NotExtensible {
         /// The setting.
@@ -209,7 +209,7 @@ pub enum FieldProblem {
     /// A step without a range.
     #[error("a step needs a range")]
     StepWithoutRange,
-    /// A key that only goes with slides.
+    /// A key that requires slides.
     #[error("only a study of slides has it; \"slides\" is missing")]
     SlidesOnly,
     /// The study has both tiles and slides.
@@ -218,12 +218,12 @@ pub enum FieldProblem {
     /// A pattern matches no file.
     #[error("no file matches \"{0}\"")]
     NoMatch(String),
-    /// A pattern cannot be read.
+    /// A pattern is invalid.
     #[error("\"{pattern}\": {message}")]
     BadPattern {
         /// The pattern.
         pattern: String,
-        /// Why.
+        /// The cause.
         message: String,
     },
     /// A file or folder does not exist, or has the wrong kind.
@@ -255,10 +255,10 @@ pub enum FieldProblem {
 }
 
 impl Study {
-    /// Reads and checks a study file. `builtin` finds the workflows that the program carries, by name.
+    /// Reads and checks a study file. `builtin` finds the workflows embedded in the program, by name.
     ///
     /// # Errors
-    /// The first [`StudyError`] found.
+    /// Returns the first [`StudyError`] found.
     pub fn load(
         file: &Path,
         registry: &Registry,
@@ -354,7 +354,7 @@ impl Study {
         })
     }
 
-    /// Takes the tiles that its slides were cut into.
+    /// Sets the tiles of its slides.
     pub fn cut(&mut self, tiles: Vec<StudyTile>) {
         self.tiles = tiles;
     }
@@ -365,12 +365,12 @@ impl Study {
         &self.workflow.response.metrics[self.metric].0
     }
 
-    /// All metrics that are analyzed, as indices into [`Response::metrics`](crate::ResponseTable).
+    /// Returns all analyzed metrics, as indices into [`ResponseTable::metrics`](crate::ResponseTable::metrics).
     pub fn metrics(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.metric).chain(self.further.iter().copied())
     }
 
-    /// Their names.
+    /// Returns the names of the analyzed metrics.
     pub fn metric_names(&self) -> impl Iterator<Item = &str> {
         self.metrics().map(|metric| self.workflow.response.metrics[metric].0.as_str())
     }
@@ -394,7 +394,7 @@ fn load_workflow(
     Ok(Workflow::load(&path, registry)?)
 }
 
-/// Switches are keys of `[input]`: `normalize = false` leaves the stage out.
+/// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.
 fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, StudyError> {
     let switches = workflow.switches();
     let mut known = vec!["tiles"];
@@ -411,7 +411,7 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     Ok(off)
 }
 
-/// The metrics that are analyzed: the workflow that measures them all, and their places in its table of responses.
+/// Reads the analyzed metrics. Returns the workflow that measures all of them, and their indices in its response table.
 fn metrics(
     root: &Section<'_>,
     workflow: &Workflow,
@@ -478,7 +478,7 @@ fn override_parameters(
                 Err(error) => return section.fail("default", error.into()),
             }
         }
-        // Fixed parameters are fixed in the reference too, and in tables that do not name them.
+        // A fixed parameter has this value in the reference evaluation too, and in tables that do not name it.
         if let Domain::Fixed { value } = parameter.domain {
             if section.number("default")?.is_some() && parameter.default != value {
                 let given = parameter.default.to_string();

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// Longest text file that is read: a table of a million parameter sets of the reference application has 60 MB.
+/// 128 MiB: maximum length of a text file. A table of 1,000,000 parameter sets of the reference application has 60 MB.
 pub const MAX_TEXT_BYTES: u64 = 128 << 20;
 
-/// Reads a text file as a whole, without the byte-order mark that some editors write.
+/// Reads a whole text file, without the byte-order mark that some editors write.
 ///
 /// # Errors
-/// What the system says; [`ErrorKind::InvalidData`] of text that is not UTF-8; [`ErrorKind::FileTooLarge`] beyond
-/// [`MAX_TEXT_BYTES`], of which no more is read.
+/// Returns the system's error, [`ErrorKind::InvalidData`] for text that is not UTF-8, or [`ErrorKind::FileTooLarge`]
+/// for files longer than [`MAX_TEXT_BYTES`]. Reads no more than the limit.
 pub fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes)?;

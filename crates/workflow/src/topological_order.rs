@@ -1,14 +1,14 @@
 //! Ordering of small directed graphs: the tasks of a stage, the stages of a workflow.
 
-/// The nodes `0..edges.len()` in an order in which every node comes after those it waits for, keeping the
-/// listed order where it can; `waits_for[node]` lists the nodes that `node` waits for.
+/// Returns the nodes `0..edges.len()` in topological order, keeping the listed order where possible. `waits_for[node]`
+/// lists the nodes that `node` depends on.
 ///
 /// # Errors
-/// One cycle, as the nodes along it, when there is any.
+/// Returns the nodes along a cycle, if one exists.
 pub(crate) fn order(waits_for: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     let mut placed = vec![false; waits_for.len()];
     let mut order = Vec::with_capacity(waits_for.len());
-    // Quadratic and plain: stages have tens of tasks, workflows a handful of stages.
+    // A quadratic search suffices: stages have tens of tasks, workflows a handful of stages.
     while order.len() < waits_for.len() {
         let ready = (0..waits_for.len()).find(|&n| !placed[n] && waits_for[n].iter().all(|&m| placed[m]));
         let Some(node) = ready else { return Err(cycle(waits_for, &placed)) };
@@ -18,7 +18,8 @@ pub(crate) fn order(waits_for: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> 
     Ok(order)
 }
 
-/// Every node left waits for another node left, so walking back from any of them must come round.
+/// Returns the nodes of a cycle. Every unplaced node depends on an unplaced node, so a walk along dependencies ends in
+/// a cycle.
 fn cycle(waits_for: &[Vec<usize>], placed: &[bool]) -> Vec<usize> {
     let mut walk: Vec<usize> = Vec::new();
     let mut node = placed.iter().position(|placed| !placed).unwrap_or(0);

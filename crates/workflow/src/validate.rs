@@ -1,4 +1,4 @@
-//! Converts descriptors to a checked [`Workflow`]: this file joins stages, [`stage`] checks one of them.
+//! Converts descriptors to a checked [`Workflow`]. This file joins stages, and [`stage`] checks one of them.
 
 mod stage;
 
@@ -14,7 +14,7 @@ use crate::workflow::{
 use pleach_regions::ElementType;
 use std::path::{Path, PathBuf};
 
-/// Collects where a message belongs: the file being checked.
+/// Adds the location to errors: the file being checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Diagnostics {
     file: PathBuf,
@@ -26,19 +26,19 @@ impl Diagnostics {
     }
 }
 
-/// Maximum stages, tasks or regions in one list: names are looked up linearly, and 10,000 is a hundred times the
+/// Maximum number of stages, tasks or regions in one list: names are looked up linearly, and 10,000 is 100 times the
 /// largest workflow.
 const MAX_ENTRIES: usize = 10_000;
 
 impl Diagnostics {
-    /// Rejects a list that is too long for a linear search per entry.
+    /// Rejects a list that is too long for linear lookups.
     fn limit(&self, pointer: &str, what: &'static str, found: usize) -> Result<(), DescriptorError> {
         let problem = Problem::TooMany { what, found, most: MAX_ENTRIES };
         if found > MAX_ENTRIES { self.fail(pointer, problem) } else { Ok(()) }
     }
 }
 
-/// A stage with its own file and its place in the workflow file.
+/// A stage with its file and its JSON pointer in the workflow file.
 struct Entry {
     at: Diagnostics,
     pointer: String,
@@ -46,18 +46,18 @@ struct Entry {
 }
 
 impl Workflow {
-    /// Reads a workflow file and the stage descriptors it names (relative to it), and checks all of it.
+    /// Reads a workflow file and its stage descriptors (relative to it), and checks all of them.
     ///
     /// # Errors
-    /// The first [`DescriptorError`] found.
+    /// Returns the first [`DescriptorError`] found.
     pub fn load(file: &Path, registry: &Registry) -> Result<Self, DescriptorError> {
         workflow(file, Files::Disk, registry)
     }
 
-    /// The same for files that the program carries; the first one is the workflow file.
+    /// Loads a workflow from files embedded in the program. The first one is the workflow file.
     ///
     /// # Errors
-    /// The first [`DescriptorError`] found.
+    /// Returns the first [`DescriptorError`] found.
     pub fn embedded(files: &[(&str, &str)], registry: &Registry) -> Result<Self, DescriptorError> {
         let first = files.first().map_or("workflow.json", |(name, _)| *name);
         workflow(Path::new(first), Files::Embedded(files), registry)
@@ -92,7 +92,8 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
     for entry in &entries {
         origins.push(stage_origins(entry, &regions)?);
     }
-    // A run at default values gives the reference, so whatever reads it waits for the stage that writes it.
+    // The run at default values provides the reference, so every reader of the reference waits for the stage that
+    // writes it.
     let reference =
         workflow.reference.as_ref().and_then(|r| regions.find(&r.output)).map(|(.., origin)| *origin);
     let order = stage_order(&at, &entries, &origins, reference)?;
@@ -120,14 +121,14 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
 /// Checks a stage descriptor on its own.
 ///
 /// # Errors
-/// The first [`DescriptorError`] found.
+/// Returns the first [`DescriptorError`] found.
 pub fn stage_file(file: &Path, registry: &Registry) -> Result<Stage, DescriptorError> {
     let descriptor: StageDescriptor = Files::Disk.parse(file)?;
     let at = Diagnostics { file: file.to_owned() };
     stage::check(&at, &descriptor, registry, &mut stage::Parameters::default())
 }
 
-/// Everything that a stage may read: workflow inputs, the reference, and outputs of stages.
+/// All regions that a stage may read: workflow inputs, the reference, and outputs of stages.
 struct Regions {
     known: Vec<(String, ElementType, InputOrigin)>,
     /// Names of all stages, for messages.
@@ -245,7 +246,7 @@ fn switch(
         return at.fail(place(region), Problem::StrayBypass { region: region.clone() });
     }
     let Some(name) = &written.switch else { return Ok(None) };
-    // Switches share a section of the study file with these.
+    // Switches share the section `[input]` of the study file with these keys.
     if ["tiles", "reference", ANNOTATIONS_KEY].iter().chain(&SLIDE_KEYS).any(|key| key == name) {
         let pointer = format!("{}/switch", entry.pointer);
         return at.fail(pointer, Problem::DuplicateName { what: "keys of [input]", name: name.clone() });
@@ -272,14 +273,14 @@ fn switch(
     Ok(Some(OptionalStage { name: name.clone(), bypass }))
 }
 
-/// Resolves the reference and the response, which name outputs of stages.
+/// Resolves the reference and the responses, which name outputs of stages.
 fn finish(
     at: &Diagnostics,
     workflow: WorkflowDescriptor,
     stages: Vec<Stage>,
 ) -> Result<Workflow, DescriptorError> {
     let find = |name: &str, wanted: ElementType, pointer: &str, reader: &str| {
-        // What a study measures cannot be left out of it.
+        // A study cannot switch off the stage that it measures.
         let always = || stages.iter().enumerate().filter(|(_, stage)| stage.switch.is_none());
         let found = always().find_map(|(number, stage)| {
             let output = stage.outputs.iter().position(|output| output.region.region == name)?;
@@ -315,7 +316,7 @@ fn finish(
         }
         let mut metrics: Vec<(String, Aggregate)> = Vec::new();
         for (number, column) in written.metrics.iter().enumerate() {
-            // A study names a metric alone, so it must say which table is meant.
+            // A study names a metric without its table, so names must be unique over all tables.
             let mut taken = responses.iter().flat_map(|other| &other.metrics).chain(&metrics);
             if taken.any(|(name, _)| *name == column.metric) {
                 let pointer = format!("{place}/metrics/{number}/metric");
@@ -349,7 +350,7 @@ impl From<RegionDescriptor> for RegionDecl {
 }
 
 impl From<&RegionDescriptor> for StageInput {
-    /// The origin is set once all stages are known.
+    /// The origin is a placeholder, set once all stages are known.
     fn from(descriptor: &RegionDescriptor) -> Self {
         Self { region: descriptor.clone().into(), origin: InputOrigin::Reference }
     }

@@ -1,4 +1,4 @@
-//! Parameter values: exact, hashable and printable in a form that reads back.
+//! Parameter values: exact, hashable, and printed in a form that parses to the same value.
 
 use crate::text::quoted;
 use serde::{Deserialize, Serialize};
@@ -10,13 +10,13 @@ use thiserror::Error;
 #[serde(try_from = "f64", into = "f64")]
 pub struct Real(f64);
 
-/// NaN and infinities are no parameter values.
+/// Error for NaN and infinities, which are no parameter values.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 #[error("{0} is not a finite number")]
 pub struct NotFinite(f64);
 
 impl Real {
-    /// The number itself.
+    /// Returns the number.
     #[must_use]
     pub fn get(self) -> f64 {
         self.0
@@ -47,11 +47,11 @@ impl std::hash::Hash for Real {
     }
 }
 
-/// Whether a parameter takes whole numbers or reals.
+/// Type of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
-    /// Whole numbers, 64 bits signed.
+    /// Integers, 64 bits signed.
     Integer,
     /// Finite reals, 64 bits.
     Real,
@@ -69,27 +69,27 @@ impl fmt::Display for ValueType {
 /// The value of one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Value {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A finite real number.
     Real(Real),
 }
 
-/// A text is no value of the wanted type.
+/// The text is not a value of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{}\" is not {}", quoted(text, 80), match wanted { ValueType::Integer => "an integer", ValueType::Real => "a finite number" })]
 pub struct ParseValueError {
-    /// What was read.
+    /// The parsed text.
     pub text: String,
-    /// What the parameter takes.
+    /// Type of the parameter.
     pub wanted: ValueType,
 }
 
-/// The largest whole number that an f64 still holds exactly, with all smaller ones.
+/// 2^53: all smaller integers are exact in an f64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 impl Value {
-    /// The type of this value.
+    /// Returns the type of this value.
     #[must_use]
     pub fn value_type(self) -> ValueType {
         match self {
@@ -98,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The value as a real number (integers beyond 2^53 are rounded).
+    /// Returns the value as a real number. Integers beyond 2^53 are rounded.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "documented; no parameter is near 2^53")]
     pub fn as_f64(self) -> f64 {
@@ -108,7 +108,8 @@ impl Value {
         }
     }
 
-    /// `number` as a value of type `wanted`: an integer parameter takes `4.0` but not `4.5`.
+    /// Converts `number` to a value of type `wanted`. An integer parameter accepts `4.0` but not `4.5`. Returns `None`
+    /// for other numbers.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and exact")]
     pub fn from_f64(number: f64, wanted: ValueType) -> Option<Self> {
@@ -121,10 +122,10 @@ impl Value {
         }
     }
 
-    /// Reads a value of type `wanted` from text, as in a CSV field or after `--set G1=`.
+    /// Parses a value of type `wanted` from text, for example a CSV field or the value after `--set G1=`.
     ///
     /// # Errors
-    /// [`ParseValueError`] when the text is no finite number, or not whole where an integer is wanted.
+    /// Returns [`ParseValueError`] if the text is not a finite number, or not an integer for an integer parameter.
     pub fn parse(text: &str, wanted: ValueType) -> Result<Self, ParseValueError> {
         let text = text.trim();
         let exact = text.parse().ok().filter(|_| wanted == ValueType::Integer).map(Self::Integer);
@@ -135,7 +136,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// Shortest form that reads back as the same value.
+    /// Writes the shortest form that parses to the same value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(f, "{number}"),

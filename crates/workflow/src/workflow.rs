@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A DAG of stages over the regions of one tile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Workflow {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Purpose in one sentence.
     pub description: String,
@@ -19,21 +19,20 @@ pub struct Workflow {
     pub inputs: Vec<RegionDecl>,
     /// The region that results are compared with.
     pub reference: Option<ReferenceDecl>,
-    /// Parameters in the order they are first used.
+    /// Parameters in the order of their first use.
     pub parameters: Vec<Parameter>,
-    /// Stages, each after those it reads from.
+    /// Stages in topological order.
     pub stages: Vec<Stage>,
-    /// Source of the responses: the first table that the descriptor lists, unless [`Workflow::measuring`] selected
-    /// another.
+    /// Table of the responses: the first one of the descriptor, unless [`Workflow::measuring`] selected another.
     pub response: ResponseTable,
-    /// The other tables that a study may take its responses from instead.
+    /// Alternative tables of the responses.
     pub alternatives: Vec<ResponseTable>,
 }
 
 /// A region: its name and element type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegionDecl {
-    /// Its name.
+    /// Name.
     pub region: String,
     /// Element type.
     #[serde(rename = "type")]
@@ -47,38 +46,38 @@ pub struct ReferenceDecl {
     pub region: RegionDecl,
     /// Stage whose output serves as reference.
     pub stage: usize,
-    /// Which of its outputs.
+    /// Index of its output.
     pub output: usize,
 }
 
-/// The table that responses are taken from.
+/// The table of the responses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ResponseTable {
     /// The stage that writes it.
     pub stage: usize,
-    /// Which of its outputs.
+    /// Index of its output.
     pub output: usize,
-    /// Its columns with their aggregation over tiles.
+    /// Columns with their aggregation over tiles.
     pub metrics: Vec<(String, Aggregate)>,
 }
 
 /// A stage: a DAG of tasks, in topological order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Purpose in one sentence.
     pub description: String,
     /// Regions that the stage reads, with their origins.
     pub inputs: Vec<StageInput>,
-    /// Regions it gives to other stages.
+    /// Regions that the stage provides to other stages.
     pub outputs: Vec<StageOutput>,
-    /// The parameters its tasks consume: indices into [`Workflow::parameters`], ascending.
+    /// Parameters that the tasks consume: indices into [`Workflow::parameters`], ascending.
     pub parameters: Vec<usize>,
-    /// Its tasks.
+    /// Tasks.
     pub tasks: Vec<Task>,
-    /// The switch of a study that leaves the stage out, if it can be left out, and for each output the stage
-    /// input or workflow input that is read instead.
+    /// Switch of `[input]` that leaves the stage out, with the replacements for its outputs. `None` for a required
+    /// stage.
     pub switch: Option<OptionalStage>,
 }
 
@@ -87,7 +86,7 @@ pub struct Stage {
 pub struct OptionalStage {
     /// Key of the study file's `[input]` section, such as `normalize`.
     pub name: String,
-    /// For each output of the stage: the workflow input that is read instead.
+    /// For each output of the stage: the workflow input that its readers read instead.
     pub bypass: Vec<usize>,
 }
 
@@ -107,9 +106,9 @@ pub enum InputOrigin {
     Input(usize),
     /// An output of an earlier stage of the same run.
     Stage {
-        /// Which stage.
+        /// Index of the stage.
         stage: usize,
-        /// Which of its outputs.
+        /// Index of its output.
         output: usize,
     },
     /// The reference of the tile.
@@ -123,9 +122,9 @@ pub struct StageOutput {
     pub region: RegionDecl,
     /// The task that writes it.
     pub task: usize,
-    /// Which of its outputs.
+    /// Index of its output.
     pub output: usize,
-    /// Whether it must survive the worker that stored it. `None` follows the study
+    /// Whether the output must survive the worker that stored it. `None` follows the study
     /// ([`Durability`](crate::Durability)).
     #[serde(default)]
     pub durable: Option<bool>,
@@ -142,7 +141,7 @@ impl StageOutput {
     }
 }
 
-/// Kinds of spill tiers, fast ones first.
+/// Kinds of spill tiers, in order of speed, the fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TierKind {
@@ -157,10 +156,10 @@ pub enum TierKind {
 }
 
 impl TierKind {
-    /// All kinds, fast ones first.
+    /// All kinds, the fastest first.
     pub const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
 
-    /// As descriptors and lists of tiers call it.
+    /// Returns the name in descriptors and in lists of tiers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -175,11 +174,11 @@ impl TierKind {
 /// One task of a stage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// Purpose in one sentence.
     pub description: String,
-    /// The operation it runs.
+    /// Name of the operation that the task runs.
     pub operation: String,
     /// The operation's version.
     pub version: u32,
@@ -187,7 +186,7 @@ pub struct Task {
     pub arguments: Vec<usize>,
     /// Origin of each input of the operation.
     pub reads: Vec<TaskInput>,
-    /// For each output of the operation: the region it is.
+    /// The region of each output of the operation.
     pub writes: Vec<RegionDecl>,
 }
 
@@ -198,15 +197,15 @@ pub enum TaskInput {
     StageInput(usize),
     /// An output of an earlier task of the stage.
     Task {
-        /// Which task.
+        /// Index of the task.
         task: usize,
-        /// Which of its outputs.
+        /// Index of its output.
         output: usize,
     },
 }
 
 impl Workflow {
-    /// The switches that a study may turn off, by name.
+    /// Returns the names of the switches that a study may turn off.
     #[must_use]
     pub fn switches(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -229,7 +228,7 @@ impl Workflow {
         self.keeping(&kept, |stage, output| bypass_of(stage).map(|bypass| bypass[output]))
     }
 
-    /// Every metric that a study may name: the table it is in, for [`Workflow::measuring`], its place in
+    /// Returns every metric that a study may name: the index of its table, for [`Workflow::measuring`], its index in
     /// [`ResponseTable::metrics`], and its name.
     pub fn metrics(&self) -> impl Iterator<Item = (usize, usize, &str)> {
         let tables = std::iter::once(&self.response).chain(&self.alternatives).enumerate();
@@ -257,7 +256,7 @@ impl Workflow {
         let mut needed: BTreeSet<usize> = [response.stage].into();
         needed.extend(alternatives.iter().map(|other| other.stage));
         needed.extend(self.reference.as_ref().map(|reference| reference.stage));
-        // Stages are in topological order.
+        // Stages are in topological order, so all readers of a stage are visited before it.
         for stage in (0..self.stages.len()).rev() {
             if needed.contains(&stage) {
                 needed.extend(self.stages[stage].inputs.iter().filter_map(|input| match input.origin {
@@ -270,7 +269,7 @@ impl Workflow {
         chosen.keeping(&needed.into_iter().collect::<Vec<_>>(), |_, _| None)
     }
 
-    /// The types as which stages read the reference, each once.
+    /// Returns the distinct types that stages declare for the reference.
     #[must_use]
     pub fn reference_elements(&self) -> Vec<ElementType> {
         let inputs = self.stages.iter().flat_map(|stage| &stage.inputs);
@@ -309,7 +308,7 @@ impl Workflow {
                 input.origin = origin(input.origin);
             }
         }
-        // `check` refuses a switch on the stages that these name, so they are always kept.
+        // `validate` rejects a switch on the stages of responses and reference, so they are always kept.
         workflow.response.stage = moved(self.response.stage);
         for response in &mut workflow.alternatives {
             response.stage = moved(response.stage);
@@ -322,7 +321,7 @@ impl Workflow {
 }
 
 impl Stage {
-    /// The parameters (indices into [`Workflow::parameters`]) that a task consumes.
+    /// Returns the parameters that a task consumes, as indices into [`Workflow::parameters`].
     pub fn task_parameters<'a>(&'a self, task: &'a Task) -> impl Iterator<Item = usize> + 'a {
         task.arguments.iter().map(|&argument| self.parameters[argument])
     }

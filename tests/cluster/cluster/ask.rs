@@ -1,4 +1,4 @@
-//! What clients ask of a cluster, and what can be seen of its studies.
+//! Client commands of a cluster, and the visible state of its studies.
 
 use super::Cluster;
 use crate::pleach::{Answer, answer};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 impl Cluster<'_> {
-    /// Calls a command that speaks with the manager.
+    /// Runs a command that connects to the manager.
     pub(crate) fn ask(&self, args: &[&str]) -> Answer {
         let url = format!("https://{}", self.http);
         let certs = self.path("ca/me").display().to_string();
@@ -17,14 +17,14 @@ impl Cluster<'_> {
         answer(command.current_dir(self.study.folder()).args(all))
     }
 
-    /// Submits the study, and gives its id.
+    /// Submits the study. Returns its id.
     pub(crate) fn submit(&self, options: &[&str]) -> String {
         let args: Vec<&str> = ["submit", "study.toml"].iter().chain(options).copied().collect();
         self.ask(&args).done().trim().to_owned()
     }
 
-    /// Submits the study from where nobody else can open its files, as from another machine: a file system that only the
-    /// client has. `None` where the system does not let us mount.
+    /// Submits the study from a file system that only the client sees, as from another machine. Returns `None` if the system
+    /// denies mounts.
     pub(crate) fn submit_from_elsewhere(&self) -> Option<String> {
         let place = self.path("elsewhere");
         fs::create_dir_all(&place).expect("a folder");
@@ -42,7 +42,7 @@ impl Cluster<'_> {
             .args(["submit", &study, "--manager", &url, "--certs", &certs])
             .output()
             .expect("unshare starts");
-        // No exit code of pleach is taken for that of `unshare` or `mount`.
+        // The marker file shows that the mount succeeded, so the exit code is not that of `unshare` or `mount`.
         if !self.study.path("mounted").exists() {
             return None;
         }
@@ -71,23 +71,23 @@ impl Cluster<'_> {
         state
     }
 
-    /// The file that a study's responses are in while it runs.
+    /// The journal, which holds a study's responses while it runs.
     pub(crate) fn journal(&self, id: &str) -> PathBuf {
         self.state.join(format!("studies/{id}/results/journal"))
     }
 
-    /// Whether a study has ended, for good.
+    /// Whether a study has ended for good.
     pub(crate) fn has_ended(&self, id: &str) -> bool {
         self.state.join(format!("studies/{id}/ended.json")).exists()
     }
 
-    /// Responses that are on disk, in bytes: what follows the journal's first line, which says whose they are.
+    /// Bytes of responses on disk: the journal without its first line, which identifies the study.
     pub(crate) fn journal_bytes(&self, id: &str) -> u64 {
         let journal = fs::read(self.journal(id)).unwrap_or_default();
         journal.iter().position(|byte| *byte == b'\n').map_or(0, |end| (journal.len() - end - 1) as u64)
     }
 
-    /// Waits until so much of a study is on disk, or it has ended.
+    /// Waits until the journal holds `bytes` of responses or the study has ended.
     pub(crate) fn wait_for_responses(&self, id: &str, bytes: u64) {
         self.wait_until(|cluster| cluster.has_ended(id) || cluster.journal_bytes(id) >= bytes);
     }

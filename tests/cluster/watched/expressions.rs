@@ -1,16 +1,16 @@
-//! What dashboards and rules ask for.
+//! Expressions of dashboards and rules.
 
 use super::project;
 use serde_json::Value;
 use std::fs;
 
-/// An expression, for a healthy cluster.
+/// An expression that a healthy cluster must answer.
 pub(super) struct Expression {
-    /// Where it is written.
+    /// File and panel or rule of the expression.
     pub(super) place: String,
-    /// As Prometheus is asked, with values for the dashboard's variables.
+    /// The query, with values for the dashboard's variables.
     pub(super) text: String,
-    /// It need not have data.
+    /// Whether the result may be empty.
     pub(super) may_be_empty: bool,
 }
 
@@ -25,13 +25,13 @@ fn dashboards() -> Vec<(String, Value)> {
     entries.map(read).collect()
 }
 
-/// What Grafana puts in: all of each variable, and the shortest range that has two scrapes in it for sure.
+/// Replaces Grafana's variables: `.*` for each, and the shortest range that surely contains two scrapes.
 fn with_values(text: &str) -> String {
     let text = text.replace("$__rate_interval", "5s");
     ["$study", "$instance", "$tier"].iter().fold(text, |text, name| text.replace(name, ".*"))
 }
 
-/// Of all dashboards and rules.
+/// Expressions of all dashboards and rules.
 pub(super) fn expressions() -> Vec<Expression> {
     let mut all = Vec::new();
     for (file, dashboard) in dashboards() {
@@ -48,7 +48,7 @@ pub(super) fn expressions() -> Vec<Expression> {
         }
         for annotation in array(&dashboard["annotations"]["list"]) {
             if let Some(text) = annotation["expr"].as_str() {
-                // Whether there is something left to cut anew when a worker comes is a matter of time.
+                // A worker that joins late may find no unstarted instances, and then no replan happens.
                 let may_be_empty = annotation["name"] == "Re-plans";
                 let place = format!("{file}: {}", annotation["name"]);
                 all.push(Expression { place, text: with_values(text), may_be_empty });
@@ -59,14 +59,14 @@ pub(super) fn expressions() -> Vec<Expression> {
     all
 }
 
-/// Of the rules: what is recorded has values, and of the alerts none has to.
+/// Expressions of the rules. Recorded series must have values, alerts need not.
 fn rules() -> Vec<Expression> {
     let text = fs::read_to_string(project("deploy/prometheus/rules.yml")).expect("a file");
     let mut all = Vec::new();
     for rule in text.split("\n      - ").skip(1) {
         let (name, rest) = rule.split_once('\n').expect("a rule of several lines");
         let (_, rest) = rest.split_once("expr: ").expect("an expression");
-        // One line, or the indented ones that follow.
+        // One line, or the following indented lines.
         let text: Vec<&str> = match rest.strip_prefix(">-\n") {
             Some(folded) => {
                 folded.lines().take_while(|line| line.starts_with("          ")).map(str::trim).collect()
@@ -79,7 +79,7 @@ fn rules() -> Vec<Expression> {
     all
 }
 
-/// The metrics and labels that the values of variables come from.
+/// Metrics and labels that the variables' values are read from.
 pub(super) fn label_values() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (_, dashboard) in dashboards() {

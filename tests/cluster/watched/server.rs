@@ -1,4 +1,4 @@
-//! Prometheus, on a free port with a folder of its own, and its HTTP API; and promtool.
+//! Prometheus on a free port with its own folder, its HTTP API, and promtool.
 
 use crate::cluster::{DEADLINE, LOOK_AGAIN};
 use serde_json::Value;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ureq::tls::TlsConfig;
 
-/// How often it looks: a study of some seconds is to be seen often.
+/// 250 ms between scrapes: a study of a few seconds needs many.
 const EVERY: &str = "250ms";
 
-/// Whether both programs are there.
+/// Whether both programs are installed.
 pub(super) fn has_tools() -> bool {
     let there = |name: &str| {
         let mut version = Command::new(name);
@@ -23,7 +23,7 @@ pub(super) fn has_tools() -> bool {
     ["prometheus", "promtool"].into_iter().all(there)
 }
 
-/// What promtool says, which has to be content.
+/// Runs promtool and returns its output. Asserts that it succeeds.
 pub(super) fn promtool(args: &[&str], input: &str, folder: &Path) -> String {
     let mut command = Command::new("promtool");
     command
@@ -41,12 +41,12 @@ pub(super) fn promtool(args: &[&str], input: &str, folder: &Path) -> String {
     text
 }
 
-/// What there is at an address, whatever certificate is shown there.
+/// Body of the response from a URL, without verification of its certificate.
 pub(crate) fn get(url: &str) -> String {
     asked(url).1
 }
 
-/// The same, with the status.
+/// As [`get`], with the status.
 pub(crate) fn asked(url: &str) -> (u16, String) {
     answer(url, &[]).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
@@ -69,7 +69,7 @@ fn answer(url: &str, query: &[(&str, &str)]) -> Result<(u16, String), ureq::Erro
     Ok((answer.status().as_u16(), answer.body_mut().read_to_string()?))
 }
 
-/// See the module. It ends with its value.
+/// A Prometheus process. Dropping the value ends it.
 pub(super) struct Prometheus {
     child: Child,
     folder: tempfile::TempDir,
@@ -80,7 +80,7 @@ pub(super) struct Prometheus {
 impl Drop for Prometheus {
     #[expect(clippy::print_stderr, reason = "a test that fails shows what its processes said")]
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
@@ -90,7 +90,7 @@ impl Drop for Prometheus {
 }
 
 impl Prometheus {
-    /// Watches a manager over HTTPS, and workers.
+    /// Starts Prometheus, which scrapes a manager over HTTPS and workers over HTTP.
     pub(super) fn start(authority: &Path, manager: &str, workers: &[String]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let rules = super::project("deploy/prometheus/rules.yml");
@@ -160,7 +160,7 @@ impl Prometheus {
         });
     }
 
-    /// How many series an expression has had since the start.
+    /// Number of series of an expression since the start.
     pub(super) fn range(&self, expression: &str) -> Result<usize, String> {
         let seconds =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |passed| passed.as_secs_f64());
@@ -174,13 +174,13 @@ impl Prometheus {
         Ok(series)
     }
 
-    /// Whether a label of a metric has had values.
+    /// Whether a label of a metric has values.
     pub(super) fn has_label(&self, metric: &str, label: &str) -> bool {
         let answer = self.api(&format!("label/{label}/values"), &[("match[]", metric)]);
         answer.is_ok_and(|answer| answer["data"].as_array().is_some_and(|values| !values.is_empty()))
     }
 
-    /// All rules are evaluated without an error.
+    /// Asserts that all rules are evaluated without an error.
     pub(super) fn rules_are_healthy(&self) {
         let answer = self.api("rules", &[]).expect("an answer");
         let groups = answer["data"]["groups"].as_array().expect("groups");

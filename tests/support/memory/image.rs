@@ -1,20 +1,20 @@
-//! Folders and files at one moment, and the changes that lead from one to the next.
+//! State of folders and files, and the changes between states.
 
 use std::collections::BTreeMap;
 
-/// The number of a file or a folder; that of the first folder is 0.
+/// Number of a file or folder. The root folder has 0.
 pub(super) type Node = usize;
 
-/// One change, as far as it can be lost by itself.
+/// One change that can be lost on its own.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// A name in a folder now stands for this, or for nothing.
+    /// Assigns a name in a folder, or removes it.
     Name {
         folder: Node,
         name: String,
         node: Option<Node>,
     },
-    /// A renaming within a folder: both names change, or neither.
+    /// Renames within a folder. Both names change, or neither.
     Rename {
         folder: Node,
         from: String,
@@ -36,7 +36,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The file or folder that has to be synced for it to be sure.
+    /// The file or folder whose fsync makes the change durable.
     pub(super) fn node(&self) -> Node {
         match self {
             Self::Name { folder, .. } | Self::Rename { folder, .. } => *folder,

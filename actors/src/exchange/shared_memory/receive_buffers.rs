@@ -60,8 +60,8 @@ fn map(path: &Path, bytes: u64) -> io::Result<Mmap> {
     if !metadata.is_file() || metadata.len() < bytes {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    // SAFETY: the sender, a worker of this cluster and of this user, does not truncate the file. The content is copied before
-    // use, so a concurrent change would give the copy another digest.
+    // SAFETY: the sender, a worker of this cluster and of this user, does not truncate the file. The content is copied
+    // before use, so a concurrent change would give the copy another digest.
     unsafe { MmapOptions::new().populate().map(&file) }
 }
 

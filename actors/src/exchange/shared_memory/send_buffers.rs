@@ -74,8 +74,8 @@ impl SendBuffer {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                // The first fill writes the file, because a full folder fails a write with an error, unlike an access to mapped
-                // memory.
+                // The first fill writes the file, because a full folder fails a write with an error, unlike an access to
+                // mapped memory.
                 let name = self.folder.file_name()?;
                 let path = self.folder.path.join(&name);
                 let mut file = private(&path)?;
@@ -109,8 +109,8 @@ pub(in crate::exchange) struct SendBuffers {
 }
 
 impl SendBuffers {
-    /// Returns a buffer of at least `bytes` and the number of the buffer evicted for it. `None` if all are in use or the limit is
-    /// reached.
+    /// Returns a buffer of at least `bytes` and the number of the buffer evicted for it. `None` if all are in use or the
+    /// limit is reached.
     pub(in crate::exchange) fn take(
         &mut self,
         folder: &Arc<SharedMemoryFolder>,

@@ -1,4 +1,4 @@
-//! The authority of a cluster: a key and a certificate in a folder, and what it signs.
+//! Authority of a cluster: a key and a certificate in a folder. It signs the certificates of nodes.
 
 use super::secret_files::{make_folder, read, write_new};
 use super::{CA_FILE, CA_KEY_FILE, CertsError, NODE_FILE, NODE_KEY_FILE, TOKEN_KEY_FILE};
@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// Longest validity of a certificate: that of an authority, ten years.
+/// Maximum validity of a certificate, 10 years. An authority's own certificate is valid for as long.
 pub const MAX_DAYS: u32 = 3650;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Certificates are valid from this long before they are made: clocks of a cluster differ, and one that is a day late
-/// is no reason to turn a node away.
+/// Certificates are valid from 1 day before their creation, because clocks of a cluster differ. A node whose clock is 1 day
+/// late still gets in.
 const BACKDATED: Duration = DAY;
 
-/// When a certificate is valid: from a day before `now` until so many days after it.
+/// Validity of a certificate: from 1 day before `now` until `days` days after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
     now: Duration,
@@ -32,27 +32,27 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// So many days from `now`, a time since 1970.
+    /// Creates a validity of `days` days from `now`, a time since 1970.
     ///
     /// # Errors
-    /// [`CertsError::Days`] unless 1 to [`MAX_DAYS`].
+    /// Returns [`CertsError::Days`] unless `days` is 1 to [`MAX_DAYS`].
     pub fn days(days: u32, now: Duration) -> Result<Self, CertsError> {
         if (1..=MAX_DAYS).contains(&days) { Ok(Self { now, days }) } else { Err(CertsError::Days { days }) }
     }
 
-    /// The end of it, since 1970.
+    /// Returns the end of the validity, since 1970.
     #[must_use]
     pub fn end(self) -> Duration {
         self.now + DAY * self.days
     }
 }
 
-/// What a node gets.
+/// Certificate issued to a node.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// Its certificate.
+    /// The node's certificate.
     pub certificate: CertificateDer<'static>,
-    /// Its certificate, then the authority's.
+    /// The node's certificate, followed by the authority's.
     pub chain_pem: String,
 }
 
@@ -71,10 +71,10 @@ impl fmt::Debug for Authority {
 }
 
 impl Authority {
-    /// Makes an authority in a folder that has none, valid for [`MAX_DAYS`] from `now`.
+    /// Creates an authority in a folder that has none, valid for [`MAX_DAYS`] from `now`.
     ///
     /// # Errors
-    /// [`CertsError`]; files that are there are left alone.
+    /// Returns [`CertsError`]. Existing files are not changed.
     pub fn init(folder: &Path, now: Duration) -> Result<Self, CertsError> {
         make_folder(folder)?;
         for name in [CA_FILE, CA_KEY_FILE, TOKEN_KEY_FILE] {
@@ -85,7 +85,7 @@ impl Authority {
         }
         let key = KeyPair::generate()?;
         let mut params = params(&[], Validity { now, days: MAX_DAYS });
-        // Two clusters have authorities of two names, so that a foreign certificate is told as foreign, not as forged.
+        // Each authority has its own name, so that a foreign certificate is recognized as foreign and not as forged.
         let fingerprint = token::fingerprint(key.public_key_raw());
         let name = format!("pleach cluster {}", token::hex(&fingerprint[..4]));
         params.distinguished_name.push(DnType::CommonName, name);
@@ -94,15 +94,15 @@ impl Authority {
         let certificate = params.self_signed(&key)?;
         write_new(&folder.join(CA_KEY_FILE), key.serialize_pem().as_bytes())?;
         write_new(&folder.join(TOKEN_KEY_FILE), TokenKey::generate()?.to_text().as_bytes())?;
-        // Last: a folder with the certificate has all of it.
+        // The certificate is written last. A folder with a certificate is therefore complete.
         write_new(&folder.join(CA_FILE), certificate.pem().as_bytes())?;
         Self::open(folder)
     }
 
-    /// The authority of a folder.
+    /// Loads the authority of a folder.
     ///
     /// # Errors
-    /// [`CertsError::File`] and [`CertsError::Content`].
+    /// Returns [`CertsError::File`] and [`CertsError::Content`].
     pub fn open(folder: &Path) -> Result<Self, CertsError> {
         let pem = text(&folder.join(CA_FILE))?;
         let wrong = |name: &str, what: &str| CertsError::Content {
@@ -121,22 +121,22 @@ impl Authority {
         Ok(Self { issuer, certificate, pem, token_key })
     }
 
-    /// Its certificate.
+    /// Returns the authority's certificate.
     #[must_use]
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
     }
 
-    /// What its tokens are made with.
+    /// Returns the key that seals tokens.
     #[must_use]
     pub fn token_key(&self) -> &TokenKey {
         &self.token_key
     }
 
-    /// Makes a key and a certificate for a node, and writes both to a folder.
+    /// Creates a key and a certificate for a node, and writes both to a folder.
     ///
     /// # Errors
-    /// [`CertsError`]; files that are there are left alone.
+    /// Returns [`CertsError`]. Existing files are not changed.
     pub fn issue(
         &self,
         identity: &NodeIdentity,
@@ -156,11 +156,10 @@ impl Authority {
         Ok(issued)
     }
 
-    /// Signs the key of a request. Who the certificate is for and how long is decided by the caller; of the request
-    /// nothing but the key is taken.
+    /// Signs the key of a request. The caller decides identity and validity. Nothing else of the request is used.
     ///
     /// # Errors
-    /// [`CertsError::Request`] and [`CertsError::Make`].
+    /// Returns [`CertsError::Request`] and [`CertsError::Make`].
     pub fn sign(
         &self,
         request: &[u8],
@@ -180,7 +179,7 @@ impl Authority {
     }
 }
 
-/// What certificates of nodes and authorities have in common.
+/// Returns the parameters common to certificates of nodes and authorities.
 fn params(dns_names: &[String], validity: Validity) -> CertificateParams {
     let mut params = CertificateParams::new(dns_names).unwrap_or_default();
     let time = |since_1970: Duration| OffsetDateTime::UNIX_EPOCH + since_1970;
@@ -190,7 +189,8 @@ fn params(dns_names: &[String], validity: Validity) -> CertificateParams {
     params
 }
 
-/// Every node may accept connections and make some: workers give regions to each other.
+/// Returns the parameters of a node's certificate. It is valid for servers and clients, because workers connect to each
+/// other.
 fn node_params(identity: &NodeIdentity, validity: Validity) -> CertificateParams {
     let mut params = params(&identity.dns_names(), validity);
     params.distinguished_name.push(DnType::OrganizationalUnitName, identity.role.as_str());

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Credentials of a node.
+/// Credentials of a node, not verified.
 pub struct Credentials {
     pub(super) identity: NodeIdentity,
     /// The node's certificate, then the authority's.
@@ -24,11 +24,11 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of a folder, as `pleach certs issue` or a token filled it. Whether they are valid is found out when they are
-    /// shown.
+    /// Loads a folder that `pleach certs issue` or a join with a token has written. The peer verifies the credentials when
+    /// it gets them.
     ///
     /// # Errors
-    /// [`CertsError`].
+    /// Returns [`CertsError`].
     pub fn load(folder: &Path) -> Result<Self, CertsError> {
         let (path, key_path) = (folder.join(NODE_FILE), folder.join(NODE_KEY_FILE));
         let chain = certificates(&read(&path)?);
@@ -45,13 +45,14 @@ impl Credentials {
         Ok(Self { identity, chain, key })
     }
 
-    /// Who it is.
+    /// Returns the identity in the certificate.
     #[must_use]
     pub fn identity(&self) -> &NodeIdentity {
         &self.identity
     }
 
-    /// Whether the certificate has been good, and is not any more at this time since 1970.
+    /// Returns whether the certificate has expired at `now`, a time since 1970. Returns `false` if it is invalid for another
+    /// reason.
     #[must_use]
     pub fn is_over(&self, now: Duration) -> bool {
         let [certificate, authority] = &self.chain[..] else { return false };
@@ -72,7 +73,8 @@ impl Credentials {
         matches!(verified, Err(webpki::Error::CertExpired { .. }))
     }
 
-    /// End of validity of the node's certificate and of the authority's, since 1970; `None` for one that cannot be parsed.
+    /// Returns the ends of validity of the node's certificate and of the authority's, since 1970. `None` for one that cannot
+    /// be parsed.
     #[must_use]
     pub fn expiry(&self) -> [Option<Duration>; 2] {
         let expiry = |number: usize| {
@@ -91,13 +93,13 @@ impl Credentials {
         self.key.clone_key()
     }
 
-    /// The authority that it believes.
+    /// Returns the certificate of the trusted authority.
     pub(crate) fn authority(&self) -> &CertificateDer<'static> {
         &self.chain[1]
     }
 }
 
-/// Those of a text, if it is one of certificates.
+/// Parses PEM certificates. Returns none if any of them is invalid.
 pub(super) fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Files for secrets: for their owner alone, whole or not at all, and never overwritten.
+//! Files for secrets: readable by their owner only, published atomically, and never overwritten.
 
 use super::CertsError;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -6,13 +6,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The longest file read here. Certificates and keys take some hundreds of bytes each.
+/// Maximum length of a file, 1 MiB. Certificates and keys take some hundred bytes each.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Makes a folder that only its owner can enter, and those above it as usual. One that is there stays as it is.
+/// Creates a folder that only its owner can enter, and missing parents with the usual mode. An existing folder keeps its
+/// mode.
 ///
 /// # Errors
-/// [`CertsError::File`].
+/// Returns [`CertsError::File`].
 pub fn make_folder(folder: &Path) -> Result<(), CertsError> {
     let fail = |source| CertsError::File { path: folder.to_owned(), source };
     if let Some(parent) = folder.parent() {
@@ -24,17 +25,18 @@ pub fn make_folder(folder: &Path) -> Result<(), CertsError> {
     }
 }
 
-/// Writes a file of mode 0600 that was not there before. When this returns, its content and its name are on disk;
-/// after a crash it is there as a whole, or not at all.
+/// Writes a new file of mode 0600. At the return, its content and its name are on disk. After a crash, the file is complete
+/// or missing.
 ///
 /// # Errors
 /// Returns [`CertsError::Exists`] if the file exists, whichever process created it, and [`CertsError::File`].
 pub fn write_new(path: &Path, content: &[u8]) -> Result<(), CertsError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = temporary(path, content).and_then(|temporary| {
-        // A link, unlike a rename, fails where the name is taken.
+        // Unlike a rename, a link fails if the name exists.
         let linked = fs::hard_link(&temporary, path);
         let removed = fs::remove_file(&temporary);
+        // The new name must be on disk before the caller relies on the file.
         linked.and(removed).and_then(|()| File::open(folder)?.sync_all())
     });
     written.map_err(|source| match source.kind() {
@@ -43,8 +45,8 @@ pub fn write_new(path: &Path, content: &[u8]) -> Result<(), CertsError> {
     })
 }
 
-/// A file beside `path` with its content, on disk. The name is this process's; what a crashed one of the same number
-/// left behind is removed first.
+/// Writes and syncs a temporary file beside `path`. Its name contains the process id. The file of a crashed process with the
+/// same id is removed first.
 fn temporary(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -56,7 +58,7 @@ fn temporary(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // The error is the one to report, not what follows from it.
+        // The caller gets the first error. Removing the file is best effort.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
@@ -66,7 +68,7 @@ fn temporary(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
 /// Reads a file of at most 1 MiB.
 ///
 /// # Errors
-/// [`CertsError::File`] and, for a longer one, [`CertsError::Content`].
+/// Returns [`CertsError::File`], and [`CertsError::Content`] for a longer file.
 pub fn read(path: &Path) -> Result<Vec<u8>, CertsError> {
     let fail = |source| CertsError::File { path: path.to_owned(), source };
     let mut content = Vec::new();

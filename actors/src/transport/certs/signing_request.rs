@@ -1,4 +1,4 @@
-//! A node that has a key and no certificate yet.
+//! Signing request (CSR) of a node that has a key and no certificate yet.
 
 use super::credentials::certificates;
 use super::secret_files::{make_folder, write_new};
@@ -15,19 +15,19 @@ pub(crate) struct SigningRequest {
 }
 
 impl SigningRequest {
-    /// A new key, and a request to have it signed.
+    /// Creates a new key and its signing request.
     pub(crate) fn new() -> Result<Self, CertsError> {
         let key = KeyPair::generate()?;
         let request = CertificateParams::default().serialize_request(&key)?.der().to_vec();
         Ok(Self { key, request })
     }
 
-    /// The request, as DER.
+    /// Returns the request, as DER.
     pub(crate) fn request(&self) -> &[u8] {
         &self.request
     }
 
-    /// Keeps the key and the certificates that came back, and loads them.
+    /// Writes the key and the received certificates to a folder. Returns them as credentials.
     pub(crate) fn keep(self, chain_pem: &str, folder: &Path) -> Result<Credentials, CertsError> {
         let path = folder.join(NODE_FILE);
         let chain = certificates(chain_pem.as_bytes());

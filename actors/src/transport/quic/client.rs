@@ -1,4 +1,4 @@
-//! Connects to a node: once, or until accepted.
+//! Opens connections to nodes: once, or with retries until accepted.
 
 use super::server::{first_frame, identity, lost, not_understood, peer};
 use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, tls};
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// Connects a node to others. All its connections share one socket.
+/// Opens connections of a node. All of them share one socket.
 #[derive(Clone)]
 pub struct Connector {
     endpoint: Endpoint,
@@ -38,10 +38,10 @@ impl fmt::Debug for Connector {
 }
 
 impl Connector {
-    /// For a node with these credentials, to addresses of the same family as `like`.
+    /// Creates a connector for a node with these credentials, to addresses of the same family as `like`.
     ///
     /// # Errors
-    /// [`NetworkError`].
+    /// Returns [`NetworkError`].
     pub fn new(
         network: &QuicRuntime,
         like: SocketAddr,
@@ -59,10 +59,11 @@ impl Connector {
         Ok(Self { endpoint, crypto, credentials, version, settings, board, handle })
     }
 
-    /// Connects to a node that has to be of this role, and says what this one has. It may be called from any runtime.
+    /// Connects to a node that must have this role, and sends `hello`. Callers may use any runtime, because the connection
+    /// runs on the network's.
     ///
     /// # Errors
-    /// [`Refusal`], with what the other side had to say where it did.
+    /// Returns [`Refusal`], with the reason of the other side if it sent one.
     pub async fn connect(&self, address: SocketAddr, role: Role, hello: Hello) -> Result<Peer, Refusal> {
         let this = self.clone();
         let connecting = self.handle.spawn(async move {
@@ -73,8 +74,8 @@ impl Connector {
         connecting.await.unwrap_or_else(|_| Err(Refusal::new(Cause::Lost, "the network has ended")))
     }
 
-    /// Connects, and retries until a failure is permanent. `wait` waits with the caller's clock and gets each failure. The caller
-    /// resets `backoff` once the link has lasted, because a peer may accept a connection and end it at once.
+    /// Connects, and retries until a failure is permanent. `wait` waits with the caller's clock and gets each failure. The
+    /// caller resets `backoff` once the link has lasted, because a peer may accept a connection and end it at once.
     ///
     /// # Errors
     /// Returns a [`Refusal`] with a permanent cause.
@@ -101,7 +102,7 @@ impl Connector {
         self.endpoint.wait_idle().await;
     }
 
-    /// Ends all its connections, and makes none any more.
+    /// Ends all connections and opens no more.
     pub(crate) fn end(&self, refusal: &Refusal) {
         refusal.close_endpoint(&self.endpoint);
     }
@@ -139,7 +140,7 @@ impl Connector {
     }
 }
 
-/// Any address of this machine, of the family of `like`; loopback reaches loopback only.
+/// Returns the unspecified address of the family of `like`, or its loopback address if `like` is one.
 pub(super) fn any_address(like: SocketAddr) -> SocketAddr {
     let ip = match like.ip() {
         IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),

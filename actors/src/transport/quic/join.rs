@@ -1,7 +1,7 @@
 //! Certificates for tokens: the request of a worker without a certificate, and the service that answers it.
 //!
-//! The worker creates its key and sends a signing request; the key never travels. It verifies the manager by the fingerprint in
-//! the token before it sends anything. The service sets name and role: a worker with the requested name.
+//! The worker creates its key and sends a signing request. The key never travels. The worker verifies the manager by the
+//! fingerprint in the token before it sends anything. The service decides the identity: a worker with the requested name.
 
 use super::server::{first_frame, lost};
 use super::{NetworkError, QuicRuntime, client, endpoint, tls};
@@ -29,8 +29,8 @@ use thiserror::Error;
 use tokio::io::BufReader;
 use tokio::time::timeout;
 
-/// The certificate of a worker that joined with a token is valid for this long: longer than studies take, and short
-/// enough to forget about machines that were rented.
+/// Validity of the certificate of a worker that joined with a token, 30 days. It exceeds the duration of studies, and is
+/// short enough for rented machines that are never cleaned up.
 pub const JOINED_DAYS: u32 = 30;
 
 #[derive(Serialize, Deserialize)]
@@ -56,27 +56,27 @@ pub struct JoinService {
 /// Reason for a refused certificate.
 #[derive(Debug, Error)]
 pub enum JoinServiceError {
-    /// The token is not good.
+    /// The token is not valid.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The request is not, or files of the authority are not.
+    /// The signing request or a file of the authority is unusable.
     #[error(transparent)]
     Certs(#[from] CertsError),
 }
 
 impl JoinService {
-    /// The desk of the authority in a folder. It has the folder's list of used tokens for itself.
+    /// Opens the service of the authority in a folder. Locks the folder's list of used tokens.
     ///
     /// # Errors
-    /// [`CertsError`].
+    /// Returns [`CertsError`].
     pub fn open(folder: &Path) -> Result<Self, CertsError> {
         let authority = Authority::open(folder)?;
         let used = Mutex::new(UsedTokens::open(&folder.join(USED_TOKENS_FILE))?);
         Ok(Self { authority, used })
     }
 
-    /// Returns the certificates for a worker with an unverified token and signing request. The use of the token is on disk before
-    /// the return.
+    /// Returns the certificates for a worker with an unverified token and signing request. The use of the token is on disk
+    /// before the return.
     ///
     /// # Errors
     /// Returns [`JoinServiceError`].
@@ -89,9 +89,10 @@ impl JoinService {
     ) -> Result<String, JoinServiceError> {
         let good = self.authority.token_key().check(&token.parse::<Token>()?, now)?;
         let identity = NodeIdentity { name: name.clone(), role: Role::Worker };
-        // A request that cannot be signed does not use the token up.
+        // Signs first, so that an invalid request does not use up the token.
         let issued = self.authority.sign(request, &identity, Validity::days(JOINED_DAYS, now)?)?;
         if good.is_once {
+            // Holds the lock until the use is on disk: two requests must not use the same token.
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             if !used.use_once(good.id)? {
                 return Err(TokenError::Used.into());
@@ -112,7 +113,7 @@ pub(super) async fn serve(
     let Request { token, name, request } = codec::decode(&frame)
         .map_err(|error| Refusal::new(Cause::Language, format!("not a request to join: {error}")))?;
     let (desk, now) = (Arc::clone(desk), clock.now());
-    // To write down that a token is used takes a disk's time.
+    // Recording the use of a token waits for the disk, so a blocking thread does it.
     let signed = tokio::task::spawn_blocking(move || desk.sign(&token, &name, &request, now)).await;
     let chain_pem = match signed {
         Ok(Ok(chain_pem)) => chain_pem,
@@ -120,7 +121,7 @@ pub(super) async fn serve(
         Ok(Err(JoinServiceError::Certs(error @ CertsError::Request(_)))) => {
             return Err(Refusal::new(Cause::Language, error));
         }
-        // Defects of the authority's files concern the operator, not the peer.
+        // Invalid files of the authority concern the operator, not the peer.
         Ok(Err(JoinServiceError::Certs(_))) | Err(_) => {
             return Err(Refusal::new(Cause::Busy, "the authority cannot give certificates at this time"));
         }
@@ -130,34 +131,34 @@ pub(super) async fn serve(
     frames::append(&answer.map_err(|error| Refusal::new(Cause::Lost, error))?, &mut bytes);
     send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
     if send.finish().is_ok() {
-        // It may end the connection as soon as it has what it wants.
+        // The worker may close the connection once it has its certificate.
         let _ = send.stopped().await;
     }
     Refusal::new(Cause::Ended, "all has been said").close(connection);
     Ok(())
 }
 
-/// Reason for a token without a certificate.
+/// Reason for a failed join.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// The token is none.
+    /// The text is not a token.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The manager refused or did not answer.
+    /// The manager refused the token or did not respond.
     #[error("{0}")]
     Refused(#[from] Refusal),
-    /// Keys and certificates cannot be made or kept.
+    /// Keys or certificates cannot be created or written.
     #[error(transparent)]
     Certs(#[from] CertsError),
-    /// Nothing can be sent.
+    /// The network is unusable.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
 
-/// Gets a worker of this name a certificate for a token, and keeps it in a folder that has none.
+/// Exchanges a token for the certificate of a worker of this name, and writes it to a folder that has none.
 ///
 /// # Errors
-/// [`JoinError`].
+/// Returns [`JoinError`].
 pub async fn join(
     network: &QuicRuntime,
     address: SocketAddr,
@@ -167,7 +168,7 @@ pub async fn join(
     settings: &Settings,
     clock: &Arc<dyn Clock>,
 ) -> Result<Credentials, JoinError> {
-    // A token that can be used once is not to be used in vain.
+    // Checked before the request: the certificate for a single-use token would be lost if its folder already has one.
     let node = folder.join(NODE_FILE);
     if node.symlink_metadata().is_ok() {
         return Err(CertsError::Exists(node).into());

@@ -1,7 +1,7 @@
-//! The control stream of a connection as a link of actors: frames go in through a queue and come out of one.
+//! The control stream of a connection as a link of actors.
 //!
-//! Both queues are bounded in bytes. A peer that stops reading is disconnected. A peer that sends faster than this side reads
-//! must wait. A dropped link first sends its queue.
+//! Frames enter through a queue and leave through another. Both queues are limited in bytes. A peer that stops reading is
+//! disconnected. A peer that sends faster than this side reads must wait. A dropped link first sends its queue.
 
 use super::RefusalReporter;
 use crate::transport::codec::MAX_FRAME_BYTES;
@@ -20,20 +20,20 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Frames that wait together are sent together, up to this many bytes: what a full packet of any size holds.
+/// Maximum bytes of a batch of queued frames, 64 KiB: enough to fill a packet of any size.
 const TOGETHER_BYTES: usize = 64 << 10;
 
-/// What a frame counts beside its bytes: its place in the queue. Empty frames are not free either.
+/// Overhead per frame in the limits, 64 bytes, because a queue entry takes memory even without content.
 const FRAME_BYTES: usize = 64;
 
-/// Frames are read in pieces of this size: a stream of short ones costs one look at the connection for many of them.
+/// Read buffer, 32 KiB. One access to the connection then returns many short frames.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// The sending half.
+/// Sending half of a connection's control stream.
 #[derive(Debug)]
 pub struct QuicLink {
     queue: UnboundedSender<Vec<u8>>,
-    /// Bytes in the queue.
+    /// Bytes of frames not yet written to the stream.
     unsent: Arc<AtomicUsize>,
     most_unsent: usize,
     connection: Connection,
@@ -46,7 +46,7 @@ impl QuicLink {
         refusal.close(&self.connection);
     }
 
-    /// Ends the connection at once: what is queued is lost.
+    /// Ends the connection at once. Queued frames are lost.
     pub(crate) fn end(&self, refusal: &Refusal) {
         refusal.close(&self.connection);
     }
@@ -57,19 +57,19 @@ impl QuicLink {
         self.end_of().ended()
     }
 
-    /// For the reason of the link's end, once an actor owns the link.
+    /// Returns access to the reason for the link's end, for use after an actor owns the link.
     #[must_use]
     pub fn end_of(&self) -> LinkEnd {
         LinkEnd(self.connection.clone())
     }
 }
 
-/// Returns the reason for a link's end without keeping the link open.
+/// Access to the reason for a link's end. It does not keep the link open.
 #[derive(Clone, Debug)]
 pub struct LinkEnd(Connection);
 
 impl LinkEnd {
-    /// As [`QuicLink::ended`].
+    /// Returns the same as [`QuicLink::ended`].
     #[must_use]
     pub fn ended(&self) -> Option<Refusal> {
         self.0.close_reason().map(|error| Refusal::of_connection(&error))
@@ -83,6 +83,7 @@ impl Link for QuicLink {
         }
         let bytes = frame.len() + FRAME_BYTES;
         let before = self.unsent.fetch_add(bytes, Ordering::Relaxed);
+        // A frame on an empty queue may exceed the limit.
         if before > 0 && before + bytes > self.most_unsent {
             let text =
                 format!("{before} bytes were sent and not read; at most {} are kept", self.most_unsent);
@@ -112,7 +113,7 @@ impl Link for QuicLink {
     }
 }
 
-/// Starts to carry frames over the streams of `connection`.
+/// Starts the transfer of frames over the streams of `connection`.
 pub(super) fn start(
     connection: &Connection,
     (send, recv): (SendStream, BufReader<RecvStream>),
@@ -130,7 +131,7 @@ pub(super) fn start(
     (QuicLink { queue, unsent, most_unsent, connection, board }, incoming)
 }
 
-/// The receiving half of a control stream.
+/// Creates the receiving half of a control stream.
 pub(super) fn buffered(recv: RecvStream) -> BufReader<RecvStream> {
     BufReader::with_capacity(PIECE_BYTES, recv)
 }
@@ -149,7 +150,7 @@ async fn carry(
     let end = tokio::select! {
         end = &mut reading => {
             if end.is_ok() {
-                // Whether or not it had the time.
+                // After the time limit, the connection is closed in any case.
                 let _ = timeout(patience, writing).await;
             }
             end
@@ -176,6 +177,7 @@ async fn write(
     let mut together = Vec::new();
     let mut next_send = Instant::now();
     while let Some(frame) = frames.recv().await {
+        // A short delay collects a batch, unless a complete batch is queued.
         if unsent.load(Ordering::Relaxed) < TOGETHER_BYTES && Instant::now() < next_send {
             sleep_until(next_send).await;
         }
@@ -192,11 +194,11 @@ async fn write(
         next_send = Instant::now() + between;
         unsent.fetch_sub(bytes, Ordering::Relaxed);
         together.clear();
-        // One long frame is no reason to keep its length for ever.
+        // Releases the memory of a long frame.
         together.shrink_to(TOGETHER_BYTES);
     }
     if send.finish().is_ok() {
-        // Either it has arrived or the connection is gone; nothing can be done about the latter.
+        // An error means that the connection has ended, so nothing is left to send.
         let _ = send.stopped().await;
     }
 }
@@ -207,9 +209,11 @@ async fn read(
     arrived: UnboundedSender<Frame>,
     most_unread: usize,
 ) -> Result<(), FrameError> {
+    // At least one frame of maximum length: a permit beyond the limit would never be granted.
     let most_unread = most_unread.clamp(MAX_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
     let unread = Arc::new(Semaphore::new(most_unread));
     while let Some(length) = frames::read_length(&mut recv, MAX_FRAME_BYTES).await? {
+        // Counted before the body is read, so that QUIC's flow control stops a sender that is too fast.
         let counted = (length + FRAME_BYTES) as u32;
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&unread).acquire_many_owned(counted).await else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! Transfer of data regions: each on its own stream, beside the frames and with lower priority.
 //!
 //! A stream begins with a header: the region's key, its length and its `Seal`, usually the digest of its bytes. The receiver
-//! stays within its budget, digests bytes as they arrive, and accepts nothing with another digest. Callers encode regions and
-//! select them.
+//! stays within its budget, digests bytes as they arrive, and accepts nothing with another digest. Callers encode regions
+//! and select them.
 
 mod receive;
 
@@ -21,22 +21,22 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// The budget is counted in units of this size, so that its count fits 32 bits.
+/// Unit of the receive budget, 64 KiB. With it, the budget fits 32 bits.
 const UNIT_BYTES: u64 = 64 << 10;
 
-/// Frames go first.
+/// Priority of region streams, below the 0 of frames, so that regions do not delay messages.
 const PRIORITY: i32 = -1;
 
-/// A data region that has arrived whole, with the digest that it was announced with.
+/// Data region that has arrived completely.
 #[derive(Debug)]
 pub struct ReceivedRegion {
-    /// The key it was sent under.
+    /// Key in the header.
     pub key: RegionKey,
-    /// Of its bytes, which have been compared with it; where there is a decoder, of what they encode, as the sender says.
+    /// Digest of the bytes, verified. With a decoder, the sender's digest of the encoded region, unverified.
     pub digest: Digest,
-    /// Has seen the bytes, where they are an encoding's body. Finishing it compares what they encode with the digest.
+    /// Decoder that has digested the bytes, if they are the body of an encoding. Finishing it verifies the digest.
     pub decoder: Option<Box<Decoder>>,
-    /// Its bytes.
+    /// Bytes of the region, or of the body of its encoding.
     pub bytes: Vec<u8>,
     /// Share of the receive budget, released with the region.
     _held: OwnedSemaphorePermit,
@@ -45,11 +45,11 @@ pub struct ReceivedRegion {
 /// Result of a stream for a region.
 pub type RegionArrival = Result<ReceivedRegion, ReceiveError>;
 
-/// A region was announced and did not arrive.
+/// An announced region that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("data region {key}: {refusal}")]
 pub struct ReceiveError {
-    /// Its key.
+    /// Key in the header.
     pub key: RegionKey,
     /// Reason.
     pub refusal: Refusal,
@@ -64,7 +64,7 @@ pub enum SendError {
     /// The receiver refused the region: it is too long or has another digest.
     #[error("the receiver does not take it")]
     NotTaken,
-    /// The receiver takes none of it for too long.
+    /// The receiver has taken no bytes for too long.
     #[error("the receiver has taken none of it for {} s", .0.as_secs_f64())]
     Stalled(Duration),
     /// The source of the bytes stopped before their end.
@@ -75,13 +75,14 @@ pub enum SendError {
 /// Proof of a region's content.
 #[derive(Clone, Copy, Debug)]
 enum Seal {
-    /// The digest of the bytes: they are digested as they arrive.
+    /// Digest of the bytes, which the receiver digests as they arrive.
     Digest(Digest),
-    /// The head of the encoding whose body they are, with the digest of what they encode: there is no need for another.
+    /// Head of the encoding, if the bytes are its body. It contains the digest of the encoded region, so the body needs no
+    /// other.
     Head(Head),
 }
 
-/// What a stream begins with.
+/// Header of a stream.
 #[derive(Clone, Copy, Debug)]
 struct Header {
     key: RegionKey,
@@ -121,10 +122,10 @@ impl Header {
 /// Bytes handed to a stream at once when the sender monitors its progress.
 const WRITTEN_BYTES: usize = 1 << 20;
 
-/// The code with which a sender breaks off a stream.
+/// Error code of a stream that the sender aborts.
 const BROKEN_OFF: VarInt = VarInt::from_u32(2);
 
-/// For data regions to a peer.
+/// Sending half of the region streams of a connection.
 #[derive(Clone, Debug)]
 pub struct RegionStreams {
     connection: Connection,
@@ -133,11 +134,11 @@ pub struct RegionStreams {
 }
 
 impl RegionStreams {
-    /// Sends a region, when fewer than the agreed number are under way; `digest` is that of its bytes. It has arrived at
-    /// the other machine when this returns, but may not have been looked at.
+    /// Sends a region with the digest of its bytes, once fewer than the agreed number of regions are being sent. At the
+    /// return, the region has arrived at the other machine, but the receiver may not have verified it yet.
     ///
     /// # Errors
-    /// [`SendError`].
+    /// Returns [`SendError`].
     pub async fn send(&self, key: RegionKey, digest: Digest, bytes: Bytes) -> Result<(), SendError> {
         let _turn = self.turn().await;
         let header = Header { key, length: bytes.len() as u64, seal: Seal::Digest(digest) };
@@ -146,10 +147,11 @@ impl RegionStreams {
         self.end(send).await
     }
 
-    /// As [`send`](Self::send), with the bytes that `pieces` brings: `length` in all, or nothing arrives.
+    /// Sends a region like [`send`](Self::send), with bytes from `pieces`. The receiver accepts it only if they are `length`
+    /// bytes in all.
     ///
     /// # Errors
-    /// [`SendError`]; [`SendError::Cut`] where `pieces` ends too early.
+    /// Returns [`SendError`], and [`SendError::Cut`] if `pieces` ends too early.
     pub async fn send_pieces(
         &self,
         key: RegionKey,
@@ -165,18 +167,18 @@ impl RegionStreams {
             send.write_chunk(piece).await.map_err(|_| self.lost())?;
         }
         if left > 0 {
-            // Cut short, so that the receiver hears of it under its key. The stream may have ended by itself.
+            // The early end of the stream reports the failure under the region's key. The stream may have ended already.
             let _ = send.finish();
             return Err(SendError::Cut);
         }
         self.end(send).await
     }
 
-    /// Sends the body of an encoding, which the receiver digests when it decodes it, as long as it takes some of it within
-    /// `patience` at any time.
+    /// Sends the body of an encoding. Waits as long as the receiver takes some of it within `patience`. The receiver
+    /// verifies the digest when it decodes the body.
     ///
     /// # Errors
-    /// [`SendError`].
+    /// Returns [`SendError`].
     pub async fn send_encoded(
         &self,
         key: RegionKey,
@@ -192,7 +194,7 @@ impl RegionStreams {
             let piece = body.split_to(body.len().min(WRITTEN_BYTES));
             let written = timeout(patience, send.write_chunk(piece)).await;
             if written.is_err() {
-                // It may have ended by itself.
+                // The stream may have ended already.
                 let _ = send.reset(BROKEN_OFF);
             }
             written.map_err(stalled)?.map_err(|_| self.lost())?;
@@ -200,13 +202,13 @@ impl RegionStreams {
         timeout(patience, self.end(send)).await.map_err(stalled)?
     }
 
-    /// Bytes of regions that have come from this peer: they tell one that is slow from one that is silent.
+    /// Returns the received bytes of regions from this peer. They distinguish a slow peer from a silent one.
     #[must_use]
     pub fn received_bytes(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// The semaphore is never closed.
+    /// Waits for a turn. The semaphore is never closed.
     async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.under_way.acquire().await.ok()
     }
@@ -236,14 +238,14 @@ impl RegionStreams {
     }
 }
 
-/// Starts to carry regions over `connection`.
+/// Starts the transfer of regions over `connection`.
 pub(super) fn start(
     connection: &Connection,
     settings: &Settings,
     board: &RefusalReporter,
 ) -> (RegionStreams, Receiver<RegionArrival>) {
     let count = settings.regions as usize;
-    // Those that have arrived wait with their turns.
+    // Space for 1: received regions wait for their receiver with their turns.
     let (arrived, arrivals) = channel(1);
     let received = Arc::new(AtomicU64::new(0));
     let units = (settings.arriving_bytes / UNIT_BYTES).clamp(1, u64::from(u32::MAX));
@@ -254,8 +256,8 @@ pub(super) fn start(
     (RegionStreams { connection: connection.clone(), under_way, received }, arrivals)
 }
 
-/// Receives regions until the connection ends, with a limited number at once. The limit includes regions not taken yet and failed
-/// ones, so that a peer cannot accumulate either.
+/// Receives regions until the connection ends, with a limited number at once. The limit includes regions not taken yet and
+/// failed ones, so that a peer cannot accumulate either.
 async fn receive_all(
     connection: Connection,
     bounds: Bounds,
@@ -273,7 +275,7 @@ async fn receive_all(
             let arrival = receive(stream, &bounds).await;
             if let Err((key, refusal)) = &arrival {
                 board.note(peer, &Refusal::new(refusal.cause, format!("data region: {refusal}")));
-                // A region without a key has no waiting receiver.
+                // No receiver waits for a region without a key.
                 if key.is_none() {
                     return;
                 }

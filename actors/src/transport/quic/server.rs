@@ -1,7 +1,7 @@
 //! Accepts incoming connections and refuses peers that may not join.
 //!
-//! A peer is half-open until it has presented its certificate and its first frame. Half-open connections are limited in number
-//! and time. Above a threshold a peer must prove its address first, which costs this node nothing.
+//! A peer is half-open until it has presented its certificate and its first frame. Half-open connections are limited in
+//! number and time. Above a threshold a peer must prove its address first, which costs this node no memory.
 
 use super::join::{self, JoinService};
 use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, regions, tls};
@@ -23,13 +23,13 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
-/// Peers that may wait to be taken by the actor that they are for.
+/// Maximum number of accepted peers that wait for their actor.
 const WAITING: usize = 64;
 
-/// Bytes of a peer's first packets that quinn buffers until the server accepts it: 2 of the largest.
+/// Bytes of a peer's first packets that quinn buffers until the server accepts it: 2 of the largest packets.
 const FIRST_PACKETS_BYTES: u64 = 64 << 10;
 
-/// What is needed to let nodes in.
+/// Configuration of a server.
 pub struct ServerSetup {
     /// Credentials of this node.
     pub credentials: Arc<Credentials>,
@@ -39,13 +39,13 @@ pub struct ServerSetup {
     pub version: Version,
     /// Accepted roles.
     pub roles: Vec<Role>,
-    /// What they may take.
+    /// Limits of the connections.
     pub settings: Settings,
-    /// For certificates and tokens.
+    /// Clock for certificates and tokens.
     pub clock: Arc<dyn Clock>,
-    /// Tells the operator.
+    /// Reports refused peers to the operator.
     pub board: RefusalReporter,
-    /// Gives certificates for tokens, where there is an authority.
+    /// Join service, if this node has an authority.
     pub desk: Option<Arc<JoinService>>,
 }
 
@@ -63,10 +63,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens at `address`; nodes that have come in are received.
+    /// Listens at `address`. The receiver returns accepted peers.
     ///
     /// # Errors
-    /// [`NetworkError`].
+    /// Returns [`NetworkError`].
     pub fn listen(
         network: &QuicRuntime,
         address: SocketAddr,
@@ -91,20 +91,20 @@ impl Server {
         Ok((Self { endpoint, address }, peers))
     }
 
-    /// Where it listens; the port is the one that it got.
+    /// Returns the address, with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Connections that are open or half-open.
+    /// Returns the number of open and half-open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.endpoint.open_connections()
     }
 
-    /// Ends all connections, and waits until the peers are notified. Callers must wait before for frames that have to arrive: a
-    /// dropped link ends its connection once its frames have arrived.
+    /// Ends all connections, and waits until the peers are notified. Callers must wait before for frames that have to
+    /// arrive: a dropped link ends its connection once its frames have arrived.
     pub async fn close(self) {
         self.end(&Refusal::new(Cause::Lost, "the node ends"));
         self.endpoint.wait_idle().await;
@@ -132,7 +132,7 @@ async fn accept_all(
         let peer = incoming.remote_address().ip();
         let is_trusting = setup.settings.half_open - half_open.available_permits() < setup.settings.trusting;
         if !is_trusting && !incoming.remote_address_validated() {
-            // It may have come with a token that is no longer good: then it cannot be asked again.
+            // quinn accepts a retry for every unvalidated address, so the refusal is only a safeguard.
             if let Err(again) = incoming.retry() {
                 again.into_incoming().refuse();
             }
@@ -149,6 +149,7 @@ async fn accept_all(
             let (entered, connection) = enter(incoming, &setup, local).await;
             let refusal = match entered {
                 Ok(Some(entered)) => {
+                    // Released before the wait for the actor: the peer is no longer half-open.
                     drop(place);
                     // The receiver is dropped when the node ends.
                     let _ = come_in.send(entered).await;
@@ -165,14 +166,15 @@ async fn accept_all(
     }
 }
 
-/// A peer that has come in, or `None` where it wanted a certificate only. The connection is there as soon as it can be
-/// told something.
+/// Identifies a peer. Returns `None` if the peer only requested a certificate. The connection is returned as soon as it is
+/// open, so that the caller can close it with the reason for a refusal.
 async fn enter(
     incoming: Incoming,
     setup: &ServerSetup,
     local: Arc<ServerConfig>,
 ) -> (Result<Option<Peer>, Refusal>, Option<Connection>) {
     let is_local = incoming.remote_address().ip().to_canonical().is_loopback();
+    // Outside of the future, so that the connection survives a timeout and gets the reason.
     let mut connection = None;
     let entering = async {
         let connecting = if is_local { incoming.accept_with(local) } else { incoming.accept() };
@@ -210,7 +212,7 @@ pub(super) fn identity(connection: &Connection) -> Result<NodeIdentity, Refusal>
         .map_err(|error| Refusal::new(Cause::Certificate, format!("the certificate cannot be used: {error}")))
 }
 
-/// First frames, either way.
+/// Receives the first frame of a peer with an accepted role, and sends this node's.
 async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Refusal> {
     let there = identity(connection)?;
     let here = setup.credentials.identity();
@@ -230,7 +232,7 @@ async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Ref
     Ok(peer(connection, there, hello, (send, recv), &setup.settings, &setup.board))
 }
 
-/// The first frame of the other side.
+/// Reads the first frame of the peer.
 pub(super) async fn first_frame(
     recv: &mut (impl AsyncRead + Unpin),
     connection: &Connection,
@@ -257,7 +259,7 @@ pub(super) fn not_understood(error: &HelloError) -> Refusal {
     Refusal::new(cause, error)
 }
 
-/// Starts all that a connection carries.
+/// Starts the link and the region streams of a connection.
 pub(super) fn peer(
     connection: &Connection,
     identity: NodeIdentity,

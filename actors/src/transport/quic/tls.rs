@@ -1,7 +1,7 @@
-//! TLS 1.3 for connections: who shows which certificate, and whom it is shown to.
+//! TLS 1.3 for connections: certificates that each side presents, and their verification.
 //!
-//! Certificates are verified against the cluster's authority and the injected clock. Sessions are never resumed: a
-//! certificate that has ended meanwhile would not be looked at again.
+//! Certificates are verified against the cluster's authority and the injected clock. Sessions are never resumed, because a
+//! resumed session would not verify a certificate that has expired meanwhile.
 
 use super::NetworkError;
 use crate::transport::certs::Credentials;
@@ -21,11 +21,11 @@ use rustls::{
 };
 use std::sync::Arc;
 
-/// What nodes speak that have certificates. It does not say the protocol's version, so that nodes of different ones
-/// get to tell each other.
+/// Application protocol (ALPN) of nodes with certificates. It does not contain the protocol's version, so that nodes of
+/// different versions can connect and report the mismatch.
 pub(super) const NODES: &[u8] = b"pleach";
 
-/// What those speak that have only a token.
+/// Application protocol of workers with only a token.
 pub(super) const JOINING: &[u8] = b"pleach-join";
 
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(in crate::transport) fn roots(authority: &CertificateDer<'static>) -> Result
     Ok(Arc::new(roots))
 }
 
-/// For a node that is connected to by peers that need not show a certificate; what they show has to be good. Sessions are
-/// never resumed.
+/// Configures a server for peers with or without a certificate. A presented certificate must be valid. Sessions are never
+/// resumed.
 pub(in crate::transport) fn lenient(
     credentials: &Credentials,
     clock: &Arc<dyn Clock>,
@@ -68,7 +68,7 @@ pub(in crate::transport) fn lenient(
     Ok(config)
 }
 
-/// Configures a server. Peers without a certificate get through TLS, so that they can get the reason for a refusal, or present a
+/// Configures a server. Peers without a certificate pass TLS, so that they can get the reason for a refusal, or present a
 /// token to a join service.
 pub(super) fn server(
     credentials: &Credentials,
@@ -117,7 +117,7 @@ fn finish(mut config: ClientConfig, speaks: &[u8]) -> Result<Arc<QuicClientConfi
     QuicClientConfig::try_from(config).map(Arc::new).map_err(unusable)
 }
 
-/// Trusts only the authority of a fingerprint. The server presents it with its own certificate.
+/// Verifies a server by the fingerprint of its authority. The server presents the authority with its own certificate.
 #[derive(Debug)]
 struct Fingerprinted {
     authority: Fingerprint,

@@ -1,7 +1,7 @@
 //! Used tokens: an append-only file with one line per token.
 //!
-//! A token counts as used once its line is on disk. Only then does a worker get a certificate for it. A process locks the file
-//! while it is open, so that two managers cannot accept the same token.
+//! A token counts as used once its line is on disk. Only then does a worker get a certificate for it. A process locks the
+//! file while it is open, so that two managers cannot accept the same token.
 
 use super::{TokenId, hex, unhex};
 use crate::transport::certs::CertsError;
@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a line: the token's number in hexadecimal digits, and the end of the line.
+/// Length of a line: the token's number in hexadecimal digits, and a line feed.
 const LINE_BYTES: usize = 2 * super::ID_BYTES + 1;
 
 /// Open file of used tokens.
@@ -20,7 +20,7 @@ pub struct UsedTokens {
     file: File,
     path: PathBuf,
     used: HashSet<TokenId>,
-    /// Bytes of whole lines.
+    /// Bytes of complete lines.
     length: u64,
 }
 
@@ -28,8 +28,8 @@ impl UsedTokens {
     /// Opens or creates the file. Removes an incomplete last line, which was never acknowledged.
     ///
     /// # Errors
-    /// Returns [`CertsError::File`], also if another process has locked the file, and [`CertsError::Content`] if a line is not a
-    /// token: ignoring it would accept used tokens again.
+    /// Returns [`CertsError::File`], also if another process has locked the file, and [`CertsError::Content`] if a line is
+    /// not a token: ignoring it would accept used tokens again.
     pub fn open(path: &Path) -> Result<Self, CertsError> {
         let fail = |source| CertsError::File { path: path.to_owned(), source };
         let options =
@@ -108,7 +108,7 @@ mod tests {
         assert!(used.use_once(id(3)).unwrap());
     }
 
-    /// Cut anywhere: all whole lines count, and what is written next can be read.
+    /// After a truncation at any byte, all complete lines count, and later lines are readable.
     #[test]
     fn a_torn_line_goes() {
         let place = tempfile::tempdir().unwrap();

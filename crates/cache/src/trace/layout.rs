@@ -15,7 +15,7 @@ impl Trace {
         for output in &self.outputs {
             bytes.extend(output.digest.0);
             put_number(&mut bytes, output.bytes);
-            // An encoding is never empty, so an empty byte string stands for `None`.
+            // An encoding is never empty, so an empty byte string encodes `None`.
             put_bytes(&mut bytes, output.inline.as_deref().unwrap_or_default());
         }
         let KeyComponents { operation, version, arguments, inputs } = &self.components;
@@ -98,7 +98,7 @@ impl<'a> Rest<'a> {
         self.0.split_off(..N)?.try_into().ok()
     }
 
-    /// Every item takes at least 1 byte, so a wrong count fails at the end of the bytes.
+    /// Parses a list. Every item takes at least 1 byte, so a wrong count fails at the end of the bytes.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         (0..self.number()?).map(|_| item(self)).collect()
     }

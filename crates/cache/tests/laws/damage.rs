@@ -1,4 +1,4 @@
-//! Changed bytes, anywhere: what is found is right, and what is missing is said to be.
+//! Corrupt caches: after any change of bytes, the cache returns only right entries, and reports corrupt ones.
 
 use crate::entries::{AMPLE, at, entry, open};
 use pleach_cache::{Cache, CacheWarning};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder with the traces and regions of the numbers below `count`.
+/// Creates a folder with the traces and regions of the numbers below `count`.
 fn filled(count: u32) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path());
@@ -23,7 +23,7 @@ fn files(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     files
 }
 
-/// The only segment; its name sorts before the others.
+/// Returns the path of the only segment, whose name sorts first.
 fn segment(folder: &tempfile::TempDir) -> PathBuf {
     let path = files(folder).remove(0);
     assert_eq!(path.file_name().unwrap(), "000000000001.segment");
@@ -57,12 +57,12 @@ proptest! {
         };
         let all = || (0..COUNT).flat_map(|number| [(entry(number), false), (entry(number), true)]);
         let missing = all().filter(|(entry, blob)| !entry.is_in(&cache, *blob)).count();
-        // A change of a record's state buries it without a word; all others are found.
+        // A changed state byte buries its record without a warning. The cache detects every other change.
         let damaged = cache.statistics().damaged as usize;
         prop_assert!(missing <= changes.len() || damaged > 0);
         prop_assert_eq!(cache.take_reports().len(), damaged);
 
-        // What was lost is computed again, stored again, and there to stay.
+        // Lost entries can be stored again, and stay.
         all().for_each(|(entry, blob)| { entry.put(&cache, blob); });
         prop_assert!(all().all(|(entry, blob)| entry.is_in(&cache, blob)));
         drop(cache);
@@ -101,7 +101,7 @@ fn damage_is_said_where_it_is() {
     let offset = bytes.len() - entry(0).region.encode(&entry(0).digest).len() - 88;
     let expected = format!("000000000001.segment: the entry at byte {offset} is damaged and dropped");
     assert_eq!(cache.take_reports().iter().map(CacheWarning::to_string).collect::<Vec<_>>(), [expected]);
-    // Once: it has been buried.
+    // The cache reports the entry only once, since it has buried it.
     drop(cache);
     let cache = open(folder.path());
     assert!(!entry(0).is_in(&cache, true));

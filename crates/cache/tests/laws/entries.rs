@@ -1,4 +1,4 @@
-//! Entries to store, each made from its number alone, so that what is found can be compared with what it has to be.
+//! Test entries, each derived from a number, so that a test can verify the entries that it finds.
 
 use pleach_cache::{Cache, CacheKey, InsertOutcome, KeyComponents, Limits, Output, Trace};
 use pleach_regions::{DataRegion, Digest, Raster, Table};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 /// Limits that no test with few entries reaches.
 pub(crate) const AMPLE: Limits = Limits { bytes: 1 << 30, age: None };
 
-/// A trace and the data region it speaks of.
+/// A trace and the data region of its first output.
 pub(crate) struct Entry {
     pub(crate) key: CacheKey,
     pub(crate) trace: Trace,
@@ -24,7 +24,7 @@ pub(crate) fn open(path: &Path) -> Cache {
     Cache::open(path, AMPLE, at(1000)).unwrap()
 }
 
-/// Regions have between 1 and 2000 pixels and do not compress; names and tables differ in length.
+/// Returns the entry of a number. Its region has 1–2,000 pixels and does not compress. Names and tables differ in length.
 pub(crate) fn entry(number: u32) -> Entry {
     let mut state = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = || {
@@ -49,12 +49,12 @@ pub(crate) fn entry(number: u32) -> Entry {
 }
 
 impl Entry {
-    /// Stores the trace, or the region.
+    /// Stores the trace, or the region if `blob` is set.
     pub(crate) fn put(&self, cache: &Cache, blob: bool) -> InsertOutcome {
         if blob { cache.store(&self.digest, &self.region) } else { cache.insert(self.key, &self.trace) }
     }
 
-    /// Whether the trace, or the region, is there. If it is, it is what it has to be.
+    /// Returns whether the cache has the trace, or the region if `blob` is set. Panics if its content is wrong.
     pub(crate) fn is_in(&self, cache: &Cache, blob: bool) -> bool {
         if blob {
             let found = cache.load(&self.digest);
@@ -68,7 +68,7 @@ impl Entry {
     }
 }
 
-/// Bytes of all files in a folder, as the system counts them.
+/// Returns the sum of the lengths of all files in a folder.
 pub(crate) fn folder_bytes(path: &Path) -> u64 {
     std::fs::read_dir(path).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum()
 }

@@ -1,5 +1,4 @@
-//! Disks that fill up, processes that are killed, writes that never reach the medium: entries may be lost, and never
-//! become others.
+//! Full disks, killed processes and lost writes: the cache may lose entries, but never returns wrong ones.
 
 use crate::entries::{AMPLE, Entry, at, entry, folder_bytes, open};
 use crate::faulty::{Faulty, Then};
@@ -13,7 +12,7 @@ fn open_on(files: &Faulty, path: &Path) -> Result<Cache, CacheError> {
     Cache::open_on(Arc::new(files.clone()), path, AMPLE, Access::Write, at(1000))
 }
 
-/// Entries of both kinds in the order in which they are stored.
+/// Returns entries of both kinds in the order of their storage.
 fn sequence(length: usize) -> impl Strategy<Value = Vec<(Entry, bool)>> {
     let one = (0..40_u32, any::<bool>()).prop_map(|(number, blob)| (entry(number), blob));
     prop::collection::vec(one, 1..length)
@@ -28,7 +27,7 @@ impl std::fmt::Debug for Entry {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What was stored before the process was killed is there, and nothing else.
+    /// After a kill at any byte, the next process finds exactly the entries reported as stored.
     #[test]
     fn a_process_may_be_killed_at_any_byte(entries in sequence(25), share in 0.0..1.0_f64) {
         let whole = tempfile::tempdir().unwrap();
@@ -52,7 +51,7 @@ proptest! {
             let was_stored = stored.iter().any(|(other, kind)| (other.key, kind) == (entry.key, blob));
             prop_assert_eq!(entry.is_in(&cache, *blob), was_stored);
         }
-        // And it goes on from there.
+        // The next process can store the missing entries.
         entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
         drop(cache);
         let cache = open(folder.path());
@@ -61,7 +60,7 @@ proptest! {
         prop_assert_eq!(cache.statistics().bytes, folder_bytes(folder.path()));
     }
 
-    /// A study goes on when the disk is full; it is said once, and what there is stays.
+    /// On a full disk the cache stops storing and reports that once. Stored entries are still found.
     #[test]
     fn a_full_disk_ends_storing_and_nothing_else(entries in sequence(25), bytes in 200..20_000_u64) {
         let folder = tempfile::tempdir().unwrap();
@@ -82,7 +81,7 @@ proptest! {
         }
     }
 
-    /// Power fails: any of the writes may be missing, zeros in its place, or the file may end before it.
+    /// After a power loss, any write may be replaced by zeros, and the last file may be shorter.
     #[test]
     fn writes_may_be_lost(
         entries in sequence(25), lost in prop::collection::vec(any::<prop::sample::Index>(), 0..6), cut in prop::option::of(0.0..1.0_f64),
@@ -92,7 +91,7 @@ proptest! {
         let cache = open_on(&files, folder.path()).unwrap();
         entries.iter().for_each(|(entry, blob)| { entry.put(&cache, *blob); });
         drop(cache);
-        // All but the marker, which is synced.
+        // All writes except those of the marker, which is synced.
         let is_marker = |path: &Path| path.ends_with("FORMAT.part");
         let writes: Vec<_> = files.writes().into_iter().filter(|write| !is_marker(&write.path)).collect();
         for index in lost {
@@ -146,11 +145,11 @@ fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
     assert!(contents() == before, "something was written");
 }
 
-/// Merging small segments, which opening does, may be ended at any byte by a kill or a full disk: it copies before it
-/// removes.
+/// A kill or a full disk at any byte of a compaction loses no entry, since compaction copies before it removes. Opening
+/// starts the compaction.
 #[test]
 fn merging_may_end_at_any_byte() {
-    // As many as are merged the next time.
+    // 16 small segments, which the next open merges.
     const COUNT: u32 = 16;
     let original = tempfile::tempdir().unwrap();
     for number in 0..COUNT {
@@ -169,7 +168,7 @@ fn merging_may_end_at_any_byte() {
     drop(open_on(&unharmed, whole.path()).unwrap());
     let bytes = unharmed.written_bytes();
     assert!(bytes > 5000, "nothing was merged: {bytes} bytes written");
-    // Many places within the first records, then every so often.
+    // Every 17th byte within the first records, then every 997th.
     for end in (0..300).step_by(17).chain((300..bytes).step_by(997)) {
         for then in [Then::Killed, Then::Full] {
             let folder = copied();
@@ -182,7 +181,7 @@ fn merging_may_end_at_any_byte() {
                     "after {end} bytes"
                 );
             }
-            // A header that was being written is cut off, and so is a segment's beginning; nothing else is to be said.
+            // The cache may only report a torn record or a torn segment header.
             let reports = cache.take_reports();
             let torn = |report: &CacheWarning| {
                 matches!(report, CacheWarning::Cut { .. } | CacheWarning::NotASegment { .. })

@@ -1,4 +1,4 @@
-//! A file system that fails: in the middle of a write, for want of room, or because it is read only.
+//! File system that fails in the middle of a write, when its disk is full, or because it is read-only.
 
 use pleach_files::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode, OsFileSystem,
@@ -7,16 +7,16 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What happens when as many bytes have been written as there is room for.
+/// Failure once the allowed number of bytes has been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Nothing can be written any more; the write that comes across the end is cut short.
+    /// Every further write fails. The write that exceeds the limit is partial.
     Full,
-    /// The process is killed: nothing happens any more at all.
+    /// The process is killed: every further operation fails.
     Killed,
 }
 
-/// One write that took place.
+/// One completed write.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) path: PathBuf,
@@ -32,7 +32,7 @@ struct State {
     writes: Vec<Write>,
 }
 
-/// The real disk until it fails.
+/// The file system of the operating system, until it fails.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faulty(Arc<Mutex<State>>);
 
@@ -44,19 +44,19 @@ impl Faulty {
         files
     }
 
-    /// Nothing can be written.
+    /// Creates a read-only file system.
     pub(crate) fn read_only() -> Self {
         let files = Self::default();
         files.state().read_only = true;
         files
     }
 
-    /// All writes so far.
+    /// Returns all writes so far.
     pub(crate) fn writes(&self) -> Vec<Write> {
         self.state().writes.clone()
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.state().writes.iter().map(|write| write.length).sum()
     }
@@ -91,7 +91,7 @@ impl FileSystem for Faulty {
         OsFileSystem.create_folder(folder)
     }
 
-    /// The cache writes no file but through one that it has open.
+    /// Unsupported, since the cache writes only to files that it has opened.
     fn create(&self, _: &Path) -> io::Result<Box<dyn NewFile>> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -1,4 +1,4 @@
-//! What a cache may keep: bytes, overhead included, and for how long.
+//! Limits of a cache: bytes, including overhead, and age.
 
 use crate::entries::{at, entry, folder_bytes};
 use pleach_cache::{Cache, InsertOutcome, Limits};
@@ -13,7 +13,7 @@ fn open(path: &Path, bytes: u64, now_seconds: u64) -> Cache {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Two at once in one folder, at every moment; and what they find is right.
+    /// Two caches on one folder stay within the limit after every step, and find only right entries.
     #[test]
     fn the_limit_holds_whoever_writes(
         limit in 100..60_000_u64, steps in prop::collection::vec((0..60_u32, any::<bool>(), any::<bool>()), 1..120),
@@ -28,14 +28,14 @@ proptest! {
             prop_assert!(stored == InsertOutcome::Not || entry(number).is_in(cache, blob));
         }
         drop(caches);
-        // Nor afterwards, and not with a smaller limit either.
+        // A smaller limit holds as soon as a cache is opened with it.
         let cache = open(folder.path(), limit / 2 + 50, 1000);
         prop_assert!(folder_bytes(folder.path()) <= limit / 2 + 50);
         (0..60).for_each(|number| { entry(number).is_in(&cache, true); });
     }
 }
 
-/// More is stored than fits: the newest entries are there, and they are many.
+/// A full cache evicts the oldest entries and stays nearly full.
 #[test]
 fn a_full_cache_keeps_what_is_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn a_full_cache_keeps_what_is_new() {
 fn what_nobody_uses_goes_first() {
     let folder = tempfile::tempdir().unwrap();
     const LIMIT: u64 = 100_000;
-    // Two studies of about 30 KB each; then the first one is used again, and a third comes.
+    // Two studies of about 30 KB each. Then the first is used again, before a third study evicts entries.
     let study = |numbers: std::ops::Range<u32>, now_seconds| {
         let cache = open(folder.path(), LIMIT, now_seconds);
         numbers.for_each(|number| assert_ne!(entry(number).put(&cache, true), InsertOutcome::Not));
@@ -84,7 +84,7 @@ fn what_nobody_uses_for_long_goes() {
     let cache = open(1050);
     entry(2).put(&cache, false);
     drop(cache);
-    // The first is used again, the second is not.
+    // Only the first entry is used again.
     let cache = open(1090);
     assert!(entry(1).is_in(&cache, false));
     drop(cache);
@@ -105,7 +105,7 @@ fn what_would_take_half_of_the_limit_is_not_kept() {
     assert_eq!(large.put(&cache, true), InsertOutcome::New);
 }
 
-/// Every run of a study leaves a segment; many small ones become one, without losing anything.
+/// Every run of a study leaves a segment. The cache merges many small segments into one without losing entries.
 #[test]
 fn small_segments_are_merged() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn small_segments_are_merged() {
     assert_eq!(cache.take_reports(), []);
 }
 
-/// A cache that was opened before the segments were merged still finds everything, and then what is new.
+/// A cache opened before a compaction still finds its entries, and finds new ones after a refresh.
 #[test]
 fn merging_is_no_business_of_those_who_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn merging_is_no_business_of_those_who_read() {
     assert_eq!(reader.take_reports(), []);
 }
 
-/// The least recently used of all, and yet it stays as long as its process may add to it.
+/// A segment with a writer stays, even if it is the least recently used one.
 #[test]
 fn what_somebody_writes_to_is_not_evicted() {
     let folder = tempfile::tempdir().unwrap();
@@ -159,7 +159,7 @@ fn what_somebody_writes_to_is_not_evicted() {
     assert!(!entry(0).is_in(&open(4000), true));
 }
 
-/// Around the least that a segment is granted: a few bytes that nobody counts would show.
+/// Limits near the minimum segment size of 4,096 bytes, so that a few uncounted bytes would exceed them.
 #[test]
 fn limits_hold_to_the_byte() {
     for limit in 4080..4160 {

@@ -1,4 +1,4 @@
-//! Laws of the cache: what it says is what was stored, whatever happens to it, and it never takes more than it may.
+//! Laws of the cache: after any failure it returns only stored entries, and it never exceeds its limit.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 

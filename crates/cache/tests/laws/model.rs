@@ -1,4 +1,4 @@
-//! Against a plain set, with several caches open on one folder, and with several threads in one cache.
+//! Compares caches with a plain set: several caches on one folder, and several threads in one cache.
 
 use crate::entries::{at, entry, open};
 use pleach_cache::{Difference, InsertOutcome, KeyComponents};
@@ -27,7 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A cache knows what was there when it was opened or refreshed, and what it has stored since.
+    /// A cache finds the entries that existed when it was opened or refreshed, and those that it has stored since.
     #[test]
     fn behaves_like_a_set(steps in prop::collection::vec(step(), 1..80)) {
         let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ fn threads_share_a_cache() {
         for thread in 0..4 {
             let cache = &cache;
             scope.spawn(move || {
-                // Each in another order, so that they meet.
+                // Each thread starts elsewhere, so that threads store the same entries at the same time.
                 for number in (0..60).map(|place| (place * 7 + thread * 15) % 60) {
                     assert_ne!(entry(number).put(cache, number % 2 == 0), InsertOutcome::Not);
                     assert!(entry(number).is_in(cache, number % 2 == 0));
@@ -99,16 +99,16 @@ fn the_nearest_entry_says_what_differs() {
     for number in [2, 4, 5] {
         entry(number).put(&cache, false);
     }
-    // The very one.
+    // An exact match.
     let nearest = cache.nearest(&wanted(4)).unwrap();
     assert_eq!((nearest.key, nearest.differences), (entry(4).key, vec![]));
-    // One argument; the other operation's entries play no part.
+    // One argument differs. Entries of the other operation are ignored.
     let changed = KeyComponents { inputs: wanted(2).inputs, ..wanted(6) };
     let nearest = cache.nearest(&changed).unwrap();
     assert_eq!(nearest.trace, entry(2).trace);
     let said: Vec<String> = nearest.differences.iter().map(Difference::to_string).collect();
     assert_eq!(said, ["G1 = 6, stored is 2"]);
-    // Everything there is.
+    // Every kind of component differs.
     let mut changed = wanted(2);
     changed.version = 3;
     changed.arguments[1].0 = "MorphRecon".to_owned();
@@ -122,6 +122,6 @@ fn the_nearest_entry_says_what_differs() {
         format!("input rc is {}, stored is {}", "ab".repeat(32), wanted(2).inputs[0].1),
     ];
     assert_eq!(said, expected);
-    // Nothing of this name.
+    // No trace of this operation.
     assert_eq!(cache.nearest(&KeyComponents { operation: "nuclei.nuclei".to_owned(), ..wanted(2) }), None);
 }

@@ -1,5 +1,5 @@
-//! The power fails after any change, and what was not synced may be lost, torn or damaged, names and contents apart. The
-//! folder is opened nevertheless, entries are lost or what they were, and the cache goes on.
+//! Power loss after any change. Unsynced names and contents may be lost, torn or corrupt, independently of each other. The
+//! folder can still be opened and used, and returns only right entries.
 
 use crate::entries::{Entry, at, entry};
 use crate::memory::Memory;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// So little that old segments go.
+/// Limit so small that old segments are evicted.
 const SCARCE: Limits = Limits { bytes: 60_000, age: None };
 
 fn try_open(files: &Memory, limits: Limits) -> Result<Cache, CacheError> {
@@ -30,7 +30,8 @@ proptest! {
     ) {
         let files = Memory::default();
         let entries: Vec<(Entry, bool)> = numbers.iter().map(|(number, blob)| (entry(*number), *blob)).collect();
-        // Opening merges small segments. Each process may be killed after so many changes, the first while it begins.
+        // Opening merges small segments. Each process may be killed after `kill_after` changes, possibly while it opens the
+        // folder.
         for some in entries.chunks(reopen_every) {
             files.kill_after(kill_after);
             match try_open(&files, SCARCE) {
@@ -52,7 +53,7 @@ proptest! {
     }
 }
 
-/// There is room for each entry.
+/// Asserts that an entry fits.
 fn drop_stored(stored: InsertOutcome) {
     assert_ne!(stored, InsertOutcome::Not);
 }

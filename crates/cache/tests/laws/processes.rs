@@ -1,4 +1,4 @@
-//! Real processes in one folder: two at once, and one that is killed. A test starts itself as its child.
+//! Real processes in one folder: two at the same time, and one that is killed. A test starts this program as its child.
 
 use crate::entries::{AMPLE, at, entry, open};
 use pleach_cache::{Cache, InsertOutcome, Limits};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Names the folder that a child works in.
+/// Environment variable with the working folder of a child.
 const FOLDER: &str = "PLEACH_CACHE_TEST_FOLDER";
 
-/// The folder to work in, where this process is a child.
+/// Returns the working folder of a child. `None` in the parent.
 fn as_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Starts this program again, for one test.
+/// Starts a child that runs one test of this program.
 fn child(test: &str, folder: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(FOLDER, folder);
@@ -46,7 +46,7 @@ fn two_processes_fill_one_folder() {
     assert_eq!(cache.take_reports(), []);
 }
 
-/// Two processes with little room evict what the other one has written: they lose entries, and never find wrong ones.
+/// Two processes with a small limit evict each other's segments. They lose entries, but never find wrong ones.
 #[test]
 fn two_processes_evict_each_others_segments() {
     const LIMIT: Limits = Limits { bytes: 150_000, age: None };
@@ -72,13 +72,12 @@ fn two_processes_evict_each_others_segments() {
     assert_eq!(cache.take_reports(), []);
 }
 
-/// What another process was seen to have stored is there after it has been killed, and its segment can be cut and
-/// evicted: its lock is gone.
+/// Entries of another process are found after it has been killed. Its lock is released, so its segment can be truncated.
 #[test]
 fn a_killed_process_leaves_whole_entries() {
     if let Some(folder) = as_child() {
         let cache = open(&folder);
-        // It is killed long before this ends.
+        // The parent kills this process long before the loop ends.
         (0..20_000).for_each(|number| {
             entry(number).put(&cache, true);
         });
@@ -99,7 +98,7 @@ fn a_killed_process_leaves_whole_entries() {
         child.wait().unwrap();
         assert!((0..seen).all(|number| entry(number).is_in(&cache, true)));
         drop(cache);
-        // Opened twice: what the first puts right the second finds right.
+        // The first open repairs the segment, and the second must find it intact.
         for _ in 0..2 {
             let cache = Cache::open(folder.path(), AMPLE, at(1000)).unwrap();
             assert!((0..seen).all(|number| entry(number).is_in(&cache, true)));

@@ -39,7 +39,8 @@ impl Manager {
         }
     }
 
-    /// Has sole copies of draining workers fetched by other workers. Dismisses draining workers without any.
+    /// Has other workers fetch the sole copies of draining workers. Dismisses a draining worker without leases
+    /// once it has no sole copy, or no worker can fetch one.
     pub(super) fn advance_drains(&mut self) {
         let draining: Vec<WorkerId> = self.draining.iter().copied().collect();
         for worker in draining {
@@ -53,7 +54,7 @@ impl Manager {
         }
     }
 
-    /// Returns the referenced regions of which this worker has the sole copy.
+    /// Returns the referenced regions whose sole copy is on this worker.
     fn held_alone(&self, worker: WorkerId) -> Vec<(PlanId, RegionKey)> {
         let held = |(id, study): (&PlanId, &crate::study::Study)| {
             let id = *id;
@@ -92,8 +93,8 @@ impl Manager {
         self.schedule();
     }
 
-    /// Clears the requests that a worker has answered, and returns them. If the region becomes a sole copy again,
-    /// another request follows.
+    /// Clears the fetches that a worker has answered, and returns them. If the region becomes a sole copy
+    /// again, another request follows.
     fn answered(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) -> Vec<&mut PendingFetch> {
         let asked = self.members.values_mut().filter_map(|member| member.copied.get_mut(&(id, key)));
         let mut answered: Vec<&mut PendingFetch> = asked.filter(|asked| asked.to == Some(worker)).collect();

@@ -7,7 +7,7 @@ use pleach_regions::RegionKey;
 /// Effects for the shell to perform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Send the facts of a study to a worker before its first bucket of it.
+    /// Send the facts of a study to a worker, before its first bucket of that study.
     Introduce {
         /// The recipient.
         worker: WorkerId,
@@ -27,7 +27,7 @@ pub enum Effect {
         /// Whether it answers the worker's request for a later stage. The worker counts the two requests separately.
         later: bool,
     },
-    /// Tell a worker to abandon a lease.
+    /// Ask a worker to abandon a lease.
     Revoke {
         /// The recipient.
         worker: WorkerId,
@@ -45,7 +45,7 @@ pub enum Effect {
         /// The lease.
         lease: LeaseId,
     },
-    /// Have a worker fetch a region from one that leaves, or that may be lost.
+    /// Ask a worker to fetch a region from one that leaves, or that may be lost.
     Copy {
         /// The worker that fetches.
         worker: WorkerId,
@@ -58,7 +58,8 @@ pub enum Effect {
         /// Set for a replica, with its bytes: fetched only if it fits into memory that nothing else needs.
         replica: Option<u64>,
     },
-    /// Tell a worker that an instance's stored outputs are replicated as far as possible: it may be reported.
+    /// Notify a worker that an instance's stored outputs are replicated as far as possible: it may report the
+    /// instance.
     Replicated {
         /// The recipient.
         worker: WorkerId,
@@ -71,7 +72,7 @@ pub enum Effect {
     },
     /// An effect of a study.
     Study(PlanId, study::Effect),
-    /// Nothing more of a study is sent to a worker.
+    /// Notify a worker of the end of a study: it gets nothing more of that study.
     Over {
         /// The worker.
         worker: WorkerId,
@@ -80,12 +81,12 @@ pub enum Effect {
     },
     /// The number of slots for a study differs from the one that its buckets were built for.
     Replan(PlanId),
-    /// Tell a worker to drain.
+    /// Ask a worker to drain.
     Drain(WorkerId),
-    /// No region of a draining worker is needed: it may leave.
+    /// Allow a draining worker to leave: other workers hold its referenced regions, or cannot fetch them.
     Dismiss(WorkerId),
-    /// Tell all workers to start nothing more and leave.
+    /// Ask all workers to start nothing more and leave.
     Stop,
-    /// The manager was told to stop, and no worker remains.
+    /// The manager is stopping, and no worker remains.
     Stopped,
 }

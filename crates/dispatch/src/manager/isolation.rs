@@ -1,7 +1,7 @@
 //! Isolation: reserves workers for suspect instances. Under constant load no worker would ever become empty by itself.
 //!
-//! Instances with which workers were lost go to otherwise empty workers (`study/isolation`). For an instance that has waited
-//! too long, the manager reserves the least busy worker that can run it: the worker gets no grant until it is empty.
+//! Suspect instances go to otherwise empty workers (`study/isolation`). For a suspect that has waited too long,
+//! the manager reserves the least busy worker that can run it. The worker gets no grant until it is empty.
 
 use super::rebalance::BEHIND;
 use super::{Manager, WorkerEntry};
@@ -9,8 +9,7 @@ use crate::study::Study;
 use crate::{PlanId, WorkerId};
 use std::collections::BTreeSet;
 
-/// At most 1 in 4 workers is reserved for isolation: suspect instances may be many, and the others are
-/// more.
+/// At most 1 in 4 workers is reserved for isolation: suspect instances may be many, but the others are more.
 const ONE_OF: usize = 4;
 
 /// Maximum of reserved workers: the search for the least busy one visits all workers.
@@ -40,8 +39,8 @@ impl Manager {
         }
     }
 
-    /// Returns the worker that will be empty soonest, of those that can run a stage and are not `taken`. Prefers workers that
-    /// are reserved already.
+    /// Returns the worker with the fewest leases among those that can run a stage and are not `taken`. Prefers
+    /// workers that are reserved already. `None` if no worker qualifies.
     fn least_busy(&self, id: PlanId, stage: usize, taken: &BTreeSet<WorkerId>) -> Option<WorkerId> {
         let can = |(worker, member): &(&WorkerId, &WorkerEntry)| {
             let runs = self.runs(**worker, member, id);

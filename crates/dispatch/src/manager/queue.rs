@@ -55,7 +55,7 @@ impl Queue {
         self.after.retain(|_, queued| !queued.is_empty());
     }
 
-    /// Returns how often a worker waits for any bucket and for one after a stage.
+    /// Returns the number of entries of a worker for any bucket, and for one after a stage.
     pub(super) fn count(&self, worker: WorkerId) -> (usize, usize) {
         let of = |queued: &VecDeque<WorkerId>| queued.iter().filter(|&&queued| queued == worker).count();
         (of(&self.any), self.after.values().map(of).sum())

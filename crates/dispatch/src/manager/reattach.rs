@@ -1,4 +1,4 @@
-//! Reattached workers: the manager restores their leases and regions before it grants anything.
+//! Reattach: restores the leases and regions of reconnected workers before the manager grants anything.
 
 use super::Manager;
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};

@@ -74,6 +74,7 @@ impl Manager {
                     self.queue.push(idle);
                 }
             }
+            // The facts of a study must precede its first bucket.
             self.send_study(idle, id);
             self.effects.push_back(Effect::Assign { worker: idle, study: id, lease, work, later: false });
             return true;

@@ -1,8 +1,9 @@
-//! Replicas: without a tier shared by all workers, a second worker fetches an instance's outputs before the instance is reported.
+//! Replicas of outputs: a second worker fetches an instance's outputs before the instance is reported.
 //!
-//! The worker that has stored the outputs asks for a replica and delays its report. The manager picks the worker that
-//! fetches, on another host if possible, and asks the next one if a worker has no room or leaves. It asks no worker twice.
-//! If none is left, the instance is reported without a replica and is recomputed if its worker is lost.
+//! Workers ask for replicas only without a tier shared by all workers. The worker that has stored the outputs
+//! asks for a replica and delays its report. The manager picks the worker that fetches, on another host if
+//! possible, and asks the next one if a worker has no room or leaves. It asks no worker twice. If no worker is
+//! left, the instance is reported without a replica and is recomputed if its worker is lost.
 
 use super::{Effect, Manager};
 use crate::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -54,7 +55,7 @@ impl Manager {
         self.note_not_copied(worker, id, key);
     }
 
-    /// Handles a worker that has dropped a replica under memory pressure. If it was the sole copy, it is recomputed.
+    /// Handles a worker that has dropped a replica under memory pressure. A lost sole copy is recomputed.
     pub fn handle_dropped(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
         self.study_event(id, |study| study.handle_dropped(worker, key));
     }

@@ -55,9 +55,12 @@ impl Manager {
         true
     }
 
-    /// Prefers locality: if the worker would have to fetch inputs of its bucket, and a worker that holds them waits as well
-    /// (`waits` returns the stage after which), returns that worker and its bucket. Otherwise returns `found`. Among
-    /// workers that hold the inputs, the order does not matter and stays as it is.
+    /// Prefers locality. If the worker would have to fetch inputs of its bucket, and a worker that holds them
+    /// waits as well, returns that worker and its bucket. Otherwise returns `found`. Tries holders in the order
+    /// of their ids.
+    ///
+    /// `waits` returns the request of a waiting worker: `Some(None)` for any bucket, `Some(Some(stage))` for
+    /// one after a stage. `None` if the worker has no such request.
     fn nearer(
         &self,
         found: (WorkerId, (PlanId, BucketId)),
@@ -127,6 +130,7 @@ impl Manager {
         let Some(study) = self.studies.get_mut(&id) else { return };
         let bucket = most.map_or(bucket, |most| study.split_front(bucket, most));
         let Some(work) = study.grant(bucket, worker, lease, self.now) else { return };
+        // The facts of a study must precede its first bucket.
         self.send_study(worker, id);
         self.effects.push_back(Effect::Assign { worker, study: id, lease, work, later });
     }

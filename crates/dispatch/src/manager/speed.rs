@@ -1,8 +1,9 @@
 //! Relative speeds of workers, and the number of instances granted by them.
 //!
-//! A worker's speed is the expected time of its tasks divided by their measured time. The expected time of a task is its mean
-//! over all workers (`study/throughput`). Slow workers get the first part of a bucket, so that all workers need about the
-//! same time for a grant ([`Manager::max_instances`]). With similar speeds, no bucket is split.
+//! A worker's speed is the expected time of its tasks divided by their measured time. The expected time of a
+//! task is its mean over all workers (`study/throughput`). Slow workers get the first part of a bucket, so that
+//! all workers need about the same time for a grant ([`Manager::max_instances`]). With similar speeds, no
+//! bucket is split.
 
 use super::Manager;
 use crate::message::TaskReport;
@@ -27,7 +28,7 @@ const ALIKE: (u64, u64) = (3, 2);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Speed {
     tasks: u64,
-    /// Weighted sums, in which the newest task has the largest weight.
+    /// Weighted sum, like `expected_seconds`. The newest task has the largest weight.
     seconds: f64,
     expected_seconds: f64,
 }

@@ -231,8 +231,8 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(Makespa
     }
 }
 
-/// Returns the time for which workers are compared: the first deadline, less the margin. Workers that arrive later
-/// cannot help to meet it and are taken last.
+/// Returns the time span over which the costs of workers are compared: the first deadline, less the margin.
+/// Workers that arrive later cannot help to meet it and are taken last.
 fn horizon(need: &WorkDemand) -> f64 {
     /// Without a deadline, workers are compared by the cost of an hour's work.
     const ANY_SECONDS: f64 = 3600.0;

@@ -1,5 +1,5 @@
-//! Forecast of time and cost for a number of workers: work is a fluid that flows through slots, and workers that are still
-//! to arrive begin later.
+//! Forecast of time and cost for a number of workers: work flows through slots as a fluid, and workers that
+//! have yet to arrive begin later.
 
 use super::WorkDemand;
 use super::pool::{PoolWorkers, WorkerPool, groups};
@@ -54,7 +54,7 @@ impl WorkerSupply {
         self.arrivals.iter().map(|(_, slots)| slots).sum()
     }
 
-    /// Returns the time at which an amount of work is done.
+    /// Returns the seconds until an amount of work is done. Infinite without slots.
     fn time_for(&self, work_seconds: f64) -> f64 {
         if work_seconds <= 0.0 {
             return 0.0;
@@ -70,7 +70,8 @@ impl WorkerSupply {
         if slots > 0.0 { now + (work_seconds - done) / slots } else { f64::INFINITY }
     }
 
-    /// Returns the time at which a share of the work is done. All slots but one wait for the last piece (Graham 1966).
+    /// Returns the seconds until a share of the work is done. All slots but one wait for the last piece (Graham
+    /// 1966).
     pub(super) fn seconds(&self, need: &WorkDemand, share: f64) -> f64 {
         let slots = self.slots();
         let (work, longest) = need.cut_for(slots);

@@ -1,4 +1,4 @@
-//! Order in which surplus workers leave: the least loaded first.
+//! Removal order of surplus workers: the least loaded first.
 
 use std::cmp::Reverse;
 
@@ -15,8 +15,7 @@ pub struct WorkerLoad<N> {
     pub came: u64,
 }
 
-/// Sorts workers in the order in which they leave: by fewest leases, then by fewest bytes held, then by
-/// latest arrival.
+/// Sorts workers in removal order: by fewest leases, then by fewest bytes held, then by latest arrival.
 #[must_use]
 pub fn removal_order<N: Ord>(mut workers: Vec<WorkerLoad<N>>) -> Vec<WorkerLoad<N>> {
     workers.sort_by(|a, b| {

@@ -1,5 +1,6 @@
-//! Stabilization: the previous decision stays while it is good enough. Predictions vary, and workers that come and go cost
-//! more than a small surplus.
+//! Stabilization: the previous decision stays while it is good enough.
+//!
+//! Predictions vary, and starting and draining workers costs more than a small surplus.
 
 use super::decision::MARGIN;
 use super::makespan::{MakespanForecast, WorkerSupply};

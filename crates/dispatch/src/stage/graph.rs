@@ -1,8 +1,9 @@
 //! The tasks of one bucket as a graph: each task instance once, with a reader count for every output.
 //!
-//! The bucket's [`ReuseScope`] decides which task instances share a node. In every scope, an instance of the stage ends with
-//! one node of the last level, and nodes are numbered in the order in which one slot runs them: instance after instance, in
-//! the order of the reuse tree, each with its new nodes. A node therefore comes after all its parents.
+//! The bucket's [`ReuseScope`] decides which task instances share a node. In every scope, an instance of the
+//! stage ends with one node of the last level. Nodes are numbered in the execution order of a single slot:
+//! instance after instance, in the order of the reuse tree, each with its new nodes. A node therefore comes
+//! after all its parents.
 
 use super::interface::{NodeId, OutputId};
 use super::tree::BucketTree;
@@ -34,7 +35,7 @@ pub(super) struct TaskNode {
     pub(super) leaves: Vec<InstanceId>,
     /// The outputs of the stage that such an instance returns.
     pub(super) gives: Vec<OutputId>,
-    /// Number of `leaves` whose outputs stay in storage, for readers that wait for other parents as well.
+    /// Number of `leaves` whose outputs stay in storage: their readers wait for other parents as well.
     pub(super) staying: u64,
 }
 

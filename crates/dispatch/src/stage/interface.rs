@@ -74,7 +74,7 @@ pub enum Effect {
         /// Why.
         cause: TaskFailure,
     },
-    /// A stage instance lacks an input region. Other workers may have it.
+    /// A stage instance misses an input region. Other workers may have it.
     Lacking {
         /// The instance.
         instance: InstanceId,
@@ -83,6 +83,6 @@ pub enum Effect {
     },
     /// Nothing in this bucket reads the output anymore.
     Drop(OutputId),
-    /// Every instance of the bucket is finished, failed or returned, and none of its tasks runs.
+    /// Every instance of the bucket is finished, failed or returned, and no task runs.
     Over,
 }

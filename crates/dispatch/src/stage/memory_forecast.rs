@@ -1,8 +1,8 @@
 //! Memory forecast of a bucket: executes its graph ahead of time on sizes instead of regions.
 //!
-//! The running tasks end first. Then the rest runs one task at a time, in the graph's order, which does not depend on
-//! the order in which tasks ended so far. After each finished instance, its stored outputs are read
-//! before this bucket continues, since later stages come first on a worker. Only outputs whose readers must wait stay.
+//! The running tasks end first. Then the rest runs one task at a time, in the graph's order, whatever the order
+//! of the tasks that ended before. After each finished instance, its stored outputs are read before this bucket
+//! continues, since later stages come first on a worker. Only outputs whose readers must wait stay.
 
 use super::graph::{BucketGraph, NodeState};
 use super::interface::{NodeId, OutputId};

@@ -1,6 +1,6 @@
 //! Withdrawal: instances that leave a bucket unfinished, because they are returned or canceled.
 //!
-//! Tasks that only they need are not run. A task that runs already runs to its end.
+//! Tasks that no other instance needs are not run. A running task runs to its end.
 
 use super::BucketExecution;
 use super::graph::NodeState;

@@ -135,9 +135,10 @@ impl Study {
         (Reverse(self.plan.instances[first.index()].stage), bucket)
     }
 
-    /// Queues a bucket if it has open instances, and none of them waits or is leased.
+    /// Queues a bucket if it has open instances and all of them are ready.
     pub(super) fn queue_if_ready(&mut self, bucket: BucketId) {
         let open = &self.buckets[bucket.index()];
+        // A bucket is leased as a whole, so its first instance shows whether it is leased.
         let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
         if open.waiting == 0 && open.open.first().is_some_and(is_ready) {
             let rank = self.rank(bucket);

@@ -1,6 +1,8 @@
-//! Isolation of instances that crash workers. A worker may be lost for any reason. An instance that was on several lost
-//! workers is a suspect: it runs on an otherwise empty worker, where it can neither take other leases with it nor be
-//! blamed for their crashes, and it fails if that crashes workers as well. All other instances continue.
+//! Isolation of instances that crash workers.
+//!
+//! A worker may be lost for any reason. An instance that was on several lost workers is a suspect and runs on
+//! an otherwise empty worker. A crash there takes no other lease with it, and no other instance can cause it.
+//! If such workers crash as well, the suspect fails. All other instances continue.
 
 use super::{Rank, State, StragglerPolicy, Study};
 use crate::message::TaskFailure;
@@ -11,7 +13,7 @@ use std::time::Duration;
 /// Crash count of a suspect instance. One lost worker is an accident, and two at once may be one as well.
 const SUSPECTED_AFTER: u32 = 2;
 
-/// Crash limit, at which a suspect fails: 3 more workers on which it was the only instance.
+/// Crash limit: a suspect fails after 3 more lost workers that ran nothing else.
 const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
 
 impl Study {

@@ -65,8 +65,8 @@ impl Study {
         back.into_iter().collect()
     }
 
-    /// Takes back unstarted instances from a worker. Returns whether the lease belonged to the worker. Ignores instances that
-    /// are not in the lease.
+    /// Takes back unstarted instances from a worker. Returns whether the lease belonged to the worker. Ignores
+    /// instances that are not in the lease.
     pub fn handle_returned(&mut self, worker: WorkerId, lease: LeaseId, instances: &[InstanceId]) -> bool {
         let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
             return false;

@@ -53,8 +53,8 @@ impl Study {
         self.ready.len() + self.ready_alone.len()
     }
 
-    /// Returns the time that the bucket of a lease had been ready when it was granted. Its resolution is that of the calls of
-    /// [`handle_time`](Self::handle_time).
+    /// Returns the time that the bucket of a lease had been ready when it was granted. Its resolution is that
+    /// of the calls of [`handle_time`](Self::handle_time).
     #[must_use]
     pub fn queue_wait(&self, lease: LeaseId) -> Option<Duration> {
         self.leases.get(&lease).map(|lease| lease.waited)

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Study {
-    /// Records regions that a worker holds. Their producers need not be executed again, nor ancestors that only the producers
-    /// would read from. Returns the regions without a further reader.
+    /// Records regions that a worker holds. Their producers need not be executed again, nor ancestors that only
+    /// the producers would read from. Returns the regions without a further reader.
     pub fn handle_reported_regions(&mut self, worker: WorkerId, keys: &[RegionKey]) -> Vec<RegionKey> {
         let mut needless = Vec::new();
         for key in keys {

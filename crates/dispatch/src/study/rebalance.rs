@@ -26,8 +26,8 @@ pub(crate) struct StragglerPolicy {
 }
 
 impl Study {
-    /// Returns the time without a report after which a lease of a stage is a straggler. `None` until an instance of the stage
-    /// has been finished.
+    /// Returns the time without a report after which a lease of a stage is a straggler. `None` until an
+    /// instance of the stage has been finished.
     pub(super) fn straggler_timeout(&self, stage: usize, behind: StragglerPolicy) -> Option<Duration> {
         Some(self.report_interval(stage)?.saturating_mul(behind.factor).max(behind.least))
     }
@@ -55,8 +55,8 @@ impl Study {
         helpable
     }
 
-    /// Picks the victim: another worker's lease with the most open instances, of a suitable stage and without a pending steal
-    /// request. Marks it as requested. It has more than one instance.
+    /// Picks the victim: another worker's lease with the most open instances, of a suitable stage and without a
+    /// pending steal request. Marks it as requested. It has more than one instance.
     pub(crate) fn request_steal(
         &mut self,
         helpable: &mut RebalanceCandidates,
@@ -79,8 +79,8 @@ impl Study {
         self.first(&mut helpable.late, worker, suits, |lease| lease.twin.is_none())
     }
 
-    /// Takes the first suitable lease of another worker that still qualifies. Leases that are unsuitable only for this worker
-    /// stay in the heap.
+    /// Takes the first suitable lease of another worker that still qualifies. Leases that are unsuitable only
+    /// for this worker stay in the heap.
     fn first<K: Ord>(
         &self,
         heap: &mut BinaryHeap<(K, LeaseId)>,

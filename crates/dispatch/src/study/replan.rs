@@ -36,9 +36,10 @@ impl Study {
     /// order and follow all existing ones.
     ///
     /// # Errors
-    /// If the new buckets do not contain exactly the open instances of whole unstarted ones: [`PlanError::Dangling`] names an
-    /// instance that is not open, leased by now, or unknown. [`PlanError::NotInOneBucket`] names one that is missing or occurs
-    /// twice. [`PlanError::BadBucket`] names a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
+    /// If the new buckets do not contain exactly the open instances of whole unstarted ones:
+    /// [`PlanError::Dangling`] names an instance that is not open, leased by now, or unknown.
+    /// [`PlanError::NotInOneBucket`] names one that is missing or occurs twice. [`PlanError::BadBucket`] names
+    /// a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
     pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let replaced = self.replaced_by(&buckets)?;
         for id in replaced {

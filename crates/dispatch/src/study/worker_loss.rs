@@ -68,7 +68,7 @@ impl Study {
         counted
     }
 
-    /// Returns the referenced regions of which this worker has the sole copy.
+    /// Returns the referenced regions whose sole copy is on this worker, ascending.
     #[must_use]
     pub fn sole_copies(&self, worker: WorkerId) -> Vec<RegionKey> {
         let alone =
@@ -78,16 +78,16 @@ impl Study {
         keys
     }
 
-    /// Cancels the study. Returns the regions that workers hold.
+    /// Cancels the study. Returns the regions that workers hold, ascending.
     pub fn cancel(&mut self) -> Vec<RegionKey> {
         let mut keys: Vec<RegionKey> = std::mem::take(&mut self.holders).into_keys().collect();
         keys.sort_unstable();
         keys
     }
 
-    /// Handles a leased instance whose inputs could not be fetched from peers. The peers named to the worker no longer count as
-    /// holders. The instance is granted again if other workers hold the inputs by now, or once they have been recomputed. It
-    /// fails if that has happened too often. Returns whether the report counted.
+    /// Handles a leased instance whose inputs could not be fetched from peers. The peers named to the worker no
+    /// longer count as holders. The instance is granted again if other workers hold the inputs by now, or once
+    /// they have been recomputed. It fails if that has happened too often. Returns whether the report counted.
     pub fn handle_missing_input(
         &mut self,
         worker: WorkerId,
@@ -154,7 +154,7 @@ impl Study {
         }
     }
 
-    /// Reopens the producers of referenced regions of which this worker had the sole copy.
+    /// Reopens the producers of referenced regions whose sole copy was on this worker.
     pub(super) fn reopen_lost(&mut self, worker: WorkerId) {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {

@@ -61,9 +61,9 @@ impl Worker {
         None
     }
 
-    /// Admits by rule 1 alone: in order of rank, `first`, which is the first ready stage, or a started one runs if
-    /// it fits, or if enough memory can be freed for it. If none does, all spillable memory is freed for `first`, and it runs
-    /// beyond the budget.
+    /// Admits by rule 1 alone, in order of rank: runs the first task that fits, at once or after memory is freed.
+    /// Candidates are the started stages and `first`, the first ready stage. If no task fits, all spillable
+    /// memory is freed for `first`, which then runs beyond the budget.
     pub(super) fn admit_in_order(&self, first: LeaseId) -> Admission {
         let fits = |(rank, demand): (Rank, BucketDemand)| {
             let (lease, bytes) = (rank.2, self.excess(&demand));
@@ -111,7 +111,7 @@ impl Worker {
         })
     }
 
-    /// Returns the bytes by which the next task exceeds the budget.
+    /// Returns the excess of the next task over the budget, in bytes.
     fn excess(&self, demand: &BucketDemand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
         taken.saturating_add(takes(demand)).saturating_sub(self.budget.bytes)

@@ -4,9 +4,11 @@ use super::{Effect, Held, Rank, Worker};
 
 impl Worker {
     /// Requests as many buckets as slots stay idle, whatever their number of tasks: a bucket that cannot use
-    /// its share waits on the worker instead of at the manager. Also requests one bucket of a later stage than those that wait
-    /// to be started, or if none waits, than the earliest present: it releases memory, and buckets should not be hoarded.
-    /// Returns whether it sent a request.
+    /// its share waits on the worker instead of at the manager. Returns whether it sent a request.
+    ///
+    /// Also requests one bucket of a later stage, since it releases memory. Its stage must be later than those
+    /// of the unstarted buckets, or without any, than the earliest stage present: buckets should not be
+    /// hoarded.
     pub(super) fn request(&mut self) -> bool {
         if self.draining {
             return false;

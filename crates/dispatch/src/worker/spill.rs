@@ -33,8 +33,9 @@ impl SpillRoom {
 }
 
 impl Worker {
-    /// Admits a replica of another worker's region. Returns false unless it fits beside all bytes that this worker needs, or
-    /// may need to start a bucket. The replica counts as held from now on, until [`handle_copy_over`](Self::handle_copy_over).
+    /// Admits a replica of another worker's region. Returns false unless it fits beside all bytes that this
+    /// worker needs, or may need to start a bucket. The replica counts as held from now on, until
+    /// [`handle_copy_over`](Self::handle_copy_over).
     pub fn handle_copy(&mut self, bytes: u64) -> bool {
         let needed = self.needed_bytes().saturating_add(self.budget.least_bytes);
         let fits = needed.saturating_add(bytes) <= self.budget.bytes;

@@ -35,8 +35,8 @@ impl Worker {
         self.end.is_none_or(|end| self.now.saturating_add(demand.next_time) <= end)
     }
 
-    /// Requests the return of instances that are too late to start. Asks each stage once, until one of its tasks ends or time
-    /// passes.
+    /// Requests the return of instances that are too late to start. Asks each stage once, until one of its
+    /// tasks ends or time passes.
     pub(super) fn return_late(&mut self) {
         let (now, Some(end)) = (self.now, self.end) else { return };
         for (rank, held) in &mut self.leases {

@@ -1,4 +1,4 @@
-//! What people are shown of a study: where its instances stand, how long buckets waited, what is left.
+//! Progress of a study for display: instances by state, queue waits, and the predicted remaining time.
 
 use crate::plans::chain;
 use crate::solo::{STUDY, manager_of};
@@ -9,7 +9,7 @@ use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Two chains of two stages, a bucket each: 0 -> 2, 1 -> 3.
+/// Creates a manager of two chains of two stages, 0 -> 2 and 1 -> 3, with one bucket for each instance.
 fn manager(finished: &[u32]) -> Manager {
     let plan = chain(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
     let finished: BTreeSet<InstanceId> = finished.iter().copied().map(InstanceId).collect();
@@ -20,7 +20,7 @@ fn study(manager: &Manager) -> &Study {
     manager.study(STUDY).expect("it is not complete")
 }
 
-/// Counts in the order of [`InstanceCounts`].
+/// Returns the counts in the order of [`InstanceCounts`].
 fn census(manager: &Manager) -> [usize; 5] {
     let InstanceCounts { waiting, ready, leased, finished, failed } = study(manager).census();
     [waiting, ready, leased, finished, failed]
@@ -63,10 +63,10 @@ fn a_bucket_waits_from_when_it_is_ready() {
     manager.handle_done(worker, STUDY, LeaseId(0), InstanceId(0));
     manager.handle_tick(6 * second);
     manager.handle_request(worker, 2, None);
-    // Instance 2 comes first: it is of the later stage, and became ready at 5 s; instance 1 was so from the beginning.
+    // Instance 2 comes first, since its stage is later. It became ready at 5 s, instance 1 at 0 s.
     let waited = |lease| study(&manager).queue_wait(LeaseId(lease));
     assert_eq!([waited(1), waited(2), waited(9)], [Some(second), Some(6 * second), None]);
-    // What its worker loses is ready anew.
+    // Instances of a lost worker are ready from the time of the loss.
     manager.handle_leave(worker, true);
     manager.handle_tick(10 * second);
     let other = manager.handle_join(WorkerInfo::ANY);

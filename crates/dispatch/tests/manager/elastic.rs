@@ -1,5 +1,5 @@
-//! Workers that come back, hand back, are too slow, lack something, leave and die, and studies side by side: effect by
-//! effect.
+//! Elastic clusters, effect by effect: workers that reattach, return instances, fall behind, lack operations or
+//! memory, drain and crash, and several studies at once.
 
 use crate::plans::{chain, ids, output_key, tile_key};
 use crate::solo::STUDY;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const OTHER: PlanId = PlanId::whole(1);
 
-/// Effects in short, but for releases and plans to be made.
+/// Returns the effects as short texts. Omits releases, replans, and the start and end of studies on workers.
 pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
@@ -46,7 +46,7 @@ pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
     lines
 }
 
-/// Instances that wait for nothing, in these buckets.
+/// Returns a plan of instances without parents, in these buckets.
 pub(crate) fn alike(buckets: &[&[u32]]) -> ExecutionPlan {
     chain(&vec![(0, None); buckets.iter().map(|bucket| bucket.len()).sum()], buckets)
 }
@@ -81,13 +81,13 @@ fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 4 5 under 1"]);
     assert_eq!(ask(&mut manager, workers[2]), NOTHING);
-    // The largest first, and nobody is asked twice before having answered.
+    // The largest lease comes first. No lease gets a second steal request before its worker has answered.
     assert_eq!(tick(&mut manager, 1), ["share w0 0"]);
     assert_eq!(tick(&mut manager, 2), ["share w1 1"]);
     assert_eq!(tick(&mut manager, 2), NOTHING);
     assert!(manager.handle_returned(workers[0], STUDY, LeaseId(0), &ids([2, 3])));
     assert_eq!(effects(&mut manager), ["w2 <- 2 3 under 2"]);
-    // What is not its own cannot be handed back, and not what was handed back before.
+    // A worker cannot return instances of another worker's lease. Instances returned before are ignored.
     assert!(!manager.handle_returned(workers[1], STUDY, LeaseId(0), &ids([1])));
     assert!(manager.handle_returned(workers[0], STUDY, LeaseId(0), &ids([3])));
     assert_eq!(effects(&mut manager), NOTHING);
@@ -103,10 +103,10 @@ fn what_is_far_behind_is_tried_twice_and_the_first_result_wins() {
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
     assert_eq!(done(&mut manager, workers[1], 2, 2), ["finished 2"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
-    // Instances take a second on average: who has been silent for more than four is far behind.
+    // An instance takes 1 s on average, so a lease without a report for more than 4 s is a straggler.
     assert_eq!(tick(&mut manager, 4), NOTHING);
     assert_eq!(tick(&mut manager, 5), ["w1 <- 0 under 3"]);
-    // A report in the name of the other lease does not count.
+    // A report under the other worker's lease does not count.
     assert!(!manager.handle_done(workers[1], STUDY, LeaseId(0), InstanceId(0)));
     assert_eq!(done(&mut manager, workers[1], 3, 0), ["revoke w0 0", "finished 0", "complete"]);
     assert!(!manager.handle_done(workers[0], STUDY, LeaseId(0), InstanceId(0)));
@@ -123,11 +123,11 @@ fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
     manager.handle_drain(workers[0]);
     manager.handle_drain(workers[0]);
     assert_eq!(effects(&mut manager), ["drain w0"]);
-    // It finishes what it has begun, or hands it back; and gets nothing more.
+    // The draining worker finishes or returns its instances, and gets no others.
     assert!(manager.handle_returned(workers[0], STUDY, LeaseId(2), &ids([2])));
     assert_eq!(effects(&mut manager), ["copy 0 to w1 from w0"]);
     assert_eq!(ask(&mut manager, workers[0]), NOTHING);
-    // Who was to fetch it goes: somebody else does, and what it would have said counts no more.
+    // The fetching worker leaves. The manager asks another worker and ignores a late report of the first one.
     manager.handle_leave(workers[1], true);
     assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
     manager.handle_region_fetched(workers[1], STUDY, output_key(0, 0));
@@ -135,7 +135,7 @@ fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
     manager.handle_region_fetched(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["dismiss w0"]);
     manager.handle_leave(workers[0], false);
-    // Nothing is executed again.
+    // No instance is recomputed.
     assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 1 under 3"]);
 }
 
@@ -147,7 +147,8 @@ fn a_manager_that_starts_again_takes_up_what_workers_have() {
     manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     assert_eq!(ask(&mut manager, second), NOTHING);
-    // One has what 0 stored, which need not be executed then, and goes on with 2; the other one comes too late for it.
+    // The first worker holds the output of instance 0, which is not recomputed, and continues instance 2. The
+    // second worker reports instance 2 too late.
     assert_eq!(manager.handle_holds(first, STUDY, &[output_key(0, 0), output_key(7, 0)]), [output_key(7, 0)]);
     assert_eq!(effects(&mut manager), ["finished 0"]);
     assert_eq!(manager.handle_adopt(first, STUDY, LeaseId(5), &ids([2])), ids([2]).into_iter().collect());
@@ -158,7 +159,7 @@ fn a_manager_that_starts_again_takes_up_what_workers_have() {
     let first_lease = 1_u64 << 40;
     assert_eq!(effects(&mut manager), [format!("w1 <- 1 under {first_lease}")]);
     assert_eq!(done(&mut manager, first, 5, 2), ["finished 2"]);
-    // What was left of its bucket goes to whoever asks.
+    // The rest of its bucket goes to the next request.
     assert_eq!(ask(&mut manager, first), [format!("w0 <- 3 under {}", first_lease + 1)]);
 }
 
@@ -173,13 +174,13 @@ fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done()
     };
     assert_eq!(lose("w0 <- 0 1 under 0"), NOTHING);
     assert_eq!(lose("w1 <- 0 1 under 1"), NOTHING);
-    // Two workers were lost with both: each is alone now, and comes first where nobody has anything.
+    // Both instances were on two lost workers. Each is isolated now and comes first on an empty worker.
     assert_eq!(lose("w2 <- 0 under 2"), NOTHING);
     assert_eq!(lose("w3 <- 0 under 3"), NOTHING);
     assert_eq!(lose("w4 <- 0 under 4"), ["failed 0: worker"]);
     let good = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(ask(&mut manager, good), ["w5 <- 1 under 5"]);
-    // It gets nothing else beside what may kill it, until that is finished.
+    // The worker gets no other bucket until the suspect instance is finished.
     assert_eq!(ask(&mut manager, good), NOTHING);
     assert_eq!(done(&mut manager, good, 5, 1), ["finished 1", "w5 <- 2 under 6"]);
     assert_eq!(done(&mut manager, good, 6, 2), ["finished 2", "complete"]);
@@ -191,7 +192,7 @@ fn who_comes_back_was_not_killed_by_what_it_has() {
     let mut worker = workers[0];
     assert_eq!(ask(&mut manager, worker), ["w0 <- 0 1 under 0"]);
     for round in 0..6 {
-        // Its connection is lost, again and again.
+        // The worker is disconnected in every round.
         manager.handle_leave(worker, true);
         worker = manager.handle_join(WorkerInfo::ANY);
         let kept = manager.handle_adopt(worker, STUDY, LeaseId(0), &ids([0, 1]));
@@ -215,7 +216,7 @@ fn who_lacks_an_operation_or_memory_gets_what_it_can_run() {
     assert_eq!(ask(&mut manager, small), NOTHING);
     assert_eq!(ask(&mut manager, poor), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, poor, 0, 0), ["finished 0"]);
-    // 1 is first in order, and not for it.
+    // Instance 1 is first in order, but the worker lacks its operation.
     assert_eq!(ask(&mut manager, poor), ["w0 <- 2 under 1"]);
     assert_eq!(ask(&mut manager, poor), NOTHING);
     let good = manager.handle_join(WorkerInfo::ANY);
@@ -233,7 +234,7 @@ fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 0 of the other under 1", "w0 <- 1 under 2"]);
     let small = manager.handle_join(WorkerInfo { memory_bytes: 19, ..WorkerInfo::ANY });
     manager.handle_request(small, 3, None);
-    // The other has fewer, and once it is known there, there is no room for this one.
+    // The other study has fewer leases. Once the worker knows it, its memory does not suffice for this study.
     assert_eq!(effects(&mut manager), ["w1 <- 1 of the other under 3", "w1 <- 2 of the other under 4"]);
     manager.handle_cancel(OTHER);
     assert_eq!(effects(&mut manager), ["revoke w0 1", "revoke w1 3", "revoke w1 4", "w1 <- 2 under 5"]);
@@ -246,7 +247,7 @@ fn what_cannot_be_had_is_computed_again_though_somebody_claims_to_have_it() {
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
-    // A key that is not among its inputs says nothing.
+    // A key that is not among the instance's inputs is ignored.
     let keys = [output_key(0, 0), tile_key(0)];
     assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(1), InstanceId(1), &keys));
     assert_eq!(effects(&mut manager), ["reopened 0"]);
@@ -290,7 +291,7 @@ fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
     let incomplete = manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3]], 40));
     assert_eq!(incomplete, Err(PlanError::NotInOneBucket(InstanceId(4))));
     assert_eq!(effects(&mut manager), NOTHING, "nothing has changed");
-    // The whole plan is given; what is under way ends as it is.
+    // The argument is the whole plan. Leased buckets end unchanged.
     manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2, 3], &[4]], 40)).expect("a plan for all instances");
     assert_eq!(manager.able_workers(STUDY), 2);
     assert_eq!(effects(&mut manager), ["w1 <- 2 3 under 1"]);
@@ -309,13 +310,13 @@ fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
     assert_eq!(effects(&mut manager), NOTHING, "nothing is taken away");
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 0 of the other under 1"]);
     assert_eq!(ask(&mut manager, workers[1]), NOTHING);
-    // Nor is it helped: who is idle is left so, however long it takes.
+    // The suspended study is not rebalanced either: idle workers stay idle.
     assert_eq!(tick(&mut manager, 3600), NOTHING);
     manager.handle_cancel(STUDY);
     assert_eq!(effects(&mut manager), ["revoke w0 0"]);
 }
 
-/// Studies of which a new plan is asked for.
+/// Returns the studies of the replan requests.
 fn replans(manager: &mut Manager) -> Vec<PlanId> {
     let mut studies = Vec::new();
     while let Some(effect) = manager.poll_effect() {

@@ -1,4 +1,4 @@
-//! Short histories, effect by effect.
+//! Short histories of the manager, effect by effect.
 
 use crate::failures::failure;
 use crate::plans::{chain, ids, output_key, tile_key};
@@ -10,7 +10,7 @@ use pleach_dispatch::study::{Effect as Event, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::BTreeSet;
 
-/// Effects in short: `w0 <- 1 2` for a grant.
+/// Returns the effects as short texts, such as `w0 <- 1 2 under 0` for a grant.
 fn effects(manager: &mut Manager) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(effect) = manager.poll_effect() {
@@ -58,14 +58,14 @@ fn done(manager: &mut Manager, worker: WorkerId, lease: u64, instance: u32) -> V
 
 #[test]
 fn later_stages_come_first_then_the_plans_order() {
-    // Two tiles' worth of one chain: 0 -> 2, 1 -> 3.
+    // The same chain on two tiles: 0 -> 2, 1 -> 3.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
     let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0"]);
     manager.handle_request(worker, 2, None);
-    // Instance 2 before 1, although 1 has waited for longer: 2 lets go of what 0 wrote.
+    // Instance 2 comes before 1, which has waited longer: 2 releases the output of 0.
     assert_eq!(effects(&mut manager), ["w0 <- 2 under 1", "w0 <- 1 under 2"]);
     assert_eq!(done(&mut manager, worker, 1, 2), ["finished 2", "release 0"]);
     assert_eq!(done(&mut manager, worker, 2, 1), ["finished 1", "release tile"]);
@@ -103,7 +103,8 @@ fn workers_that_wait_are_served_in_turn() {
     manager.handle_request(first, 3, None);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
-    // One each in turn: the second worker does not wait until the first has all it asked for.
+    // Each worker gets one bucket in turn: the second does not wait until the first has all its requested
+    // buckets.
     assert_eq!(
         done(&mut manager, first, 0, 0),
         ["finished 0", "release tile", "w0 <- 1 under 1", "w1 <- 2 under 2", "w0 <- 3 under 3"]
@@ -112,18 +113,19 @@ fn workers_that_wait_are_served_in_turn() {
 
 #[test]
 fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
-    // 0 -> 2, 1 -> 3; each worker makes what one of the readers reads.
+    // 0 -> 2, 1 -> 3. Each worker computes the input of one reader.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
     manager.handle_request(second, 2, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w1 <- 1 under 1"]);
-    // The second one has waited for longer; what is ready lies with the first one, which is idle as well.
+    // The second worker has waited longer. The first one holds the input of the ready bucket and is idle as
+    // well.
     manager.handle_request(first, 1, None);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "w0 <- 2 under 2"]);
     assert_eq!(done(&mut manager, second, 1, 1), ["finished 1", "release tile", "w1 <- 3 under 3"]);
 
-    // Who has all slots taken and asks for more lets nobody else wait.
+    // A worker without an idle slot that requests more does not keep an idle worker waiting.
     let mut manager = self::manager(&[(0, None), (0, None), (1, Some(0))], &[&[0], &[1], &[2]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 2, None);
@@ -143,7 +145,7 @@ fn leaving_gives_back_only_what_is_unfinished() {
     assert_eq!(done(&mut manager, first, 0, 1), ["finished 1"]);
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["w1 <- 0 2 under 1"]);
-    // Too late, and under a lease that is over; also by a worker that never had it.
+    // Late reports under an ended lease do not count, nor do reports by a worker that never had the lease.
     assert!(!manager.handle_done(first, STUDY, LeaseId(0), InstanceId(0)));
     assert!(!manager.handle_failed(first, STUDY, LeaseId(0), InstanceId(2), &failure("t1")));
     assert!(!manager.handle_done(first, STUDY, LeaseId(1), InstanceId(0)));
@@ -158,7 +160,7 @@ fn leaving_gives_back_only_what_is_unfinished() {
 
 #[test]
 fn a_failure_takes_its_descendants_along_and_nobody_else() {
-    // 0 -> 2 -> 4 and 1 -> 3 -> 5; the middle two share a bucket.
+    // 0 -> 2 -> 4 and 1 -> 3 -> 5. Instances 2 and 3 share a bucket.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
     let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
     let worker = manager.handle_join(WorkerInfo::ANY);
@@ -175,7 +177,7 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
             "release 0",
             "failed 4 by 0",
             "release 2",
-            // What is left of the bucket no longer waits.
+            // The rest of the bucket no longer waits.
             "w0 <- 3 under 2",
         ]
     );
@@ -183,7 +185,7 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
 
 #[test]
 fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
-    // 2 reads from 0 and from 1; 0 fails while 1 still runs.
+    // 2 reads from 0 and from 1. 0 fails while 1 still runs.
     let mut plan = chain(&[(0, None), (0, None), (1, Some(1))], &[&[0], &[1], &[2]]);
     plan.stages[1] = shapes::stage(0, 2, Vec::new(), &[(0, 0)]);
     plan.instances[2].inputs = vec![output_key(0, 0), output_key(1, 0)];
@@ -234,30 +236,30 @@ fn plans_that_break_the_rules_are_refused() {
     assert_eq!(refusal(chain(&[(1, Some(1)), (0, None)], &[&[0], &[1]])), parent);
     let parent =
         case(PlanError::BadParent(InstanceId(1)), "instance 1 waits for one that cannot come before it");
-    // Of its own stage: two such buckets could wait for each other for ever.
+    // A parent of the same stage: two such buckets could deadlock.
     assert_eq!(refusal(chain(&[(0, None), (0, Some(0))], &[&[0], &[1]])), parent);
     assert_eq!(refusal(chain(&[(0, None), (0, Some(7))], &[&[0], &[1]])), parent);
 }
 
 #[test]
 fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
-    // 0 -> 2, 1 -> 3, and 4 by itself.
+    // 0 -> 2, 1 -> 3, and 4 alone.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (0, None)];
     let mut manager = manager(&instances, &[&[0], &[1], &[2], &[3], &[4]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 2, None);
     manager.handle_request(first, 1, Some(0));
-    // 4 is ready, and not later.
+    // 4 is ready, but its stage is not later.
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "w0 <- 2 under 2, later"]);
-    // Asked twice is asked once, for what was asked last: nothing comes after the last stage.
+    // A second request for a later stage replaces the first. No stage follows stage 1.
     manager.handle_request(first, 1, Some(0));
     manager.handle_request(first, 1, Some(1));
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w1 <- 4 under 3"]);
     manager.handle_request(second, 1, None);
     assert_eq!(done(&mut manager, first, 1, 1), ["finished 1", "w1 <- 3 under 4"]);
-    // The second worker leaves with it: who is idle comes first, then who has asked for a later one.
+    // The second worker leaves. No worker is idle, so its bucket goes to the request for a later stage.
     manager.handle_request(first, 1, Some(0));
     manager.handle_leave(second, false);
     assert_eq!(effects(&mut manager), ["w0 <- 3 under 5, later"]);
@@ -274,11 +276,11 @@ fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
     assert_eq!(effects(&mut manager), ["stop"]);
     manager.handle_request(second, 1, None);
     manager.handle_leave(second, false);
-    // Who comes now is told as well.
+    // A worker that joins now must stop as well.
     let third = manager.handle_join(WorkerInfo::ANY);
     assert_eq!(effects(&mut manager), ["stop"]);
     manager.handle_leave(third, false);
-    // What runs still counts.
+    // Reports of running instances still count.
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0"]);
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["stopped"]);
@@ -306,7 +308,7 @@ fn without_workers_a_study_stops_at_once() {
 
 #[test]
 fn what_is_resumed_is_what_is_open_and_what_that_reads() {
-    // 0 -> 1 -> 2 and 0 -> 3; 4 -> 5 by itself. The ends report.
+    // 0 -> 1 -> 2, 0 -> 3, and 4 -> 5. The last instance of each chain reports.
     let instances = [(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0)), (0, None), (1, Some(4))];
     let plan = chain(&instances, &[&[0], &[4], &[1, 3], &[5], &[2]]);
     let mut manager = manager_of(plan.clone(), &ids([3, 5]).into_iter().collect()).expect("valid");
@@ -314,7 +316,7 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
     let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 9, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
-    // Of the bucket of 1 and 3, only 1; the tile goes with 0, which alone reads it now.
+    // Of the bucket of 1 and 3, only 1 is granted. The tile is released with 0, now its only reader.
     assert_eq!(done(&mut manager, worker, 0, 0), ["finished 0", "release tile", "w0 <- 1 under 1"]);
     assert_eq!(done(&mut manager, worker, 1, 1), ["finished 1", "release 0", "w0 <- 2 under 2"]);
     assert_eq!(done(&mut manager, worker, 2, 2), ["finished 2", "release 1", "complete"]);
@@ -323,7 +325,7 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
     let mut manager = manager_of(plan.clone(), &finished).expect("valid");
     assert_eq!(effects(&mut manager), ["complete"]);
 
-    // Of what reports nothing and is read by nobody, it is not known whether it has run.
+    // An instance without reported outputs or readers runs again: no record shows that it has run.
     let mut plan = plan;
     plan.instances[5].outputs[0].reported = false;
     let manager = manager_of(plan, &finished).expect("valid");
@@ -332,7 +334,7 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
 
 #[test]
 fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
-    // One chain of three stages, and another reader of its first result.
+    // One chain of three stages, and a second reader of its first output.
     let mut manager =
         manager(&[(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
@@ -341,11 +343,12 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile"]);
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w1 <- 1 under 1"]);
-    // The second worker has read what 0 wrote: it holds that as well as its own, and the first one is not missed.
+    // The second worker has read the output of 0 and holds it beside its own. The loss of the first worker
+    // reopens nothing.
     assert_eq!(done(&mut manager, second, 1, 1), ["finished 1"]);
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), [""; 0]);
-    // With it goes everything: 1 is to be done again for 2, and for that 0, which 3 waits for as well.
+    // The loss of the second worker reopens 1 for its reader 2, and 0 for its readers 1 and 3.
     let third = manager.handle_join(WorkerInfo::ANY);
     manager.handle_leave(second, false);
     assert_eq!(effects(&mut manager), ["reopened 0", "reopened 1"]);
@@ -357,7 +360,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
     );
     assert_eq!(done(&mut manager, third, 4, 3), ["finished 3"]);
     assert_eq!(done(&mut manager, third, 3, 1), ["finished 1", "release 0", "w2 <- 2 under 5"]);
-    // What nobody will read any more is not computed again.
+    // Outputs without a further reader are not recomputed.
     assert_eq!(done(&mut manager, third, 5, 2), ["finished 2", "release 1", "complete"]);
 }
 
@@ -369,7 +372,7 @@ fn what_cannot_be_had_is_given_again_when_it_is_there() {
     manager.handle_request(second, 1, None);
     assert_eq!(effects(&mut manager), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, first, 0, 0), ["finished 0", "release tile", "w1 <- 1 2 under 1"]);
-    // The second has fetched what it reads for one of the two when the first goes.
+    // The second worker has fetched the input for one of its two instances when the first worker leaves.
     manager.handle_leave(first, false);
     assert_eq!(effects(&mut manager), ["reopened 0"]);
     assert!(manager.handle_missing_input(second, STUDY, LeaseId(1), InstanceId(2), &[]));

@@ -1,4 +1,4 @@
-//! Long histories of random events; what must be true after each, the model in `cluster` knows.
+//! Long histories of random events. The model in `cluster` checks the manager after each event.
 
 use crate::cluster::{Cluster, Granted};
 use crate::plans::plans;
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// What may happen to a cluster; numbers choose among what there is at the time.
+/// Event of a cluster. Numbers select among the present workers, or among the reports that can be sent.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Join,
@@ -26,16 +26,16 @@ enum Event {
     Leave {
         worker: usize,
     },
-    /// A report that was already made, or by a worker that has left.
+    /// A report that was sent before, or by a worker that has left.
     Late {
         which: usize,
         succeeds: bool,
     },
-    /// A report in another worker's name.
+    /// A report by a worker that does not hold the lease.
     Forged {
         which: usize,
     },
-    /// A worker cannot get what an instance reads.
+    /// A worker cannot fetch an instance's inputs.
     Lacks {
         which: usize,
     },
@@ -121,7 +121,7 @@ proptest! {
         for event in events {
             happen(&mut cluster, event);
         }
-        // Everybody is gone, and then one worker comes.
+        // All workers leave, and then one joins.
         for worker in cluster.workers() {
             cluster.leave(worker);
         }
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(cluster.done.len() + cluster.failed.len(), instances);
     }
 
-    /// What is stopped at any point and resumed with what was reported comes to the same as what was never stopped.
+    /// A study that is stopped at any point and resumed with its reported instances ends with all results.
     #[test]
     fn what_is_stopped_is_resumed(
         plan in plans(), before in vec(events(), 0..80), after in vec(events(), 0..40), also in vec(any::<bool>(), 40),
@@ -160,7 +160,8 @@ proptest! {
         }
         cluster.stop();
         prop_assert!(cluster.complete != cluster.stopped);
-        // Of instances that report nothing it is never known that they were finished; naming them changes nothing.
+        // Instances without reported outputs are never known as finished. Naming them as finished changes
+        // nothing.
         let mut finished = cluster.reported();
         let needless = (0u32..).map(InstanceId).zip(&plan.instances).zip(also);
         let silent = needless.filter(|((_, instance), also)| *also && instance.outputs.iter().all(|o| !o.reported));
@@ -190,7 +191,7 @@ proptest! {
             cluster.ask(worker, slots);
         }
         for which in order.into_iter().cycle().take(instances) {
-            // A worker asks again for each bucket that it has finished.
+            // A worker requests one more bucket for each finished one.
             let report = choose(&cluster.granted, which).expect("workers wait for work, and there is some");
             cluster.report(report, true);
             if cluster.granted.iter().all(|granted| granted.lease != report.lease) {

@@ -1,4 +1,4 @@
-//! The manager against simulated workers that come, ask, finish, fail, go, and report when it is too late.
+//! The manager against simulated workers that join, request buckets, finish, fail, leave, and report late.
 
 mod census;
 #[path = "../support/cluster.rs"]

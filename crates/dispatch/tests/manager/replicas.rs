@@ -1,4 +1,4 @@
-//! What is to survive its worker: who is asked for a second copy, and what the copy is good for.
+//! Replicas of outputs: the worker that fetches them, and the losses that they survive.
 
 use crate::elastic::{ask, done, effects, manager};
 use crate::plans::{chain, output_key};
@@ -10,7 +10,7 @@ use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Two instances of a first stage, and one that reads each.
+/// Returns a plan of two instances of a first stage, each with one reader.
 fn plan() -> ExecutionPlan {
     chain(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]])
 }
@@ -41,9 +41,9 @@ fn what_has_a_second_copy_survives_its_worker() {
     assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
     manager.handle_leave(workers[0], true);
     assert_eq!(effects(&mut manager), Vec::<String>::new(), "nothing is reopened");
-    // The reader goes to who has it, and everybody else is told who that is.
+    // The reader is granted without recomputing its input.
     assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 2 under 1"]);
-    // Without a copy it is computed again; and so is what has lost both.
+    // Instance 1 has no replica, and instance 0 loses its second copy. Both are recomputed.
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 2"]);
     assert_eq!(done(&mut manager, workers[1], 2, 1), ["finished 1"]);
     manager.handle_leave(workers[1], true);
@@ -58,10 +58,10 @@ fn who_has_no_room_or_leaves_is_not_asked_again() {
     manager.handle_fetch_failed(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["copy 0 to w0 from w1"]);
     manager.handle_leave(workers[0], true);
-    // There is nobody left.
+    // No worker is left to ask.
     assert_eq!(effects(&mut manager), [replicated(1, 0, 0)]);
     assert_eq!(done(&mut manager, workers[1], 0, 0), ["finished 0"]);
-    // What comes late is of use, and answers nobody.
+    // A late fetch counts as a copy, but answers no request.
     assert_eq!(copied(&mut manager, workers[2], 0), Vec::<String>::new());
     manager.handle_leave(workers[1], true);
     assert_eq!(effects(&mut manager), Vec::<String>::new());
@@ -88,10 +88,10 @@ fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
     ask(&mut manager, workers[0]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), [replicated(0, 0, 0)]);
     let other = manager.handle_join(WorkerInfo::ANY);
-    // Of somebody else's instance, and of one that nobody reads.
+    // The worker does not have instance 3, and the output of instance 3 has no reader.
     assert_eq!(replicate(&mut manager, workers[0], 0, 3), [replicated(0, 0, 3)]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), ["copy 0 to w1 from w0"]);
-    // A study that is over answers all.
+    // The end of a study answers all its requests.
     manager.handle_cancel(STUDY);
     assert!(effects(&mut manager).contains(&replicated(0, 0, 0)));
     assert_eq!(copied(&mut manager, other, 0), Vec::<String>::new());
@@ -106,7 +106,7 @@ fn what_somebody_cannot_fetch_from_one_that_leaves_others_are_asked_for() {
     assert_eq!(effects(&mut manager), ["drain w0", "copy 0 to w1 from w0"]);
     manager.handle_fetch_failed(workers[1], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["copy 0 to w2 from w0"]);
-    // Nobody can: it is not kept for ever, and what it takes along is computed again.
+    // No worker can fetch the region. The draining worker is dismissed anyway, and the region is recomputed.
     manager.handle_fetch_failed(workers[2], STUDY, output_key(0, 0));
     assert_eq!(effects(&mut manager), ["dismiss w0"]);
     manager.handle_leave(workers[0], false);
@@ -118,7 +118,8 @@ fn what_was_copied_since_somebody_was_told_where_it_is_is_not_lost() {
     let (mut manager, workers) = manager(plan(), 3);
     ask(&mut manager, workers[0]);
     done(&mut manager, workers[0], 0, 0);
-    // The reader is told that the first worker has it, which leaves before it has given it; the third one has it by then.
+    // The assignment names the first worker as holder. That worker leaves before it has sent the region. The
+    // third worker holds it by then.
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 1"]);
     manager.handle_drain(workers[0]);
     assert_eq!(effects(&mut manager), ["drain w0", "copy 0 to w1 from w0"]);
@@ -127,7 +128,7 @@ fn what_was_copied_since_somebody_was_told_where_it_is_is_not_lost() {
     assert_eq!(effects(&mut manager), Vec::<String>::new());
     assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(1), InstanceId(2), &[output_key(0, 0)]));
     assert_eq!(effects(&mut manager), Vec::<String>::new(), "nothing is reopened");
-    // Of the one that it is told of now it cannot be had either.
+    // The holder named now cannot send the region either.
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 under 2"]);
     assert!(manager.handle_missing_input(workers[1], STUDY, LeaseId(2), InstanceId(2), &[output_key(0, 0)]));
     assert_eq!(effects(&mut manager), ["reopened 0"]);

@@ -1,11 +1,11 @@
-//! What has to be alone where everybody always has something: it does not wait till the end.
+//! Isolation under constant load: a suspect instance does not wait until the end of the study.
 
 use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use pleach_dispatch::WorkerId;
 use pleach_dispatch::manager::{Manager, WorkerInfo};
 
-/// Thirty instances by themselves. The first one was on three workers that were lost, and waits for one that has nothing;
-/// two others have something each, the first of them one thing more.
+/// Creates a manager of 30 instances without parents. The first instance was on 3 lost workers and waits for an
+/// empty worker. Of the two remaining workers, the first has 2 leases and the second has 1.
 fn busy() -> (Manager, [WorkerId; 2]) {
     let buckets: Vec<[u32; 1]> = (0..30).map(|id| [id]).collect();
     let buckets: Vec<&[u32]> = buckets.iter().map(<[u32; 1]>::as_slice).collect();
@@ -18,7 +18,7 @@ fn busy() -> (Manager, [WorkerId; 2]) {
     };
     lose(3, 0);
     lose(4, 1);
-    // It is suspected: whoever has nothing gets it, and nothing beside it, and is lost.
+    // The instance is a suspect. An empty worker gets it, gets nothing beside it, and is lost.
     assert_eq!(ask(&mut manager, workers[2]), ["w2 <- 0 under 2"]);
     assert_eq!(ask(&mut manager, workers[2]), NOTHING);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 1 under 3"]);
@@ -32,25 +32,26 @@ fn busy() -> (Manager, [WorkerId; 2]) {
 #[test]
 fn what_has_waited_for_long_gets_the_least_busy_worker_for_itself() {
     let (mut manager, [busier, other]) = busy();
-    // Both always have something, and ask for more before that is done.
+    // Both workers always have leases, and request more before these end.
     assert_eq!(tick(&mut manager, 1), NOTHING);
     assert_eq!(ask(&mut manager, other), ["w1 <- 4 under 6"]);
     assert_eq!(done(&mut manager, other, 5, 3), ["finished 3"]);
     assert_eq!(tick(&mut manager, 4), NOTHING);
     assert_eq!(ask(&mut manager, other), ["w1 <- 5 under 7"]);
     assert_eq!(done(&mut manager, other, 6, 4), ["finished 4"]);
-    // Four times what an instance takes, which is two seconds: then it gets nothing more until it has nothing.
+    // The suspect is overdue after four times the mean time of an instance, which is 2 s at 9 s and 3 s at 20
+    // s. The least busy worker then gets nothing more until it is empty.
     assert_eq!(tick(&mut manager, 9), NOTHING);
     assert_eq!(ask(&mut manager, other), ["w1 <- 6 under 8"]);
     assert_eq!(done(&mut manager, other, 7, 5), ["finished 5"]);
     assert_eq!(tick(&mut manager, 20), NOTHING);
     assert_eq!(ask(&mut manager, other), NOTHING);
     assert_eq!(tick(&mut manager, 21), NOTHING);
-    // Everybody else goes on.
+    // The other worker still gets buckets.
     assert_eq!(ask(&mut manager, busier), ["w0 <- 7 under 9"]);
     assert_eq!(done(&mut manager, other, 8, 6), ["finished 6", "w1 <- 0 under 10"]);
     assert_eq!(ask(&mut manager, other), NOTHING);
-    // It was not to blame: with that, everything is as before.
+    // The suspect is finished and cleared, so the worker gets other buckets again.
     assert_eq!(done(&mut manager, other, 10, 0), ["finished 0", "w1 <- 8 under 11"]);
     assert_eq!(ask(&mut manager, other), ["w1 <- 9 under 12"]);
 }
@@ -62,7 +63,7 @@ fn who_was_kept_goes_on_when_somebody_else_has_taken_it() {
     assert_eq!(tick(&mut manager, 5), NOTHING);
     assert_eq!(ask(&mut manager, kept), NOTHING);
     let idle = manager.handle_join(WorkerInfo::ANY);
-    // Nothing waits any more: it gets what it has asked for.
+    // The idle worker takes the suspect. The reserved worker is released and gets the bucket that it requested.
     assert_eq!(ask(&mut manager, idle), ["w5 <- 0 under 6", "w1 <- 4 under 7"]);
 }
 

@@ -1,4 +1,4 @@
-//! Workers that are slow, and workers that have to end: what they are granted, effect by effect.
+//! Grants to slow workers and to workers with a time limit, effect by effect.
 
 use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use crate::plans::ids;
@@ -8,7 +8,7 @@ use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::time::Duration;
 
-/// A task of the first stage that took so long.
+/// Returns the report of a task of the first stage that took `seconds`.
 fn task(seconds: f64) -> TaskReport {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
     TaskReport { task: 0, stage: 0, done, cache_seconds: 0.0 }
@@ -24,24 +24,24 @@ fn who_has_to_end_gets_nothing_that_it_cannot_finish_and_the_part_that_it_can() 
     let (mut manager, workers) = manager(alike(&[&[0], &[1], &[2, 3, 4, 5], &[6]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
     manager.handle_time_limit(ends, Duration::from_secs(100));
-    // Of several ends the first counts.
+    // The earliest time limit applies.
     manager.handle_time_limit(ends, Duration::from_secs(900));
     tick(&mut manager, 95);
-    // What nobody has measured may be granted.
+    // Instances of an unmeasured stage may be granted.
     assert_eq!(ask(&mut manager, ends), ["w1 <- 0 under 0"]);
     assert_eq!(ask(&mut manager, stays), ["w0 <- 1 under 1"]);
     ran(&mut manager, stays, 1, &[2.0]);
     assert_eq!(done(&mut manager, stays, 1, 1), ["finished 1"]);
-    // An instance takes two seconds: in five there is time for two of them. The rest stays where it was.
+    // An instance takes 2 s, so the remaining 5 s suffice for 2 of them. The rest stays in its bucket.
     assert_eq!(ask(&mut manager, ends), ["w1 <- 2 3 under 2"]);
     tick(&mut manager, 98);
     assert_eq!(ask(&mut manager, ends), ["w1 <- 4 under 3"]);
     tick(&mut manager, 99);
     assert_eq!(ask(&mut manager, ends), NOTHING);
-    // Whoever goes on gets it, without a part cut off.
+    // A worker without a time limit gets whole buckets.
     assert_eq!(ask(&mut manager, stays), ["w0 <- 5 under 4"]);
     assert_eq!(ask(&mut manager, stays), ["w0 <- 6 under 5"]);
-    // It gets nothing of others either, and nothing twice.
+    // The ending worker steals nothing and gets no speculative lease.
     tick(&mut manager, 200);
     assert_eq!(effects(&mut manager), NOTHING);
 }
@@ -52,13 +52,13 @@ fn what_is_handed_back_unasked_is_not_granted_there_again() {
     let (stays, ends) = (workers[0], workers[1]);
     manager.handle_time_limit(ends, Duration::from_secs(100));
     assert_eq!(ask(&mut manager, ends), ["w1 <- 0 1 under 0"]);
-    // It knows better how long it takes. Who asks is not who hands back.
+    // A worker predicts its own times better than the manager. A return by another worker does not count.
     assert!(!manager.handle_returned(stays, STUDY, LeaseId(0), &ids([1])));
     assert_eq!(ask(&mut manager, ends), ["w1 <- 2 3 under 1"]);
     assert!(manager.handle_returned(ends, STUDY, LeaseId(0), &ids([0, 1])));
     assert_eq!(ask(&mut manager, ends), NOTHING);
     assert_eq!(ask(&mut manager, stays), ["w0 <- 0 1 under 2"]);
-    // Who does not have to end has a reason of its own, and gets it again.
+    // A worker without a time limit has other reasons for a return and gets the instances again.
     assert!(manager.handle_returned(stays, STUDY, LeaseId(2), &ids([0, 1])));
     assert_eq!(ask(&mut manager, stays), ["w0 <- 0 1 under 3"]);
 }
@@ -76,7 +76,8 @@ fn what_was_asked_for_and_handed_back_says_nothing_of_time() {
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 3 under 2"]);
 }
 
-/// Two workers of which the first has taken four times as long for ten tasks.
+/// Creates a manager of a slow and a fast worker: the first took 4 s for each of 10 tasks, the second 1 s for
+/// each of 40.
 fn uneven(buckets: &[&[u32]]) -> (Manager, WorkerId, WorkerId) {
     let (mut manager, workers) = manager(alike(buckets), 2);
     for _ in 0..10 {
@@ -89,9 +90,10 @@ fn uneven(buckets: &[&[u32]]) -> (Manager, WorkerId, WorkerId) {
 #[test]
 fn who_is_slow_gets_the_first_part_of_a_bucket_and_the_rest_is_ready() {
     let (mut manager, slow, fast) = uneven(&[&[9, 0, 1, 2, 3, 4, 5, 6, 7, 8], &[10]]);
-    // Speeds are 0.4 and 1.6: four of ten, in the plan's order, take it what ten take on average.
+    // The speeds are 0.4 and 1.6. The slow worker needs for 4 instances the mean time of 10, and gets the first
+    // 4 in the plan's order.
     assert_eq!(ask(&mut manager, slow), ["w0 <- 0 1 2 9 under 0"]);
-    // Four more of what was planned as ten, and two are left; a fast one gets whole buckets.
+    // The slow worker gets 4 more of the planned 10, and 2 remain. The fast worker gets whole buckets.
     assert_eq!(ask(&mut manager, slow), ["w0 <- 3 4 5 6 under 1"]);
     assert_eq!(ask(&mut manager, fast), ["w1 <- 7 8 under 2"]);
     assert_eq!(ask(&mut manager, slow), ["w0 <- 10 under 3"], "one at least");
@@ -107,7 +109,7 @@ fn a_slow_slot_counts_as_what_it_is_worth() {
     let (manager, _, _) = uneven(&[&[0]]);
     assert_eq!((manager.slots(), manager.slots_by_speed()), (2, 2));
     let (mut manager, _, fast) = uneven(&[&[0]]);
-    // One of 16 slots at mean speed, so far.
+    // A worker with 16 slots counts at mean speed until it is measured.
     manager.handle_join(WorkerInfo { slots: 16, ..WorkerInfo::ANY });
     assert_eq!((manager.slots(), manager.slots_by_speed()), (18, 18));
     manager.handle_leave(fast, false);
@@ -143,7 +145,8 @@ fn all_who_are_idle_at_a_moment_are_helped_each_with_the_next_largest() {
     for idle in [1, 3, 4] {
         assert_eq!(ask(&mut manager, workers[idle]), NOTHING);
     }
-    // Nobody is asked for what it has itself, and nobody twice: the first who is idle has the largest.
+    // No worker is asked for its own lease, and no lease is asked for twice. The first idle worker has the
+    // largest lease itself.
     assert_eq!(tick(&mut manager, 1), ["share w2 2", "share w1 1", "share w0 0"]);
     assert_eq!(tick(&mut manager, 2), NOTHING);
 }

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 
-/// A bucket of the first stage.
+/// Returns a bucket of the first stage.
 pub(crate) fn bucket(instances: Vec<InstanceWork>) -> BucketWork {
     let (drain, sharing) = (OutputConsumption::default(), ReuseScope::Tree);
     BucketWork { bucket: BucketId(0), stage: 0, pixels: 0, drain, sharing, instances, elsewhere: Vec::new() }
@@ -31,7 +31,7 @@ pub(crate) fn instance(stage: &Stage, number: u32, parameters: &[i64], inputs: &
     }
 }
 
-/// A random stage, random instances, and what its tasks take.
+/// A random stage, random instances, and the sizes of the tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) stage: Stage,

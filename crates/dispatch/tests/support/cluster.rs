@@ -1,4 +1,6 @@
-//! Simulated workers around a [`Manager`], and an independent model of leases, completion and releases that checks every effect.
+//! Simulated workers around a [`Manager`].
+//!
+//! An independent model of leases, completion and releases checks every effect.
 
 use crate::failures::failure;
 use crate::regions::{far_bytes, is_needed, reports, stored, uses};
@@ -12,7 +14,7 @@ use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a worker would say about an instance it was granted.
+/// A granted instance, with the worker and the lease of its report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Granted {
     pub(crate) worker: WorkerId,
@@ -20,11 +22,11 @@ pub(crate) struct Granted {
     pub(crate) instance: InstanceId,
 }
 
-/// What a worker waits for.
+/// Unanswered requests of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wanted {
     buckets: u32,
-    /// One of a later stage than this.
+    /// A bucket of a later stage than this one.
     after: Option<u32>,
 }
 
@@ -32,23 +34,23 @@ struct Wanted {
 pub(crate) struct Cluster {
     pub(crate) manager: Manager,
     plan: ExecutionPlan,
-    /// The plan's, and those into which instances have come that are executed again.
+    /// Buckets of the plan, then those that reopened, returned and replanned instances were moved to.
     buckets: Vec<Vec<InstanceId>>,
-    /// Who holds each stored region that is still of use.
+    /// Workers that hold each stored region, until it is released.
     holders: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Instances that were done and had to be done again, as often as that happened.
+    /// Finished instances that were reopened, once for each time.
     pub(crate) reopened: Vec<InstanceId>,
-    /// Workers that are there.
+    /// Present workers.
     wanted: BTreeMap<WorkerId, Wanted>,
-    /// Granted to workers that are there, and not reported.
+    /// Granted to present workers and not reported.
     pub(crate) granted: Vec<Granted>,
-    /// Reports that no longer count: made already, or by workers that have left.
+    /// Reports that no longer count: sent before, or by workers that have left.
     pub(crate) stale: Vec<Granted>,
     leases: BTreeSet<LeaseId>,
-    /// Instances that were finished before, or that nobody needs.
+    /// Instances that were finished before or are not needed.
     pub(crate) closed: BTreeSet<InstanceId>,
     pub(crate) done: BTreeSet<InstanceId>,
-    /// With the instance whose failure each shares.
+    /// Failed instances, each with the instance whose failure it shares.
     pub(crate) failed: BTreeMap<InstanceId, InstanceId>,
     released: BTreeSet<RegionKey>,
     pub(crate) complete: bool,
@@ -61,7 +63,7 @@ impl Cluster {
         Self::resume(plan, &BTreeSet::new())
     }
 
-    /// A cluster for what is left of a plan when `finished` instances have reported before.
+    /// Creates a cluster for a plan whose `finished` instances have been reported before.
     pub(crate) fn resume(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Self {
         let is_closed = |id: &InstanceId| !is_needed(&plan, finished, *id);
         let closed = (0..plan.instances.len() as u32).map(InstanceId).filter(is_closed).collect();
@@ -109,7 +111,7 @@ impl Cluster {
         self.perform(&[]);
     }
 
-    /// Asks for a bucket of a later stage, instead of what was asked for in this way before.
+    /// Requests a bucket of a later stage. Replaces an earlier such request.
     pub(crate) fn ask_after(&mut self, worker: WorkerId, stage: u32) {
         if let Some(wanted) = self.wanted.get_mut(&worker) {
             wanted.after = Some(stage);
@@ -142,8 +144,8 @@ impl Cluster {
         assert_eq!(told, reopened, "what is to be done again");
     }
 
-    /// What has to be done again when a worker is gone: what stored a region that nobody else holds, and so on with what
-    /// that reads.
+    /// Removes a worker from all holders. Returns the producers of the lost regions, and then the producers of
+    /// their lost inputs.
     fn lost_with(&mut self, worker: WorkerId) -> Vec<InstanceId> {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
@@ -164,13 +166,13 @@ impl Cluster {
         reopened.into_iter().collect()
     }
 
-    /// The instance that stores a region.
+    /// Returns the instance that stores a region.
     fn producer(&self, key: RegionKey) -> Option<InstanceId> {
         let stores = |instance: &InstancePlan| stored(instance).any(|stored| stored == key);
         self.plan.instances.iter().position(stores).map(|number| InstanceId(number as u32))
     }
 
-    /// Instances that are to be granted apart from the others of their buckets.
+    /// Moves instances into buckets of their own, unless no other instance of their bucket is open.
     fn granted_apart(&mut self, instances: &[InstanceId]) {
         for number in 0..self.buckets.len() {
             let (moved, left): (Vec<InstanceId>, Vec<InstanceId>) =
@@ -183,7 +185,8 @@ impl Cluster {
         }
     }
 
-    /// Of instances that are granted no longer, those that share the failure of a parent, and what reads from them.
+    /// Returns those of the no longer leased instances that share the failure of a parent, and their
+    /// descendants.
     fn orphans(&self, back: Vec<InstanceId>) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut orphans = BTreeMap::new();
         for id in back.into_iter().filter(|id| !self.is_over(*id) && !self.is_granted(*id)) {
@@ -197,7 +200,7 @@ impl Cluster {
         orphans.into_iter().collect()
     }
 
-    /// Open instances of the buckets of one stage of which nothing is granted, by bucket.
+    /// Returns the buckets of one stage with open instances but no granted one, and their open instances.
     fn unstarted(&self, stage: u32) -> Vec<(usize, Vec<InstanceId>)> {
         let open = |bucket: &Vec<InstanceId>| -> Vec<InstanceId> {
             bucket.iter().copied().filter(|id| !self.is_over(*id)).collect()
@@ -210,9 +213,9 @@ impl Cluster {
         buckets.filter(|(_, bucket)| is_open(bucket)).collect()
     }
 
-    /// Cuts buckets of a stage that nobody is granted anew: those that `chosen` names, into some of `size` instances.
+    /// Rebuilds the unstarted buckets of a stage that `chosen` selects, into buckets of `size` instances.
     pub(crate) fn replan(&mut self, stage: u32, chosen: u64, size: usize) {
-        // A study that is over is not planned again, and nothing of it is refused.
+        // A completed study accepts any replan without an effect.
         if self.complete {
             return;
         }
@@ -239,7 +242,8 @@ impl Cluster {
         let plans = |buckets: &[Vec<InstanceId>]| -> Vec<BucketPlan> {
             buckets.iter().map(|bucket| BucketPlan { instances: bucket.clone(), pixels }).collect()
         };
-        // What is not whole, or not free, is refused and changes nothing.
+        // The manager refuses incomplete buckets, duplicates, leased instances and empty buckets. Nothing
+        // changes then.
         if instances.len() > 1 {
             let short = plans(&[instances[1..].to_vec()]);
             assert!(first_is_alone || self.manager.handle_replanned(STUDY, short).is_err());
@@ -256,7 +260,7 @@ impl Cluster {
         self.perform(&[]);
         self.manager.handle_replanned(STUDY, plans(&new)).expect("what is open, cut anew");
         for number in numbers {
-            // What is over may come back to where it was.
+            // Finished instances stay in their bucket, since they may be reopened.
             let over = self.buckets[number].iter().copied().filter(|id| self.is_over(*id)).collect();
             self.buckets[number] = over;
         }
@@ -268,7 +272,7 @@ impl Cluster {
         self.granted.iter().any(|granted| granted.instance == instance)
     }
 
-    /// Delivers the report that an input is not to be had.
+    /// Delivers the report of a missing input.
     pub(crate) fn lacks(&mut self, report: Granted) {
         self.granted.retain(|granted| *granted != report);
         self.stale.push(report);
@@ -326,12 +330,12 @@ impl Cluster {
         self.perform(&[]);
     }
 
-    /// Instances of those done whose outputs were reported: what a later run is told.
+    /// Returns the finished instances with reported outputs. A later run knows them.
     pub(crate) fn reported(&self) -> BTreeSet<InstanceId> {
         self.done.iter().copied().filter(|id| reports(&self.plan.instances[id.index()])).collect()
     }
 
-    /// The instance and all that read from it, directly or not, and are not over yet.
+    /// Returns an instance and its open descendants without a lease, with the origin of their failure.
     fn struck_by(&self, origin: InstanceId) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut struck = BTreeSet::from([origin]);
         for (id, instance) in (0u32..).map(InstanceId).zip(&self.plan.instances) {
@@ -343,7 +347,8 @@ impl Cluster {
         struck.into_iter().map(|id| (id, Some(origin))).collect()
     }
 
-    /// Checks every effect of an event against the model; `expected` are the instances that end with it, and the origin of their failure.
+    /// Checks every effect of an event against the model. `expected` are the instances that end with the event,
+    /// each with the origin of its failure.
     fn perform(&mut self, expected: &[(InstanceId, Option<InstanceId>)]) {
         self.manager.sanity_check().expect("sane");
         let mut ended = Vec::new();
@@ -404,7 +409,7 @@ impl Cluster {
         }
     }
 
-    /// Buckets of which nothing is granted and nothing waits, in order of rank.
+    /// Returns the buckets with open instances, all of them ready, in order of rank.
     fn ready(&self) -> BTreeSet<(Reverse<u32>, BucketId)> {
         let is_ready = |bucket: &Vec<InstanceId>| {
             let mut open = bucket.iter().filter(|id| !self.is_over(**id)).peekable();
@@ -432,7 +437,8 @@ impl Cluster {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
         let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // Far fewer than the manager looks at are ready here; of equally near ones the first.
+        // Fewer buckets are ready than the manager considers for locality. Among equals, the first one is
+        // expected.
         let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
         let order = "later stages first, then what is near, then the plan's order";
         assert_eq!(nearest, Some(&(Reverse(work.stage), work.bucket)), "{order}");
@@ -458,7 +464,8 @@ impl Cluster {
         let planned =
             self.plan.buckets.iter().find(|bucket| bucket.instances.contains(&ids[0])).expect("planned");
         assert_eq!((ids.len(), work.pixels), (open.len(), planned.pixels));
-        // Everything that is read is with this worker, or it is said who has it; or it is nobody's, such as a tile.
+        // For each input, the worker holds it, the assignment names its holders, or it has no producer, such as
+        // a tile.
         let told: BTreeMap<RegionKey, BTreeSet<WorkerId>> =
             work.elsewhere.iter().map(|there| (there.key, there.workers.iter().copied().collect())).collect();
         let read: BTreeSet<RegionKey> =

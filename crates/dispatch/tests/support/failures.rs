@@ -1,4 +1,4 @@
-//! The one way in which tasks fail here.
+//! Failure of a test task.
 
 use pleach_dispatch::message::TaskFailure;
 

@@ -1,5 +1,5 @@
-//! A manager and a worker with its stages, joined by queues of messages that move whenever chance says so. It holds
-//! regions as sizes, and knows at every moment how many bytes there truly are.
+//! A manager and a worker with its stages, joined by message queues that advance in random order. Regions are
+//! sizes, so the true bytes are known at any time.
 
 use crate::solo::{STUDY, manager_of};
 use crate::studies::Study;
@@ -15,18 +15,18 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
 
-/// A stage, as its worker sees it.
+/// A bucket on the worker.
 struct Bucket {
     work: BucketWork,
     run: BucketExecution,
-    /// What tasks truly take.
+    /// True memory of the tasks.
     bytes: Vec<TaskMemory>,
     inputs: Vec<(RegionKey, u64)>,
     written: BTreeMap<OutputId, u64>,
 }
 
 impl Bucket {
-    /// As [`BucketExecution`] foresees it, with what is truly held.
+    /// Returns the demand of [`BucketExecution`], with the bytes that are truly held.
     fn demand(&self, storage: &Storage) -> BucketDemand {
         let (here_bytes, missing_bytes) = storage.inputs(self);
         let demand = self.run.demand(missing_bytes);
@@ -34,7 +34,7 @@ impl Bucket {
     }
 }
 
-/// Regions by size.
+/// Sizes of the regions in memory and in the spill tier.
 #[derive(Default)]
 struct Storage {
     ram: BTreeMap<RegionKey, u64>,
@@ -42,7 +42,7 @@ struct Storage {
 }
 
 impl Storage {
-    /// Of what a bucket reads: bytes in memory, and bytes that are not.
+    /// Returns the bytes of a bucket's inputs that are in memory, and those that are not.
     fn inputs(&self, bucket: &Bucket) -> (u64, u64) {
         let here = bucket.inputs.iter().filter_map(|(key, _)| self.ram.get(key)).sum();
         let missing = bucket.inputs.iter().filter(|(key, _)| !self.ram.contains_key(key));
@@ -59,13 +59,13 @@ impl Storage {
     }
 }
 
-/// Between a stage and its worker.
+/// Message between a stage and its worker.
 enum Local {
     Granted(LeaseId, SlotId, NodeId),
     Demand(LeaseId, BucketDemand),
     SlotFree(SlotId, LeaseId, BucketDemand),
     Over(LeaseId),
-    /// These regions have been moved below memory, as far as they are still there.
+    /// Regions to spill, except those released meanwhile.
     Moved(Vec<RegionKey>),
 }
 
@@ -76,16 +76,16 @@ struct Running {
     bytes: u64,
 }
 
-/// How a node is set up.
+/// Configuration of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     pub(crate) slots: u32,
     pub(crate) budget: u64,
     pub(crate) active_paths: Option<NonZeroU32>,
-    /// Tasks are believed to take so many quarters of what they take.
+    /// Estimated memory of tasks, in quarters of their true memory.
     pub(crate) believed: u64,
     pub(crate) seed: u64,
-    /// What can be stored below memory.
+    /// Size of the spill tier in bytes.
     pub(crate) below: u64,
 }
 
@@ -108,10 +108,10 @@ pub(crate) struct Node<'a> {
     pub(crate) stopped: bool,
     pub(crate) left: bool,
     pub(crate) calls: usize,
-    /// What happened, for whoever has to find out why.
+    /// Events in order, printed by failed tests.
     pub(crate) log: Vec<String>,
     noted: Option<(u64, usize, usize, usize)>,
-    /// The most bytes there truly were.
+    /// Maximum of the true bytes.
     pub(crate) most_bytes: u64,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Node<'a> {
         node
     }
 
-    /// Xorshift: enough to shuffle messages.
+    /// Returns a random number below `among`. Xorshift suffices to shuffle messages.
     fn chance(&mut self, among: usize) -> usize {
         self.chance ^= self.chance << 13;
         self.chance ^= self.chance >> 7;
@@ -159,7 +159,7 @@ impl<'a> Node<'a> {
         (self.chance >> 20) as usize % among
     }
 
-    /// Something happens; false when nothing can.
+    /// Performs one random event. Returns false if none is possible.
     pub(crate) fn step(&mut self) -> bool {
         let mut possible = Vec::new();
         if !self.to_manager.is_empty() {
@@ -199,7 +199,7 @@ impl<'a> Node<'a> {
         true
     }
 
-    /// Notes what is held, when it has changed.
+    /// Logs the held bytes if the state has changed.
     fn note(&mut self) {
         let now = (self.held_bytes(), self.storage.ram.len(), self.running.len(), self.done.len());
         if self.noted.replace(now) != Some(now) {
@@ -215,7 +215,7 @@ impl<'a> Node<'a> {
         self.follow_manager();
     }
 
-    /// Regions in storage and outputs of tasks.
+    /// Returns the bytes of regions in memory and of held task outputs.
     pub(crate) fn held_bytes(&self) -> u64 {
         let written = self.buckets.values().flat_map(|bucket| bucket.written.values());
         self.storage.ram.values().chain(written).sum()
@@ -271,14 +271,14 @@ impl<'a> Node<'a> {
                 ManagerEffect::Stop => self.to_worker.push_back(ToWorker::Stop),
                 ManagerEffect::Stopped => self.stopped = true,
                 ManagerEffect::Introduce { .. } | ManagerEffect::Over { .. } | ManagerEffect::Replan(_) => {}
-                // Of a study that is stopped: what its only worker takes along would be done again.
+                // The only worker of a stopped study leaves, and its regions with it.
                 ManagerEffect::Study(_, Event::Reopened(_)) => {}
                 effect => panic!("{effect:?}"),
             }
         }
     }
 
-    /// What the shell says before every event.
+    /// Updates the worker's numbers about storage. The shell does so before every event.
     fn look(&mut self) {
         let free = self.setup.below - self.storage.below_bytes();
         let movable: u64 = self.movable(None).iter().map(|key| self.storage.ram[key]).sum();
@@ -290,14 +290,14 @@ impl<'a> Node<'a> {
         self.worker.handle_stored(self.storage.ram.values().sum());
     }
 
-    /// What was brought when a demand was said may have been moved since.
+    /// Updates the input bytes of a demand: inputs may have been loaded or spilled since the stage sent it.
     fn as_it_is(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
         let Some(bucket) = self.buckets.get(&lease).filter(|_| !demand.started) else { return demand };
         let (here_bytes, load_bytes) = self.storage.inputs(bucket);
         BucketDemand { here_bytes, load_bytes, ..demand }
     }
 
-    /// What no bucket under way reads, and not this one either.
+    /// Returns the regions in memory that no started bucket reads, nor the bucket under the lease `but`.
     fn movable(&self, but: Option<LeaseId>) -> Vec<RegionKey> {
         let is_read = |lease: &LeaseId| self.worker.is_under_way(*lease) || but == Some(*lease);
         let read = self.buckets.iter().filter(|(lease, _)| is_read(lease));

@@ -1,4 +1,4 @@
-//! Execution plans: written out for examples, random for laws.
+//! Execution plans: explicit ones for examples, random ones for properties.
 
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
@@ -12,7 +12,7 @@ pub(crate) fn ids(numbers: impl IntoIterator<Item = u32>) -> Vec<InstanceId> {
     numbers.into_iter().map(InstanceId).collect()
 }
 
-/// The key of an instance's output; tiles have keys from 10,000.
+/// Returns the key of an instance's output. Keys of tiles begin at 10,000.
 pub(crate) fn output_key(instance: u32, output: usize) -> RegionKey {
     key(10 * instance + output as u32)
 }
@@ -21,14 +21,15 @@ pub(crate) fn tile_key(tile: u32) -> RegionKey {
     key(10_000 + tile)
 }
 
-/// A stage of one task that reads so many regions and gives so many.
+/// Returns a stage of one task with these numbers of inputs and outputs.
 fn plain_stage(inputs: usize, outputs: usize) -> Stage {
     let reads: Vec<TaskInput> = (0..inputs).map(TaskInput::StageInput).collect();
     let gives: Vec<(usize, usize)> = (0..outputs).map(|output| (0, output)).collect();
     stage(0, inputs, vec![task("t1", &[], &reads, outputs)], &gives)
 }
 
-/// A plan of stages with one input and one output: for each instance its stage and the one it reads from.
+/// Returns a plan of stages with one input and one output. Each instance is given by its stage and the instance
+/// that it reads from. Without one, it reads a tile.
 pub(crate) fn chain(instances: &[(usize, Option<u32>)], buckets: &[&[u32]]) -> ExecutionPlan {
     let stages = instances.iter().map(|(stage, _)| stage + 1).max().unwrap_or(0);
     let plan = |(number, &(stage, parent)): (u32, &(usize, Option<u32>))| {
@@ -53,14 +54,14 @@ fn bucket_of(instances: Vec<InstanceId>) -> BucketPlan {
     BucketPlan { instances, pixels: 64 }
 }
 
-/// One random instance: its bucket among those of the stage, and for each input some number to choose it by.
+/// One random instance: its bucket among those of the stage, and a number that selects each input.
 type RawInstance = (usize, Vec<u32>);
-/// One random stage: inputs, outputs, and its instances.
+/// One random stage: its number of inputs, its number of outputs, and its instances.
 type RawStage = (usize, usize, Vec<RawInstance>);
 
 prop_compose! {
-    /// Three or four stages; instances read tiles or any output of any earlier stage, possibly one region
-    /// twice; some outputs are read by nobody; buckets are any partition of a stage, in any order.
+    /// Plans of 3 or 4 stages. Instances read tiles or any outputs of earlier stages, possibly one region
+    /// twice. Some outputs have no readers. Buckets are any partition of a stage, in any order.
     pub(crate) fn plans()(
         stages in vec((1usize..4, 1usize..3, vec((0usize..4, vec(any::<u32>(), 3)), 1..7)), 3..5),
         later_first in any::<bool>(),
@@ -107,7 +108,7 @@ fn wrap(raw: &[RawStage], later_first: bool) -> ExecutionPlan {
     let read: Vec<RegionKey> = plan.instances.iter().flat_map(|instance| instance.inputs.clone()).collect();
     for output in plan.instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
         output.stored = read.contains(&output.key);
-        // Of what is read as well, some is a result.
+        // Some outputs with readers are results as well.
         output.reported = !output.stored || output.key.0[15].is_multiple_of(3);
     }
     plan

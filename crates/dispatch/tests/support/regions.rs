@@ -1,12 +1,12 @@
-//! What a plan says of its instances: which are needed, and which regions they use.
+//! Needed instances of a plan, and the regions that they use.
 
 use pleach_dispatch::plan::{ExecutionPlan, InstancePlan};
 use pleach_dispatch::{InstanceId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether an instance is to be executed: it has something to report that is not known, or something that is to be
-/// executed reads from it, or it is the end of its chain and reports nothing.
+/// Returns whether an instance must be executed: it has outputs to report and is not finished, a needed
+/// instance reads from it, or it reports nothing and has no readers.
 pub(crate) fn is_needed(plan: &ExecutionPlan, finished: &BTreeSet<InstanceId>, id: InstanceId) -> bool {
     let instance = &plan.instances[id.index()];
     let children =
@@ -20,7 +20,7 @@ pub(crate) fn reports(instance: &InstancePlan) -> bool {
     instance.outputs.iter().any(|output| output.reported)
 }
 
-/// Regions an instance reads, or stores for others.
+/// Returns the regions that an instance reads or stores.
 pub(crate) fn uses(instance: &InstancePlan) -> impl Iterator<Item = RegionKey> {
     instance.inputs.iter().copied().chain(stored(instance))
 }
@@ -29,8 +29,8 @@ pub(crate) fn stored(instance: &InstancePlan) -> impl Iterator<Item = RegionKey>
     instance.outputs.iter().filter(|output| output.stored).map(|output| output.key)
 }
 
-/// What others hold and the worker does not of what a bucket reads: all of it read the same, as a rule; here the first
-/// that is open says what.
+/// Returns the bytes of a bucket's inputs that other workers hold and this worker does not. Instances of a
+/// bucket have the same inputs in real plans. In random plans, the first open one counts.
 pub(crate) fn far_bytes(
     plan: &ExecutionPlan,
     first: InstanceId,

@@ -1,14 +1,14 @@
-//! Stages and keys made by hand, as small as a test needs them.
+//! Small stages and keys, built by hand.
 
 use pleach_regions::{ElementType, RegionKey};
 use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput};
 
-/// A key that prints its number.
+/// Returns a key that prints its number.
 pub(crate) fn key(number: u32) -> RegionKey {
     RegionKey(u128::from(number).to_be_bytes())
 }
 
-/// A task that consumes these parameters of the stage, reads these regions and writes so many.
+/// Returns a task that consumes these parameters of the stage, reads these regions and has `writes` outputs.
 pub(crate) fn task(name: &str, arguments: &[usize], reads: &[TaskInput], writes: usize) -> Task {
     Task {
         name: name.to_owned(),
@@ -21,7 +21,7 @@ pub(crate) fn task(name: &str, arguments: &[usize], reads: &[TaskInput], writes:
     }
 }
 
-/// A stage of these tasks, in this order; `outputs` names a task and which of its outputs, each.
+/// Returns a stage of these tasks, in this order. Each entry of `outputs` names a task and one of its outputs.
 pub(crate) fn stage(parameters: usize, inputs: usize, tasks: Vec<Task>, outputs: &[(usize, usize)]) -> Stage {
     let input =
         |number| StageInput { region: region(&format!("in{number}")), origin: InputOrigin::Input(number) };

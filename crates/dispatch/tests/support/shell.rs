@@ -1,5 +1,5 @@
-//! The shell around a [`BucketExecution`], without threads: runs tasks on values that are hashes, holds their outputs,
-//! counts their bytes, and refuses everything that a real shell could not do.
+//! A shell around a [`BucketExecution`], without threads. It runs tasks on hashes instead of regions, holds
+//! their outputs, counts their bytes, and rejects everything that a real shell could not do.
 
 use crate::failures::failure;
 use pleach_dispatch::InstanceId;
@@ -11,10 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
 
-/// Stands for the content of a region: everything it was computed from.
+/// Content of a region: a hash of everything that it was computed from.
 pub(crate) type Content = u64;
 
-/// What an operation makes of its inputs; `failing` of 5 fails about every fifth call, 0 none.
+/// Computes the outputs of an operation. About one call in `failing` returns `None`, a failure. 0 means none
+/// fails.
 pub(crate) fn compute(
     task: usize,
     arguments: &[Value],
@@ -37,10 +38,10 @@ pub(crate) fn content_of_input(instance: &InstanceWork, input: usize) -> Content
     hasher.finish()
 }
 
-/// How an instance ended: contents of its outputs, or the name of the task that failed.
+/// Outcome of an instance: the contents of its outputs, or the name of the failed task.
 pub(crate) type End = Result<Vec<Content>, String>;
 
-/// One instance on its own, task after task, without any reuse; and how many of its tasks ran.
+/// Executes one instance without reuse. Returns the number of tasks that ran and the outcome.
 pub(crate) fn alone(stage: &Stage, instance: &InstanceWork, failing: u64) -> (usize, End) {
     let mut written: Vec<Vec<Content>> = Vec::new();
     for (level, task) in stage.tasks.iter().enumerate() {
@@ -58,7 +59,7 @@ pub(crate) fn alone(stage: &Stage, instance: &InstanceWork, failing: u64) -> (us
     (stage.tasks.len(), Ok(stage.outputs.iter().map(|out| written[out.task][out.output]).collect()))
 }
 
-/// A bucket being executed.
+/// The execution of a bucket.
 pub(crate) struct Shell<'a> {
     stage: &'a Stage,
     work: &'a BucketWork,
@@ -70,11 +71,11 @@ pub(crate) struct Shell<'a> {
     sizes: BTreeMap<OutputId, u64>,
     running: Vec<TaskRequest>,
     suspended: Vec<NodeId>,
-    /// Tasks started, in order, by name and arguments.
+    /// Name and arguments of the started tasks, in order.
     pub(crate) started: Vec<String>,
-    /// How each instance ended, in order of the effects.
+    /// Outcome of each instance, in order of the effects.
     pub(crate) ended: Vec<(InstanceId, End)>,
-    /// Completions of tasks so far; the number of the last reader of each output; failures among them.
+    /// Number of completions, failures and returns so far. `last_read` and `failures` hold its values.
     clock: usize,
     last_read: BTreeMap<OutputId, usize>,
     failures: BTreeSet<usize>,
@@ -125,17 +126,17 @@ impl<'a> Shell<'a> {
         self.running.len()
     }
 
-    /// Outputs held now.
+    /// Counts the held outputs.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// The bytes of outputs held now.
+    /// Returns the bytes of the held outputs.
     fn held_bytes(&self) -> u64 {
         self.held.keys().map(|id| self.sizes[id]).sum()
     }
 
-    /// What the bucket says it could use, checked against what can be seen from outside.
+    /// Returns the bucket's demand after checking it against the state of this shell.
     pub(crate) fn demand(&self) -> BucketDemand {
         let demand = self.run.demand(0);
         assert_eq!(demand.held_bytes, self.held_bytes());
@@ -147,7 +148,7 @@ impl<'a> Shell<'a> {
         demand
     }
 
-    /// Starts the next task, if any is ready; all it reads must be held.
+    /// Starts the next task and checks that its inputs are held. Returns false if none is ready.
     pub(crate) fn start(&mut self) -> bool {
         let before = self.demand();
         assert_eq!(before.next.is_some(), before.ready > 0);
@@ -171,8 +172,8 @@ impl<'a> Shell<'a> {
         true
     }
 
-    /// Gives the `which`-th of the running tasks back, as if somebody else were running the same: it is not next
-    /// until [`resume`](Self::resume).
+    /// Suspends the `which`-th running task, as if another bucket were running the same task. It is not next
+    /// until [`resume`](Self::resume). The first task of the bucket is never suspended.
     pub(crate) fn suspend(&mut self, which: usize) {
         if self.running[which].brings_inputs {
             return;
@@ -186,16 +187,17 @@ impl<'a> Shell<'a> {
         assert_ne!(self.demand().next, Some(call.node));
     }
 
-    /// Whoever ran the same as the suspended tasks has finished. Returns whether there were any.
+    /// Resumes all suspended tasks: the other executions have finished. Returns whether any was suspended.
     pub(crate) fn resume(&mut self) -> bool {
         let any = !self.suspended.is_empty();
         self.suspended.drain(..).for_each(|node| self.run.resume(node));
         any
     }
 
-    /// Has the bucket give back instances, and checks which: not those that a running task is about to finish.
+    /// Has the bucket return unstarted instances, or with `all` every open one. Checks that no returned
+    /// instance had ended.
     pub(crate) fn hand_back(&mut self, all: bool) -> Vec<InstanceId> {
-        // What goes is given up at this moment, as with a failure.
+        // A return may drop outputs at this moment, as a failure does.
         self.clock += 1;
         self.failures.insert(self.clock);
         let back = self.run.take_unstarted(all);
@@ -208,7 +210,7 @@ impl<'a> Shell<'a> {
         back
     }
 
-    /// Has the bucket give up everything that is not over.
+    /// Has the bucket cancel all open instances and returns them.
     pub(crate) fn abandon(&mut self) -> Vec<InstanceId> {
         self.clock += 1;
         self.failures.insert(self.clock);
@@ -217,7 +219,7 @@ impl<'a> Shell<'a> {
         back
     }
 
-    /// Ends the `which`-th of the running tasks and carries out what follows from it.
+    /// Ends the `which`-th running task and performs the effects.
     pub(crate) fn end(&mut self, which: usize) {
         let call = self.running.remove(which);
         self.clock += 1;
@@ -276,8 +278,8 @@ impl<'a> Shell<'a> {
                 Effect::Failed { instance, cause } => self.ended.push((instance, Err(cause.at))),
                 Effect::Drop(output) => {
                     assert!(self.held.remove(&output).is_some(), "{output:?} was not held");
-                    // Now, not later: with the last read, or with a failure that gave up further ones, or as soon as it
-                    // is written when those who wanted it have failed.
+                    // A drop must not be late. It follows the last read, a failure or return that removed the
+                    // last reader, or the write if all readers have failed.
                     let now = self.last_read.get(&output) == Some(&self.clock);
                     let unread = self.ended_last == Some(output.node) && !self.failures.is_empty();
                     let given_up = self.failures.contains(&self.clock) || unread;

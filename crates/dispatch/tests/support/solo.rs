@@ -5,10 +5,10 @@ use pleach_dispatch::plan::{ExecutionPlan, PlanError};
 use pleach_dispatch::{InstanceId, PlanId};
 use std::collections::BTreeSet;
 
-/// The one there is.
+/// The only study.
 pub(crate) const STUDY: PlanId = PlanId::whole(0);
 
-/// A manager of what is left of a plan when `finished` instances have reported before.
+/// Creates a manager of a plan whose `finished` instances have been reported before.
 pub(crate) fn manager_of(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Result<Manager, PlanError> {
     let mut manager = Manager::new(0);
     manager.handle_submit(STUDY, plan, finished)?;

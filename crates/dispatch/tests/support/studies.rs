@@ -1,4 +1,4 @@
-//! Random studies with sizes: tiles, two or three stages as applications have them, and what each task takes.
+//! Random studies with sizes: tiles, 1–3 stages as in applications, and the memory of each task.
 
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
@@ -11,16 +11,16 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A plan, and the bytes of its tasks for ten pixels.
+/// A plan, and the memory of its tasks for 10 pixels.
 #[derive(Clone)]
 pub(crate) struct Study {
     pub(crate) plan: ExecutionPlan,
-    /// Some reader waits for instances that do not read the same.
+    /// Some reader waits for instances that read different regions.
     pub(crate) crosses: bool,
     sizes: Vec<Vec<TaskMemory>>,
 }
 
-/// As short as it can be read.
+/// Prints a short but readable form.
 impl fmt::Debug for Study {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (stage, sizes) in self.plan.stages.iter().zip(&self.sizes) {
@@ -48,7 +48,7 @@ impl fmt::Debug for Study {
 }
 
 impl Study {
-    /// What the tasks of a stage take on so many pixels.
+    /// Returns the memory of a stage's tasks for images of `pixels` pixels.
     pub(crate) fn bytes(&self, stage: usize, pixels: u64) -> Vec<TaskMemory> {
         let scale = |bytes: &u64| bytes * pixels / 10;
         let of = |task: &TaskMemory| TaskMemory {
@@ -59,7 +59,7 @@ impl Study {
     }
 }
 
-/// How the last stage compares: with nothing, with a file of the tile, with the tile's first instance.
+/// Reference of the last stage's comparison: none, a file of the tile, or the tile's first instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reference {
     Nothing,
@@ -69,7 +69,7 @@ enum Reference {
 
 type RawTask = (Vec<usize>, Vec<(usize, usize)>, u64, Vec<u64>);
 
-/// A stage of random tasks; each but the first reads what an earlier one wrote, or a stage input.
+/// Returns a stage of random tasks and their memory. Each task reads stage inputs or outputs of earlier tasks.
 fn random_stage(inputs: usize, parameters: usize, tasks: &[RawTask]) -> (Stage, Vec<TaskMemory>) {
     let made = tasks.iter().enumerate().map(|(level, (arguments, reads, _, outputs))| {
         let arguments: Vec<usize> = arguments.iter().map(|a| a % parameters).collect();
@@ -98,8 +98,8 @@ fn raw_task() -> impl Strategy<Value = RawTask> {
 }
 
 prop_compose! {
-    /// Tiles of different sizes; a first stage that may be left out, and may have parameters; a second one of many
-    /// instances in buckets of those that read the same; a third one that compares.
+    /// Studies on tiles of different sizes: an optional first stage with 1–2 parameter sets, a second stage of
+    /// many instances in buckets of equal inputs, and an optional third stage that compares.
     pub(crate) fn studies()(
         tiles in vec(10u64..40, 1..4),
         normalize in prop_oneof![Just(None), vec(raw_task(), 1..3).prop_map(Some)],
@@ -142,12 +142,12 @@ fn make(
     add_stage(&mut study, 1, 2, segment);
     if let Some(task) = compare {
         let inputs = if reference == Reference::Nothing { 1 } else { 2 };
-        // It reads all that it is given.
+        // The comparison reads all its inputs.
         let mut task = task.clone();
         task.1 = (0..inputs).map(|input| (0, input)).collect();
         add_stage(&mut study, inputs, 1, &[task]);
     }
-    // For each tile and variant, who gives what the second stage reads.
+    // For each tile and variant: the input of the second stage, and the instance that writes it.
     let mut given: Vec<(usize, RegionKey, Option<InstanceId>)> = Vec::new();
     for (tile, &pixels) in tiles.iter().enumerate() {
         let file = key(10_000 + tile as u32);

@@ -1,4 +1,4 @@
-//! A bucket keeps the contract of tiers, is shared, keeps to its capacity, and gives nothing out that is damaged.
+//! S3 tier: contract of tiers, sharing, capacity, and corrupt objects.
 
 use crate::recorder::{check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise, region};
@@ -41,11 +41,11 @@ fn what_one_puts_the_other_gets() {
     assert_eq!(other.insert(key(1), &tile).unwrap(), Inserted::AlreadyPresent);
     assert_eq!(other.get(key(1)).unwrap(), Some(tile));
     assert_eq!((other.list().unwrap(), other.held_bytes()), (vec![key(1)], one.held_bytes()));
-    // Another prefix is another tier, and one without any sees neither as its own.
+    // Another prefix is another tier.
     assert_eq!(open(&server, "elsewhere", AMPLE_BYTES).list().unwrap(), []);
     assert!(other.remove(key(1)).unwrap());
     assert!(!one.contains(key(1)).unwrap() && one.get(key(1)).unwrap().is_none());
-    // Threads that put the same object at the same time: one of them does.
+    // If 8 threads insert the same region at the same time, one of them creates the object.
     let tier = &one;
     let new = std::thread::scope(|scope| {
         let threads = [(); 8].map(|()| scope.spawn(move || tier.insert(key(2), &region(2)).unwrap()));
@@ -81,7 +81,7 @@ fn a_bad_copy_is_moved_away() {
     assert_eq!(tier.held_bytes(), held_bytes, "what is in quarantine takes room");
     assert_eq!(tier.insert(key(1), &region(1)).unwrap(), Inserted::New);
     assert_eq!(tier.get(key(1)).unwrap(), Some(region(1)));
-    // Whoever looks after it sees it, and removes it.
+    // An operator lists the quarantined object and removes it.
     let [kept] = tier.quarantine_files().unwrap().try_into().unwrap();
     assert_eq!((kept.path.ends_with(away), kept.taken_bytes), (true, bytes.len() as u64));
     let region_bytes = tier.inventory().unwrap()[0].taken_bytes;
@@ -95,7 +95,7 @@ fn a_bad_copy_is_moved_away() {
 fn large_regions_are_put_in_parts_and_listed() {
     let Some(server) = server("bucket::large_regions_are_put_in_parts_and_listed") else { return };
     let tier = open(&server, "large", AMPLE_BYTES);
-    // Two whole parts and a rest; one part exactly is the header's bytes longer than one.
+    // Region sizes: 2 full parts and a rest, 1 full part and the bytes of the header, and less than 1 part.
     let sizes = [40_000_000, 16 << 20, 1000];
     for (number, bytes) in (0..).zip(sizes) {
         assert_eq!(tier.insert(key(number), &noise(number, bytes)).unwrap(), Inserted::New);

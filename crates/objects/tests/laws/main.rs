@@ -1,4 +1,4 @@
-//! Laws of the bucket tier, against a real server: `s3s-fs`, or moto's `moto_server`, whichever is installed.
+//! Laws of the S3 tier, tested against an installed server: `s3s-fs`, or `moto_server` of moto.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 

@@ -1,21 +1,21 @@
-//! A server for as long as a test takes. Credentials come from the environment alone, so that a test runs in a process of
-//! its own: it starts itself as its child.
+//! S3 server for the time of a test. The tier reads credentials only from the environment, so each test runs in a child
+//! process with an environment of its own.
 
 use crate::serving::{BUCKET, CREDENTIALS, ask_moto, serve};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Names the address of the server, where this process is a child.
+/// Environment variable with the address of the server. Set only in a child.
 const ENDPOINT: &str = "PLEACH_OBJECTS_TEST_ENDPOINT";
 
-/// Names the folder that the server keeps objects in, where it has one.
+/// Environment variable with the folder of the server's objects. Unset if the server has none.
 const FOLDER: &str = "PLEACH_OBJECTS_TEST_FOLDER";
 
-/// What a child has to do with.
+/// The server, as a child sees it.
 pub(crate) struct Server {
     pub(crate) endpoint: String,
-    /// Where objects are files, as of `s3s-fs`.
+    /// Folder of the objects, if the server stores them as files (`s3s-fs`).
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -24,7 +24,7 @@ impl Server {
         self.endpoint.strip_prefix("http://").unwrap()
     }
 
-    /// What an object of the bucket holds, read past the tier.
+    /// Returns the content of an object, without using the tier.
     pub(crate) fn read(&self, object: &str) -> Vec<u8> {
         match &self.folder {
             Some(folder) => fs::read(folder.join(BUCKET).join(object)).unwrap(),
@@ -32,7 +32,7 @@ impl Server {
         }
     }
 
-    /// Puts other content into an object, past the tier.
+    /// Replaces the content of an object, without using the tier.
     pub(crate) fn write(&self, object: &str, content: &[u8]) {
         match &self.folder {
             Some(folder) => fs::write(folder.join(BUCKET).join(object), content).unwrap(),
@@ -41,8 +41,8 @@ impl Server {
     }
 }
 
-/// In a child, the server; elsewhere starts one and the child, and returns none after the child has ended well. Says so
-/// where no server is installed.
+/// Returns the server in a child. The parent starts a server and the child, asserts that the child succeeds, and returns
+/// `None`. If no server is installed, prints that the test is skipped and returns `None`.
 pub(crate) fn server(test: &str) -> Option<Server> {
     if let Ok(endpoint) = std::env::var(ENDPOINT) {
         return Some(Server { endpoint, folder: std::env::var_os(FOLDER).map(PathBuf::from) });

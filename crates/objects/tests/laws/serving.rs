@@ -1,4 +1,4 @@
-//! A server that speaks S3: `s3s-fs`, or moto's `moto_server`, whichever is installed.
+//! Starts an installed S3 server: `s3s-fs`, or `moto_server` of moto.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 pub(crate) const BUCKET: &str = "studies";
 
-/// What the environment of a client says: the server believes these.
+/// Credentials in the environment of a client, which the server accepts.
 pub(crate) const CREDENTIALS: [(&str, &str); 2] =
     [("AWS_ACCESS_KEY_ID", "test"), ("AWS_SECRET_ACCESS_KEY", "test")];
 
-/// A server with one bucket; it ends with this value.
+/// A server with one bucket. Dropping this value kills it.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) endpoint: String,
-    /// Where objects are files, as of `s3s-fs`.
+    /// Folder of the objects, if the server stores them as files (`s3s-fs`).
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -33,14 +33,14 @@ fn installed(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// Starts a server that may keep objects in a folder. None where no server is installed; says so for the test.
+/// Starts a server with a bucket. If no server is installed, prints that the test is skipped and returns `None`.
 #[expect(clippy::print_stdout, reason = "a test that does not run says so")]
 pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let folder = place.join("objects");
     let (mut command, keeps_files) = match (installed("s3s-fs"), installed("moto_server")) {
         (Some(program), _) => {
-            // A bucket is a folder.
+            // `s3s-fs` serves each folder as a bucket.
             fs::create_dir_all(folder.join(BUCKET)).unwrap();
             let mut command = Command::new(program);
             command.args(["--host", "127.0.0.1", "--port", &port, "--access-key", "test"]);
@@ -72,8 +72,8 @@ pub(crate) fn serve(test: &str, place: &Path) -> Option<Serving> {
     Some(serving)
 }
 
-/// Asks moto, which believes everybody, something of the bucket (an empty name) or of an object in it; gives the answer's
-/// content.
+/// Sends a request for an object, or for the bucket if the name is empty, to moto, which checks no signature. Returns the
+/// body of the response.
 pub(crate) fn ask_moto(address: &str, method: &str, object: &str, content: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     let length = content.len();

@@ -1,5 +1,5 @@
-//! The same comparisons on the window of a slide's tile: of pixels those of the core count, of objects those whose
-//! centroid is there, so that what lies on a border counts once. Whose a pair is, is said in `objects/owned.rs`.
+//! Comparison with the reference on the window of a slide's tile. Pixels count within the core, and objects if their
+//! centroid is in the core, so that objects on a border count once. `objects/owned.rs` defines how tiles share a pair.
 
 use super::{count, metrics, object_metrics};
 use crate::objects::compare_owned;
@@ -34,7 +34,7 @@ pub(crate) const OWNED_OBJECTS: TypedOperation = TypedOperation {
         port("core", ElementType::Table),
     ],
     outputs: &[port("object_metrics", ElementType::Table)],
-    // As without a core: what is not owned is looked at all the same.
+    // Same cost as without a core: objects that the tile does not own are compared too.
     nanoseconds_a_pixel: 2.5,
     bytes_a_pixel: 2.0,
     fixed_bytes: 0,

@@ -1,6 +1,6 @@
-//! Rasters as the bytes of an image file, for those who decide themselves where the bytes go.
+//! Encodes regions as image files in memory: the caller decides where the bytes go.
 //!
-//! Nothing is scaled or cropped here, and no file is touched.
+//! Values are neither scaled nor cropped.
 
 mod tiff;
 
@@ -12,19 +12,19 @@ use image::codecs::jpeg::JpegEncoder;
 use pleach_regions::{DataRegion, DenseArray, ElementType, LabelMap, Raster, TypedValues};
 use std::io;
 
-/// Whether regions of this type are images, which [`png_bytes`] encodes.
+/// Returns whether [`png_bytes`] encodes regions of this type as images.
 #[must_use]
 pub fn is_image(element: ElementType) -> bool {
     matches!(element, ElementType::Bgr8 | ElementType::Gray8 | ElementType::Mask)
 }
 
-/// A region as a PNG: a mask of 1 bit a pixel, gray of 8, color of 24. The bytes are those that the functions that
-/// write files put there. A label map has 16 bits a pixel; an array of 8 or 16 bits that has two axes is gray, or color
-/// where it has three channels, which are taken as red, green and blue.
+/// Encodes a region as a PNG: a mask with 1 bit per pixel, gray with 8, color with 24. The bytes equal those that the
+/// `write_*` functions write to files. A label map has 16 bits per pixel. An array of 8 or 16 bits with two axes
+/// becomes gray, or color if it has three channels, which are red, green and blue.
 ///
 /// # Errors
-/// [`ImageFileError::NotEncoded`] when it is no image, or has another number of channels than its type; or labels are beyond
-/// 16 bits.
+/// Returns [`ImageFileError::NotEncoded`] if the region is no image, does not have the channels of its type, or has
+/// labels beyond 16 bits.
 pub fn png_bytes(region: &DataRegion) -> Result<Vec<u8>, ImageFileError> {
     let mut bytes = Vec::new();
     let written = match region {
@@ -73,7 +73,7 @@ fn array_png(file: &mut Vec<u8>, array: &DenseArray) -> io::Result<()> {
     }
 }
 
-/// Width and height of an array of two axes.
+/// Returns width and height of an array with two axes.
 fn plane_of(array: &DenseArray) -> io::Result<(u32, u32)> {
     match *array.extents() {
         [width_px, height_px] => Ok((width_px, height_px)),
@@ -88,10 +88,11 @@ fn no_picture(values: &TypedValues, channels: u16) -> io::Error {
     io::Error::other(format!("{channels} channels of {number} are no pixels that it has; NPY holds any"))
 }
 
-/// A color image as a JPEG of `quality` (1 to 100): for pictures to look at, which need not be exact.
+/// Encodes a color image as a JPEG of `quality` (1–100), for pictures that need not be exact.
 ///
 /// # Errors
-/// [`ImageFileError::NotEncoded`] unless it has three channels and sides that the format knows (up to 65,535 px).
+/// Returns [`ImageFileError::NotEncoded`] unless the image has three channels and sides of at most 65,535 px, the
+/// format's limit.
 pub fn jpeg_bytes(image: &Raster, quality: u8) -> Result<Vec<u8>, ImageFileError> {
     let fail = |cause| ImageFileError::NotEncoded { cause };
     if image.channels() != 3 {

@@ -1,8 +1,8 @@
-//! Polygons in GeoJSON (RFC 7946), as annotation tools such as QuPath export them.
+//! Reads polygons in GeoJSON (RFC 7946), as annotation tools such as QuPath export them.
 //!
-//! Read are features of type Polygon and MultiPolygon, with positions in pixels from the tile's top left corner. Of a
-//! cell that has an outline of its nucleus beside its own (QuPath's `nucleusGeometry`), the nucleus is taken. Properties,
-//! identifiers and a third coordinate are passed over; points, lines and collections of geometries are refused.
+//! Features must be of type Polygon or MultiPolygon, with positions in pixels from the tile's top left corner. For a
+//! cell with an additional outline of its nucleus (QuPath's `nucleusGeometry`), the nucleus is read. Properties,
+//! identifiers and a third coordinate are ignored. Points, lines and collections of geometries are errors.
 
 use super::ImageFileError;
 use super::read::unreadable;
@@ -14,16 +14,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Largest GeoJSON file that is read: some 100,000 nuclei of 100 positions each.
+/// Maximum length of a GeoJSON file, 64 MiB: about 100,000 nuclei of 100 positions each.
 pub const MAX_GEOJSON_BYTES: u64 = 64 << 20;
 
-/// Largest coordinate: beyond any slide, and far from where 64-bit numbers lose fractions of a pixel.
+/// Maximum coordinate: beyond any slide, and far below the range where 64-bit numbers lose fractions of a pixel.
 pub const MAX_POSITION_PX: f64 = 1e7;
 
-/// Reads the polygons of a GeoJSON file, one a feature, in its order.
+/// Reads the polygons of a GeoJSON file, one per feature, in the file's order.
 ///
 /// # Errors
-/// [`ImageFileError`], naming the feature.
+/// Returns an [`ImageFileError`] that names the feature.
 pub fn read_polygons(path: &Path) -> Result<Vec<Polygon>, ImageFileError> {
     let text = read(path)?;
     let mut deserializer = serde_json::Deserializer::from_slice(&text);
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ImageFileError> {
         return Err(ImageFileError::GeoJsonTooLarge { path: path.to_owned(), found_bytes });
     }
     let mut text = Vec::with_capacity(found_bytes as usize);
-    // What is no regular file may be longer than it says.
+    // A pipe or device may be longer than its metadata claims.
     file.by_ref().take(MAX_GEOJSON_BYTES).read_to_end(&mut text).map_err(|cause| unreadable(path, cause))?;
     Ok(text)
 }
@@ -111,7 +111,7 @@ impl Feature {
     fn polygon(self, path: &Path, number: usize) -> Result<Polygon, ImageFileError> {
         let rings = match self.nucleus.unwrap_or(self.geometry) {
             Geometry::Polygon(rings) => rings,
-            // Its parts do not overlap, so that the even-odd rule holds for all of their rings together.
+            // The parts of a MultiPolygon do not overlap, so the even-odd rule holds for all of their rings together.
             Geometry::MultiPolygon(parts) => parts.into_iter().flatten().collect(),
         };
         let rings = rings.into_iter().map(|ring| checked(ring, path, number));
@@ -119,7 +119,7 @@ impl Feature {
     }
 }
 
-/// A ring's positions, each different from the one before.
+/// Returns the positions of a ring without consecutive duplicates. The first position is not repeated at the end.
 fn checked(ring: Ring, path: &Path, feature: usize) -> Result<Vec<[f64; 2]>, ImageFileError> {
     let mut positions: Vec<[f64; 2]> = ring.into_iter().map(|Position(position)| position).collect();
     if let Some(&value) = positions.iter().flatten().find(|value| value.abs() > MAX_POSITION_PX) {

@@ -1,7 +1,7 @@
-//! The frame header of a JPEG, and whether the file is whole (ITU-T T.81).
+//! Reads the frame header of a JPEG, and checks that the file is complete (ITU-T T.81).
 //!
-//! Read before the decoder sees the file: the decoder reads all of it into memory to tell its size, and takes a file
-//! that was cut short for a whole one. Nothing is decoded here.
+//! These checks run before the decoder opens the file: the decoder reads the whole file into memory to determine its
+//! size, and accepts a truncated file as complete. This module decodes nothing.
 
 use super::{MAX_BYTES, TileInfo};
 use std::io::{self, ErrorKind, Read, Seek};
@@ -11,13 +11,13 @@ const START: [u8; 2] = [0xff, 0xd8];
 const SCAN_START: u8 = 0xda;
 const END: [u8; 2] = [0xff, 0xd9];
 
-/// What a frame header says.
+/// Content of a frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) info: TileInfo,
     /// Channels: 1 is gray, 3 is color.
     pub(super) components: u8,
-    /// Blocks of 8 × 8 coefficients in all components.
+    /// Number of blocks of 8 × 8 coefficients in all components.
     blocks: u64,
 }
 
@@ -25,9 +25,9 @@ impl Frame {
     /// Reads the markers up to the frame header: a few bytes of each segment, whatever its length.
     ///
     /// # Errors
-    /// [`ErrorKind::UnexpectedEof`] or [`ErrorKind::InvalidData`] of a file that has none; [`ErrorKind::Unsupported`]
-    /// of a kind of JPEG that is not read (table B.1: lossless, hierarchical, arithmetic coding; not 8 bits); what the
-    /// system says.
+    /// Returns [`ErrorKind::UnexpectedEof`] or [`ErrorKind::InvalidData`] for a file without a frame header. Returns
+    /// [`ErrorKind::Unsupported`] for unsupported kinds of JPEG (table B.1: lossless, hierarchical, arithmetic coding,
+    /// or not 8 bits). Otherwise returns the system's error.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         if bytes::<2>(file)? != START {
             return Err(io::Error::new(ErrorKind::InvalidData, "a JPEG starts otherwise"));
@@ -40,15 +40,15 @@ impl Frame {
                     "a marker is missing before the frame header",
                 ));
             }
-            // Any number of 0xff may stand before a marker.
+            // A marker may have any number of 0xff fill bytes before it.
             while kind == 0xff {
                 [kind] = bytes(file)?;
             }
             match kind {
-                // Without a segment: TEM, restarts.
+                // Markers without a segment: TEM and restarts.
                 0x01 | 0xd0..=0xd7 => continue,
                 0xc0..=0xc2 => return Self::of_segment(file),
-                // DHT and DAC are among the frames' numbers.
+                // The codes of DHT and DAC are in the range of the frame markers.
                 0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                     let text = format!("frames of kind {}", kind - 0xc0);
                     return Err(io::Error::new(ErrorKind::Unsupported, text));
@@ -87,19 +87,19 @@ impl Frame {
         Ok(Self { info, components, blocks: factors.into_iter().map(of).sum() })
     }
 
-    /// The shortest file that can hold the image: Huffman codes are at least one bit, and every block of every
-    /// component needs one for its first coefficient (annexes F.1.2.1 and G.1.2.1).
+    /// Returns the length of the shortest file that can hold the image, in bytes. A Huffman code has at least one bit,
+    /// and every block of every component needs one for its first coefficient (annexes F.1.2.1 and G.1.2.1).
     pub(super) fn least_bytes(self) -> u64 {
         self.blocks / 8
     }
 }
 
-/// Whether the file is whole. The decoder fills what is missing of a file that was cut short with gray, and says
-/// nothing. Compressed data holds no marker but restarts, so behind the last start of a scan the first other one of a
-/// whole file ends the scan: without an end marker there, the file is not whole.
+/// Returns whether the file is complete. The decoder fills the missing part of a truncated file with gray and reports
+/// no error. Compressed data contains no marker except restarts. The first other marker after the last start of a scan
+/// therefore ends that scan, and the file is complete if an end marker follows.
 ///
 /// # Errors
-/// What the system says.
+/// Returns the system's error.
 pub(super) fn is_whole(file: &mut impl Read) -> io::Result<bool> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;

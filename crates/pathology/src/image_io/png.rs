@@ -1,7 +1,8 @@
-//! PNG of 1 bit a pixel, which the `image` crate reads but does not write; and how long a PNG is at least.
+//! Writes PNG with 1 bit per pixel, which the `image` crate reads but does not write, and computes the minimum length
+//! of a PNG.
 //!
-//! Written after the PNG specification, third edition, sections 5 and 11: signature, IHDR, one IDAT, IEND. Rows are
-//! unfiltered, as the specification advises below 8 bits a pixel.
+//! Follows the PNG specification, third edition, sections 5 and 11: signature, IHDR, one IDAT, IEND. Rows are
+//! unfiltered, as the specification advises below 8 bits per pixel.
 
 use super::TileInfo;
 use flate2::{Compression, Crc, write::ZlibEncoder};
@@ -9,25 +10,27 @@ use std::io::{self, Read, Write};
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// Most bytes that one byte of Deflate can become (RFC 1951): 258 of two bits.
+/// Maximum bytes that 1 byte of Deflate can unpack to (RFC 1951): four codes of 2 bits for 258 bytes each.
 const MAX_INFLATED: u64 = 1_032;
 
-/// What the header says that a PNG starts with.
+/// Content of a PNG's header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) info: TileInfo,
-    /// Bits of a pixel; of a header that makes no sense too few, and the decoder refuses it.
+    /// Bits per pixel. Too few for an invalid header, which the decoder rejects.
     pixel_bits: u64,
 }
 
 impl Header {
+    /// Reads the header.
+    ///
     /// # Errors
-    /// What the system says.
+    /// Returns the system's error.
     pub(super) fn read(file: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 26];
         file.read_exact(&mut start)?;
         let side = |at: usize| u32::from_be_bytes([start[at], start[at + 1], start[at + 2], start[at + 3]]);
-        // Color types: gray, color, palette, gray and alpha, color and alpha.
+        // Color types 0, 2, 3, 4, 6: gray, color, palette, gray with alpha, color with alpha.
         let channels = match start[25] {
             2 => 3,
             4 => 2,
@@ -38,19 +41,20 @@ impl Header {
         Ok(Self { info, pixel_bits: u64::from(start[24]).clamp(1, 16) * channels })
     }
 
-    /// The shortest file that can hold the image. Rows are rounded up and have a byte more, which only makes it longer.
+    /// Returns the length of the shortest file that can hold the image, in bytes. Rows are rounded up and have an extra
+    /// byte, which only makes the file longer.
     pub(super) fn least_bytes(self) -> u64 {
         let pixels = u64::from(self.info.width_px) * u64::from(self.info.height_px);
         pixels.saturating_mul(self.pixel_bits) / 8 / MAX_INFLATED
     }
 }
 
-/// Writes a mask of `width × height` bytes; 1 where a byte is not 0.
+/// Writes a mask of `width × height` bytes, 1 where a byte is not 0.
 pub(super) fn write_bits(file: &mut dyn Write, width: u32, height: u32, mask: &[u8]) -> io::Result<()> {
     let mut header = Vec::with_capacity(13);
     header.extend(width.to_be_bytes());
     header.extend(height.to_be_bytes());
-    // Bits a sample, gray, and the only methods of compression, filtering and interlacing there are (none).
+    // 1 bit per sample, gray, and the only defined methods of compression and filtering. No interlacing.
     header.extend([1, 0, 0, 0, 0]);
 
     let mut data = ZlibEncoder::new(Vec::new(), Compression::default());

@@ -1,4 +1,4 @@
-//! Reading tiles, masks and label maps.
+//! Reads tiles, masks and label maps.
 
 use super::jpeg::{self, Frame};
 use super::tiff::{self, Refusal};
@@ -24,7 +24,7 @@ pub struct TileInfo {
 /// Reads the header only, so damage after the header is not detected.
 ///
 /// # Errors
-/// [`ImageFileError`].
+/// Returns an [`ImageFileError`].
 pub fn probe(path: &Path) -> Result<TileInfo, ImageFileError> {
     let mut opened = Opened::new(path)?;
     if opened.format == ImageFormat::Jpeg {
@@ -35,11 +35,11 @@ pub fn probe(path: &Path) -> Result<TileInfo, ImageFileError> {
     Ok(TileInfo { width_px, height_px })
 }
 
-/// Reads a color tile. Gray is repeated in the three channels, alpha is dropped without blending, 16 bits become 8 by
+/// Reads a color tile. Gray is repeated in the three channels. Alpha is dropped without blending. 16 bits become 8 by
 /// scaling 65,535 to 255 with rounding.
 ///
 /// # Errors
-/// [`ImageFileError`].
+/// Returns an [`ImageFileError`].
 pub fn read_bgr(path: &Path) -> Result<DataRegion, ImageFileError> {
     let image = Samples::read(path)?;
     let data = match &image.values {
@@ -49,11 +49,11 @@ pub fn read_bgr(path: &Path) -> Result<DataRegion, ImageFileError> {
     image.raster(3, data).map(DataRegion::Bgr8).map_err(|cause| unreadable(path, cause))
 }
 
-/// Reads a mask: a pixel is object where any channel but alpha is above 0, so label maps of 8 and 16 bits will do.
-/// A palette is looked up first: its colors decide.
+/// Reads a mask. A pixel is object if any channel except alpha is above 0, so label maps of 8 and 16 bits are accepted.
+/// The colors of a palette decide, not its indices.
 ///
 /// # Errors
-/// [`ImageFileError`].
+/// Returns an [`ImageFileError`].
 pub fn read_mask(path: &Path) -> Result<DataRegion, ImageFileError> {
     let image = Samples::read(path)?;
     let data = match &image.values {
@@ -64,11 +64,11 @@ pub fn read_mask(path: &Path) -> Result<DataRegion, ImageFileError> {
 }
 
 /// Reads a label map from a gray image of 8 or 16 bits: 0 is background, every other value one object. Alpha is
-/// dropped. If all objects have the same value (or color, since such a mask may be in color), the image is a mask,
-/// and its objects are its connected components ([`OBJECT_CONNECTIVITY`]).
+/// dropped. If all objects have the same value or color, the image is a mask, and its objects are its connected
+/// components ([`OBJECT_CONNECTIVITY`]).
 ///
 /// # Errors
-/// [`ImageFileError::ColorLabels`] if colors distinguish objects. Otherwise any [`ImageFileError`].
+/// Returns [`ImageFileError::ColorLabels`] if colors distinguish objects. Otherwise returns any [`ImageFileError`].
 ///
 /// [`OBJECT_CONNECTIVITY`]: crate::objects::OBJECT_CONNECTIVITY
 pub fn read_labels(path: &Path) -> Result<DataRegion, ImageFileError> {
@@ -82,7 +82,7 @@ pub fn read_labels(path: &Path) -> Result<DataRegion, ImageFileError> {
     map.map(DataRegion::Labels).map_err(|cause| unreadable(path, cause))
 }
 
-/// The nearest of 256 levels.
+/// Returns the nearest of 256 levels.
 #[expect(clippy::cast_possible_truncation, reason = "65,535 becomes 255")]
 fn scaled_down(value: u16) -> u8 {
     ((u32::from(value) + 128) / 257) as u8
@@ -101,8 +101,8 @@ const JPEG_ALLOWED: &str = "baseline or progressive JPEG of 8 bits a channel";
 /// Allowed kinds of TIFF, for messages.
 const TIFF_ALLOWED: &str = "TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4,";
 
-/// Maximum unpacked bytes of a PNG's metadata, such as profiles and texts. Profiles have up to a few MiB, and may
-/// unpack to a thousand times their size in the file.
+/// 16 MiB: maximum unpacked size of a PNG's metadata, such as profiles and texts. Profiles have up to a few MiB, and
+/// may unpack to 1,000 times their size in the file.
 const PNG_METADATA_BYTES: u64 = 16 << 20;
 
 /// Bytes that identify a format. The longest signature has 8 bytes.
@@ -111,7 +111,7 @@ const START_BYTES: u64 = 16;
 /// The signatures of a BigTIFF in both byte orders, which `image` does not recognize.
 const BIG_TIFF: [[u8; 4]; 2] = [*b"II+\0", *b"MM\0+"];
 
-/// A file that starts as an image does.
+/// A nonempty regular file that starts with the signature of a supported format.
 struct Opened<'a> {
     path: &'a Path,
     file: BufReader<File>,
@@ -150,7 +150,7 @@ impl<'a> Opened<'a> {
         self.file.rewind().map_err(|cause| ImageFileError::Unreadable { path: self.path.to_owned(), cause })
     }
 
-    /// The frame header of a JPEG, of an image of allowed size and channels.
+    /// Reads the frame header of a JPEG, and checks size and channels.
     fn frame(&mut self) -> Result<Frame, ImageFileError> {
         let frame = Frame::read(&mut self.file).map_err(|cause| failed(self.path, cause))?;
         self.rewind()?;
@@ -169,7 +169,7 @@ impl<'a> Opened<'a> {
         Ok(frame)
     }
 
-    /// The header of a PNG, of an image of allowed size.
+    /// Reads the header of a PNG, and checks the size.
     fn png_header(&mut self) -> Result<png::Header, ImageFileError> {
         let header = png::Header::read(&mut self.file).map_err(|cause| failed(self.path, cause))?;
         self.rewind()?;
@@ -177,7 +177,7 @@ impl<'a> Opened<'a> {
         Ok(header)
     }
 
-    /// A decoder that has read the header, of an image of allowed size.
+    /// Returns a decoder that has read the header, and checks the size.
     fn decoder(mut self) -> Result<impl ImageDecoder + 'a, ImageFileError> {
         let path = self.path;
         let mut limits = Limits::no_limits();
@@ -196,7 +196,7 @@ impl<'a> Opened<'a> {
                 })?;
                 self.rewind()?;
             }
-            // This limit excludes the pixels. A row is allocated before any check.
+            // For PNG the limit excludes the pixels. The decoder allocates a row before it checks the limit.
             _ => {
                 self.png_header()?;
                 limits.max_alloc = Some(PNG_METADATA_BYTES);
@@ -212,7 +212,7 @@ impl<'a> Opened<'a> {
             return Err(failed(path, cause));
         }
         allowed_size(path, info, u64::from(decoder.color_type().bytes_per_pixel()))?;
-        // The appearance of inks is unspecified, or in a profile, which is not applied.
+        // Ink colors are unspecified, or defined in a profile, which the decoder does not apply.
         if let found @ (ExtendedColorType::Cmyk8 | ExtendedColorType::Cmyk16) = decoder.original_color_type()
         {
             return Err(ImageFileError::UnsupportedPixels {
@@ -233,7 +233,7 @@ impl<'a> Opened<'a> {
         }
     }
 
-    /// Refuses a JPEG without an end.
+    /// Rejects a JPEG without an end marker.
     fn check_end(&mut self) -> Result<(), ImageFileError> {
         if self.format != ImageFormat::Jpeg {
             return Ok(());
@@ -279,7 +279,7 @@ fn failed(path: &Path, cause: io::Error) -> ImageFileError {
     }
 }
 
-/// Maps the decoder's error.
+/// Maps an error of the decoder.
 fn refused(path: &Path, cause: ImageError) -> ImageFileError {
     let pixels = |found| ImageFileError::UnsupportedPixels { path: path.to_owned(), found };
     match cause {
@@ -302,7 +302,7 @@ fn refused(path: &Path, cause: ImageError) -> ImageFileError {
     }
 }
 
-/// The components of a mask, numbered from 1.
+/// Returns the components of a mask, numbered from 1.
 fn label(mask: &[u8], width: usize) -> Vec<u32> {
     let mut labels = vec![0; mask.len()];
     let components = Components::of_objects(mask, width, OBJECT_CONNECTIVITY);
@@ -326,7 +326,7 @@ impl Samples {
     fn read(path: &Path) -> Result<Self, ImageFileError> {
         let mut opened = Opened::new(path)?;
         let (length, least) = (opened.length, opened.least_bytes()?);
-        // Found out before memory is asked for.
+        // Checked before the decoder allocates memory for the pixels.
         if length < least {
             let text = format!("{length} bytes cannot hold what its header says; {least} at least could");
             return Err(failed(path, io::Error::new(ErrorKind::UnexpectedEof, text)));

@@ -1,6 +1,6 @@
-//! The reference of a tile, from whichever kind of file it is kept in: an image, or polygons.
+//! Reads the reference of a tile from an image or from polygons.
 //!
-//! Polygons are told from images by the file's name, `.geojson`.
+//! Files named `*.geojson` are polygons, all others images.
 
 use super::read::unreadable;
 use super::{ImageFileError, TileInfo, probe, read_labels, read_mask, read_polygons};
@@ -9,11 +9,11 @@ use pleach_regions::{DataRegion, ElementType, LabelMap, Raster};
 use pleach_workflow::Annotations;
 use std::path::Path;
 
-/// Finds out what can be found out about a reference without decoding an image: of an image, whether it is one and has
-/// its tile's size; of polygons, everything, and how they lie in the tile.
+/// Checks a reference without decoding an image. For an image, checks the header and compares its size with the tile's.
+/// For polygons, reads the file and returns how its polygons are placed in the tile.
 ///
 /// # Errors
-/// [`ImageFileError`].
+/// Returns an [`ImageFileError`].
 pub fn check_reference(
     path: &Path,
     tile: &Path,
@@ -30,7 +30,7 @@ pub fn check_reference(
     Ok(None)
 }
 
-/// How the polygons of a file lie in a tile of this size.
+/// Counts the polygons of a file that are partly outside, outside or unusable in a tile of this size.
 fn annotations(path: &Path, size: TileInfo) -> Result<Annotations, ImageFileError> {
     let (polygons, map) = drawn(path, size)?;
     let TileInfo { width_px, height_px } = size;
@@ -40,7 +40,7 @@ fn annotations(path: &Path, size: TileInfo) -> Result<Annotations, ImageFileErro
     }
     let mut found = Annotations { objects: polygons.len(), ..Annotations::default() };
     for (polygon, is_seen) in polygons.iter().zip(is_seen) {
-        // Only of those that are not seen it takes a second look.
+        // Only a polygon without visible pixels needs the second test.
         match (is_seen, polygon.reaches_beyond(width_px, height_px)) {
             (true, true) => found.partly_outside += 1,
             (true, false) => {}
@@ -51,11 +51,11 @@ fn annotations(path: &Path, size: TileInfo) -> Result<Annotations, ImageFileErro
     Ok(found)
 }
 
-/// Reads the reference of a tile of this size as a label map where `wanted` is [`ElementType::Labels`], else as a mask.
-/// Polygons are rasterized: see [`rasterize`].
+/// Reads the reference of a tile of this size: as a label map if `wanted` is [`ElementType::Labels`], else as a mask.
+/// [`rasterize`] draws polygons.
 ///
 /// # Errors
-/// [`ImageFileError`].
+/// Returns an [`ImageFileError`].
 pub fn read_reference(
     path: &Path,
     size: TileInfo,
@@ -78,12 +78,13 @@ fn labels_of_polygons(path: &Path, size: TileInfo) -> Result<LabelMap, ImageFile
     drawn(path, size).map(|(_, map)| map)
 }
 
-/// The polygons of a file, and the label map that they make.
+/// Reads the polygons of a file and draws their label map.
 fn drawn(path: &Path, size: TileInfo) -> Result<(Vec<Polygon>, LabelMap), ImageFileError> {
     let TileInfo { width_px, height_px } = size;
     let polygons = read_polygons(path)?;
     let map = rasterize(&polygons, width_px, height_px).map_err(|cause| unreadable(path, cause))?;
-    // Microns, or a position on the slide, are easily mistaken for pixels of the tile; no nuclei at all is legal.
+    // Positions in microns or on the whole slide are a common mistake and cover no pixel. A file without polygons is
+    // valid.
     if !polygons.is_empty() && map.labels().iter().all(|label| *label == 0) {
         let (path, features) = (path.to_owned(), polygons.len());
         return Err(ImageFileError::NothingInside { path, features, width_px, height_px });

@@ -2,19 +2,19 @@
 //! BigTIFF).
 //!
 //! The decoder trusts the directory: it allocates a value before it reads it, and multiplies sides before it limits
-//! them. This module checks values against the file's length, and sides against their limits. The decoder
-//! interprets the fields. Other directories are not read.
+//! them. This module checks values against the file's length, and sides against their limits. The decoder interprets
+//! the fields. Other directories are not read.
 
 use super::{MAX_SIDE_PX, TileInfo};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 
-/// Fields that determine how much is read and held. The last two are the sides of tiles.
+/// Fields that determine the amount of data read and held. The last two are the sides of tiles.
 const WIDTH: u16 = 256;
 const HEIGHT: u16 = 257;
 const COMPRESSION: u16 = 259;
 const DECIDING: [u16; 5] = [WIDTH, HEIGHT, COMPRESSION, 322, 323];
 
-/// Fields that the decoder reads, all of them numbers: those above, and those of samples, strips, tiles and colors.
+/// Numeric fields that the decoder reads: those above, and those of samples, strips, tiles and colors.
 const READ: [u16; 19] =
     [256, 257, 258, 259, 262, 273, 277, 278, 279, 284, 317, 322, 323, 324, 325, 338, 339, 347, 530];
 
@@ -22,17 +22,18 @@ const READ: [u16; 19] =
 /// size, which cannot be checked against the TIFF's.
 const COMPRESSIONS: [u64; 6] = [1, 4, 5, 8, 32_773, 32_946];
 
-/// Most entries of a directory: a count of 64 bits is a claim like any other, and the format names a few hundred.
+/// Maximum number of entries of a directory. The 64-bit count is unverified input, and the format defines a few hundred
+/// fields.
 const MAX_ENTRIES: u64 = 4_096;
 
-/// Why the decoder does not get to see a file.
+/// Reason to reject a file before decoding.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The directory contradicts the file, or the system reports an error.
     Failed(io::Error),
-    /// Another compression.
+    /// The compression is not supported.
     Compression(u64),
-    /// Sides beyond the limit.
+    /// The sides are beyond the limit.
     TooLarge(TileInfo),
 }
 
@@ -42,14 +43,14 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Numbers of a file, in its byte order and of its width.
+/// Reader of numbers in a file's byte order and width.
 struct Numbers<R> {
     file: R,
     little: bool,
     big: bool,
 }
 
-/// An entry of a directory, its value not yet read.
+/// An entry of a directory whose value is not yet read.
 struct Entry {
     tag: u16,
     kind: u16,
@@ -81,7 +82,7 @@ pub(super) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<(), Re
             return Err(invalid(format!("field {} is not one whole number", entry.tag)));
         };
         match entry.tag {
-            // Which of two counts is the decoder's business.
+            // If a field occurs twice, the decoder decides which one counts.
             WIDTH => width = value.max(width),
             HEIGHT => height = value.max(height),
             COMPRESSION if COMPRESSIONS.contains(&value) => {}
@@ -127,7 +128,7 @@ impl<R: Read + Seek> Numbers<R> {
             42 => Ok(self.long()?.into()),
             43 => {
                 self.big = true;
-                // The width of offsets, and a 0: the only valid value.
+                // The width of offsets, and a 0: 8 and 0 are the only valid values.
                 self.long()?;
                 Ok(self.long8()?)
             }
@@ -153,7 +154,7 @@ impl<R: Read + Seek> Numbers<R> {
         Ok(Entry { tag, kind, count, field })
     }
 
-    /// Returns whether the value is within the file.
+    /// Checks that the value of an entry is within the file.
     fn fits(&self, entry: &Entry, length: u64) -> Result<(), Refusal> {
         let Entry { tag, kind, count, .. } = *entry;
         let Some(each) = bytes_each(kind) else {

@@ -1,4 +1,4 @@
-//! Writing tiles and masks as PNG: whole or not at all.
+//! Writes tiles and masks as PNG with atomic publish.
 
 use super::encode::rgb;
 use super::{ImageFileError, png};
@@ -9,38 +9,38 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a mask as a PNG of 1 bit a pixel, 1 where the mask is not 0. A file of that name is replaced.
+/// Writes a mask as a PNG with 1 bit per pixel, 1 where the mask is not 0. Replaces an existing file.
 ///
 /// # Errors
-/// [`ImageFileError::Channels`] unless it has one channel; [`ImageFileError::Unwritable`].
+/// Returns [`ImageFileError::Channels`] unless the mask has one channel, or [`ImageFileError::Unwritable`].
 pub fn write_mask(path: &Path, mask: &Raster) -> Result<(), ImageFileError> {
     replace(path, mask, 1, |file| png::write_bits(file, mask.width_px(), mask.height_px(), mask.data()))
 }
 
-/// Writes a gray plane as a PNG of 8 bits a pixel. A file of that name is replaced.
+/// Writes a gray plane as a PNG with 8 bits per pixel. Replaces an existing file.
 ///
 /// # Errors
-/// [`ImageFileError::Channels`] unless it has one channel; [`ImageFileError::Unwritable`].
+/// Returns [`ImageFileError::Channels`] unless the plane has one channel, or [`ImageFileError::Unwritable`].
 pub fn write_gray(path: &Path, plane: &Raster) -> Result<(), ImageFileError> {
     replace(path, plane, 1, |file| encode(file, plane, plane.data(), ExtendedColorType::L8))
 }
 
-/// Writes a color image as a PNG of 24 bits a pixel. A file of that name is replaced.
+/// Writes a color image as a PNG with 24 bits per pixel. Replaces an existing file.
 ///
 /// # Errors
-/// [`ImageFileError::Channels`] unless it has three channels; [`ImageFileError::Unwritable`].
+/// Returns [`ImageFileError::Channels`] unless the image has three channels, or [`ImageFileError::Unwritable`].
 pub fn write_bgr(path: &Path, image: &Raster) -> Result<(), ImageFileError> {
     replace(path, image, 3, |file| encode(file, image, &rgb(image), ExtendedColorType::Rgb8))
 }
 
-/// Writes an instance label map (0 background, 1.. one object each) as a PNG of 16 bits a pixel, row-major and
-/// `width_px` wide. A file of that name is replaced.
+/// Writes a label map (0 background, 1.. one object each) as a PNG with 16 bits per pixel, row-major and `width_px`
+/// wide. Replaces an existing file.
 ///
 /// # Errors
-/// [`ImageFileError::Unwritable`], also when `labels` holds no whole rows.
+/// Returns [`ImageFileError::Unwritable`], also if `labels` does not consist of complete rows.
 pub fn write_labels(path: &Path, width_px: u32, labels: &[u16]) -> Result<(), ImageFileError> {
     let height_px = (labels.len() / width_px.max(1) as usize) as u32;
-    // The encoder takes 16-bit values in the machine's byte order and refuses any other length than the shape's.
+    // The encoder expects 16-bit values in the machine's byte order, and rejects lengths that differ from the shape's.
     let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_ne_bytes()).collect();
     replace_file(path, |file| encode_shape(file, width_px, height_px, &bytes, ExtendedColorType::L16))
 }
@@ -87,8 +87,8 @@ fn replace(
     replace_file(path, write)
 }
 
-/// Writes beside `path`, syncs, renames: a reader sees the old file or the new one, and so does whoever comes after a
-/// crash.
+/// Writes a temporary file in the same folder, syncs it and renames it to `path`: readers see the old file or the new
+/// one, also after a crash.
 fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -97,7 +97,7 @@ fn replace_file(
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         builder.prefix(".pleach-").suffix(".part");
-        // Temporary files are private by default; this one becomes a result for others.
+        // Temporary files are private by default. This one becomes a result that other users may read.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let part = builder.tempfile_in(folder)?;
@@ -105,9 +105,10 @@ fn replace_file(
         write(&mut buffered)?;
         buffered.flush()?;
         drop(buffered);
+        // Sync before the rename: the file name must never refer to incomplete content.
         part.as_file().sync_all()?;
         part.persist(path)?;
-        // The name itself is safe only once the folder is.
+        // The rename survives a crash only after the folder is synced.
         #[cfg(unix)]
         File::open(folder)?.sync_all()?;
         Ok(())

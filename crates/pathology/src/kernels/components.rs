@@ -1,7 +1,7 @@
 //! Connected components of masks, as unions of runs: area filter, selection by seeds, hole filling, labels.
 //!
-//! Work is proportional to the number of runs (maximal horizontal stretches), after one fast pass over the bytes.
-//! No image of labels is made unless asked for. Nothing is measured but area.
+//! Work is proportional to the number of runs (maximal horizontal stretches), after one fast pass over the bytes. Area
+//! is the only measurement, and no label plane is built.
 
 use super::{Connectivity, height};
 use std::ops::Range;
@@ -10,12 +10,12 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Components {
     runs: Vec<Run>,
-    /// Component of each run, 0-based; numbered in raster order of their first pixels.
+    /// Component of each run, from 0, numbered in raster order of their first pixels.
     component: Vec<u32>,
     count: usize,
 }
 
-/// A maximal stretch of one row: pixels `start..end` of the plane.
+/// A maximal stretch of object or background pixels in one row: pixels `start..end` of the plane.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     start: u32,
@@ -29,13 +29,13 @@ impl Run {
 }
 
 impl Components {
-    /// Components of the object pixels of `mask` (every value but 0).
+    /// Finds the components of the object pixels of `mask` (nonzero values).
     #[must_use]
     pub fn of_objects(mask: &[u8], width: usize, connectivity: Connectivity) -> Self {
         Self::of(mask, width, connectivity, true)
     }
 
-    /// Components of the background pixels of `mask` (value 0).
+    /// Finds the components of the background pixels of `mask` (value 0).
     #[must_use]
     pub fn of_background(mask: &[u8], width: usize, connectivity: Connectivity) -> Self {
         Self::of(mask, width, connectivity, false)
@@ -43,7 +43,7 @@ impl Components {
 
     fn of(mask: &[u8], width: usize, connectivity: Connectivity, objects: bool) -> Self {
         height(mask.len(), width);
-        // How far beyond its ends a run reaches into the next row.
+        // Reach of a run beyond its ends in the next row, pixels.
         let reach = if connectivity == Connectivity::Eight { 1 } else { 0 };
         let mut runs = Vec::new();
         let mut parent: Vec<u32> = Vec::new();
@@ -54,7 +54,7 @@ impl Components {
             parent.extend(first as u32..runs.len() as u32);
             let mut above = previous;
             for here in first..runs.len() {
-                // The same run, one row up.
+                // Ends of the run, moved one row up.
                 let (start, end) =
                     (runs[here].start as i64 - width as i64, runs[here].end as i64 - width as i64);
                 while above.start < above.end && i64::from(runs[above.start].end) + reach <= start {
@@ -65,7 +65,7 @@ impl Components {
             }
             previous = first..runs.len();
         }
-        // A parent is never after its child, so its number is known when the child's is asked for.
+        // A root is the first run of its tree, so a parent has its component number before its children need it.
         let mut component = vec![0; runs.len()];
         let mut count = 0;
         for run in 0..runs.len() {
@@ -76,13 +76,13 @@ impl Components {
         Self { runs, component, count: count as usize }
     }
 
-    /// Number of components.
+    /// Returns the number of components.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Area of each component, pixels.
+    /// Returns the area of each component, pixels.
     #[must_use]
     pub fn areas(&self) -> Vec<u64> {
         let mut areas = vec![0; self.count];
@@ -92,7 +92,7 @@ impl Components {
         areas
     }
 
-    /// For each component, whether `found` holds for one of its runs (given as a range of pixel numbers).
+    /// Returns for each component whether `found` holds for one of its runs, passed as a range of pixel numbers.
     fn any(&self, found: impl Fn(Range<usize>) -> bool) -> Vec<bool> {
         let mut any = vec![false; self.count];
         for (run, &component) in self.runs.iter().zip(&self.component) {
@@ -102,7 +102,7 @@ impl Components {
         any
     }
 
-    /// Writes `value` on every pixel of the components that `keep` says.
+    /// Writes `value` to the pixels of the components whose entry in `keep` is true.
     fn paint(&self, plane: &mut [u8], value: u8, keep: &[bool]) {
         for (run, &component) in self.runs.iter().zip(&self.component) {
             if keep[component as usize] {
@@ -119,7 +119,7 @@ impl Components {
     }
 }
 
-/// Appends the runs of one row, whose first pixel has the number `offset`.
+/// Appends the runs of one row. `offset` is the number of its first pixel.
 fn find_runs(row: &[u8], offset: usize, objects: bool, runs: &mut Vec<Run>) {
     let mut x = 0;
     loop {
@@ -132,13 +132,13 @@ fn find_runs(row: &[u8], offset: usize, objects: bool, runs: &mut Vec<Run>) {
     }
 }
 
-/// Position of the first object (or background) value, or the length; eight bytes at a time.
+/// Returns the position of the first object (or background) value, or the length. Reads 8 bytes at a time.
 fn find(bytes: &[u8], object: bool) -> usize {
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // Either has its lowest set bit in the first byte that is looked for; higher bytes may be wrong.
+        // The lowest set bit of either pattern is in the first matching byte. Higher bytes may be wrong.
         let hits = if object { word } else { word.wrapping_sub(LOW) & !word & (LOW << 7) };
         if hits != 0 {
             return index * 8 + hits.trailing_zeros() as usize / 8;
@@ -148,7 +148,7 @@ fn find(bytes: &[u8], object: bool) -> usize {
     bytes.len() - rest.len() + tail
 }
 
-/// The root of `run`'s tree, halving the path on the way.
+/// Returns the root of `run`'s tree, and halves the path to it.
 fn root(parent: &mut [u32], mut run: u32) -> u32 {
     while parent[run as usize] != run {
         let up = parent[parent[run as usize] as usize];
@@ -164,7 +164,7 @@ fn union(parent: &mut [u32], a: u32, b: u32) {
     parent[a.max(b) as usize] = a.min(b);
 }
 
-/// The objects of `mask` whose area in pixels lies in `areas`.
+/// Returns the objects of `mask` whose area in pixels is within `areas`.
 #[must_use]
 pub fn filter_by_area(mask: &[u8], width: usize, connectivity: Connectivity, areas: Range<u64>) -> Vec<u8> {
     let components = Components::of_objects(mask, width, connectivity);
@@ -174,7 +174,7 @@ pub fn filter_by_area(mask: &[u8], width: usize, connectivity: Connectivity, are
     kept
 }
 
-/// The objects of `mask` that contain an object pixel of `seeds`.
+/// Returns the objects of `mask` that contain an object pixel of `seeds`.
 #[must_use]
 pub fn select(mask: &[u8], seeds: &[u8], width: usize, connectivity: Connectivity) -> Vec<u8> {
     let components = Components::of_objects(mask, width, connectivity);
@@ -184,8 +184,8 @@ pub fn select(mask: &[u8], seeds: &[u8], width: usize, connectivity: Connectivit
     kept
 }
 
-/// `mask` with its holes filled: background that is not connected, through background of this connectivity, to
-/// background outside the image.
+/// Returns `mask` with its holes filled. A hole is background that no path of background pixels with this connectivity
+/// connects to the image's border.
 #[must_use]
 pub fn fill_holes(mask: &[u8], width: usize, connectivity: Connectivity) -> Vec<u8> {
     let background = Components::of_background(mask, width, connectivity);

@@ -2,18 +2,18 @@
 //!
 //! Meijster, Roerdink & Hesselink, "A general algorithm for computing distance transforms in linear time" (2000), on
 //! the object's runs only: inside a run, the background beyond its ends is never nearer than the ends themselves.
-//! What lies outside the image is not background.
+//! Pixels outside the image are not background.
 
 use super::{Connectivity, components::Components, height};
 
-/// Vertical distance of a pixel in whose column there is no background.
+/// Vertical distance of a pixel whose column has no background.
 const NONE: u32 = u32::MAX;
 
-/// Distance of each object pixel of `mask` to the nearest background pixel, `outside` on the background; pixels.
-/// `None` when there is no background, so that no distance exists.
+/// Returns the distance of each object pixel of `mask` to the nearest background pixel, in pixels. Background pixels
+/// get `outside`. Returns `None` without background.
 ///
-/// Squares are exact integers; each distance is the `f32` nearest to the root (of the square rounded to `f32`, for
-/// distances beyond 4096 px).
+/// Squares are exact integers. Each distance is the `f32` nearest to the root of the square. Beyond 4096 px the square
+/// is first rounded to `f32`.
 #[must_use]
 pub fn distance_to_background(mask: &[u8], width: usize, outside: f32) -> Option<Vec<f32>> {
     if mask.iter().all(|&value| value != 0) {
@@ -22,7 +22,7 @@ pub fn distance_to_background(mask: &[u8], width: usize, outside: f32) -> Option
     let vertical = vertical_distance(mask, width);
     let mut distance = vec![outside; mask.len()];
     let mut envelope = Envelope::default();
-    // Runs do not depend on the connectivity; four costs less.
+    // Runs do not depend on the connectivity, and four costs less.
     Components::of_objects(mask, width, Connectivity::Four).for_each_run(|run, _| {
         let row = run.start / width * width;
         let ends = run.start.saturating_sub(1).max(row)..(run.end + 1).min(row + width);
@@ -32,7 +32,7 @@ pub fn distance_to_background(mask: &[u8], width: usize, outside: f32) -> Option
     Some(distance)
 }
 
-/// Distance of each pixel to the nearest background pixel of its column, or [`NONE`].
+/// Returns the distance of each pixel to the nearest background pixel of its column, or [`NONE`].
 fn vertical_distance(mask: &[u8], width: usize) -> Vec<u32> {
     let rows = height(mask.len(), width);
     let mut vertical: Vec<u32> = mask.iter().map(|&value| if value == 0 { 0 } else { NONE }).collect();
@@ -49,7 +49,7 @@ fn vertical_distance(mask: &[u8], width: usize) -> Vec<u32> {
     vertical
 }
 
-/// The lower envelope of the parabolas `(x − s)² + v(s)²` of one run.
+/// Lower envelope of the parabolas `(x − s)² + v(s)²` of one run.
 #[derive(Default)]
 struct Envelope {
     /// Position, squared height, and the first pixel where this parabola is the lowest.
@@ -63,7 +63,7 @@ impl Envelope {
             let (s, v2) = (s as i64, i64::from(v) * i64::from(v));
             let mut from = 0;
             while let Some(&(t, w2, t_from)) = self.parabolas.last() {
-                // Last pixel at which t's parabola is not above s's.
+                // Last pixel where t's parabola is at or below s's.
                 let last = (s * s - t * t + v2 - w2).div_euclid(2 * (s - t));
                 if last >= t_from {
                     from = last + 1;
@@ -75,8 +75,8 @@ impl Envelope {
         }
     }
 
-    /// Distances of the pixels from `first` on. There is at least one parabola: an object's row without background
-    /// in it or in any of its columns is an image without background.
+    /// Writes the distances of the pixels from `first`. The envelope holds at least one parabola: a run without
+    /// background at its ends or in any of its columns exists only in an image without background.
     #[expect(clippy::cast_precision_loss, reason = "exact up to 4096 px, documented above")]
     fn write(&self, first: usize, distance: &mut [f32]) {
         let mut current = 0;

@@ -1,7 +1,7 @@
 //! Erosion, dilation and the two openings of the segmentation, by OpenCV.
 //!
-//! Flat structuring elements only, symmetric ones only. What counts outside the image is said by the caller: with 255
-//! it never lowers an erosion, with 0 it never raises a dilation.
+//! Structuring elements are flat and symmetric. The caller chooses the value outside the image: 255 never lowers an
+//! erosion, 0 never raises a dilation.
 
 use super::height;
 use opencv::core::{BORDER_CONSTANT, Mat, Point, Scalar, Size};
@@ -16,16 +16,17 @@ pub const OCTAGON_RADIUS_PX: usize = 9;
 pub enum StructuringElement {
     /// The pixel and its four neighbors.
     Cross,
-    /// The octagon |dx| ≤ 9, |dy| ≤ 9, |dx| + |dy| ≤ 14 of 321 px.
+    /// The octagon |dx| ≤ 9, |dy| ≤ 9, |dx| + |dy| ≤ 14: 321 px.
     Octagon,
 }
 
-/// Shape, size and how often it is applied.
+/// Shape, side in pixels, and number of repetitions.
 type Step = (i32, i32, i32);
 
 impl StructuringElement {
-    /// An octagon is a square, then a diamond, which is a repeated cross; a pixel reaches any other of the octagon by
-    /// such steps without leaving the rectangle between the two, so cutting each step at the image's edge is exact.
+    /// Returns the decomposition of the element. An octagon is a square, then a diamond, which is a repeated cross.
+    /// These steps connect any two pixels of the octagon without leaving the rectangle between them, so cutting each
+    /// step at the image's edge is exact.
     fn steps(self) -> &'static [Step] {
         match self {
             Self::Cross => &[(MORPH_CROSS, 3, 1)],
@@ -34,10 +35,10 @@ impl StructuringElement {
     }
 }
 
-/// Smallest value under `element`, with `outside` beyond the edges.
+/// Returns the smallest value under `element`, with the value `outside` beyond the edges.
 ///
 /// # Errors
-/// OpenCV's, as when memory runs out.
+/// Returns OpenCV's error, for example when memory runs out.
 pub fn erode(
     plane: &[u8],
     width: usize,
@@ -50,10 +51,10 @@ pub fn erode(
     })
 }
 
-/// Largest value under `element`; what is outside the image does not count.
+/// Returns the largest value under `element`. Pixels outside the image do not count.
 ///
 /// # Errors
-/// OpenCV's, as when memory runs out.
+/// Returns OpenCV's error, for example when memory runs out.
 pub fn dilate(plane: &[u8], width: usize, element: StructuringElement) -> opencv::Result<Vec<u8>> {
     apply(plane, width, element, |from, to, kernel, times| {
         let anchor = Point::new(-1, -1);
@@ -89,7 +90,7 @@ fn side(pixels: usize) -> opencv::Result<i32> {
     i32::try_from(pixels).map_err(|_| opencv::Error::new(opencv::core::StsBadSize, "side beyond 2^31 px"))
 }
 
-/// Keeps OpenCV from starting threads and from looking for OpenCL devices: the runtime decides what runs where.
+/// Keeps OpenCV from starting threads and from searching for OpenCL devices: the runtime schedules all work.
 fn one_thread() -> opencv::Result<()> {
     static DONE: Once = Once::new();
     let mut result = Ok(());
@@ -99,22 +100,22 @@ fn one_thread() -> opencv::Result<()> {
     result
 }
 
-/// Opening with the cross, the erosion counting the outside as 0: on the image's edge the erosion takes every pixel, and
-/// the dilation gives back those beside one that was kept.
+/// Opens with the cross. The erosion counts the outside as 0: it removes every pixel on the image's edge, and the
+/// dilation restores those beside a remaining pixel.
 ///
 /// # Errors
-/// OpenCV's.
+/// Returns OpenCV's error.
 pub fn open_cross(mask: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
     dilate(&erode(mask, width, StructuringElement::Cross, 0)?, width, StructuringElement::Cross)
 }
 
-/// Opening of a gray plane with the octagon, returned with a margin of 1 px on every side.
+/// Opens a gray plane with the octagon, and returns it with a margin of 1 px on every side.
 ///
-/// The plane is padded with 9 px of 255 and both steps run on the padded plane, so the margin holds what the opening
-/// made of the padding. Shape: `(width + 2) × (height + 2)`.
+/// The plane is padded with 9 px of 255 and both steps run on the padded plane, so the margin holds the opened padding.
+/// Shape: `(width + 2) × (height + 2)`.
 ///
 /// # Errors
-/// OpenCV's.
+/// Returns OpenCV's error.
 pub fn open_octagon(plane: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
     let padded_width = width + 2 * OCTAGON_RADIUS_PX;
     let padded = pad(plane, width, OCTAGON_RADIUS_PX, 255);
@@ -123,7 +124,7 @@ pub fn open_octagon(plane: &[u8], width: usize) -> opencv::Result<Vec<u8>> {
     Ok(crop(&opened, padded_width, OCTAGON_RADIUS_PX - 1))
 }
 
-/// `plane` with `margin` pixels of `value` on every side.
+/// Returns `plane` with `margin` pixels of `value` on every side.
 #[must_use]
 pub fn pad<T: Copy>(plane: &[T], width: usize, margin: usize, value: T) -> Vec<T> {
     let padded_width = width + 2 * margin;
@@ -139,7 +140,7 @@ pub fn pad<T: Copy>(plane: &[T], width: usize, margin: usize, value: T) -> Vec<T
     padded
 }
 
-/// `plane` without `margin` pixels on every side; both sides must be longer than twice the margin.
+/// Returns `plane` without `margin` pixels on every side. Both sides must be longer than twice the margin.
 #[must_use]
 pub fn crop<T: Copy>(plane: &[T], width: usize, margin: usize) -> Vec<T> {
     let rows = height(plane.len(), width);

@@ -1,15 +1,15 @@
 //! Morphological reconstruction by dilation of gray planes.
 //!
-//! Vincent's hybrid algorithm ("Morphological grayscale reconstruction in image analysis", 1993, section 4.4): a
-//! raster scan, an anti-raster scan, then a queue for what the scans left. The result is the one fixed point, so
-//! neither the scans' inner order nor the queue's shows in it.
+//! Vincent's hybrid algorithm ("Morphological grayscale reconstruction in image analysis", 1993, section 4.4): a raster
+//! scan, an anti-raster scan, then a queue for the remaining pixels. The result is the one fixed point, so it depends
+//! neither on the order within the scans nor on that of the queue.
 
 use super::{Connectivity, height};
 use std::collections::VecDeque;
 
 /// A totally ordered pixel value: bytes, and floats without NaN.
 pub trait PixelLevel: Copy + PartialOrd {
-    /// Not below any value.
+    /// The largest value of the type.
     const TOP: Self;
 }
 
@@ -29,12 +29,12 @@ fn high<T: PixelLevel>(a: T, b: T) -> T {
     if a > b { a } else { b }
 }
 
-/// Raises `marker` to the reconstruction of `marker` under `mask`: the largest plane that is nowhere above `mask` and
-/// spreads from `marker` through neighbors. Where `marker` is above `mask` it is lowered to it first. Outside the
-/// image there is nothing to spread from.
+/// Replaces `marker` by its reconstruction under `mask`: the largest plane that is nowhere above `mask` and spreads
+/// from `marker` through neighbors. Values of `marker` above `mask` are lowered to `mask` first. No value spreads from
+/// outside the image.
 ///
 /// # Panics
-/// When the planes differ in length or are not rows of `width` pixels.
+/// Panics if the planes differ in length or are not rows of `width` pixels.
 pub fn reconstruct<T: PixelLevel>(marker: &mut [T], mask: &[T], width: usize, connectivity: Connectivity) {
     assert_eq!(marker.len(), mask.len(), "marker and mask are of one size");
     let rows = height(marker.len(), width);
@@ -70,7 +70,7 @@ pub fn reconstruct<T: PixelLevel>(marker: &mut [T], mask: &[T], width: usize, co
     drain(marker, mask, width, connectivity, queue);
 }
 
-/// Spreads from the row beside (above or below) into `row`.
+/// Spreads from the row above or below into `row`.
 fn spread_vertically<T: PixelLevel>(beside: &[T], row: &mut [T], limit: &[T], connectivity: Connectivity) {
     match connectivity {
         Connectivity::Four => {
@@ -98,7 +98,7 @@ fn spread_vertically<T: PixelLevel>(beside: &[T], row: &mut [T], limit: &[T], co
     }
 }
 
-/// Pixels looked at together: where all have reached their limit, nothing can spread.
+/// Pixels tested together: if all have reached their limit, no value can spread into them.
 const BLOCK: usize = 16;
 
 fn spread_right<T: PixelLevel>(row: &mut [T], limit: &[T]) {
@@ -133,7 +133,7 @@ fn at_limit<T: PixelLevel>(values: &[T], limits: &[T]) -> bool {
     values.iter().zip(limits).fold(true, |all, (value, limit)| all & (value == limit))
 }
 
-/// Calls `push(x)` for pixels of `row` that could still raise their right neighbor or one of the row below.
+/// Calls `push(x)` for pixels of `row` that can still raise their right neighbor or a neighbor in the row below.
 fn enqueue<T: PixelLevel>(
     row: &[T],
     limit: &[T],
@@ -171,7 +171,7 @@ fn enqueue<T: PixelLevel>(
     }
 }
 
-/// Spreads from the queued pixels (row, column) until nothing rises.
+/// Spreads from the queued pixels (row, column) until no value rises.
 fn drain<T: PixelLevel>(
     marker: &mut [T],
     mask: &[T],
@@ -185,7 +185,7 @@ fn drain<T: PixelLevel>(
     while let Some((y, x)) = queue.pop_front() {
         let value = marker[y as usize * width + x as usize];
         for &(dy, dx) in steps {
-            // One step below 0 wraps around to a number that is no row or column either.
+            // A step below 0 wraps around to a number beyond the last row or column.
             let (ny, nx) = (y.wrapping_add_signed(dy), x.wrapping_add_signed(dx));
             if ny as usize >= rows || nx as usize >= width {
                 continue;

@@ -1,32 +1,32 @@
-//! Marker-controlled watershed of a color image, value for value the one of OpenCV's `cv::watershed`.
+//! Marker-controlled watershed of a color image, equal to OpenCV's `cv::watershed` in every value.
 //!
 //! Meyer's flooding (1992) with 256 first-in-first-out queues: a pixel waits in the queue of its largest channel
-//! difference to the neighbor that reached it, and becomes line when two labels touch it. Rewritten instead of
-//! called because the image blacked out outside the objects then never has to be made. The thinning of the lines is
-//! the segmentation's own and follows here.
+//! difference to the neighbor that reached it, and becomes line if two labels touch it. A separate implementation
+//! avoids creating the image with everything outside the objects blacked out. The thinning of the lines is the
+//! segmentation's own and follows below.
 
 use super::height;
 
 /// A line between two basins.
 pub const LINE: i32 = -1;
 
-/// A pixel no label has reached.
+/// A pixel that no label has reached.
 pub const UNLABELED: i32 = 0;
 
-/// Waits in a queue.
+/// A pixel that waits in a queue.
 const QUEUED: i32 = -2;
 
 /// End of a queue.
 const NIL: u32 = u32::MAX;
 
-/// Floods `labels` (positive: markers; 0: to be flooded) on the image `bgr`, taken as black where `inside` is 0.
-/// 4-connected. Afterwards every pixel a marker could reach holds a label or [`LINE`].
+/// Floods `labels` (positive: markers, 0: unlabeled) with 4-connectivity on the image `bgr`, which counts as black
+/// where `inside` is 0. Afterwards every pixel that a marker can reach holds a label or [`LINE`].
 ///
-/// Shapes: `bgr` has three bytes a pixel, `inside` and `labels` one value; as if the image had a margin of 1 px that is
-/// line from the start.
+/// Shapes: `bgr` has three bytes per pixel, `inside` and `labels` one value. The result is that of an image with an
+/// additional margin of 1 px of line.
 ///
 /// # Panics
-/// When the lengths do not fit, or a label is negative.
+/// Panics if the lengths do not match, or a label is negative.
 pub fn watershed(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
     let rows = height(labels.len(), width);
     assert!(bgr.len() == 3 * labels.len() && inside.len() == labels.len(), "all planes are of one size");
@@ -69,7 +69,7 @@ pub fn watershed(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
     }
 }
 
-/// Left, right, upper and lower neighbor, in the order OpenCV visits them.
+/// Returns the left, right, upper and lower neighbor, in the order that OpenCV visits them.
 fn neighbors(here: usize, x: usize, width: usize, length: usize) -> [Option<usize>; 4] {
     [
         (x > 0).then(|| here.wrapping_sub(1)),
@@ -93,18 +93,18 @@ impl Image<'_> {
         [self.bgr[at], self.bgr[at + 1], self.bgr[at + 2]]
     }
 
-    /// Largest difference over the channels.
+    /// Returns the largest difference over the channels.
     fn difference(&self, a: usize, b: usize) -> u8 {
         let (a, b) = (self.color(a), self.color(b));
         a[0].abs_diff(b[0]).max(a[1].abs_diff(b[1])).max(a[2].abs_diff(b[2]))
     }
 }
 
-/// One linked list of pixels a level; a pixel waits in one list at most and never comes back.
+/// One linked list of pixels per level. A pixel waits in at most one list and never returns.
 struct Queues {
     next: Vec<u32>,
     ends: [(u32, u32); 256],
-    /// No queue below this one holds a pixel.
+    /// Lowest level whose queue may hold a pixel.
     lowest: usize,
 }
 
@@ -136,9 +136,9 @@ impl Queues {
     }
 }
 
-/// Closes the lines of a flooded label plane against diagonal leaks: a pixel becomes line when the pixel above is line
-/// and, on its left or on its right, the pixel diagonally above is not line while the one beside is. All of this is
-/// judged on the plane as it comes; outside the image there is no line. Returns the mask of `inside` without lines.
+/// Closes the lines of a flooded label plane against diagonal leaks, and returns the mask of `inside` without lines. A
+/// pixel becomes line if the pixel above is line and, on its left or right, the pixel diagonally above is not line but
+/// the pixel beside is. The plane as passed decides all of this. No pixel outside the image is line.
 #[must_use]
 pub fn keep_off_lines(labels: &[i32], inside: &[u8], width: usize) -> Vec<u8> {
     let line = |pixel: usize| labels[pixel] < 0;

@@ -1,7 +1,7 @@
 //! t1: background and red blood cells.
 //!
-//! Says whether the tile is background at all; what follows from that is t5's to do. The share of background itself
-//! is not given out: it would tell apart tiles and thresholds whose later results are the same.
+//! Reports whether the tile is background, and t5 reacts to it. The share of background is not an output: it would
+//! distinguish tiles and thresholds whose later results are equal.
 
 use super::{BACKGROUND_COLUMN, NORMALIZED};
 use crate::kernels::{Connectivity, components::select};
@@ -28,14 +28,14 @@ pub(crate) const BACKGROUND: TypedOperation = TypedOperation {
     run,
 };
 
-/// What keeps a ratio's denominator from being 0 in the original; the spacing of `f32` at 1.
+/// The spacing of `f32` at 1: keeps a ratio's denominator from being 0, as in the original program.
 const EPSILON: f32 = f32::EPSILON;
 
 fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
     let bright = [arguments.byte(0), arguments.byte(1), arguments.byte(2)];
     let background = pixels.iter().filter(|p| (0..3).all(|c| p[c] > bright[c])).count();
-    // At 90 % the original gives the tile up.
+    // The original program skips tiles with at least 90 % background.
     let is_background = 10 * background >= 9 * pixels.len();
 
     let rbc = red_blood_cells(pixels, inputs.width(), arguments.real(3), arguments.real(4));
@@ -43,7 +43,7 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     Ok(vec![inputs.mask(rbc)?, DataRegion::Table(flag)])
 }
 
-/// Where R/G is above `t2` in 8-connected objects that somewhere reach `t1`, and R above B.
+/// Returns the pixels with R/G above `t2` in 8-connected objects that contain a pixel above `t1`, and with R above B.
 fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8> {
     let (strong, weak) = (least_red(t1), least_red(t2));
     let reaches = |least: &[u16; 256], [_, g, r]: &[u8; 3]| u16::from(*r) >= least[usize::from(*g)];
@@ -54,7 +54,7 @@ fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8
         |least| pixels.iter().map(|pixel| if reaches(least, pixel) { 255 } else { 0 }).collect::<Vec<u8>>();
     let mut rbc = select(&mask(&weak), &mask(&strong), width, Connectivity::Eight);
     for (value, [b, _, r]) in rbc.iter_mut().zip(pixels) {
-        // R/(B + ε) > 1 in f32 is R > B for whole numbers: 1/(1 + ε) rounds below 1, and from 2 on ε vanishes.
+        // R/(B + ε) > 1 in f32 is R > B for integers: 1/(1 + ε) rounds below 1, and from 2 on ε vanishes.
         if r <= b {
             *value = 0;
         }
@@ -62,7 +62,7 @@ fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8
     rbc
 }
 
-/// For each G, the least R with R/(G + ε) above `ratio` in `f32`; 256 when there is none.
+/// Returns for each G the smallest R with R/(G + ε) above `ratio` in `f32`, or 256 without such an R.
 #[expect(clippy::cast_possible_truncation, reason = "the original compares in f32")]
 fn least_red(ratio: f64) -> [u16; 256] {
     std::array::from_fn(|g| {

@@ -1,4 +1,4 @@
-//! t4: candidates that are neither too small nor too large.
+//! t4: removes candidates that are too small or too large.
 
 use crate::kernels::{Connectivity, components::filter_by_area};
 use crate::typed_operation::{AREA, Arguments, Inputs, TypedOperation, argument, port};

@@ -1,4 +1,4 @@
-//! t3: candidate nuclei, where the inverted red channel stands out from its reconstruction.
+//! t3: candidate nuclei, where the inverted red channel exceeds its reconstruction.
 
 use crate::kernels::{above, components::fill_holes};
 use crate::typed_operation::{Arguments, BYTE, CONNECTIVITY, Inputs, TypedOperation, argument, port};

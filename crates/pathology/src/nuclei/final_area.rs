@@ -1,4 +1,4 @@
-//! t7: separated nuclei that are neither too small nor too large, without holes.
+//! t7: removes separated nuclei that are too small or too large, and fills holes.
 
 use crate::kernels::Connectivity;
 use crate::kernels::components::{fill_holes, filter_by_area};
@@ -26,7 +26,7 @@ pub(crate) const FINAL_AREA: TypedOperation = TypedOperation {
 fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let width = inputs.width();
     let areas = arguments.area(0)..arguments.area(1);
-    // Four-connected here: a line one pixel wide separates.
+    // Four-connected, so that a line 1 px wide separates nuclei.
     let kept = filter_by_area(inputs.pixels(0)?, width, Connectivity::Four, areas);
     Ok(vec![inputs.mask(fill_holes(&kept, width, arguments.connectivity(2)))?])
 }

@@ -1,4 +1,4 @@
-//! t2: the inverted red channel, and what remains of it when everything nucleus-sized and darker is flattened.
+//! t2: the inverted red channel, and its reconstruction, where everything nucleus-sized and darker is flattened.
 
 use super::{NORMALIZED, opencv};
 use crate::kernels::{morphology, reconstruct::reconstruct};
@@ -13,7 +13,7 @@ pub(crate) const RECONSTRUCT: TypedOperation = TypedOperation {
     inputs: &[NORMALIZED],
     outputs: &[port("rc", ElementType::Gray8), port("recon", ElementType::Gray8)],
     nanoseconds_a_pixel: 29.0,
-    // rc, the plane before and after each step of the opening; later marker, mask, queue and result.
+    // First rc and the plane before and after each step of the opening, later marker, mask, queue and result.
     bytes_a_pixel: 5.4,
     fixed_bytes: 0,
     within_core: None,
@@ -25,7 +25,7 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     let (pixels, _) = inputs.pixels(0)?.as_chunks::<3>();
     let rc: Vec<u8> = pixels.iter().map(|[_, _, r]| 255 - r).collect();
 
-    // The opening's padding stays around both planes as a ring and feeds the reconstruction from outside.
+    // The opening's padding remains as a ring around both planes and feeds the reconstruction from outside.
     let mut marker = morphology::open_octagon(&rc, width).map_err(opencv)?;
     let mut mask = marker.clone();
     let inner_rows = mask.chunks_exact_mut(width + 2).skip(1);

@@ -28,7 +28,7 @@ pub(crate) const NUCLEI: TypedOperation = TypedOperation {
 fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>, OperationError> {
     let (diff, candidates, rbc) = (inputs.pixels(0)?, inputs.pixels(1)?, inputs.pixels(2)?);
     let width = inputs.width();
-    // A tile that t1 calls background has no nuclei.
+    // A background tile has no nuclei.
     if inputs.table(3)?.get(BACKGROUND_COLUMN) == Some(1.0) {
         return Ok(vec![inputs.mask(vec![0; diff.len()])?]);
     }

@@ -1,4 +1,4 @@
-//! t6: nuclei that touch are cut apart along watershed lines.
+//! t6: cuts touching nuclei apart along watershed lines.
 
 use super::{NORMALIZED, opencv};
 use crate::kernels::components::{Components, filter_by_area};
@@ -31,7 +31,7 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     drop(large);
 
     let Some(seeds) = seeds(&seg_big, width, arguments.connectivity(1)) else {
-        // Without background there is no distance to it, so nothing tells where to cut.
+        // Without background no distance exists, so no line can be placed.
         return Ok(vec![inputs.mask(seg_big)?]);
     };
     let mut labels = vec![watershed::UNLABELED; seg_big.len()];
@@ -43,11 +43,11 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     Ok(vec![inputs.mask(watershed::keep_off_lines(&labels, &seg_big, width))?])
 }
 
-/// Where flooding starts: regional minima of the negated distance after minima shallower than 1 px are filled, and the
-/// whole background. `None` when there is no background.
+/// Returns the seeds of the flooding: the regional minima of the negated distance, after minima shallower
+/// than 1 px are filled, and the whole background. Returns `None` without background.
 ///
-/// The original finds the minima with a rule for whole numbers, a further depth of 1; so a nucleus that is nowhere
-/// more than 2 px from the background has no seed, and goes to the background.
+/// The original program finds minima with a rule for integers, an additional depth of 1. A nucleus that is nowhere more
+/// than 2 px from the background therefore has no seed and becomes background.
 fn seeds(seg_big: &[u8], width: usize, connectivity: Connectivity) -> Option<Vec<u8>> {
     // MAX − 1 is MAX in f32: the background is its own marker, and never below its mask.
     let distance = distance_to_background(seg_big, width, f32::MAX)?;

@@ -1,11 +1,11 @@
-//! Compares objects of two segmentations on one tile of a slide, so that sums over all tiles equal those of the
-//! slide.
+//! Comparison of the objects of two segmentations on one tile of a slide, so that sums over all tiles equal those of
+//! the slide.
 //!
-//! An object belongs to the tile whose core holds its centroid (`pleach-regions`, `partition/centroid.rs`): only
-//! this tile counts it, with all of its area. The two objects of a pair may belong to different tiles. Each tile
-//! then counts half of their shared area, so each tile has its part of ΣI, and Dice and Jaccard stay within 0 and 1
-//! as long as objects of a side do not overlap. Tiles contain their objects completely if the halo is at least as
-//! wide as the longest object, less one pixel. The caller chooses the halo.
+//! The tile whose core holds an object's centroid owns the object (`pleach-regions`, `partition/centroid.rs`). Only
+//! this tile counts it, with all of its area. The two objects of a pair may belong to different tiles. Each of these
+//! tiles then counts half of the shared area. Each tile has its part of ΣI, and Dice and Jaccard stay within 0–1 if the
+//! objects of a side do not overlap. Windows contain the tile's objects completely if the halo is at least as wide as
+//! the longest object, less 1 px. The caller chooses the halo.
 
 use super::pixels::PixelObjects;
 use super::{ObjectSet, pairs, ratio};
@@ -16,15 +16,15 @@ use pleach_regions::PixelRectangle;
 pub struct OwnedComparison {
     /// Number of objects that the tile owns.
     pub objects: usize,
-    /// Their areas together, pixels: the tile's part of A₁.
+    /// Total area of the owned objects, pixels: the tile's part of A₁.
     pub area: f64,
-    /// Number of the reference's objects that it owns.
+    /// Number of the reference's objects that the tile owns.
     pub reference_objects: usize,
-    /// Their areas together, pixels: the tile's part of A₂.
+    /// Total area of the owned objects of the reference, pixels: the tile's part of A₂.
     pub reference_area: f64,
-    /// Area that pairs share, pixels, over all with an object that is owned.
+    /// Shared area, pixels, over all pairs whose object on the found side the tile owns.
     pub covered: f64,
-    /// The same, over all pairs with an object of the reference that is owned.
+    /// Shared area, pixels, over all pairs whose object of the reference the tile owns.
     pub reference_covered: f64,
     /// Number of pairs. A pair with one owned object counts half.
     pub pairs: f64,
@@ -32,7 +32,7 @@ pub struct OwnedComparison {
     pub sum_of_pair_dice: f64,
 }
 
-/// Compares the tile's objects of `found` with those of `reference`. `core` is the tile's own part of the window of
+/// Compares the tile's objects of `found` with those of `reference`. `core` is the tile's core within the window of
 /// both.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "a window has far fewer than 2^53 pixels")]
@@ -68,7 +68,7 @@ pub fn compare_owned(
             pair_dice.push(part * 2.0 * shared / (found.area(object) + reference.area(of_reference)));
         }
     }
-    // As in `compare`: the sum does not depend on the numbering of objects.
+    // Adds in ascending order as in `compare`: the sum does not depend on the numbering of objects.
     pair_dice.sort_unstable_by(f64::total_cmp);
     compared.sum_of_pair_dice = pair_dice.iter().sum();
     compared
@@ -79,44 +79,45 @@ fn area(objects: &PixelObjects, owned: &[bool]) -> f64 {
 }
 
 impl OwnedComparison {
-    /// The tile's part of ΣI.
+    /// Returns the tile's part of ΣI.
     #[must_use]
     pub fn shared_area(&self) -> f64 {
         f64::midpoint(self.covered, self.reference_covered)
     }
 
-    /// As [`Comparison::dice`](super::Comparison::dice), of the tile's parts.
+    /// Returns Dice of the tile's parts, as [`Comparison::dice`](super::Comparison::dice).
     #[must_use]
     pub fn dice(&self) -> f64 {
         self.ratio(2.0 * self.shared_area(), self.area + self.reference_area)
     }
 
-    /// As [`Comparison::jaccard`](super::Comparison::jaccard), of the tile's parts.
+    /// Returns Jaccard of the tile's parts, as [`Comparison::jaccard`](super::Comparison::jaccard).
     #[must_use]
     pub fn jaccard(&self) -> f64 {
         self.ratio(self.shared_area(), self.area + self.reference_area - self.shared_area())
     }
 
-    /// As [`Comparison::pair_dice`](super::Comparison::pair_dice), a pair counting as far as it is the tile's.
+    /// Returns the mean Dice of the pairs, as [`Comparison::pair_dice`](super::Comparison::pair_dice), weighted by the
+    /// tile's share of each pair.
     #[must_use]
     pub fn pair_dice(&self) -> f64 {
         self.ratio(self.sum_of_pair_dice, self.pairs)
     }
 
-    /// The share of the area of the reference's objects that is covered.
+    /// Returns the covered share of the area of the reference's owned objects.
     #[must_use]
     pub fn recall(&self) -> f64 {
         self.ratio(self.reference_covered, self.reference_area)
     }
 
-    /// Returns the mean area of the objects (not the reference's) in pixels. 0 without objects.
+    /// Returns the mean area of the owned objects (not the reference's) in pixels. 0 without objects.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "far fewer objects than 2^53")]
     pub fn mean_area(&self) -> f64 {
         if self.objects == 0 { 0.0 } else { self.area / self.objects as f64 }
     }
 
-    /// Returns `part / whole`. For 0 / 0 it is 1 if both sides are empty, and 0 if one is.
+    /// Returns `part / whole`. For a whole of 0 returns 1 if both sides are empty, else 0.
     fn ratio(&self, part: f64, whole: f64) -> f64 {
         ratio(part, whole, self.area + self.reference_area == 0.0)
     }

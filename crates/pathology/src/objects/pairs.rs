@@ -1,7 +1,8 @@
-//! Which objects of two sets can overlap: an R-tree join of their bounding boxes.
+//! Candidate pairs of overlapping objects: an R-tree join of bounding boxes.
 //!
-//! Source: A. Guttman, "R-trees: a dynamic index structure for spatial searching", SIGMOD 1984; bulk-loaded, and both
-//! trees descended together. Whether two objects whose boxes meet share any area is not looked at here.
+//! Source: A. Guttman, "R-trees: a dynamic index structure for spatial searching", SIGMOD 1984. The trees are
+//! bulk-loaded, and the join descends both together. The caller checks whether the objects of a candidate pair share
+//! area.
 
 use rstar::primitives::{GeomWithData, Rectangle};
 use rstar::{AABB, RTree};
@@ -15,7 +16,7 @@ pub struct BoundingBox {
     pub high: [f64; 2],
 }
 
-/// Every pair `(of first, of second)` whose boxes have a point in common, in no particular order.
+/// Returns every pair `(of first, of second)` whose boxes have a point in common, in no particular order.
 pub(super) fn candidates(first: &[BoundingBox], second: &[BoundingBox]) -> Vec<(usize, usize)> {
     let (first, second) = (tree(first), tree(second));
     first.intersection_candidates_with_other_tree(&second).map(|(a, b)| (a.data, b.data)).collect()
@@ -34,7 +35,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn boxes() -> impl Strategy<Value = Vec<BoundingBox>> {
-        // Corners on a small grid, so that boxes often touch in an edge or a corner only.
+        // Corners are on a small grid, so that boxes often touch in an edge or a corner only.
         let one = (0u8..12, 0u8..12, 0u8..5, 0u8..5).prop_map(|(x, y, width, height)| BoundingBox {
             low: [f64::from(x), f64::from(y)],
             high: [f64::from(x + width), f64::from(y + height)],

@@ -1,6 +1,6 @@
 //! Objects made of pixels, from label maps and masks, as sorted runs.
 //!
-//! One pass over the image; nothing after it looks at pixels again. Areas and overlaps are exact.
+//! Construction makes one pass over the image. Later operations use runs only. Areas and overlaps are exact.
 
 use super::{BoundingBox, ObjectSet};
 use crate::kernels::Connectivity;
@@ -9,16 +9,16 @@ use pleach_regions::{Centroid, PixelRectangle};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The connectivity that makes objects of a mask's pixels: that of `pleach segment`'s count.
+/// Connectivity that joins the pixels of a mask to objects: that of `pleach segment`'s count.
 pub const OBJECT_CONNECTIVITY: Connectivity = Connectivity::Eight;
 
 /// The objects of one image, numbered in raster order of their first pixels.
 #[derive(Clone, Debug)]
 pub struct PixelObjects {
     width: usize,
-    /// Of all objects, object after object, each one's in raster order.
+    /// Runs of all objects, object after object, those of one object in raster order.
     runs: Vec<Run>,
-    /// Where in `runs` each object begins, and behind the last one.
+    /// Index in `runs` of each object's first run, followed by the length of `runs`.
     first_run: Vec<usize>,
     area_px: Vec<u64>,
 }
@@ -31,7 +31,8 @@ struct Run {
 }
 
 impl PixelObjects {
-    /// The connected components ([`OBJECT_CONNECTIVITY`]) of the pixels of a mask that are not 0; `width` pixels a row.
+    /// Finds the connected components ([`OBJECT_CONNECTIVITY`]) of the nonzero pixels of a mask with `width` pixels per
+    /// row.
     #[must_use]
     pub fn of_mask(mask: &[u8], width: usize) -> Self {
         let components = Components::of_objects(mask, width, OBJECT_CONNECTIVITY);
@@ -40,7 +41,7 @@ impl PixelObjects {
         Self::of_runs(width, components.count(), &found)
     }
 
-    /// One object for each number of a label map but 0, connected or not; `width` pixels a row.
+    /// Creates one object for each nonzero number of a label map with `width` pixels per row, whether connected or not.
     #[must_use]
     pub fn of_labels(labels: &[u32], width: usize) -> Self {
         let mut found = Vec::new();
@@ -59,7 +60,7 @@ impl PixelObjects {
         Self::of_runs(width, numbers.len(), &found)
     }
 
-    /// Sorts runs in raster order by their objects (a counting sort, so that they stay in order).
+    /// Groups runs in raster order by object. A counting sort keeps the raster order within each object.
     fn of_runs(width: usize, count: usize, found: &[(Run, u32)]) -> Self {
         let mut first_run = vec![0; count + 1];
         let mut area_px = vec![0; count];
@@ -80,19 +81,19 @@ impl PixelObjects {
         Self { width, runs, first_run, area_px }
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn count(&self) -> usize {
         self.area_px.len()
     }
 
-    /// Area of each, pixels.
+    /// Returns the area of each object, pixels.
     #[must_use]
     pub fn areas_px(&self) -> &[u64] {
         &self.area_px
     }
 
-    /// For each object whether its centroid is in `part` of the image.
+    /// Returns for each object whether its centroid is in `part` of the image.
     #[must_use]
     pub fn within(&self, part: PixelRectangle) -> Vec<bool> {
         let width = self.width as u32;
@@ -116,14 +117,13 @@ impl PixelObjects {
     }
 }
 
-/// Images that are read have fewer than 2^31 pixels.
+/// Converts a range of pixels. 32 bits suffice: the reader allows fewer than 2^31 pixels.
 fn run(pixels: Range<usize>) -> Run {
     Run { start: pixels.start as u32, end: pixels.end as u32 }
 }
 
 impl ObjectSet for PixelObjects {
-    /// From the center of a pixel to the center of another, in units of pixels: boxes side by side have nothing in
-    /// common.
+    /// Boxes reach from pixel center to pixel center, in pixels, so boxes side by side have no point in common.
     fn bounds(&self) -> Vec<BoundingBox> {
         let width = self.width as u32;
         let bounds = |object: usize| {
@@ -147,7 +147,8 @@ impl ObjectSet for PixelObjects {
     #[expect(clippy::cast_precision_loss, reason = "an image has far fewer than 2^53 pixels")]
     fn shared_area(&self, object: usize, other: &Self, of_other: usize) -> f64 {
         let (mut one, mut other) = (self.runs(object), other.runs(of_other));
-        // What lies before the first run of the other is skipped at once: one of the two may be all over the image.
+        // Skips the runs before the first run of the other object at once: one of the two may extend over the whole
+        // image.
         if let (Some(a), Some(b)) = (one.first(), other.first()) {
             let (a, b) = (*a, *b);
             one = &one[one.partition_point(|run| run.end <= b.start)..];

@@ -1,8 +1,8 @@
 //! Objects given by their outlines, as annotation tools write them.
 //!
 //! Overlaps are computed on outlines, not on pixels, to the precision of 64-bit coordinates. Objects of one set may
-//! overlap each other; what two of them share with an object of the other set then counts twice, as in the reference
-//! application, so that Dice may exceed 1.
+//! overlap each other. The area that two of them share with one object of the other set then counts twice, as in the
+//! reference application, so Dice may exceed 1.
 
 use super::{BoundingBox, ObjectSet};
 use i_overlay::core::fill_rule::FillRule;
@@ -10,9 +10,9 @@ use i_overlay::core::overlay_rule::OverlayRule;
 use i_overlay::float::simplify::SimplifyShape;
 use i_overlay::float::single::SingleFloatOverlay;
 
-/// One object: closed rings of `[x, y]`, in pixels from the image's top left corner. A point is inside where a ray from
-/// it crosses the rings an odd number of times (even-odd rule), so rings may be holes and parts, of either direction,
-/// and the first position need not be repeated at the end.
+/// One object: closed rings of `[x, y]`, in pixels from the image's top left corner. A point is inside if a ray from it
+/// crosses the rings an odd number of times (even-odd rule). Rings may therefore be holes and parts, of either
+/// direction. The first position need not be repeated at the end.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Polygon {
     /// The rings.
@@ -22,7 +22,7 @@ pub struct Polygon {
 /// The objects of one annotation.
 #[derive(Clone, Debug)]
 pub struct PolygonObjects {
-    /// Each as shapes of clean rings: outlines in one direction, holes in the other.
+    /// Each object as shapes of clean rings: outlines in one direction, holes in the other.
     shapes: Vec<Shapes>,
     areas: Vec<f64>,
 }
@@ -30,7 +30,7 @@ pub struct PolygonObjects {
 type Shapes = Vec<Vec<Vec<[f64; 2]>>>;
 
 impl PolygonObjects {
-    /// One object for each polygon, without those that enclose no area.
+    /// Creates one object for each polygon, without those that enclose no area.
     #[must_use]
     pub fn new(polygons: &[Polygon]) -> Self {
         let clean = polygons.iter().map(|polygon| polygon.rings.simplify_shape_as::<i64>(FillRule::EvenOdd));
@@ -39,14 +39,14 @@ impl PolygonObjects {
         Self { shapes, areas }
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shapes.len()
     }
 }
 
-/// By the shoelace formula; holes run the other way and so subtract.
+/// Returns the area by the shoelace formula. Holes run in the other direction and therefore subtract.
 fn area(shapes: &Shapes) -> f64 {
     let ring = |ring: &Vec<[f64; 2]>| -> f64 {
         let next = ring.iter().cycle().skip(1);

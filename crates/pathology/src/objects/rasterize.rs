@@ -1,17 +1,17 @@
-//! Polygons as a label map.
+//! Rasterizes polygons to a label map.
 //!
-//! A pixel belongs to a polygon where its center lies inside, by the even-odd rule; a center on an outline belongs to
-//! the side that lies right of it or below. Nothing is smoothed.
+//! A pixel belongs to a polygon if its center is inside by the even-odd rule. A center on an outline belongs to the
+//! side to its right or below it. Edges are not smoothed.
 
 use super::Polygon;
 use pleach_regions::{LabelMap, ShapeError};
 use std::ops::Range;
 
-/// The label map of an image of this size: pixels of the first polygon are 1, of the second 2, and so on. Where polygons
-/// overlap the later one is seen, and what lies outside the image is cut off.
+/// Returns the label map of an image of this size. Pixels of the first polygon are 1, of the second 2, and so on. Where
+/// polygons overlap, the later one covers the earlier. Parts outside the image are cut off.
 ///
 /// # Errors
-/// [`ShapeError`] when a side is zero.
+/// Returns [`ShapeError`] if a side is zero.
 pub fn rasterize(polygons: &[Polygon], width_px: u32, height_px: u32) -> Result<LabelMap, ShapeError> {
     let mut labels = vec![0; width_px as usize * height_px as usize];
     let mut edges = Vec::new();
@@ -26,7 +26,7 @@ pub fn rasterize(polygons: &[Polygon], width_px: u32, height_px: u32) -> Result<
     LabelMap::new(width_px, height_px, labels)
 }
 
-/// Whether a polygon takes a pixel of an image of this size, whatever else covers it.
+/// Returns whether a polygon covers a pixel of an image of this size, regardless of other polygons.
 pub(crate) fn covers_a_pixel(polygon: &Polygon, width_px: u32, height_px: u32) -> bool {
     let mut covers = false;
     let mut edges: Vec<Edge> = edges_of(polygon, height_px).collect();
@@ -35,7 +35,8 @@ pub(crate) fn covers_a_pixel(polygon: &Polygon, width_px: u32, height_px: u32) -
 }
 
 impl Polygon {
-    /// Whether it may take a pixel beyond the sides of an image: it reaches the centers of the pixels next to one.
+    /// Returns whether the polygon may cover a pixel beyond the sides of an image: it reaches the centers of the first
+    /// pixels outside.
     pub(crate) fn reaches_beyond(&self, width_px: u32, height_px: u32) -> bool {
         let within = |coordinate: f64, side: u32| (-0.5..=f64::from(side) + 0.5).contains(&coordinate);
         let is_within = |[x, y]: &[f64; 2]| within(*x, width_px) && within(*y, height_px);
@@ -43,7 +44,7 @@ impl Polygon {
     }
 }
 
-/// The edges of a polygon that cross rows of an image.
+/// Returns the edges of a polygon that cross rows of an image.
 fn edges_of(polygon: &Polygon, height_px: u32) -> impl Iterator<Item = Edge> {
     polygon.rings.iter().flat_map(move |ring| {
         let next = ring.iter().cycle().skip(1);
@@ -55,13 +56,13 @@ fn edges_of(polygon: &Polygon, height_px: u32) -> impl Iterator<Item = Edge> {
 struct Edge {
     first: u32,
     end: u32,
-    /// Its upper end, and how far right it moves with every row.
+    /// Upper end, and the change in x with every row (`slope`).
     top: [f64; 2],
     slope: f64,
 }
 
 impl Edge {
-    /// None where it crosses no row of the image.
+    /// Creates an edge. Returns `None` if it crosses no row of the image.
     fn new(from: [f64; 2], to: [f64; 2], rows: u32) -> Option<Self> {
         let (top, bottom) = if from[1] <= to[1] { (from, to) } else { (to, from) };
         // Half open, so that a row through a corner is crossed once.
@@ -75,14 +76,14 @@ impl Edge {
     }
 }
 
-/// The first pixel whose center is at `coordinate` or beyond, of `count`.
+/// Returns the first of `count` pixels whose center is at `coordinate` or beyond.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
 fn index(coordinate: f64, count: u32) -> u32 {
     (coordinate - 0.5).ceil().clamp(0.0, f64::from(count)) as u32
 }
 
-/// Calls `found` with each row and the columns in it that lie inside. Row by row, with the edges that cross it: memory does
-/// not grow with the rows that edges span.
+/// Calls `found` with each row and its columns inside the polygon. The scan holds only the edges that cross the current
+/// row, so memory does not grow with the number of rows that edges span.
 fn spans(edges: &mut [Edge], width_px: u32, mut found: impl FnMut(u32, Range<u32>)) {
     edges.sort_unstable_by_key(|edge| edge.first);
     let mut waiting = edges.iter().peekable();

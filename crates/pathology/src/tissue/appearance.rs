@@ -1,30 +1,31 @@
-//! What one tile looks like as a whole: its stain, focus, density and texture.
+//! Appearance of one tile as a whole: stain, focus, density and texture.
 //!
 //! The ranges come from the 22 glioma tiles (14 `gbm40`, 8 `lgg_tcga`) of the project's annotated data: stain vectors
-//! by Macenko's method, stain amounts inside and outside the annotated nuclei, counts and areas of the nuclei. They
-//! are drawn a little narrower than measured, and adjusted until every tile of 512 px lay inside what the real tiles
-//! span in mean and deviation of each channel, nuclear density and quartiles of nuclear area (`tests/tissue.rs`).
+//! by Macenko's method, stain amounts inside and outside the annotated nuclei, counts and areas of the nuclei. They are
+//! a little narrower than measured, and adjusted until every tile of 512 px was within the range of the real tiles in
+//! mean and deviation of each channel, nuclear density and quartiles of nuclear area (`tests/tissue.rs`).
 
 use super::arithmetic::Draw;
 use super::noise::Field;
 
-/// Optical densities of unit haematoxylin in R, G, B: the mean of 11 tiles.
+/// Optical densities of unit hematoxylin in R, G, B: the mean of 11 tiles.
 const HAEMATOXYLIN: [f32; 3] = [0.618, 0.735, 0.286];
-/// Optical densities of unit eosin in R, G, B, as above; batches of eosin differ more than those of haematoxylin.
+/// Optical densities of unit eosin in R, G, B: the mean of 11 tiles. Batches of eosin differ more than those of
+/// hematoxylin.
 const EOSIN: [f32; 3] = [0.30, 0.885, 0.345];
-/// Haemoglobin with eosin: almost nothing in the red, so that R/G of a cell passes 5 at amounts around 0.95.
+/// Hemoglobin with eosin: almost no absorption of red, so that R/G of a cell passes 5 at amounts around 0.95.
 const BLOOD: [f32; 3] = [0.13, 0.87, 0.52];
 /// Standard deviations between slides of the components of the three vectors.
 const VECTOR_DEVIATIONS: [f32; 3] = [0.012, 0.024, 0.012];
 
-/// The slide's properties.
+/// Properties of one synthetic slide.
 #[derive(Clone, Debug)]
 pub(super) struct TileAppearance {
-    /// Optical densities in R, G, B of one unit of haematoxylin, eosin and blood.
+    /// Optical densities in R, G, B of one unit of hematoxylin, eosin and blood.
     pub(super) vectors: [[f32; 3]; 3],
-    /// Median haematoxylin of the nuclei.
+    /// Median hematoxylin of the nuclei.
     pub(super) nuclear_haematoxylin: f32,
-    /// Mean haematoxylin of the stroma.
+    /// Mean hematoxylin of the stroma.
     pub(super) stroma_haematoxylin: f32,
     /// Mean eosin of the stroma.
     pub(super) stroma_eosin: f32,
@@ -34,21 +35,21 @@ pub(super) struct TileAppearance {
     pub(super) area_px: f32,
     /// Standard deviation of the logarithm of nuclear areas.
     pub(super) area_sigma: f32,
-    /// Nuclei for each 1024 × 1024 pixels.
+    /// Nuclei per 1024 × 1024 pixels.
     pub(super) nuclei_per_mpx: f32,
-    /// Share of nuclei placed against another one.
+    /// Share of nuclei placed against an existing nucleus.
     pub(super) clustering: f32,
     /// Share of nuclei with a gap beside them.
     pub(super) gap_share: f32,
-    /// Vessels and bleedings for each 1024 × 1024 pixels.
+    /// Vessels and bleedings per 1024 × 1024 pixels.
     pub(super) vessels_per_mpx: f32,
-    /// Small round holes for each 1024 × 1024 pixels.
+    /// Small round holes per 1024 × 1024 pixels.
     pub(super) vacuoles_per_mpx: f32,
-    /// The tissue opens where a field of unit deviation exceeds this.
+    /// Threshold of a field of unit deviation above which the tissue opens.
     pub(super) cleft_threshold: f32,
-    /// How much of the stroma is loose and pale, 0 to 1.
+    /// Share of the stroma that is loose and pale, 0 to 1.
     pub(super) looseness: f32,
-    /// How strongly fibers show, and how strongly nuclei follow them, 0 to 1.
+    /// Visibility of fibers, and alignment of nuclei with them, 0 to 1.
     pub(super) fibrousness: f32,
     /// Standard deviation of the optical blur, pixels.
     pub(super) blur_px: f32,
@@ -56,12 +57,12 @@ pub(super) struct TileAppearance {
     pub(super) camera_noise: f32,
     /// The course of the fibers.
     pub(super) fibers: Fibers,
-    /// Seed of every field that is not the fibers'.
+    /// Seed of every field except the fibers'.
     pub(super) seed: u32,
 }
 
 impl TileAppearance {
-    /// Draws a slide.
+    /// Draws the properties of a slide.
     pub(super) fn draw(draw: &mut Draw) -> Self {
         let mut vary = |vector: [f32; 3], deviation: f32| {
             vector.map(|density| density + deviation * draw.normal().clamp(-1.7, 1.7))
@@ -94,7 +95,7 @@ impl TileAppearance {
     }
 }
 
-/// The course of the fibers: straight lines bent by a slow displacement of the plane.
+/// The course of the fibers: straight lines, bent by a slow displacement of the plane.
 #[derive(Clone, Debug)]
 pub(super) struct Fibers {
     direction: [f32; 2],
@@ -110,17 +111,18 @@ impl Fibers {
         Self { direction: draw.direction(), bend_px: draw.range(15.0, 45.0), field: Field::new(draw.bits()) }
     }
 
-    /// Position along and across the fibers, pixels.
+    /// Returns the position along and across the fibers, pixels.
     pub(super) fn coordinates(&self, x: f32, y: f32) -> [f32; 2] {
         let (u, v) = (x / Self::WAVELENGTH_PX, y / Self::WAVELENGTH_PX);
-        // The second sample lies far away in the same field: an independent component.
+        // The second sample is far from the first in the same field, so the two components are independent.
         let bent =
             [x + self.bend_px * self.field.at(u, v), y + self.bend_px * self.field.at(u + 517.3, v - 311.7)];
         let [dx, dy] = self.direction;
         [bent[0] * dx + bent[1] * dy, bent[1] * dx - bent[0] * dy]
     }
 
-    /// The direction of the fiber through a point, a unit vector: across the gradient of the crosswise coordinate.
+    /// Returns the direction of the fiber through a point, a unit vector: perpendicular to the gradient of the
+    /// coordinate across.
     pub(super) fn tangent(&self, x: f32, y: f32) -> [f32; 2] {
         let [_, here] = self.coordinates(x, y);
         let [_, right] = self.coordinates(x + 1.0, y);

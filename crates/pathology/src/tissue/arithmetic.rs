@@ -1,6 +1,6 @@
 //! Random draws and powers that give the same bits on every platform.
 //!
-//! Nothing here calls the platform's mathematical library, whose last digits differ between systems.
+//! No function calls the platform's mathematical library, whose last digits differ between systems.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -10,9 +10,9 @@ use std::f32::consts::{LN_2, LOG2_10, LOG2_E};
 pub(super) struct Draw(ChaCha8Rng);
 
 impl Draw {
-    /// The stream of tile `index` under `seed`.
+    /// Creates the stream of tile `index` under `seed`.
     pub(super) fn new(seed: u64, index: u32) -> Self {
-        // Written out rather than `seed_from_u64`, whose expansion is the library's to change.
+        // Not `seed_from_u64`: the library may change its expansion.
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let mut source = ChaCha8Rng::from_seed(key);
@@ -20,37 +20,37 @@ impl Draw {
         Self(source)
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     pub(super) fn bits(&mut self) -> u32 {
         self.0.next_u32()
     }
 
-    /// Uniform in `[0, 1)`, with the 24 bits an `f32` holds exactly.
+    /// Returns a uniform number in `[0, 1)`, with the 24 bits that an `f32` holds exactly.
     pub(super) fn unit(&mut self) -> f32 {
         (self.bits() >> 8) as f32 / 16_777_216.0
     }
 
-    /// Uniform in `[low, high)`.
+    /// Returns a uniform number in `[low, high)`.
     pub(super) fn range(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
-    /// Uniform in `0..bound`; `bound` must not be 0.
+    /// Returns a uniform number in `0..bound`. `bound` must not be 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.bits()) * bound as u64) >> 32) as usize
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub(super) fn chance(&mut self, probability: f32) -> bool {
         self.unit() < probability
     }
 
-    /// Standard normal but for the tails, which end at 6: the sum of twelve uniforms (Irwin–Hall).
+    /// Returns a standard normal number with tails that end at ±6: the sum of 12 uniforms (Irwin–Hall).
     pub(super) fn normal(&mut self) -> f32 {
         (0..12).map(|_| self.unit()).sum::<f32>() - 6.0
     }
 
-    /// A unit vector of uniform direction, by rejection from the disc.
+    /// Returns a unit vector of uniform direction, by rejection from the disc.
     pub(super) fn direction(&mut self) -> [f32; 2] {
         loop {
             let (x, y) = (self.range(-1.0, 1.0), self.range(-1.0, 1.0));
@@ -62,29 +62,30 @@ impl Draw {
         }
     }
 
-    /// Log-normal with this median, `sigma` being the standard deviation of the logarithm.
+    /// Returns a log-normal number with this median. `sigma` is the standard deviation of the logarithm.
     pub(super) fn log_normal(&mut self, median: f32, sigma: f32) -> f32 {
         median * exp2(sigma * self.normal() * LOG2_E)
     }
 }
 
-/// `2^x` to about 1e-5 relative, for |x| ≤ 100.
+/// Returns `2^x` with a relative error of about 1e-5, for |x| ≤ 100.
 pub(super) fn exp2(x: f32) -> f32 {
     let x = x.clamp(-100.0, 100.0);
     let whole = x.floor();
     let f = x - whole;
-    // Taylor's coefficients ln(2)^k / k!, the last one raised so that f = 1 gives exactly 2 and no step is left.
+    // Taylor's coefficients ln(2)^k / k!, the last one raised so that f = 1 gives exactly 2, without a step between
+    // integers.
     let fraction =
         1.0 + f * (LN_2 + f * (0.240_226_5 + f * (0.055_504_1 + f * (0.009_618_1 + f * 0.001_504_1))));
     fraction * f32::from_bits(((whole as i32 + 127) as u32) << 23)
 }
 
-/// `10^x`, as [`exp2`].
+/// Returns `10^x`, as [`exp2`].
 pub(super) fn exp10(x: f32) -> f32 {
     exp2(x * LOG2_10)
 }
 
-/// 0 below `low`, 1 above `high`, a cubic between.
+/// Returns 0 below `low`, 1 above `high`, a cubic between.
 pub(super) fn smoothstep(low: f32, high: f32, x: f32) -> f32 {
     let t = ((x - low) / (high - low)).clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)

@@ -1,21 +1,21 @@
-//! The exact label map: which pixel belongs to which nucleus.
+//! The exact label map: assigns pixels to nuclei.
 
 use super::NucleusLabels;
 use super::nucleus::Nucleus;
 
-/// A nucleus of which fewer pixels are visible (cut by the border or by others) is removed from the tile:
-/// the smallest speck that people outline.
+/// Minimum visible pixels of a nucleus: the smallest speck that people outline. Nuclei with fewer, cut by the border or
+/// by other nuclei, are removed from the tile.
 const MIN_VISIBLE_PX: usize = 20;
 
-/// Marks the nuclei of a tile, and drops from `nuclei` those that are not visible.
+/// Labels the nuclei of a tile, and removes invisible ones from `nuclei`.
 ///
-/// A pixel belongs to the first nucleus that covers its center; of a nucleus that others cut into pieces (4-connected)
-/// only the largest stays labeled. Afterwards nucleus i has label i + 1 and every label occurs.
+/// A pixel belongs to the first nucleus that covers its center. If other nuclei cut a nucleus into 4-connected pieces,
+/// only the largest piece stays labeled. Afterwards nucleus i has label i + 1 and every label occurs.
 pub(super) fn rasterize(nuclei: &mut Vec<Nucleus>, size_px: u32) -> NucleusLabels {
     let side = size_px as usize;
     let mut data = vec![0u16; side * side];
     let mut piece = Piece::default();
-    // Ids stay below 2^16: the densest tile of the largest size has about 33,000.
+    // Labels stay below 2^16: the densest tile of the largest size has about 33,000 nuclei.
     let mut next: u16 = 1;
     nuclei.retain(|nucleus| {
         let Some(window) = Window::around(nucleus, side) else { return false };
@@ -63,7 +63,7 @@ impl Window {
     }
 }
 
-/// The largest 4-connected piece of a window, with buffers that are kept between nuclei.
+/// The largest 4-connected piece of a window, with buffers that are reused between nuclei.
 #[derive(Default)]
 struct Piece {
     pixels: Vec<usize>,
@@ -71,7 +71,8 @@ struct Piece {
 }
 
 impl Piece {
-    /// Finds the largest piece of `free` (rows of `width`), which is emptied; among equals the first in row order.
+    /// Finds the largest piece of `free` (rows of `width`), and sets all of `free` to false. Among equals the first in
+    /// row order wins.
     fn take_largest(&mut self, free: &mut [bool], width: usize) {
         self.pixels.clear();
         for start in 0..free.len() {

@@ -5,13 +5,13 @@ use super::arithmetic::Draw;
 use super::noise::Field;
 use super::nucleus::{Nucleus, ShrinkageGap, StainUptake};
 
-/// Pixels of a mega-pixel as counted by the recipe.
+/// 1024 × 1024: pixels of a megapixel in the densities of [`TileAppearance`].
 const MPX: f32 = 1_048_576.0;
-/// Nuclei may have their center this far outside the tile: half a nucleus.
+/// Half a nucleus, pixels: maximum distance of a nucleus' center from the tile.
 const MARGIN_PX: f32 = 12.0;
-/// Attempts to place a nucleus.
+/// Maximum attempts to place a nucleus.
 const ATTEMPTS: usize = 24;
-/// Side from which a tile always has a vessel. A vessel might fill smaller tiles.
+/// Minimum side of a tile that always has a vessel, pixels. A vessel might fill smaller tiles.
 const VESSEL_FROM_PX: u32 = 256;
 
 /// A soft ellipse: a red blood cell or a vacuole.
@@ -29,7 +29,7 @@ pub(super) struct Disc {
     pub(super) strength: f32,
 }
 
-/// Everything that is drawn on top of the stroma.
+/// Structures drawn on top of the stroma.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     /// Nuclei. After labeling, nucleus i has label i + 1.
@@ -41,7 +41,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Places everything of a tile.
+    /// Places all structures of a tile.
     pub(super) fn draw(recipe: &TileAppearance, size_px: u32, draw: &mut Draw) -> Self {
         let size = size_px as f32;
         let mut layout = Self { nuclei: Vec::new(), blood: Vec::new(), holes: Vec::new() };
@@ -59,10 +59,10 @@ impl Layout {
         layout
     }
 
-    /// Red blood cells in a pale lumen that runs along the fibers, or a bleeding without direction.
+    /// Adds red blood cells in a pale lumen that runs along the fibers, or a bleeding without direction.
     fn vessel(&mut self, recipe: &TileAppearance, size: f32, draw: &mut Draw) {
         let start = [draw.range(0.0, size), draw.range(0.0, size)];
-        // Bleedings are round. Vessels are cut at any angle, so long ones are as common as short ones.
+        // Bleedings are round. Vessels are cut at any angle, so all lengths are equally common.
         let (length_px, width_px) =
             if draw.chance(0.3) { (22.0, 22.0) } else { (draw.range(15.0, 60.0), draw.range(0.0, 12.0)) };
         let cells = 2 + (length_px * draw.range(0.05, 0.2)) as usize;
@@ -70,7 +70,7 @@ impl Layout {
         let strength = draw.range(0.65, 1.1);
         for _ in 0..cells {
             let [along, across] = [length_px, width_px].map(|reach| reach * draw.range(-1.0, 1.0));
-            // Bent as the fibers are, to first order: half the turn at each end.
+            // The vessel bends with the fibers, to first order: half the turn at each end.
             let [tx, ty] = recipe.fibers.tangent(start[0] + 0.5 * along, start[1]);
             let center = [start[0] + along * tx - across * ty, start[1] + along * ty + across * tx];
             // 18 to 24 px across: 7 µm shrunk by fixation, at 0.25 µm per pixel. Oblique cells look narrower.
@@ -89,8 +89,8 @@ impl Layout {
         let mut grid = Grid::new(size);
         for _ in 0..wanted {
             let mut nucleus = nucleus(recipe, draw);
-            // A dense neighborhood attracts: below the chance, near an existing nucleus, otherwise wherever cells
-            // crowd.
+            // With probability `clustering` the nucleus is placed against an existing nucleus. Otherwise a crowding
+            // field decides whether a random position is accepted.
             for _ in 0..ATTEMPTS {
                 let parent = (!self.nuclei.is_empty() && draw.chance(recipe.clustering))
                     .then(|| draw.below(self.nuclei.len()));
@@ -117,13 +117,13 @@ impl Layout {
                 }
                 let [x, y] = nucleus.center;
                 let inside = [x, y].iter().all(|c| (-MARGIN_PX..size + MARGIN_PX).contains(c));
-                // Along the fibers where they show, anywhere where they do not.
+                // Nuclei align with visible fibers and have random directions elsewhere.
                 let ([tx, ty], [rx, ry]) = (recipe.fibers.tangent(x, y), draw.direction());
                 let weight = 1.4 - recipe.fibrousness;
                 let axis = [tx + weight * rx, ty + weight * ry];
                 let length = (axis[0] * axis[0] + axis[1] * axis[1]).sqrt();
                 nucleus.axis = if length > 0.1 { [axis[0] / length, axis[1] / length] } else { [tx, ty] };
-                // Touching is common, covering rare: as much as clusters in the annotated tiles do.
+                // Touching is common and covering rare, like in the clusters of the annotated tiles.
                 let spacing = if parent.is_some() { 0.84 } else { 1.06 };
                 if inside && (self.nuclei.is_empty() || self.fits(&nucleus, spacing, &grid)) {
                     grid.insert(nucleus.center, self.nuclei.len());
@@ -134,7 +134,8 @@ impl Layout {
         }
     }
 
-    /// Whether a nucleus keeps `spacing` times the touching distance from every other, and most of it off the blood.
+    /// Returns whether a nucleus keeps `spacing` times the touching distance from every other nucleus, and is mostly
+    /// clear of the blood.
     fn fits(&self, nucleus: &Nucleus, spacing: f32, grid: &Grid) -> bool {
         let apart = |center: [f32; 2], radius: &dyn Fn([f32; 2]) -> f32, spacing: f32| {
             let (dx, dy) = (center[0] - nucleus.center[0], center[1] - nucleus.center[1]);
@@ -162,12 +163,12 @@ fn count(per_mpx: f32, side: f32, draw: &mut Draw) -> usize {
     (per_mpx * side * side / MPX + draw.unit()) as usize
 }
 
-/// A nucleus of this slide, still without a place.
+/// Draws a nucleus of this slide, without a position.
 fn nucleus(recipe: &TileAppearance, draw: &mut Draw) -> Nucleus {
     let area_px = draw.log_normal(recipe.area_px, recipe.area_sigma).clamp(140.0, 1500.0);
     let elongation = draw.log_normal(1.8, 0.22).clamp(1.03, 2.8);
     let irregularity = draw.range(0.4, 1.2);
-    // One in eight is partly out of focus: pale, smooth and soft.
+    // 1 in 8 nuclei is partly out of focus: pale, smooth and soft.
     let pale = draw.chance(0.125);
     // Small nuclei are condensed and stain darker.
     let condensed = (recipe.area_px / area_px).sqrt().clamp(0.85, 1.15);
@@ -194,14 +195,15 @@ fn nucleus(recipe: &TileAppearance, draw: &mut Draw) -> Nucleus {
     Nucleus::draw(draw, area_px, elongation, irregularity, [1.0, 0.0], look)
 }
 
-/// Nuclei by place, to find neighbors without looking at all.
+/// Nuclei by grid cell, to find neighbors without a scan of all nuclei.
 struct Grid {
     columns: usize,
     cells: Vec<Vec<usize>>,
 }
 
 impl Grid {
-    /// Twice the largest radius of a nucleus (1500 px of area, elongation 2.8, outline 1.28) is 94 px.
+    /// Side of a cell, pixels: just above twice the largest radius of a nucleus, 94 px (area 1500 px, elongation 2.8,
+    /// outline 1.28).
     const CELL_PX: f32 = 96.0;
 
     fn new(size: f32) -> Self {

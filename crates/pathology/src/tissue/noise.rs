@@ -1,7 +1,7 @@
 //! Smooth random fields that are pure functions of position (gradient noise on a hashed lattice).
 //!
-//! Being pure, a field needs no memory and gives the same value whichever band of rows asks for it.
-//! Source: K. Perlin, "Improving noise", SIGGRAPH 2002; the hash is an integer finaliser of the murmur family.
+//! A pure field needs no memory and gives the same value in every band of rows.
+//! Source: K. Perlin, "Improving noise", SIGGRAPH 2002. The hash is an integer finalizer of the murmur family.
 
 /// Sixteen directions, 22.5 degrees apart.
 const GRADIENTS: [[f32; 2]; 16] = {
@@ -28,10 +28,10 @@ const GRADIENTS: [[f32; 2]; 16] = {
     ]
 };
 
-/// Brings gradient noise with unit gradients to a standard deviation of 1 (measured, see the test below).
+/// Scales gradient noise with unit gradients to a standard deviation of 1 (measured, see the test below).
 const UNIT_DEVIATION: f32 = 4.63;
 
-/// 32 well-mixed bits of a lattice point.
+/// Returns 32 well-mixed bits of a lattice point.
 pub(super) fn hash(x: i32, y: i32, seed: u32) -> u32 {
     let mut h =
         seed ^ (x as u32).wrapping_mul(0x9E37_79B1) ^ (y as u32).wrapping_mul(0x85EB_CA77).rotate_left(15);
@@ -40,7 +40,7 @@ pub(super) fn hash(x: i32, y: i32, seed: u32) -> u32 {
     h ^ (h >> 16)
 }
 
-/// An approximately normal value of a lattice point: mean 0, standard deviation 1, within ±3.5.
+/// Returns an approximately normal value of a lattice point: mean 0, standard deviation 1, within ±3.5.
 pub(super) fn white(x: i32, y: i32, seed: u32) -> f32 {
     let bytes = hash(x, y, seed).to_le_bytes();
     let sum: u32 = bytes.iter().map(|b| u32::from(*b)).sum();
@@ -53,12 +53,12 @@ pub(super) fn white(x: i32, y: i32, seed: u32) -> f32 {
 pub(super) struct Field(u32);
 
 impl Field {
-    /// The field of this seed.
+    /// Creates the field of this seed.
     pub(super) fn new(seed: u32) -> Self {
         Self(seed)
     }
 
-    /// The value at a position.
+    /// Returns the value at a position.
     pub(super) fn at(self, x: f32, y: f32) -> f32 {
         let (left, top) = (x.floor(), y.floor());
         let (fx, fy) = (x - left, y - top);
@@ -73,8 +73,8 @@ impl Field {
         UNIT_DEVIATION * (upper + v * (lower - upper))
     }
 
-    /// Octaves of halving feature size, the first `size` wide; each has `gain` times the amplitude of the one before.
-    /// The sum keeps standard deviation 1.
+    /// Returns the sum of octaves with halving feature size. The first is `size` wide. Each has `gain` times the
+    /// amplitude of the previous one. The sum is scaled to a standard deviation of 1.
     pub(super) fn octaves(self, x: f32, y: f32, size: [f32; 2], gains: &[f32]) -> f32 {
         let (mut sum, mut square, mut scale) = (0.0, 0.0, 1.0);
         for (octave, gain) in gains.iter().enumerate() {

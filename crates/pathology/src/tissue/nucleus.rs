@@ -1,34 +1,34 @@
 //! The shape of one nucleus: an ellipse whose outline is perturbed by a low-order Fourier series.
 //!
-//! Angles never appear: the harmonics of a direction are the powers of its unit vector as a complex number.
+//! No angles are computed: the harmonics of a direction are the powers of its unit vector as a complex number.
 
 use super::arithmetic::Draw;
 
-/// Orders 2 to 5; order 1 would shift the center, higher ones look like noise at this size.
+/// Number of harmonics: orders 2 to 5. Order 1 would shift the center, higher orders look like noise at this size.
 const HARMONICS: usize = 4;
-/// The outline stays within these multiples of the ellipse, so that it has a reach and is star-shaped.
+/// Limits of the outline as multiples of the ellipse, so that it has a finite reach and is star-shaped.
 const OUTLINE: (f32, f32) = (0.72, 1.28);
 
-/// One nucleus: where it is, its outline and how it takes the stain.
+/// One nucleus: position, outline and stain uptake.
 #[derive(Clone, Debug)]
 pub(super) struct Nucleus {
-    /// Center, pixels; pixel (i, j) has its center at (i, j).
+    /// Center, pixels. Pixel (i, j) has its center at (i, j).
     pub(super) center: [f32; 2],
     /// Direction of the long axis, a unit vector.
     pub(super) axis: [f32; 2],
     /// Long and short half axes, pixels.
     pub(super) half_axes_px: [f32; 2],
     harmonics: [[f32; 2]; HARMONICS],
-    /// How it takes the stain.
+    /// Stain uptake.
     pub(super) look: StainUptake,
 }
 
-/// How one nucleus takes the stain.
+/// Stain uptake of one nucleus.
 #[derive(Clone, Debug)]
 pub(super) struct StainUptake {
-    /// Haematoxylin in its interior, optical density along the stain vector.
+    /// Hematoxylin in the interior, optical density along the stain vector.
     pub(super) haematoxylin: f32,
-    /// Half width of its edge, pixels: small in focus, large out of focus.
+    /// Half width of the edge, pixels: small in focus, large out of focus.
     pub(super) softness_px: f32,
     /// Amplitude of the chromatin texture, relative.
     pub(super) chromatin: f32,
@@ -36,30 +36,30 @@ pub(super) struct StainUptake {
     pub(super) rim: f32,
     /// Nucleoli: offset from the center in half axes, and radius in pixels (0: none).
     pub(super) nucleoli: [([f32; 2], f32); 2],
-    /// The gap where tissue has shrunk away from it.
+    /// Gap where the tissue has shrunk away from the nucleus.
     pub(super) gap: ShrinkageGap,
-    /// Excess of eosin in the cytoplasm around it, relative.
+    /// Excess of eosin in the surrounding cytoplasm, relative.
     pub(super) cytoplasm: f32,
-    /// Seed of its texture.
+    /// Seed of the texture.
     pub(super) seed: u32,
 }
 
-/// A crescent beside a nucleus where the tissue has shrunk away; the cytoplasm lies on the other side.
+/// A crescent beside a nucleus where the tissue has shrunk away. The cytoplasm is on the other side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShrinkageGap {
     /// Direction of its middle, a unit vector.
     pub(super) direction: [f32; 2],
-    /// Largest width, pixels; 0 is no gap.
+    /// Maximum width, pixels. 0 is no gap.
     pub(super) width_px: f32,
-    /// Share of the tissue that is missing in it.
+    /// Share of the tissue that is missing in the gap.
     pub(super) strength: f32,
 }
 
 impl Nucleus {
-    /// How far cytoplasm reaches beyond the outline, pixels.
+    /// Reach of the cytoplasm beyond the outline, pixels.
     pub(super) const CYTOPLASM_PX: f32 = 11.0;
 
-    /// A nucleus of this area (pixels), elongation (long over short axis) and irregularity (0: an ellipse).
+    /// Draws a nucleus of this area (pixels), elongation (long over short axis) and irregularity (0: an ellipse).
     pub(super) fn draw(
         draw: &mut Draw,
         area_px: f32,
@@ -80,14 +80,14 @@ impl Nucleus {
         Self { center: [0.0, 0.0], axis, half_axes_px, harmonics, look }
     }
 
-    /// The position relative to the center, in half axes along the long and the short axis.
+    /// Returns the position relative to the center, in half axes along the long and the short axis.
     pub(super) fn local(&self, x: f32, y: f32) -> [f32; 2] {
         let (dx, dy) = (x - self.center[0], y - self.center[1]);
         let [ax, ay] = self.axis;
         [(dx * ax + dy * ay) / self.half_axes_px[0], (dy * ax - dx * ay) / self.half_axes_px[1]]
     }
 
-    /// Depth inside the outline, pixels, to first order; negative outside.
+    /// Returns the depth inside the outline, pixels, to first order. Negative outside.
     pub(super) fn depth_px(&self, x: f32, y: f32) -> f32 {
         let [u, v] = self.local(x, y);
         let rho = (u * u + v * v).sqrt();
@@ -99,19 +99,19 @@ impl Nucleus {
         (self.outline([u / rho, v / rho]) - rho) / slope
     }
 
-    /// Distance from the center to the outline in a direction (a unit vector), pixels.
+    /// Returns the distance from the center to the outline in a direction (a unit vector), pixels.
     pub(super) fn radius_px(&self, direction: [f32; 2]) -> f32 {
         let [u, v] = self.local(self.center[0] + direction[0], self.center[1] + direction[1]);
         let rho = (u * u + v * v).sqrt();
         self.outline([u / rho, v / rho]) / rho
     }
 
-    /// Outline and soft edge lie within this distance of its center, pixels.
+    /// Returns the distance from the center that contains outline and soft edge, pixels.
     pub(super) fn reach_px(&self) -> f32 {
         self.half_axes_px[0] * OUTLINE.1 + self.look.softness_px + 1.0
     }
 
-    /// The outline's multiple of the ellipse in a direction of local coordinates.
+    /// Returns the outline's multiple of the ellipse in a direction of local coordinates.
     fn outline(&self, [c, s]: [f32; 2]) -> f32 {
         let mut power = [c, s];
         let mut sum = 1.0;

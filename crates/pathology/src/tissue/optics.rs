@@ -1,6 +1,6 @@
-//! From amounts of stain to pixels: absorption, optical blur, sensor noise.
+//! Converts amounts of stain to pixels: absorption, optical blur, sensor noise.
 //!
-//! Light is absorbed before it is blurred, so the blur acts on intensities, not on amounts of stain.
+//! Absorption precedes the blur, so the blur acts on intensities, not on amounts of stain.
 
 use super::appearance::TileAppearance;
 use super::arithmetic::{exp2, exp10};
@@ -9,15 +9,15 @@ use super::noise::white;
 use super::paint::{Band, Stains};
 use pleach_regions::{Raster, ShapeError};
 
-/// Rows painted at a time: bounds memory (a few MB for the largest tile) while halos stay a tenth of the work.
+/// Rows painted at a time: limits memory to a few MB for the largest tile, while halos stay a tenth of the work.
 const BAND_ROWS: usize = 64;
-/// Half width of the blur, pixels: 2.7 of the largest standard deviation that a recipe draws.
+/// Half width of the blur, pixels: 2.7 times the largest standard deviation of [`TileAppearance::blur_px`].
 const BLUR_REACH: usize = 3;
 const TAPS: usize = 2 * BLUR_REACH + 1;
-/// Optical density of glass and mounting medium: empty places of real slides read about 245, not 255.
+/// Optical density of glass and mounting medium: empty areas of real slides read about 245, not 255.
 const GLASS: f32 = 0.016;
 
-/// The image of a tile, B, G, R.
+/// Renders the image of a tile, B, G, R.
 pub(super) fn render(recipe: &TileAppearance, layout: &Layout, size_px: u32) -> Result<Raster, ShapeError> {
     let side = size_px as usize;
     let taps = gaussian(recipe.blur_px);
@@ -32,7 +32,7 @@ pub(super) fn render(recipe: &TileAppearance, layout: &Layout, size_px: u32) -> 
     Raster::new(size_px, size_px, 3, data)
 }
 
-/// Beer and Lambert's law: the light that passes, B, G, R, 0 to 255.
+/// Returns the transmitted light by Beer and Lambert's law: B, G, R, 0 to 255.
 fn transmit(recipe: &TileAppearance, stains: &Stains) -> [f32; 3] {
     [2, 1, 0].map(|channel| {
         let density: f32 =
@@ -41,7 +41,7 @@ fn transmit(recipe: &TileAppearance, stains: &Stains) -> [f32; 3] {
     })
 }
 
-/// Weights of a Gaussian that sum to 1.
+/// Returns the weights of a Gaussian, which sum to 1.
 fn gaussian(sigma_px: f32) -> [f32; TAPS] {
     let mut taps = [0.0; TAPS];
     for (i, tap) in taps.iter_mut().enumerate() {
@@ -52,7 +52,7 @@ fn gaussian(sigma_px: f32) -> [f32; TAPS] {
     taps.map(|tap| tap / sum)
 }
 
-/// Blurs each row; the border repeats its pixel.
+/// Blurs each row. The border repeats its pixel.
 fn blur_rows(light: &[[f32; 3]], width: usize, taps: &[f32; TAPS]) -> Vec<[f32; 3]> {
     let mut blurred = Vec::with_capacity(light.len());
     for row in light.chunks_exact(width) {
@@ -68,7 +68,7 @@ fn blur_rows(light: &[[f32; 3]], width: usize, taps: &[f32; TAPS]) -> Vec<[f32; 
     blurred
 }
 
-/// Blurs columns, adds noise and rounds; `light` has [`BLUR_REACH`] more rows above and below than are written.
+/// Blurs columns, adds noise and rounds. `light` has [`BLUR_REACH`] more rows above and below than are written.
 fn expose(
     recipe: &TileAppearance,
     light: &[[f32; 3]],
@@ -78,7 +78,7 @@ fn expose(
     data: &mut Vec<u8>,
 ) {
     let rows = light.len() / width - 2 * BLUR_REACH;
-    // A sensor's blue is the noisiest, its green the least.
+    // The blue channel of a sensor is the noisiest, the green the least noisy.
     let sources =
         [(11, 1.3), (12, 0.9), (13, 1.0)].map(|(n, gain)| (recipe.seed ^ n, gain * recipe.camera_noise));
     for y in 0..rows {

@@ -1,4 +1,4 @@
-//! Painting a band of rows in amounts of stain: stroma, holes, blood and nuclei, in that order.
+//! Paints a band of rows with amounts of stain: stroma, cytoplasm, holes, nuclei, then blood.
 
 use super::appearance::TileAppearance;
 use super::arithmetic::smoothstep;
@@ -6,21 +6,21 @@ use super::layout::{Disc, Layout};
 use super::noise::Field;
 use super::nucleus::{Nucleus, ShrinkageGap};
 
-/// Amounts of haematoxylin, eosin and blood of one pixel.
+/// Amounts of hematoxylin, eosin and blood of one pixel.
 pub(super) type Stains = [f32; 3];
 
-/// Consecutive rows of a tile; the first may lie above it.
+/// Consecutive rows of a tile. The first may be above the tile.
 pub(super) struct Band {
-    /// The row of the tile that the first row of the band is.
+    /// Row of the tile at the top of the band.
     pub(super) top: i32,
-    /// Pixels a row.
+    /// Pixels per row.
     pub(super) width: usize,
     /// Amounts of stain, row-major.
     pub(super) stains: Vec<Stains>,
 }
 
 impl Band {
-    /// Paints `rows` rows from `top`.
+    /// Paints `rows` rows from row `top`.
     pub(super) fn paint(
         recipe: &TileAppearance,
         layout: &Layout,
@@ -90,10 +90,10 @@ impl<'a> Stroma<'a> {
         Self { recipe, fiber, grain, patch, uneven, cleft, thread, loose }
     }
 
-    /// Amounts of stain at a position.
+    /// Returns the amounts of stain at a position.
     ///
-    /// The relative amplitudes give the standard deviations measured between the nuclei of real tiles, of which most
-    /// lies at 4 px and above (haematoxylin 0.10 in all, 0.07 above 4 px, 0.04 above 16 px; eosin 0.10, 0.08, 0.05).
+    /// The relative amplitudes reproduce the standard deviations measured between the nuclei of real tiles, mostly at 4
+    /// px and above (hematoxylin 0.10 in all, 0.07 above 4 px, 0.04 above 16 px; eosin 0.10, 0.08, 0.05).
     fn at(&self, x: f32, y: f32) -> Stains {
         let recipe = self.recipe;
         let [along, across] = recipe.fibers.coordinates(x, y);
@@ -124,7 +124,7 @@ impl<'a> Stroma<'a> {
     }
 }
 
-/// Takes tissue out of a hole and thickens its border.
+/// Removes tissue from a hole and thickens its border.
 fn punch(hole: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
     let depth = disc_depth_px(hole, x, y) + 1.2 * ragged.at(x / 8.0, y / 8.0);
     let border = 1.0 + 0.12 * smoothstep(-3.0, -0.5, depth);
@@ -133,7 +133,7 @@ fn punch(hole: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
     stains[1] *= left;
 }
 
-/// The surroundings of a nucleus: cytoplasm, and the gap where the tissue has shrunk away on one side.
+/// Paints the surroundings of a nucleus: cytoplasm, and the gap where the tissue has shrunk away on one side.
 fn surround(nucleus: &Nucleus, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
     let ShrinkageGap { direction: [gx, gy], width_px, strength } = nucleus.look.gap;
     let outside = -nucleus.depth_px(x, y);
@@ -153,7 +153,7 @@ fn surround(nucleus: &Nucleus, ragged: Field, x: f32, y: f32, stains: &mut Stain
     }
 }
 
-/// Lays a red blood cell over what is there: thinner in its middle, hiding most of the stroma.
+/// Paints a red blood cell over the tissue: thinner in its middle, hiding most of the stroma.
 fn bleed(cell: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
     let noise = ragged.at(x / 9.0, y / 9.0);
     let depth = disc_depth_px(cell, x, y) + 0.9 * noise;
@@ -161,11 +161,11 @@ fn bleed(cell: &Disc, ragged: Field, x: f32, y: f32, stains: &mut Stains) {
     let rim = 1.0 - (depth / cell.radius_px).clamp(0.0, 1.0);
     let amount = cover * cell.strength * (0.8 + 0.3 * rim * rim + 0.08 * noise);
     stains[1] *= 1.0 - 0.8 * cover;
-    // Stacked cells absorb more, though less than twice: they are pressed flat.
+    // Stacked cells are pressed flat, so they absorb more than one cell but less than twice as much.
     stains[2] = stains[2].max(amount) + 0.35 * stains[2].min(amount);
 }
 
-/// Depth inside a disc, pixels, to first order; negative outside.
+/// Returns the depth inside a disc, pixels, to first order. Negative outside.
 fn disc_depth_px(disc: &Disc, x: f32, y: f32) -> f32 {
     let (dx, dy) = (x - disc.center[0], y - disc.center[1]);
     let [ax, ay] = disc.axis;

@@ -1,12 +1,12 @@
-//! Image files that are damaged or mean harm: read right or refused, and never for more memory than they are worth.
+//! Damaged and hostile image files: read correctly or rejected, within memory limits.
 //!
-//! What a file may cost, at most at once:
-//! - told its size by [`probe`]: [`PROBE_FACTOR`] times its length, since a TIFF's decoder keeps a number of a field,
-//!   which may be a byte, in 32; and [`SMALL`], for buffers and rows;
-//! - read: besides, [`PIXEL_FACTOR`] times the pixels of its header, which is within the limits of a tile. That is at
-//!   most 8 bytes a pixel decoded, the same again in the decoder of a TIFF or as coefficients of a JPEG (with their
-//!   padding), and 3 for B, G, R. A PNG or JPEG has to be long enough for the pixels first;
-//! - a PNG may unpack 16 MiB of profiles and texts, into a list that grows ([`METADATA`]).
+//! Maximum memory for a file, at any one time:
+//! - to [`probe`] its size: [`PROBE_FACTOR`] times its length, since a TIFF decoder keeps each number of a field,
+//!   possibly 1 byte, in 32 bytes, plus [`SMALL`] for buffers and rows.
+//! - to read it: additionally [`PIXEL_FACTOR`] times the pixels of its header, which are within the limits of a tile.
+//!   That is at most 8 bytes per decoded pixel, the same again in the decoder of a TIFF or as coefficients of a JPEG
+//!   (with their padding), and 3 for B, G, R. A PNG or JPEG must also be long enough for the pixels.
+//! - for a PNG: 16 MiB of unpacked profiles and texts, in a growing list ([`METADATA`]).
 
 #[path = "../../../../tests/support/allocations.rs"]
 mod allocations;
@@ -35,8 +35,8 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Reads a file in every way: within its bounds, and whatever is wrong with it in one line that begins with its name.
-/// The pixels, where it has any.
+/// Reads a file in every way, and asserts that memory is within the limits and an error is one line that begins with
+/// the file's name. Returns the pixels or the error.
 fn read_within_bounds(path: &Path, metadata: usize) -> Result<Vec<u8>, String> {
     let length = fs::metadata(path).expect("a file").len() as usize;
     let bound = PROBE_FACTOR * length + SMALL + metadata;
@@ -100,7 +100,7 @@ fn a_pipe_is_not_waited_for() {
     assert!(said.ends_with("pipe.png: is no regular file; a PNG, JPEG or TIFF file is wanted"), "{said}");
 }
 
-/// Makes the check of every chunk right, so that the decoder looks at what is in it.
+/// Corrects the checksum of every chunk, so that the decoder reads its content.
 fn checked(mut png: Vec<u8>) -> Vec<u8> {
     let mut at = 8;
     while let Some(&[a, b, c, d]) = png.get(at..at + 4).and_then(|bytes| bytes.first_chunk()) {
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Every header cut off at every byte, and every byte of it at its smallest and its largest.
+/// Every byte of a header at its minimum, middle and maximum, and the file truncated there: never beyond the limits.
 #[test]
 fn every_byte_of_every_file() {
     let folder = folder();
@@ -159,7 +159,7 @@ fn every_byte_of_every_file() {
                 fs::write(&path, if name.ends_with("png") { checked(bad) } else { bad }).expect("written");
                 let _ = read_within_bounds(&path, 0);
             }
-            // What follows the last pixel is not missed.
+            // A truncated file that is still readable lacks no pixel.
             fs::write(&path, &good[..at]).expect("written");
             if let Ok(pixels) = read_within_bounds(&path, 0) {
                 assert_eq!(pixels, whole, "{name} cut at {at}");

@@ -1,4 +1,4 @@
-//! The whole chain t1 to t7 through its operations, each task's outputs against the slow ones.
+//! The whole chain t1 to t7 through its operations, each task's outputs against the slow implementations.
 
 use crate::images::{Image, image};
 use crate::tasks::{Outputs, Parameters, chain};
@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::Cell;
 
-/// Half the sets are from the grid that studies sample; the others from all that small images can tell apart.
+/// Half of the sets are from the grid that studies sample, the others from all values that small images can
+/// distinguish.
 fn parameters() -> impl Strategy<Value = Parameters> {
     let connectivity =
         || prop::bool::ANY.prop_map(|four| if four { Connectivity::Four } else { Connectivity::Eight });
@@ -25,10 +26,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         grid(5, 80, 5),
         (grid(2, 40, 2), grid(900, 1500, 50)),
     );
-    // Half of them let everything through that is not tiny.
+    // Half of the minimum areas keep everything except tiny objects.
     let least = || prop_oneof![0..6_u32, 0..80_u32];
     let areas = || (least(), prop_oneof![0..200_u32, 1000..3000_u32]);
-    // A quarter of these call almost everything bright: background would be rare otherwise.
+    // A quarter of the thresholds classify almost all pixels as bright. Background would be rare otherwise.
     let bright = prop_oneof![3 => prop::array::uniform3(any::<u8>()), 1 => prop::array::uniform3(0..60_u8)];
     let any = (
         bright,
@@ -56,7 +57,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
     })
 }
 
-/// The same through the operations.
+/// The same chain through the operations.
 struct Fast(Registry);
 
 impl Fast {
@@ -101,7 +102,8 @@ impl Fast {
     }
 }
 
-/// A thousand images with a parameter set each. At the end it is made sure that they were not trivial.
+/// 1,000 images with a parameter set each: the operations equal the slow chain. The end asserts that the images were
+/// not trivial.
 #[test]
 fn every_task_computes_what_its_rule_says() {
     let fast = Fast(registry());
@@ -124,7 +126,7 @@ fn every_task_computes_what_its_rule_says() {
         prop_assert_eq!(&found.mask, &wanted.mask, "t7");
         count(&red, any(&wanted.rbc));
         count(&candidates, any(&wanted.bw1_t));
-        // Lines run inside what t5 found, and so do objects that have no seed.
+        // Lines run inside t5's nuclei, and nuclei without a seed disappear.
         let lost = wanted.seg_nonoverlap.iter().zip(&wanted.seg_open).any(|(cut, open)| cut < open);
         count(&cut, lost && any(&wanted.seg_nonoverlap));
         count(&nuclei, any(&wanted.mask));

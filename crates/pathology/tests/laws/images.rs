@@ -1,4 +1,4 @@
-//! Small images that look like tissue, and others at which the tasks could break.
+//! Small tissue-like images, and edge cases of the tasks.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ pub(crate) struct Image {
     pub(crate) pixels: Vec<[u8; 3]>,
 }
 
-/// Its size and kind; the pixels follow from the seed that failed.
+/// Shows size and kind. The pixels follow from the failed seed.
 impl std::fmt::Debug for Image {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -24,10 +24,10 @@ impl std::fmt::Debug for Image {
     }
 }
 
-/// Glass, stroma, nucleus, another nucleus, red blood cell.
+/// Glass, stroma, two kinds of nuclei, red blood cell.
 const COLORS: [[u8; 3]; 5] = [[250, 248, 252], [200, 150, 215], [90, 40, 70], [140, 90, 130], [30, 20, 150]];
 
-/// Sides of up to 44 px; one in four images is a line of one pixel's width or height.
+/// Sides of up to 44 px. 1 in 4 images is a line 1 px wide or high.
 fn size() -> impl Strategy<Value = (usize, usize)> {
     prop_oneof![
         6 => (2..44_usize, 2..44_usize),
@@ -48,7 +48,7 @@ impl Draw {
         ((z ^ (z >> 31)) % limit as u64) as usize
     }
 
-    /// A channel up to `most` levels away.
+    /// Returns a channel at most `most` levels away.
     fn near(&mut self, value: u8, most: usize) -> u8 {
         (usize::from(value) + self.below(2 * most + 1)).saturating_sub(most).min(255) as u8
     }
@@ -58,7 +58,7 @@ impl Draw {
     }
 }
 
-/// Discs of a color over what is there; they overlap and touch.
+/// Draws overlapping and touching discs over the pixels.
 fn discs(draw: &mut Draw, pixels: &mut [[u8; 3]], width: usize, colors: &[[u8; 3]]) {
     let rows = pixels.len() / width;
     for _ in 0..2 + pixels.len() / 120 {
@@ -134,7 +134,7 @@ fn make(kind: usize, (width, rows): (usize, usize), seed: u64) -> Image {
     Image { what, width, pixels }
 }
 
-/// An image of any kind.
+/// Returns an image of any kind.
 pub(crate) fn image() -> impl Strategy<Value = Image> {
     (0..12_usize, size(), any::<u64>()).prop_map(|(kind, size, seed)| make(kind, size, seed))
 }

@@ -1,4 +1,4 @@
-//! Every kernel against an independent, slow statement of what it computes, on small random images.
+//! Every kernel against an independent, slow definition of its result, on small random images.
 
 use crate::slow::{
     crop, flood_fill, opencv_watershed, pad, slow_distance, slow_fill_holes, slow_filter, slow_reconstruct,
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 const BOTH: [Connectivity; 2] = [Connectivity::Four, Connectivity::Eight];
 
-/// Pixels and width of a plane of up to 24 × 24 px, sides of 1 included.
+/// Pixels and width of a plane of up to 24 × 24 px, sides of 1 px included.
 fn plane<T: std::fmt::Debug + Clone + 'static>(
     value: impl Strategy<Value = T> + Clone + 'static,
 ) -> impl Strategy<Value = (Vec<T>, usize)> {
@@ -23,7 +23,7 @@ fn plane<T: std::fmt::Debug + Clone + 'static>(
         .prop_flat_map(move |(width, rows)| (vec(value.clone(), width * rows), Just(width)))
 }
 
-/// A mask in which objects are as common as not, dense, or sparse.
+/// A mask with balanced, dense or sparse objects.
 fn mask() -> impl Strategy<Value = (Vec<u8>, usize)> {
     (1..10_u8)
         .prop_flat_map(|tenths| plane((0..10_u8).prop_map(move |draw| if draw < tenths { 255 } else { 0 })))
@@ -42,7 +42,7 @@ proptest! {
         }
     }
 
-    /// Few sources and long ways, so that the queue has something to do.
+    /// Few sources and long paths, so that the queue is used.
     #[test]
     fn reconstruction_through_mazes((mask, width) in plane(prop_oneof![Just(0_u8), Just(200), Just(201)]), source: prop::sample::Index) {
         let mut marker = vec![0; mask.len()];
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Bits of `cv::distanceTransform`, on a tile-sized mask with small and large objects.
+/// Distances equal `cv::distanceTransform` bit for bit, on a tile-sized mask with small and large objects.
 #[test]
 fn distances_are_those_of_opencv() {
     let (width, rows) = (300, 200);
@@ -193,7 +193,7 @@ fn distances_are_those_of_opencv() {
     assert_eq!(distance_to_background(&mask, width, 0.0).unwrap(), wanted.data_typed::<f32>().unwrap());
 }
 
-/// A line that steps diagonally is doubled below the step, and nowhere else.
+/// A line with a diagonal step is doubled below the step, and nowhere else.
 #[test]
 fn lines_are_closed_at_diagonal_steps() {
     let (l, o) = (watershed::LINE, 1);

@@ -1,5 +1,5 @@
-//! Laws: everything fast against an independent, slow statement of what it computes, on small random images: every
-//! kernel, the whole chain of the seven tasks, normalization.
+//! Laws: fast code against an independent, slow definition of its result, on small random images. Covers every kernel,
+//! the whole chain of the seven tasks, and stain normalization.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 

@@ -1,4 +1,4 @@
-//! Normalization against the formula, pixel by pixel in `f64`.
+//! Stain normalization against the formula, pixel by pixel in `f64`.
 
 use crate::images::image;
 use pleach_pathology::registry;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 const TARGET_MEAN: [f64; 3] = [-0.632356, -0.0516004, 0.0376543];
 const TARGET_DEVIATION: [f64; 3] = [0.26235, 0.0514831, 0.0114217];
 
-/// In whole numbers, thousandths: some colors lie on the border.
+/// In integers, thousandths: some colors are exactly on the border.
 fn is_foreground([b, g, r]: [u8; 3]) -> bool {
     let [b, g, r] = [b, g, r].map(i64::from);
     let d1 = -154 * r + 35 * g + 549 * b - 45_718;
@@ -24,7 +24,7 @@ fn lab([b, g, r]: [u8; 3]) -> [f64; 3] {
     [(l + m + s) / 3_f64.sqrt(), (l + m - 2.0 * s) / 6_f64.sqrt(), (l - m) / 2_f64.sqrt()]
 }
 
-/// B, G, R before rounding.
+/// Returns B, G, R before rounding.
 fn color([l, alpha, beta]: [f64; 3]) -> [f64; 3] {
     let (l, alpha, beta) = (l * 3_f64.sqrt() / 3.0, alpha * 6_f64.sqrt() / 6.0, beta * 2_f64.sqrt() / 2.0);
     let long = 10_f64.powf(l + alpha + beta);
@@ -36,7 +36,7 @@ fn color([l, alpha, beta]: [f64; 3]) -> [f64; 3] {
     [b, g, r].map(|channel| (channel * 255.0).clamp(0.0, 255.0))
 }
 
-/// What each pixel should be, unrounded, or `None` for black, whose logarithm is not a number.
+/// Returns the unrounded result of each pixel, or `None` for black, whose logarithm is not a number.
 fn slow_normalize(pixels: &[[u8; 3]]) -> Vec<Option<[f64; 3]>> {
     let fitted: Vec<[f64; 3]> = pixels
         .iter()
@@ -55,7 +55,7 @@ fn slow_normalize(pixels: &[[u8; 3]]) -> Vec<Option<[f64; 3]>> {
             return lab;
         }
         std::array::from_fn(|axis| {
-            // One color only: its deviation is 0, and the mean is all there is.
+            // A single color has deviation 0, so only the target mean remains.
             let scale = if deviation[axis] > 1e-12 { TARGET_DEVIATION[axis] / deviation[axis] } else { 0.0 };
             (lab[axis] - mean[axis]) * scale + TARGET_MEAN[axis]
         })
@@ -66,7 +66,8 @@ fn slow_normalize(pixels: &[[u8; 3]]) -> Vec<Option<[f64; 3]>> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    /// Within half a level of the unrounded value, but for the rounding of both; so never more than 1 level off.
+    /// Results differ from the unrounded value by half a level, plus the rounding errors of both, so never by more than
+    /// 1 level.
     #[test]
     fn normalization_is_the_formula(image in image()) {
         let rows = image.pixels.len() / image.width;

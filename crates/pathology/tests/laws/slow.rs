@@ -1,11 +1,11 @@
-//! What the kernels compute, said slowly and plainly. None of the crate's kernels is called.
+//! Slow, plain definitions of the kernels' results. They do not call the crate's kernels.
 
 use opencv::core::{Mat, MatTraitConst, MatTraitConstManual, Vec3b};
 use opencv::imgproc;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::morphology::StructuringElement;
 
-/// Numbers of the pixels beside `pixel`.
+/// Returns the numbers of the neighbors of `pixel`.
 fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity) -> Vec<usize> {
     let (x, y) = ((pixel % width) as i64, (pixel / width) as i64);
     let (columns, rows) = (width as i64, (length / width) as i64);
@@ -20,7 +20,7 @@ fn beside(pixel: usize, width: usize, length: usize, connectivity: Connectivity)
     found
 }
 
-/// Object pixels connected to `start`, by flood fill.
+/// Returns the object pixels connected to `start`, by flood fill.
 pub(crate) fn flood_fill(mask: &[u8], width: usize, connectivity: Connectivity, start: usize) -> Vec<usize> {
     let mut reached = vec![false; mask.len()];
     let mut found = vec![start];
@@ -37,7 +37,7 @@ pub(crate) fn flood_fill(mask: &[u8], width: usize, connectivity: Connectivity, 
     found
 }
 
-/// Geodesic dilations until nothing changes.
+/// Repeats geodesic dilations until the plane is stable.
 pub(crate) fn slow_reconstruct<T: Copy + PartialOrd>(
     marker: &[T],
     mask: &[T],
@@ -60,7 +60,7 @@ pub(crate) fn slow_reconstruct<T: Copy + PartialOrd>(
     }
 }
 
-/// Smallest or largest value at offsets that lie in the image.
+/// Returns the smallest or largest value at the offsets within the image.
 pub(crate) fn slow_filter(
     plane: &[u8],
     width: usize,
@@ -89,7 +89,7 @@ pub(crate) fn slow_filter(
     (0..plane.len()).map(|pixel| pick(pixel).unwrap()).collect()
 }
 
-/// `cv::watershed` on the image with a margin, as the original calls it; the margin is cut off again.
+/// Runs `cv::watershed` on the image with a margin, as the original program does, and removes the margin.
 pub(crate) fn opencv_watershed(bgr: &[u8], inside: &[u8], labels: &[i32], width: usize) -> Vec<i32> {
     let colors: Vec<Vec3b> = bgr
         .chunks(3)
@@ -107,7 +107,7 @@ pub(crate) fn opencv_watershed(bgr: &[u8], inside: &[u8], labels: &[i32], width:
     crop(flooded.data_typed::<i32>().unwrap(), padded_width, 1)
 }
 
-/// `plane` with `margin` pixels of `value` on every side.
+/// Returns `plane` with `margin` pixels of `value` on every side.
 pub(crate) fn pad<T: Copy>(plane: &[T], width: usize, margin: usize, value: T) -> Vec<T> {
     let (columns, rows) = (width + 2 * margin, plane.len() / width + 2 * margin);
     let within = |at: usize, side: usize| at >= margin && at + margin < side;
@@ -118,7 +118,7 @@ pub(crate) fn pad<T: Copy>(plane: &[T], width: usize, margin: usize, value: T) -
     (0..columns * rows).map(|at| pixel((at % columns, at / columns))).collect()
 }
 
-/// `plane` without `margin` pixels on every side.
+/// Returns `plane` without `margin` pixels on every side.
 pub(crate) fn crop<T: Copy>(plane: &[T], width: usize, margin: usize) -> Vec<T> {
     let rows = plane.len() / width;
     let within = |at: usize, side: usize| at >= margin && at + margin < side;
@@ -126,7 +126,7 @@ pub(crate) fn crop<T: Copy>(plane: &[T], width: usize, margin: usize) -> Vec<T> 
     (0..plane.len()).filter(inside).map(|at| plane[at]).collect()
 }
 
-/// The components of the object pixels, each as its pixels, in raster order of their first ones.
+/// Returns the components of the object pixels, each as its pixels, in raster order of their first pixels.
 pub(crate) fn components(mask: &[u8], width: usize, connectivity: Connectivity) -> Vec<Vec<usize>> {
     let mut seen = vec![false; mask.len()];
     let mut found = Vec::new();
@@ -140,7 +140,7 @@ pub(crate) fn components(mask: &[u8], width: usize, connectivity: Connectivity) 
     found
 }
 
-/// The components that `keep` says, as a mask.
+/// Returns the mask of the components that `keep` accepts.
 pub(crate) fn keep(
     mask: &[u8],
     width: usize,
@@ -154,7 +154,7 @@ pub(crate) fn keep(
     kept
 }
 
-/// Background that a flood from a margin does not reach becomes object.
+/// Turns background into object unless a flood from a margin reaches it.
 pub(crate) fn slow_fill_holes(mask: &[u8], width: usize, connectivity: Connectivity) -> Vec<u8> {
     let padded = pad(mask, width, 1, 0);
     let background: Vec<u8> = padded.iter().map(|value| !value).collect();
@@ -165,7 +165,8 @@ pub(crate) fn slow_fill_holes(mask: &[u8], width: usize, connectivity: Connectiv
     crop(&filled, width + 2, 1)
 }
 
-/// Distance of each object pixel to the nearest background pixel, in `f32`; the largest `f32` on the background.
+/// Returns the distance of each object pixel to the nearest background pixel, in `f32`, and the largest `f32` on the
+/// background.
 pub(crate) fn slow_distance(mask: &[u8], width: usize) -> Vec<f32> {
     let background: Vec<usize> = (0..mask.len()).filter(|pixel| mask[*pixel] == 0).collect();
     let squared = |a: usize, b: usize| {

@@ -1,5 +1,5 @@
-//! The seven tasks of the segmentation, restated from the rules that the original's masks confirm, one line of the rule
-//! after the other. OpenCV's own marker watershed is the reference for flooding.
+//! The seven tasks of the segmentation, restated line by line from the rules that the original program's masks confirm.
+//! OpenCV's own marker watershed is the reference for flooding.
 
 use crate::slow::{
     components, crop, keep, opencv_watershed, pad, slow_distance, slow_fill_holes, slow_filter,
@@ -8,7 +8,7 @@ use crate::slow::{
 use pleach_pathology::kernels::Connectivity::{self, Eight, Four};
 use pleach_pathology::kernels::morphology::StructuringElement;
 
-/// The fifteen parameters.
+/// The 15 parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
     /// Background thresholds B, G, R.
@@ -54,7 +54,7 @@ fn select(mask: &[u8], seeds: &[u8], width: usize) -> Vec<u8> {
     keep(mask, width, Eight, |pixels| pixels.iter().any(|pixel| seeds[*pixel] != 0))
 }
 
-/// All seven, one after the other.
+/// Runs all seven tasks.
 pub(crate) fn chain(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> Outputs {
     let (rbc, is_background) = t1(pixels, width, p);
     let (rc, recon) = t2(pixels, width, p);
@@ -83,7 +83,7 @@ fn t1(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> (Vec<u8>, bool) {
     (selected.iter().zip(pixels).map(redder).collect(), is_background)
 }
 
-/// The opening's padding stays around marker and mask, 1 px wide, as a source of the reconstruction.
+/// The opening's padding remains around marker and mask, 1 px wide, as a source of the reconstruction.
 fn t2(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> (Vec<u8>, Vec<u8>) {
     let rc: Vec<u8> = pixels.iter().map(|[_, _, r]| 255 - r).collect();
     let padded = pad(&rc, width, 9, 255);
@@ -102,7 +102,7 @@ fn t2(pixels: &[[u8; 3]], width: usize, p: &Parameters) -> (Vec<u8>, Vec<u8>) {
     (rc, crop(&recon, ringed, 1))
 }
 
-/// Without red blood cells and holes; the opening counts the outside as 0 when it erodes.
+/// Removes red blood cells and fills holes. The erosion of the opening counts the outside as 0.
 fn t5(diff: &[u8], bw1_t: &[u8], rbc: &[u8], width: usize, p: &Parameters) -> Vec<u8> {
     let selected = select(&mask_of(diff, |value| *value > p.g2), bw1_t, width);
     let without: Vec<u8> = selected.iter().zip(rbc).map(|(value, rbc)| value & !rbc).collect();
@@ -115,7 +115,7 @@ fn t6(pixels: &[[u8; 3]], seg_open: &[u8], width: usize, p: &Parameters) -> Vec<
     let large = area_filter(seg_open, width, Eight, [p.min_size_pl, u32::MAX]);
     let seg_big = slow_filter(&large, width, StructuringElement::Cross, false, None);
     if !seg_big.contains(&0) {
-        // The original's distances are undefined; here such an image stays as it is.
+        // The original program's distances are undefined. This implementation leaves such an image unchanged.
         return seg_big;
     }
     let lowered = |plane: &[f32]| plane.iter().map(|value| value - 1.0).collect::<Vec<f32>>();

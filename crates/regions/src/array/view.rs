@@ -20,8 +20,8 @@ impl DenseArray {
     /// Borrows a part of the array, given by one range per axis, x first. The view has as many axes as the array.
     ///
     /// # Errors
-    /// Returns [`ArrayError::Kind`] like [`view`](Self::view), [`ArrayError::Ranges`] unless there is one range per axis, and
-    /// [`ArrayError::Part`] if a range is empty or exceeds the array.
+    /// Returns [`ArrayError::Kind`] like [`view`](Self::view), [`ArrayError::Ranges`] unless there is one
+    /// range per axis, and [`ArrayError::Part`] if a range is empty or exceeds the array.
     pub fn part<T: Sample>(&self, part: &[Range<u32>]) -> Result<ArrayViewD<'_, T>, ArrayError> {
         let mut view = self.view()?;
         let axes = self.extents().len();
@@ -48,7 +48,7 @@ impl<'a> RasterView<'a> {
     /// Borrows these pixels as an `ndarray` view, with row stride. Shape: `height_px × width_px × channels`.
     ///
     /// # Panics
-    /// Never: a view's pixels are all within what it borrows.
+    /// Never: the borrowed data contain all pixels of a view.
     #[must_use]
     pub fn to_ndarray(&self) -> ArrayView3<'a, u8> {
         let channels = usize::from(self.channels());

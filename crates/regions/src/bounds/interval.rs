@@ -1,6 +1,6 @@
 //! Half-open intervals of 64-bit coordinates: one axis of a box, or a time interval.
 //!
-//! Units are not known here.
+//! The caller defines the unit.
 
 use super::BoundsError;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ impl Interval {
         self.start
     }
 
-    /// Returns the first coordinate behind the interval.
+    /// Returns the first coordinate after the interval.
     #[must_use]
     pub fn end(self) -> i64 {
         self.end
@@ -103,7 +103,7 @@ impl Interval {
         Ok(Self { start: moved(self.start)?, end: moved(self.end)? })
     }
 
-    /// Returns this interval with its edges times `from / to`.
+    /// Returns this interval with both edges multiplied by `from / to`.
     ///
     /// # Errors
     /// Returns [`BoundsError::Overflow`] beyond 64 bits.

@@ -1,4 +1,5 @@
-//! Parses untrusted content into a region. Everything is checked, and no allocation exceeds what the bytes back up.
+//! Parses untrusted content into a region. Parsing checks everything, and allocates no more than the bytes
+//! justify.
 
 use crate::number::{LittleEndian, read_numbers};
 use crate::polygons::Outlines;
@@ -72,8 +73,9 @@ fn bytes_of(number: NumberType) -> u64 {
     number.bytes() as u64
 }
 
-/// Returns the region of this type, shape and content. `None` if they do not fit, in ways that [`wanted`] may not detect: sides
-/// may exceed a type's limit, ends not increase, names not be UTF-8, coordinates not be finite.
+/// Returns the region of this type, shape and content. `None` if they do not fit, in ways that [`wanted`] may
+/// not detect: sides beyond a type's limit, ends that decrease, names that are not UTF-8, or coordinates that
+/// are not finite.
 pub(crate) fn read(element: ElementType, shape: &Shape, content: Vec<u8>) -> Option<DataRegion> {
     let side = |count: u64| u32::try_from(count).ok();
     match (element, &**shape) {
@@ -139,7 +141,7 @@ fn table(content: &[u8], columns: u64) -> Option<Table> {
     bytes.0.is_empty().then(|| Table::new(found))
 }
 
-/// The rest of the content.
+/// Unread content.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

@@ -15,11 +15,12 @@ use std::borrow::Cow;
 pub enum CompressionEffort {
     /// No compression.
     None,
-    /// Compression that takes less time than writing the saved bytes to a disk: masks take one bit per pixel, label maps become
-    /// runs, and LZ4 is used if it saves at least 1/10.
+    /// Compression that takes less time than writing the saved bytes to a disk: masks take one bit per pixel,
+    /// label maps become runs, and LZ4 is used if it saves at least 1/10.
     Quick,
-    /// Compression that takes less time than sending the saved bytes through a slow network: also Zstandard (level 1), on row
-    /// differences for images. For remote or small storage: below 70–170 MB/s it pays off for images.
+    /// Compression that takes less time than sending the saved bytes through a slow network: also Zstandard
+    /// (level 1), on row differences for images. For remote or small storage: below 70–170 MB/s it pays off
+    /// for images.
     Small,
 }
 
@@ -28,13 +29,13 @@ pub enum CompressionEffort {
 pub(super) enum Coding {
     /// Uncompressed.
     Raw,
-    /// A mask of 0 and 255, one bit a value, the first in the lowest bit.
+    /// A mask of 0 and 255 with one bit per value, the first in the lowest bit.
     Packed,
     /// An LZ4 block.
     Lz4,
     /// [`Packed`](Self::Packed), then an LZ4 block.
     PackedLz4,
-    /// Runs of labels. Version 2 only, like all below.
+    /// Runs of labels. Version 2 only, like all following codings.
     Runs,
     /// A Zstandard frame.
     Zstd,
@@ -42,9 +43,9 @@ pub(super) enum Coding {
     PackedZstd,
     /// [`Runs`](Self::Runs), then a Zstandard frame.
     RunsZstd,
-    /// Each row less the one above, then a Zstandard frame.
+    /// Each row minus the one above, then a Zstandard frame.
     RowsZstd,
-    /// Bytes of the same weight together, then a Zstandard frame.
+    /// Bytes of equal significance grouped, then a Zstandard frame.
     PlanesZstd,
 }
 
@@ -128,17 +129,17 @@ pub(super) fn is_of_first(element: ElementType, effort: CompressionEffort) -> bo
     header::is_in_first(element) && codings_are
 }
 
-/// A byte of an LZ4 block stands for at most this many bytes: a length is continued by bytes of up to 255.
+/// Maximum expansion of an LZ4 block: a length is extended by bytes of up to 255 each.
 pub(super) const LZ4_EXPANSION: u64 = 255;
 
-/// Maximum expansion of a Zstandard frame. Frames could expand more, but the limit bounds unverified length claims. More
-/// regular content is left to LZ4.
+/// Maximum expansion of a Zstandard frame. Frames could expand more, but the limit bounds unverified length
+/// claims. LZ4 handles more regular content.
 const ZSTD_EXPANSION: u64 = LZ4_EXPANSION;
 
-/// Zstandard level: higher levels take several times as long and save next to nothing (`benches/RESULTS.md`).
+/// Zstandard level. Higher levels take several times as long and save almost nothing (`benches/RESULTS.md`).
 const ZSTD_LEVEL: i32 = 1;
 
-/// The LZ4 library uses 32-bit positions, so a region of more than 1 GiB is stored without it.
+/// Maximum length for LZ4: the library uses 32-bit positions, so regions above 1 GiB are stored without it.
 const LZ4_LIMIT_BYTES: usize = 1 << 30;
 
 /// Compresses content behind `room` zeros. `None` if that does not pay off.
@@ -149,7 +150,7 @@ pub(super) fn smaller(
     effort: CompressionEffort,
     room: usize,
 ) -> Option<(Coding, Vec<u8>)> {
-    // Tables are not worth compressing: no task waits for their I/O, and the key beside a table is as long.
+    // Compressing tables does not pay off: no task waits for their I/O, and the key of a table is as long.
     if effort == CompressionEffort::None || element == ElementType::Table {
         return None;
     }
@@ -251,8 +252,8 @@ pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
 const PIECES: usize = 16;
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Minimum content length for sampling: LZ4 cannot compress photographs of tissue, and finding that out on the whole content
-/// takes as long as compressing.
+/// Minimum content length for sampling. LZ4 cannot compress photographs of tissue, and detecting this on the
+/// whole content takes as long as compressing.
 const TRIED_FROM_BYTES: usize = 4 * PIECES * PIECE_BYTES;
 
 /// Returns whether sample pieces shrink by 1/20. Then the whole content may shrink by 1/10.
@@ -288,7 +289,8 @@ fn unlz4(body: &[u8], expected: u64) -> Option<Vec<u8>> {
     (length as u64 == expected).then_some(content)
 }
 
-/// Compresses `content` with Zstandard behind `room` bytes, if that saves at least 1/10 and stays within the expansion limit.
+/// Compresses `content` with Zstandard behind `room` bytes, if that saves at least 1/10 and stays within the
+/// expansion limit.
 fn zstd(content: &[u8], room: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; room + zstd::zstd_safe::compress_bound(content.len())];
     let length = zstd::bulk::compress_to_buffer(content, &mut bytes[room..], ZSTD_LEVEL).ok()?;

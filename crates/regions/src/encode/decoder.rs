@@ -6,8 +6,8 @@ use crate::digest::{finish, hasher};
 use crate::{DataRegion, Digest};
 use std::borrow::Cow;
 
-/// Decodes one encoding with a known head and a body that arrives in pieces. The caller stores the pieces: it shows each once,
-/// in order, and passes all of them at the end.
+/// Decodes one encoding with a known head and a body that arrives in pieces. The caller stores the pieces: it
+/// shows each once, in order, and passes all of them at the end.
 #[derive(Debug)]
 pub struct Decoder {
     start: HeaderVersion,

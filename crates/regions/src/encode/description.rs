@@ -12,7 +12,7 @@ use crate::{DataRegion, Digest, ElementType, Shape, SpatialBounds};
 pub struct Description {
     /// Version of the encoding.
     pub version: u8,
-    /// Minor version; 0 where versions had none.
+    /// Minor version. 0 in version 1, which has none.
     pub minor: u8,
     /// Element type.
     pub element: ElementType,

@@ -1,9 +1,9 @@
-//! Fields behind the head of version 2: their total length (u32), the fields, and a checksum of 8 bytes over the head and all
-//! of that.
+//! Fields behind the head of version 2: their total length (u32), the fields, and a checksum of 8 bytes over
+//! the head and all of that.
 //!
-//! A field is a tag (u16), a length (u32) and as many bytes. A reader skips unknown fields with tags of 32,768 or more, and
-//! rejects other unknown fields. Later minor versions can thus add fields while their output stays readable. This module does
-//! not read the content.
+//! A field is a tag (u16), a length (u32) and as many bytes. A reader skips unknown fields with tags of
+//! 32,768 or more, and rejects other unknown fields. Later minor versions can thus add fields while their
+//! output stays readable. This module does not read the content.
 
 use super::header::MINOR;
 use super::{DecodeError, Head};

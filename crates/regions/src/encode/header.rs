@@ -11,8 +11,8 @@
 //! | 12..16 | height, pixels | … as one number of 64 bits |
 //! | 16..48 | digest of the region | digest of the region |
 //!
-//! Numbers are little-endian. A minor version adds fields, and a program of an earlier one reads its output unless a field is
-//! marked as required. A version changes the meaning of the existing bytes.
+//! Numbers are little-endian. A minor version adds fields, and a program of an earlier one reads its output
+//! unless a field is marked as required. A version changes the meaning of the existing bytes.
 
 use super::coding::Coding;
 use super::fields::Fields;
@@ -21,19 +21,19 @@ use crate::digest::{element_code, element_of};
 use crate::{DataRegion, Digest, ElementType, Shape};
 use std::borrow::Cow;
 
-/// The first bytes of every encoding.
+/// First bytes of every encoding.
 const MAGIC: [u8; 4] = *b"PLRG";
 
-/// The version whose shape is in the head.
+/// Version with the shape in the head.
 pub(super) const FIRST: u8 = 1;
 
-/// The version that has fields.
+/// Version with fields.
 pub(super) const SECOND: u8 = 2;
 
-/// The minor version that is written.
+/// Minor version that is written.
 pub(super) const MINOR: u8 = 0;
 
-/// The head of version 1; the shape is that of an image, a label map or a table.
+/// Returns the head of version 1. The shape is that of an image, a label map or a table.
 pub(super) fn first(element: ElementType, coding: Coding, shape: &Shape, digest: &Digest) -> Head {
     let (height, width, channels) = match **shape {
         [height, width, channels] => (height, width, channels),
@@ -47,7 +47,7 @@ pub(super) fn first(element: ElementType, coding: Coding, shape: &Shape, digest:
     Head(bytes)
 }
 
-/// The head of version 2.
+/// Returns the head of version 2.
 pub(super) fn second(element: ElementType, coding: Coding, content_bytes: u64, digest: &Digest) -> Head {
     let mut bytes = begun(SECOND, element, coding, MINOR, digest);
     bytes[8..16].copy_from_slice(&content_bytes.to_le_bytes());
@@ -77,7 +77,7 @@ pub(super) enum HeaderVersion {
     First(Header),
     Second {
         head: Head,
-        /// Without its shape.
+        /// Header without its shape.
         header: Header,
     },
 }
@@ -155,7 +155,7 @@ pub(super) fn is_in_first(element: ElementType) -> bool {
     )
 }
 
-/// Counts pixels for every element type, which may be unknown.
+/// Returns the shape in the head of version 1. Unknown element types count as pixels.
 fn shape_of_first(element: u8, sides: u64, channels: u8) -> Shape {
     let (width, height) = (sides & u64::from(u32::MAX), sides >> 32);
     let counts: &[u64] = match element_of(element) {

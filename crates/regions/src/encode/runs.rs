@@ -1,12 +1,12 @@
-//! Run-length encoding of label maps: run length and label, both as groups of 7 bits, lowest first, the last group below 128. A
-//! run may continue in the next row of the map.
+//! Run-length encoding of label maps: run length and label, both as groups of 7 bits, lowest first, the last
+//! group below 128. A run may continue in the next row of the map.
 //!
 //! Objects are wide and background is wider, so runs take a third of the LZ4 output, in less time (`benches/RESULTS.md`).
 
 use crate::{DataRegion, LabelMap, Shape};
 
-/// Maximum expansion of runs in bytes of labels per byte, which bounds unverified length claims. More regular content is left
-/// to LZ4.
+/// Maximum expansion of runs in bytes of labels per byte, which bounds unverified length claims. LZ4 handles
+/// more regular content.
 pub(super) const EXPANSION: u64 = 8 * 255;
 
 /// Encodes labels as runs behind `room` bytes. `None` if the runs exceed `most` bytes.

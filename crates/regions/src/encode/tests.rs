@@ -63,7 +63,7 @@ fn reasons_are_told_apart() {
     let length = "decode a data region: 4 bytes of content cannot be the 6 bytes of its shape";
     assert_eq!(with(8, 3), length);
     assert!(with(50, 0).starts_with("decode a data region: content of another digest than "));
-    // Another type of the same shape.
+    // Another type with the same shape.
     assert!(with(5, 3).starts_with("decode a data region: content of another digest than "));
 }
 
@@ -80,10 +80,10 @@ fn what_an_encoding_of_version_2_looks_like() {
     let bytes = encoded(&region);
     assert_eq!(bytes[..16], [b'P', b'L', b'R', b'G', 2, 4, 4, 0, 32, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(bytes[16..48], region.digest().0);
-    // Bytes of fields; the shape, 16 bytes: 2 rows, 4 columns.
+    // The length of the fields, then the shape in 16 bytes: 2 rows, 4 columns.
     assert_eq!(bytes[48..58], [22, 0, 0, 0, 1, 0, 16, 0, 0, 0]);
     assert_eq!(bytes[58..74], [2, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
-    // Behind the check: three of 0, four of 9, one of 300.
+    // After the checksum: three labels of 0, four of 9, one of 300.
     assert_eq!(bytes[82..], [3, 0, 4, 9, 1, 172, 2]);
     assert_eq!(DataRegion::decode(&bytes), Ok((region.clone(), region.digest())));
 }
@@ -107,7 +107,7 @@ fn where_a_region_lies_is_told_with_it() {
 
 #[test]
 fn encodings_of_version_1_are_read_as_ever() {
-    // A label map from before runs existed: labels as they are.
+    // A label map written before runs existed, with uncompressed labels.
     let region = DataRegion::Labels(LabelMap::new(2, 1, vec![0, 70_000]).unwrap());
     let mut bytes = vec![b'P', b'L', b'R', b'G', 1, 4, 0, 1, 2, 0, 0, 0, 1, 0, 0, 0];
     bytes.extend(region.digest().0);

@@ -1,6 +1,6 @@
-//! Assembly of a region's pixels: hands out tile windows and joins their cores.
+//! Assembly of a region's pixels: returns tile windows and joins their cores.
 //!
-//! Only for rasters: labels of different tiles mean different objects, and merging those is left to the caller.
+//! Only for rasters: labels of different tiles mean different objects, so the caller merges label maps.
 
 use super::{Partition, PartitionTile};
 use crate::bounds::SpatialBounds;

@@ -1,12 +1,13 @@
 //! Core ownership: an object belongs to the tile whose core contains its centroid.
 //!
-//! Cores are half-open and cover the region without overlap, so a centroid has exactly one owner, on borders too. All tiles
-//! that see an object must also compute the same centroid, to the bit. Sums of coordinates are therefore integers relative to
-//! the region, never to the tile, and nothing is rounded.
+//! Cores are half-open and cover the region without overlap, so a centroid has exactly one owner, on borders
+//! too. All tiles that see an object must also compute the same centroid, to the bit. Sums of coordinates are
+//! therefore integers relative to the region, never to the tile, and nothing is rounded.
 //!
-//! A tile sees all of its own objects if the halo is at least as wide as an object minus one pixel: the centroid is within the
-//! object's bounding box. The visible part of an object that the window cuts is then entirely in the halo, and so is the
-//! centroid of that part. The number of owned objects is therefore that of the whole region, for any partition.
+//! A tile sees all of its own objects if the halo is at least as wide as an object minus one pixel: the
+//! centroid is within the object's bounding box. The visible part of an object that the window cuts is then
+//! entirely in the halo, and so is the centroid of that part. The number of owned objects is therefore that
+//! of the whole region, for any partition.
 
 use super::Partition;
 use crate::bounds::BoundsError;
@@ -24,16 +25,16 @@ pub struct Centroid<const D: usize> {
 /// Reasons why an object has no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OwnerError {
-    /// It has no pixels, and so no centroid.
+    /// The object has no pixels, and so no centroid.
     #[error("owner: an object without pixels")]
     NoPixels,
-    /// Its centroid is outside the region.
+    /// The centroid is outside the region.
     #[error("owner: a centroid outside the region along axis {axis}")]
     Outside {
         /// Number of the axis, from 0.
         axis: usize,
     },
-    /// Its centroid has another number of axes than the region.
+    /// The centroid has another number of axes than the region.
     #[error(transparent)]
     Bounds(#[from] BoundsError),
 }
@@ -70,8 +71,8 @@ impl<const D: usize> Centroid<D> {
         self.pixels
     }
 
-    /// Returns the pixel that contains the centroid, the one of higher coordinates if it is between two. `None` without pixels,
-    /// or beyond 64 bits.
+    /// Returns the pixel that contains the centroid, the one of higher coordinates if it is between two.
+    /// `None` without pixels, or beyond 64 bits.
     #[must_use]
     pub fn pixel(&self) -> Option<[i64; D]> {
         let pixels = i128::from(self.pixels);
@@ -97,8 +98,8 @@ impl Partition {
         self.owner_at(&object.pixel().ok_or(OwnerError::NoPixels)?)
     }
 
-    /// Returns the tile that owns an object with the centroid `point` of its outline, in coordinates of the region, with pixels
-    /// starting at integers. A point on the region's last edge belongs to the last tile.
+    /// Returns the tile that owns an object with the centroid `point` of its outline, in coordinates of the
+    /// region, with pixels starting at integers. A point on the region's last edge belongs to the last tile.
     ///
     /// Two tiles agree on an object if they pass the same point. Outlines should therefore be in the region's coordinates
     /// before their centroid is computed.
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn a_centroid_is_exact() {
         assert_eq!(Centroid::of([[3, -4]]).pixel(), Some([3, -4]));
-        // Pixels 3 and 4 meet at 4.0, which is where pixel 4 begins; so do -4 and -3 at -3.0.
+        // Pixels 3 and 4 meet at 4.0, where pixel 4 begins. Likewise -4 and -3 meet at -3.0.
         assert_eq!(Centroid::of([[3, -4], [4, -3]]).pixel(), Some([4, -3]));
         assert_eq!(Centroid::of([[0], [0], [1]]).pixel(), Some([0]));
         assert_eq!(Centroid::<2>::default().pixel(), None);

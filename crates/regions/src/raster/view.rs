@@ -3,9 +3,9 @@
 use super::Raster;
 use thiserror::Error;
 
-/// A rectangle of a raster's pixels, borrowed: rows of `width_px × channels` values, [`stride_bytes`] apart.
+/// A borrowed rectangle of a raster's pixels: rows of `width_px × channels` values, [`stride_bytes`] apart.
 ///
-/// Shape: `height_px × width_px × channels`; both sides are at least 1.
+/// Shape: `height_px × width_px × channels`. Both sides are at least 1.
 ///
 /// [`stride_bytes`]: RasterView::stride_bytes
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ impl<'a> RasterView<'a> {
     }
 }
 
-/// Views are equal if their shapes and pixels are, wherever they are in memory.
+/// Views are equal if their shapes and pixels are equal, independent of their position in memory.
 impl PartialEq for RasterView<'_> {
     fn eq(&self, other: &Self) -> bool {
         let shape = |view: &Self| (view.width_px, view.height_px, view.channels);

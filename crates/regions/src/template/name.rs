@@ -1,7 +1,7 @@
 //! Valid names of region templates and their data regions.
 //!
-//! Names come from users and foreign files, and end up in paths, logs and keys of object stores. A name that any of these could
-//! misinterpret is refused. Names are never changed or escaped.
+//! Names come from users and foreign files, and end up in paths, logs and keys of object stores. A name that
+//! any of these could misinterpret is rejected. Names are never changed or escaped.
 
 use std::fmt;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Maximum length of a name: the limit of common file systems for one component of a path.
 pub const MAX_NAME_BYTES: usize = 255;
 
-/// Characters of a refused name that a message shows: enough to find it, however long it is.
+/// Number of characters of a rejected name in a message: enough to identify a name of any length.
 const SHOWN_CHARACTERS: usize = 40;
 
 /// Error of an invalid name.
@@ -57,7 +57,7 @@ impl RegionName {
     }
 }
 
-/// So that what is kept under names is found by what is not known to be one.
+/// Allows the lookup of unvalidated names in maps with validated keys.
 impl std::borrow::Borrow<str> for RegionName {
     fn borrow(&self) -> &str {
         &self.0

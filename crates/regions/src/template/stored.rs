@@ -1,8 +1,8 @@
 //! Serialization of region templates, and validation on reading.
 //!
-//! The format's number comes first. A newer format is refused at once, before any part that may have changed. Unknown fields
-//! are skipped, so that later programs can add fields without a new number. Names, bounds and versions are checked as on
-//! creation.
+//! The format number comes first. A newer format is rejected at once, before any part that may have changed.
+//! Unknown fields are skipped, so that later programs can add fields without a new number. Names, bounds and
+//! versions are checked as on creation.
 
 use super::{RegionEntry, RegionName, RegionTemplate, TemplateError};
 use crate::bounds::{SpatialBounds, TemporalBounds};
@@ -10,7 +10,8 @@ use crate::{ElementType, RegionKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The format that is written, and the newest that is read. Raised when an older program would misread a newer file.
+/// Format that is written, and the newest that is read. Increased when an older program would misread a newer
+/// file.
 pub const TEMPLATE_FORMAT: u32 = 1;
 
 /// A supported format.
@@ -55,8 +56,8 @@ pub(super) struct StoredTemplate {
     regions: Vec<StoredRegion>,
 }
 
-/// A data region of it. It has a name of its own rather than being a map's value: of two entries with one name, a map
-/// would silently keep the last.
+/// A data region of a template. Its name is a field, not a map key: a map would silently keep the last of two
+/// entries with the same name.
 #[derive(Serialize, Deserialize)]
 struct StoredRegion {
     name: String,

@@ -1,19 +1,19 @@
-//! Objects of masks, slowly, and who owns them: what partitions are held against.
+//! Slow reference implementation of objects in masks and their owners.
 
 #![expect(clippy::unwrap_used, reason = "part of test functions")]
 
 use pleach_regions::{Centroid, Partition, Raster, RasterView, SpatialBounds};
 
-/// The pixels of one object, sorted.
+/// Pixels of one object, sorted.
 pub(crate) type Object = Vec<[i64; 2]>;
 
-/// An image of these sides in square tiles.
+/// Partitions an image of these sides into square tiles.
 pub(crate) fn image_cut(width_px: u32, height_px: u32, tile_px: u64, halo_px: u64) -> Partition {
     let region = SpatialBounds::of_image(width_px, height_px, None);
     Partition::new(region, &[tile_px; 2], &[halo_px; 2]).unwrap()
 }
 
-/// Pixels of a mask that touch, diagonally too, each with positions from `origin` on; in raster order.
+/// Returns the 8-connected objects of a mask in raster order, with positions relative to `origin`.
 pub(crate) fn objects(mask: &RasterView<'_>, origin: [i64; 2]) -> Vec<Object> {
     let mut left: Vec<Vec<u8>> = mask.rows().map(<[u8]>::to_vec).collect();
     let mut found = Vec::new();
@@ -28,7 +28,7 @@ pub(crate) fn objects(mask: &RasterView<'_>, origin: [i64; 2]) -> Vec<Object> {
     found
 }
 
-/// Takes the object that a pixel is of out of a mask.
+/// Removes the object of a pixel from a mask and returns it.
 fn object_at(left: &mut [Vec<u8>], first: [usize; 2]) -> Object {
     left[first[1]][first[0]] = 0;
     let (mut object, mut next) = (Vec::new(), vec![first]);
@@ -45,7 +45,7 @@ fn object_at(left: &mut [Vec<u8>], first: [usize; 2]) -> Object {
     object
 }
 
-/// Pixels of the longest side of all bounding boxes.
+/// Returns the longest side of all bounding boxes, pixels. 1 without objects.
 pub(crate) fn longest_px(objects: &[Object]) -> u64 {
     let along = |object: &Object, axis: usize| {
         let (low, high) = (object.iter().map(|at| at[axis]).min(), object.iter().map(|at| at[axis]).max());
@@ -54,7 +54,7 @@ pub(crate) fn longest_px(objects: &[Object]) -> u64 {
     objects.iter().map(|object| along(object, 0).max(along(object, 1))).max().unwrap_or(1)
 }
 
-/// The objects that each tile sees in its window and owns, all together; sorted.
+/// Returns the objects that each tile sees in its window and owns, of all tiles, sorted.
 pub(crate) fn owned(partition: &Partition, mask: &Raster) -> Vec<Object> {
     let mut all = Vec::new();
     for tile in partition.tiles() {

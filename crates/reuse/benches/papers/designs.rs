@@ -1,9 +1,10 @@
-//! The authors' designs, after their Dakota inputs: parameters over continuous ranges, integers truncated
+//! The authors' designs, as in their Dakota inputs: parameters over continuous ranges, integers truncated
 //! afterwards, connectivities among them.
 //!
-//! Not the project's samplers, which keep to grids: those would share more than what was published.
+//! The project's samplers are not used, because they sample grids and would share more than the published
+//! designs.
 
-/// A generator of good enough numbers (SplitMix64, Steele, Lea and Flood 2014).
+/// Random number generator of sufficient quality (SplitMix64, Steele, Lea and Flood 2014).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -34,7 +35,7 @@ impl Random {
     }
 }
 
-/// The fifteen parameters: name, range, and whether the authors' code truncates it.
+/// The 15 parameters: name, range, and whether the authors' code truncates it.
 pub(crate) const PARAMETERS: [(&str, f64, f64, bool); 15] = [
     ("B", 210.0, 240.0, true),
     ("G", 210.0, 240.0, true),
@@ -53,10 +54,10 @@ pub(crate) const PARAMETERS: [(&str, f64, f64, bool); 15] = [
     ("maxSizeSeg", 900.0, 1500.0, true),
 ];
 
-/// T2, G1, G2, minSize, maxSize, minSizePl, minSizeSeg, MorphRecon: the parameters left for VBD.
+/// Parameters of the VBD study: T2, G1, G2, minSize, maxSize, minSizePl, minSizeSeg, MorphRecon.
 const EIGHT: [usize; 8] = [4, 6, 10, 8, 9, 11, 13, 5];
 
-/// A parameter set. Values are bits, since they are only compared.
+/// A parameter set. Values are bits, because they are only compared.
 pub(crate) type Set = [u64; 15];
 
 fn value(parameter: usize, unit: f64) -> u64 {
@@ -65,7 +66,7 @@ fn value(parameter: usize, unit: f64) -> u64 {
     if truncated { value.trunc().to_bits() } else { value.to_bits() }
 }
 
-/// How the two matrices of a variance-based decomposition are drawn.
+/// Sampling of the two matrices of a variance-based decomposition.
 #[derive(Clone, Copy)]
 pub(crate) enum Sampler {
     MonteCarlo,
@@ -73,7 +74,8 @@ pub(crate) enum Sampler {
     Halton,
 }
 
-/// Ten sets for each of `samples` rows: of two matrices, and of the first with each column of the second.
+/// Returns ten sets for each of `samples` rows: the rows of two matrices, and of the first with each column
+/// of the second.
 pub(crate) fn vbd(sampler: Sampler, samples: usize, seed: u64) -> Vec<Set> {
     let mut random = Random::new(seed);
     let columns: Vec<Vec<f64>> = (0..16).map(|column| units(sampler, column, samples, &mut random)).collect();
@@ -91,7 +93,7 @@ pub(crate) fn vbd(sampler: Sampler, samples: usize, seed: u64) -> Vec<Set> {
     (0..samples).flat_map(row).collect()
 }
 
-/// One column of numbers between 0 and 1.
+/// Returns one column of numbers between 0 and 1.
 fn units(sampler: Sampler, column: usize, samples: usize, random: &mut Random) -> Vec<f64> {
     const PRIMES: [usize; 16] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53];
     match sampler {
@@ -118,7 +120,8 @@ fn units(sampler: Sampler, column: usize, samples: usize, random: &mut Random) -
     }
 }
 
-/// MOAT as PSUADE draws it with 20 partitions: 22 levels, steps of half of them, all fifteen parameters.
+/// Returns a MOAT design as PSUADE draws it with 20 partitions: 22 levels, steps of half of them, all 15
+/// parameters.
 pub(crate) fn moat(evaluations: usize, seed: u64) -> Vec<Set> {
     const LEVELS: usize = 22;
     let mut random = Random::new(seed);

@@ -1,8 +1,9 @@
-//! What the papers publish about planning, beside what this planner gets: maximum reuse by sampler, reuse by bucket
-//! size, TRTMA by workers, planning time, and the predicted makespan of a study on ever more workers.
+//! Published planning results beside those of this planner: maximum reuse by sampler, reuse by bucket size,
+//! TRTMA by workers, planning time, and the predicted makespan of a study on increasing numbers of workers.
 //!
-//! `benches/papers/run`, or `cargo bench -p pleach-reuse --bench papers`. Samples are drawn anew (fixed seeds), so
-//! agreement is to be read to a percentage point. Measures of whole studies are elsewhere (`benches/strategies.py`).
+//! Run `benches/papers/run`, or `cargo bench -p pleach-reuse --bench papers`. Samples differ from the
+//! published ones (fixed seeds), so results agree to about a percentage point. `benches/strategies.py`
+//! measures whole studies.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
@@ -20,10 +21,10 @@ use pleach_reuse::{
     Interner, LeftoverRule, MergeProblem, ReuseSummary, ReuseTree, Strategy, TaskCosts, TrtmaOptions,
 };
 
-/// Thesis Table 4.3: seconds of each task on a tile.
+/// Seconds of each task on a tile (thesis Table 4.3).
 const SECONDS: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 
-/// The segmentation of one tile, after stage-level merging.
+/// Returns the segmentation of one tile, after stage-level merging.
 fn problem(sets: &[Set], costs: TaskCosts) -> MergeProblem {
     let mut stage = Interner::default();
     let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
@@ -81,7 +82,7 @@ fn main() {
     makespan::table(&problem(&moat(1000, 500), TaskCosts::PerLevel(SECONDS.to_vec())), &task_graph());
 }
 
-/// Thesis Table 4.1, the same as paper 001 Table 5.
+/// Thesis Table 4.1, which equals paper 001 Table 5.
 fn maximum_reuse() {
     let samplers = [
         ("Monte Carlo", Sampler::MonteCarlo, [36.35, 36.46, 36.40]),
@@ -99,8 +100,8 @@ fn maximum_reuse() {
     }
 }
 
-/// Thesis Fig. 4.3 is a drawing; its text says that times differ by up to 12 % between the ends, and that reuse
-/// ends at about 33 %.
+/// Thesis Fig. 4.3 is a drawing. According to its text, times differ by up to 12 % between the ends, and
+/// reuse ends at about 33 %.
 fn bucket_sizes() {
     let title = "Thesis Fig. 4.3: MaxBucketSize of RTMA, MOAT 640 (published: 12 % between the ends, reuse ends at about 33 %)";
     heading(title, &["MaxBucketSize", "reuse", "seconds of tasks, of size 8"]);
@@ -112,7 +113,7 @@ fn bucket_sizes() {
     }
 }
 
-/// Thesis §4.2.1: SCA's solutions are as good as RTMA's, and take far longer to find.
+/// Thesis §4.2.1: SCA's solutions are as good as RTMA's, but take far longer.
 fn smart_cuts() {
     let title = "Thesis §4.2.1: SCA and RTMA, MaxBucketSize 7, MOAT (published: both reuse about 33 %)";
     heading(title, &["evaluations", "SCA", "RTMA", "SCA, seconds", "RTMA, seconds"]);
@@ -153,7 +154,7 @@ fn workers() {
     }
 }
 
-/// Paper 001 Fig. 16 is a drawing: time grows less than quadratically with n and falls with MaxBuckets.
+/// Paper 001 Fig. 16 is a drawing. Time grows less than quadratically with n and falls with MaxBuckets.
 fn planning_time() {
     let limits = [24, 96, 384, 1536];
     heading(

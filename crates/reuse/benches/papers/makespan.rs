@@ -1,8 +1,8 @@
-//! Predicted makespan of one study on one tile, on 1 to 256 workers: stage-level merging, the papers' strategies,
-//! and outputs handed over between buckets.
+//! Predicted makespan of one study on one tile, on 1 to 256 workers: stage-level merging, the papers'
+//! strategies, and outputs transferred between buckets.
 //!
-//! List scheduling, the dearest bucket first; a worker runs one bucket at a time. Nothing but handing over costs
-//! time besides the tasks.
+//! Uses list scheduling with the most expensive bucket first. A worker runs one bucket at a time. Besides
+//! tasks, only transfers cost time.
 
 use std::num::NonZeroUsize;
 
@@ -13,21 +13,21 @@ use pleach_reuse::{
 
 use crate::{heading, limit, percent, row, rtma, trtma};
 
-/// Bytes of each task's outputs on a tile of 4096 × 4096 pixels: one or two planes of a byte a pixel.
+/// Bytes of each task's outputs on a tile of 4096 × 4096 pixels: one or two planes of one byte per pixel.
 const OUTPUT_BYTES: [u64; 7] = [PLANE + PLANE, PLANE + PLANE, PLANE + PLANE, PLANE, PLANE, PLANE, PLANE];
 const PLANE: u64 = 4096 * 4096;
 
-/// Ten gigabits a second, and a millisecond.
+/// 10 Gbit/s, with a latency of 1 ms.
 const LINK: TransferCost = TransferCost { bytes_per_second: 1.25e9, latency_seconds: 1e-3 };
 
-/// Seconds of a plan whose buckets wait for nothing.
+/// Returns the makespan of buckets without dependencies.
 fn spread(costs: &[BucketCost], workers: NonZeroUsize) -> f64 {
     let mut seconds: Vec<f64> = costs.iter().map(|bucket| bucket.cost).collect();
     seconds.sort_unstable_by(|a, b| b.total_cmp(a));
     JobGraph::with_edges(seconds, Vec::new()).expect("seconds").makespan_seconds(workers)
 }
 
-/// Seconds of a plan, and the reuse of it, when outputs are handed over.
+/// Makespan and reuse of a plan with transferred outputs.
 struct HandedOver {
     seconds: f64,
     reuse: f64,
@@ -78,7 +78,7 @@ pub(crate) fn table(problem: &MergeProblem, graph: &TaskGraph) {
     let counted =
         MergeProblem::new(problem.levels(), inputs, keys, TaskCosts::Count).expect("the same tables");
     let dataflow = Dataflow::build(problem, graph);
-    // The longest way through the tasks of one instance.
+    // The longest chain of tasks of one instance.
     let mut until = vec![0.0_f64; dataflow.len()];
     for task in dataflow.tasks() {
         let before = dataflow.reads(task).iter().map(|read| until[read.0 as usize]).fold(0.0, f64::max);

@@ -1,23 +1,23 @@
 //! Minimum cuts of small networks: shortest augmenting paths (Edmonds and Karp).
 //!
-//! The network does not know the meaning of its nodes.
+//! The caller defines the meaning of nodes.
 
 use std::collections::VecDeque;
 
-/// Where the two ends and the inner nodes of a network are.
+/// Node numbers of the two ends and the inner nodes of a network.
 pub(super) mod ends {
-    /// The end that a cut is counted from.
+    /// Source of the flow. A cut separates it from [`FAR`].
     pub(in super::super) const NEAR: usize = 0;
-    /// The other end.
+    /// Sink of the flow.
     pub(in super::super) const FAR: usize = 1;
 
-    /// An inner node, counted from 0.
+    /// Returns an inner node, counted from 0.
     pub(in super::super) fn inner(number: usize) -> usize {
         number + 2
     }
 }
 
-/// No cut goes through such an arc: sums of 64-bit numbers stay far below.
+/// Capacity of arcs that no minimum cut may cross. Sums of 64-bit costs stay far below.
 const BOUND: u128 = u128::MAX / 4;
 
 /// Arcs with their cut costs.
@@ -31,12 +31,12 @@ pub(super) struct FlowNetwork {
 }
 
 impl FlowNetwork {
-    /// A network of two ends and `inner` nodes, without arcs.
+    /// Creates a network of two ends and `inner` nodes, without arcs.
     pub(super) fn new(inner: usize) -> Self {
         Self { leaving: vec![Vec::new(); inner + 2], to: Vec::new(), rest: Vec::new() }
     }
 
-    /// Requires `to` on the near side if `from` is there.
+    /// Requires `to` on the near side if `from` is on it.
     pub(super) fn bind(&mut self, from: usize, to: usize) {
         self.arc(from, to, BOUND);
     }
@@ -73,8 +73,8 @@ impl FlowNetwork {
         }
     }
 
-    /// Returns for each node the arc by which the search reaches it first. `None` for the near end and unreachable
-    /// nodes.
+    /// Returns for each node the arc on which the search first reaches it. `None` for the near end and
+    /// unreachable nodes.
     fn search(&self) -> Vec<Option<usize>> {
         let mut arrived_by = vec![None; self.leaving.len()];
         let mut queue = VecDeque::from([ends::NEAR]);

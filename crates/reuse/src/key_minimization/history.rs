@@ -2,7 +2,7 @@
 //!
 //! Paper 004, Section 5.2, defines which variables need a history. The caller defines the bytes of a value.
 
-/// Values in the order in which a variable had them. Contributes 32 bytes to a key, independent of its length.
+/// Past values of a variable, in order. Contributes 32 bytes to a key, independent of their number.
 #[derive(Debug, Clone)]
 pub struct ValueHistory {
     hasher: blake3::Hasher,
@@ -10,7 +10,8 @@ pub struct ValueHistory {
     bytes: u64,
 }
 
-/// Keeps histories apart from all other uses of the hash. Raised when the byte string below changes.
+/// Domain separation of histories from all other uses of the hash. The number increases when the byte string
+/// below changes.
 const CONTEXT: &str = "pleach value history 1";
 
 impl Default for ValueHistory {
@@ -22,20 +23,20 @@ impl Default for ValueHistory {
 impl ValueHistory {
     /// Records the current value of the variable. Every iteration records, even if the value did not change.
     pub fn record(&mut self, value: &[u8]) {
-        // Behind its length, so that no two histories make the same bytes.
+        // The length precedes the value, so that different histories never give the same bytes.
         self.hasher.update(&(value.len() as u64).to_le_bytes());
         self.hasher.update(value);
         self.values += 1;
         self.bytes = self.bytes.saturating_add(value.len() as u64);
     }
 
-    /// Values recorded.
+    /// Number of recorded values.
     #[must_use]
     pub fn values(&self) -> u64 {
         self.values
     }
 
-    /// Bytes of all values: the size of the attribute that this history is.
+    /// Total bytes of all values: the size of this history as an attribute.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -1,7 +1,7 @@
-//! The baseline (thesis §3.3.1): consecutive instances together, in the order given. O(n).
+//! The baseline (thesis §3.3.1): groups consecutive instances in the given order. O(n).
 //!
-//! How much it shares depends on that order alone; it never looks at a key. Instances are consecutive among
-//! those of equal inputs: with several tiles in one problem, each tile is grouped as if it were alone.
+//! Only the order determines the sharing. Keys are not read. Instances are consecutive among those of equal
+//! inputs: with several tiles in one problem, each tile is grouped as if it were alone.
 
 use std::num::NonZeroUsize;
 

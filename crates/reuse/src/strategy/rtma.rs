@@ -1,9 +1,9 @@
 //! The Reuse-Tree Merging Algorithm (thesis §3.3.3, Algorithm 3): bottom-up, full buckets first.
 //!
-//! Instances that share most tasks sit under one deep node, so filling buckets there shares most. What does not
-//! fill a bucket moves up one level, joins what its parent's other children left over, and is tried again. The
-//! tree itself is only read: an instance's place is a pair (node, instance), and moving up replaces the node by
-//! its parent.
+//! Instances that share most tasks are below one deep node, so buckets filled there share most. Instances
+//! that do not fill a bucket move up one level, join those left over at the parent's other children, and are
+//! tried again. The tree itself is only read: the position of an instance is a pair (node, instance), and
+//! moving up replaces the node by its parent.
 
 use std::num::NonZeroUsize;
 
@@ -12,7 +12,7 @@ use crate::buckets::Buckets;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::{NodeId, ReuseTree};
 
-/// An instance that is in no bucket yet, and the number it is sorted by: the node it has moved up to.
+/// An instance without a bucket, and its sort key: the node it has moved up to.
 type Place = (u32, Member);
 
 pub(super) fn solve(
@@ -22,8 +22,8 @@ pub(super) fn solve(
     ending: LeftoverRule,
 ) -> Buckets {
     let mut buckets = Buckets::default();
-    // The papers start at the parents of the leaves. Starting at the leaves is the same when instances differ,
-    // as they do after stage-level merging, and puts equal ones together when they do not.
+    // The papers start at the parents of the leaves. Starting at the leaves is equivalent if instances
+    // differ, as they do after stage-level merging, and groups equal instances otherwise.
     let mut left = regroup(problem.members().map(|member| (tree.leaf(member).0, member)));
     for level in (0..tree.levels()).rev() {
         left = prune(&left, max_bucket_size, &mut buckets);
@@ -36,8 +36,8 @@ pub(super) fn solve(
     buckets
 }
 
-/// `PruneLeafLevel`: buckets of exactly `max_bucket_size` from each node, as many as it can fill. Returns the
-/// rest.
+/// `PruneLeafLevel`: forms buckets of exactly `max_bucket_size` instances at each node. Returns the remaining
+/// instances.
 fn prune(left: &[Place], max_bucket_size: NonZeroUsize, buckets: &mut Buckets) -> Vec<Place> {
     let mut rest = Vec::new();
     for group in left.chunk_by(same_node) {
@@ -50,7 +50,7 @@ fn prune(left: &[Place], max_bucket_size: NonZeroUsize, buckets: &mut Buckets) -
     rest
 }
 
-/// `MoveReuseTreeUp`: every instance left takes the place of its node among the children of the parent.
+/// `MoveReuseTreeUp`: moves every remaining instance to the parent of its node.
 fn move_up(left: &[Place], tree: &ReuseTree) -> Vec<Place> {
     regroup(left.iter().filter_map(|(node, member)| {
         let parent = tree.parent(NodeId(*node));
@@ -59,7 +59,7 @@ fn move_up(left: &[Place], tree: &ReuseTree) -> Vec<Place> {
     }))
 }
 
-/// The end of the algorithm: instances sit at nodes of level 1 and fill no bucket there.
+/// Forms buckets of the remaining instances. They are at nodes of level 1 and fill no bucket.
 fn end(
     left: &[Place],
     problem: &MergeProblem,
@@ -89,8 +89,8 @@ fn end(
     }
 }
 
-/// Brings the instances of a node together. The sort is stable: children keep their order, and leftovers of a
-/// child stay behind those of the child before it.
+/// Groups the instances of a node. The sort is stable: children keep their order, and leftovers of a child
+/// follow those of the child before it.
 fn regroup(places: impl Iterator<Item = Place>) -> Vec<Place> {
     let mut places: Vec<Place> = places.collect();
     places.sort_by_key(|place| place.0);
@@ -101,7 +101,7 @@ fn same_node(a: &Place, b: &Place) -> bool {
     a.0 == b.0
 }
 
-/// Post-condition of pruning: no node has enough instances left for a full bucket.
+/// Post-condition of pruning: no node has enough remaining instances for a full bucket.
 fn no_full_bucket(left: &[Place], max_bucket_size: NonZeroUsize) -> bool {
     left.chunk_by(same_node).all(|group| group.len() < max_bucket_size.get())
 }
@@ -112,7 +112,7 @@ mod tests {
     use crate::merge_problem::TaskCosts;
 
     /// The twelve instances a…l of thesis Fig. 3.7: {a,b,c} share two tasks, {d,e,f,g} share two, {h,i} share
-    /// two, and d…i share one. What j, k and l share is in the drawing only; here j and k share one.
+    /// two, and d…i share one. Only the drawing shows the sharing of j, k and l. Here j and k share one task.
     const FIGURE_3_7: [[u32; 3]; 12] = [
         [1, 5, 0],
         [1, 5, 1],

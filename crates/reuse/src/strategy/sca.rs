@@ -1,4 +1,4 @@
-//! The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2): a baseline, not for large studies.
+//! The Smart Cut Algorithm (thesis §3.3.2, Algorithm 2): a baseline for small studies.
 //!
 //! Stage instances are the vertices of a complete graph. An edge weighs the tasks that its two instances share.
 //! Minimum 2-cuts (Stoer and Wagner, "A simple min-cut algorithm", J. ACM 44, 1997) continue on the larger side
@@ -91,8 +91,8 @@ impl Cut {
     }
 }
 
-/// Runs a phase of Stoer and Wagner: vertices join in the order of how tightly they are bound to those that joined.
-/// Returns the last two vertices and the weight that binds the last.
+/// Runs a phase of Stoer and Wagner: vertices join in the order of the weight that connects them to the
+/// joined ones. Returns the last two vertices and the weight that connects the last.
 fn phase(weights: &[Vec<f64>], active: &[usize]) -> (usize, usize, f64) {
     let mut left = active.to_vec();
     let mut bound = vec![0.0; weights.len()];
@@ -127,9 +127,9 @@ mod tests {
         members.iter().map(|member| ['b', 'a', 'c', 'd', 'e'][member.0 as usize]).collect()
     }
 
-    /// Thesis Fig. 3.5: five instances of six tasks. The text gives the weights of its cuts (4 for c, 10 for a):
-    /// all share one task, a, b, d and e three, a and b four, d and e five. This makes a and b equal, and the later
-    /// one goes first.
+    /// Thesis Fig. 3.5: five instances of six tasks. The text gives the weights of its cuts (4 for c, 10 for
+    /// a): all share one task, a, b, d and e three, a and b four, d and e five. This makes a and b equal, and
+    /// the later one leaves first.
     const FIGURE_3_5: [[u32; 6]; 5] =
         [[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 2, 1], [1, 2, 1, 1, 1, 1], [1, 1, 1, 2, 1, 1], [1, 1, 1, 2, 1, 2]];
 
@@ -162,7 +162,8 @@ mod tests {
         assert_eq!(solved(&of((0..count).collect())).unwrap().len(), count as usize);
     }
 
-    /// All ways to cut seven instances in two, on every shape that three tasks of two values can have.
+    /// No cut of seven instances in two is lighter than the minimum, for any shape of three tasks with two
+    /// values.
     #[test]
     fn no_cut_is_lighter_than_the_minimum() {
         let mut state = 1_u32;

@@ -4,9 +4,10 @@
 //! [`full_merge`] cuts the reuse tree into branches, [`fold_merge`] joins them down to the limit, and [`balance`]
 //! moves branches from the most expensive bucket to the cheapest. `forest` is the tree that all three use.
 //!
-//! The problem defines costs (task counts, or measured costs). If the limit is at least the number of inputs, it is
-//! divided among the inputs, and no bucket reads several. Below that, whole inputs without shared tasks are folded
-//! together, and [`TrtmaReport::mixed_buckets`] counts the resulting buckets. Workers and memory are unknown here.
+//! The problem defines costs (task counts, or measured costs). If the limit is at least the number of inputs,
+//! it is divided among the inputs, and no bucket reads several. Below that, whole inputs without shared tasks
+//! are folded together, and [`TrtmaReport::mixed_buckets`] counts the resulting buckets. The limit is the
+//! only influence of workers and memory.
 
 mod balance;
 mod fold_merge;
@@ -27,13 +28,13 @@ use crate::tree::ReuseTree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TrtmaOptions {
-    /// Which move a search prefers.
+    /// Preferred move of a search.
     pub search: MoveSearch,
     /// Rule for the partner of the most expensive bucket.
     pub small_bucket: PartnerRule,
-    /// Which branches count as the same.
+    /// Branches that count as equal.
     pub pruning: Pruning,
-    /// Whether the nodes of a chain, which all move the same branch, are tried once.
+    /// Whether a chain is tried once. All of its nodes move the same branch.
     pub skip_chains: bool,
 }
 
@@ -48,14 +49,15 @@ impl Default for TrtmaOptions {
     }
 }
 
-/// Which move a search prefers. The published versions differ.
+/// Preferred move of a search. The published versions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MoveSearch {
-    /// The journal: the least imbalance among the moves that lower the makespan.
+    /// The journal's version: the least imbalance among the moves that lower the makespan.
     #[default]
     MakespanInside,
-    /// The thesis: take the least imbalance of all, and end balancing once it does not lower the makespan.
+    /// The thesis's version: the least imbalance of all moves. Balancing ends once this move does not lower
+    /// the makespan.
     BestImbalanceFirst,
 }
 
@@ -63,18 +65,19 @@ pub enum MoveSearch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartnerRule {
-    /// The last in the order of costs, one of the cheapest.
+    /// The last bucket in the order of costs, one of the cheapest.
     #[default]
     Last,
-    /// Of the cheapest buckets, the one that shares most with the most expensive (thesis Fig. 3.14a). Inspects each
-    /// of them at every step.
+    /// The cheapest bucket that shares most with the most expensive one (thesis Fig. 3.14a). Inspects all
+    /// cheapest buckets at every step.
     MostReuse,
-    /// Every other bucket, for the best move of all (thesis Fig. 3.14b). Takes a search per bucket and step.
+    /// The bucket with the best move, among all others (thesis Fig. 3.14b). Takes a search per bucket and
+    /// step.
     Exhaustive,
 }
 
-/// Which branches of the most expensive bucket count as equal: those of equal leaf count and equal costs, in the
-/// bucket and in the tree.
+/// Branches of the most expensive bucket that count as equal: those with equal leaf counts and equal costs,
+/// in the bucket and in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pruning {
@@ -98,7 +101,8 @@ pub struct TrtmaReport {
     pub balance_steps: u64,
     /// Nodes that Balance tried.
     pub nodes_tried: u64,
-    /// How often Balance ended with a move that would not have lowered the makespan: at most once per input.
+    /// Number of balancings that ended with a move that would not have lowered the makespan, at most one per
+    /// input.
     pub false_improvements: usize,
     /// Buckets that read different inputs, which share no tasks. 0 if the limit leaves each input a bucket.
     pub mixed_buckets: usize,

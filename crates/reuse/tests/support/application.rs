@@ -1,8 +1,8 @@
-//! The segmentation of the reference application, as the planner sees it: tasks t1 to t7.
+//! The segmentation of the reference application for the planner: tasks t1 to t7.
 
 use pleach_reuse::{TaskGraph, TaskReads};
 
-/// The parameters that each task consumes.
+/// Parameters that each task consumes.
 pub(crate) const TASKS: [&[&str]; 7] = [
     &["B", "G", "R", "T1", "T2"],
     &["MorphRecon"],
@@ -13,7 +13,7 @@ pub(crate) const TASKS: [&[&str]; 7] = [
     &["minSizeSeg", "maxSizeSeg", "FillHoles"],
 ];
 
-/// What the tasks read: each other, and the normalized tile. t2 to t4 do not depend on t1.
+/// Returns the inputs of the tasks: other tasks, and the normalized tile. t2 to t4 do not depend on t1.
 pub(crate) fn task_graph() -> TaskGraph {
     let reads: [(&[usize], bool); 7] = [
         (&[], true),

@@ -1,6 +1,6 @@
 //! A study to analyze: Sobol's G function of any number of parameters, and the call of one method on it.
 //!
-//! Sampling and evaluating are done before; what is called again and again is the analysis alone.
+//! Sampling and evaluation run once in advance. Repeated calls run only the analysis.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -12,7 +12,7 @@ use pleach_workflow::{BasePoints, Domain, Parameter, Value, ValueType};
 use std::error::Error;
 use std::hint::black_box;
 
-/// Names of the methods, as [`analysis`] takes them.
+/// Names of the methods that [`analysis`] accepts.
 pub(crate) const METHODS: [&str; 13] = [
     "moat",
     "pearson",
@@ -29,13 +29,14 @@ pub(crate) const METHODS: [&str; 13] = [
     "rbd-fast",
 ];
 
-/// Resamples as SALib's default for most methods; MOAT has its own number.
+/// Number of resamples, SALib's default for most methods. MOAT has its own number.
 const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 100, seed: 1 };
 
-/// The analysis by `method` of a study of `size` trajectories, base samples, evaluations, or evaluations a curve.
+/// Returns the analysis by `method` of a study. `size` counts trajectories, base samples, evaluations, or
+/// evaluations per curve.
 ///
 /// # Errors
-/// A method of another name, or sizes that it cannot take.
+/// An unknown method, or a size that it does not accept.
 pub(crate) fn analysis(method: &str, size: u32, width: usize) -> Result<Box<dyn FnMut()>, Box<dyn Error>> {
     let parameters = parameters(width)?;
     let samples = size;
@@ -69,7 +70,7 @@ pub(crate) fn analysis(method: &str, size: u32, width: usize) -> Result<Box<dyn 
             }))
         }
         _ => {
-            // The points A of a design of plain random points.
+            // Uses the points A of a design of random points.
             let base = BasePoints::MonteCarlo;
             let mut design = saltelli::sample(
                 &parameters,
@@ -121,7 +122,7 @@ fn parameters(width: usize) -> Result<Vec<Parameter>, Box<dyn Error>> {
     Ok((1..=width).map(parameter).collect())
 }
 
-/// Sobol's G function with a = 0, 1, 4.5, 9, 99 ….
+/// Returns responses of Sobol's G function with a = 0, 1, 4.5, 9, 99 ….
 fn responses(design: &Design) -> Vec<Option<f64>> {
     let of_row = |row: &Vec<Value>| {
         let coefficients = [0.0, 1.0, 4.5, 9.0].into_iter().chain(std::iter::repeat(99.0));

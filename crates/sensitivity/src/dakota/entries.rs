@@ -1,19 +1,19 @@
-//! The words of a Dakota input: keywords and what is written behind each, block by block.
+//! Splits a Dakota input into blocks, keywords and arguments.
 //!
-//! Dakota's grammar in short: `#` begins a comment, commas and equals signs separate like blanks, texts stand in single or
-//! double quotes, `3*0.5` is a number three times. Whatever is no number and no text is a keyword. What keywords mean is
-//! not known here.
+//! Dakota's grammar in short: `#` begins a comment. Commas and equals signs separate like blanks. Texts are
+//! enclosed in single or double quotes. `3*0.5` repeats a number three times. Any other word is a keyword.
+//! The caller interprets keywords.
 
 use super::DakotaError;
 
-/// Blocks of an input, each once here.
+/// Block names of an input.
 pub(super) const BLOCKS: [&str; 7] =
     ["environment", "strategy", "method", "model", "variables", "interface", "responses"];
 
-/// Numbers and texts of an input: far more than a study has, and little memory.
+/// Maximum number of numbers and texts in an input. Studies have far fewer, and this many take little memory.
 const MAX_ARGUMENTS: usize = 100_000;
 
-/// What stands behind a keyword.
+/// Argument of a keyword.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Argument {
     /// A number, as written.
@@ -22,16 +22,16 @@ pub(super) enum Argument {
     Text(String),
 }
 
-/// A keyword and what stands behind it.
+/// A keyword and its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) line: usize,
-    /// In lower case, as Dakota reads it.
+    /// In lower case, because Dakota ignores case.
     pub(super) keyword: String,
     pub(super) arguments: Vec<Argument>,
 }
 
-/// A block's keywords.
+/// A block and its keywords.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Block {
     pub(super) line: usize,
@@ -39,7 +39,7 @@ pub(super) struct Block {
     pub(super) entries: Vec<Entry>,
 }
 
-/// The blocks of an input.
+/// Returns the blocks of an input.
 pub(super) fn read(text: &str) -> Result<Vec<Block>, DakotaError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut blocks: Vec<Block> = Vec::new();
@@ -88,7 +88,7 @@ enum Word<'a> {
     Text(&'a str),
 }
 
-/// The next word of a line, and what follows it.
+/// Returns the next word of a line and the rest of the line. `None` at the end of the line or at a comment.
 fn next(line: &str, number: usize) -> Result<Option<(Word<'_>, &str)>, DakotaError> {
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == ',' || c == '=');
     let Some(first) = line.chars().next().filter(|&first| first != '#') else { return Ok(None) };
@@ -103,13 +103,13 @@ fn next(line: &str, number: usize) -> Result<Option<(Word<'_>, &str)>, DakotaErr
     Ok(Some((Word::Bare(word), after)))
 }
 
-/// Whether a word is meant as a number, right or wrong.
+/// Returns whether a word is meant as a number, valid or not.
 fn is_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'))
         || word.parse::<f64>().is_ok()
 }
 
-/// `3*0.5` is 0.5 three times.
+/// Expands a repeated number: `3*0.5` gives 3 and 0.5. Any other argument gives 1 and itself.
 fn repeated(argument: Argument, line: usize) -> Result<(usize, Argument), DakotaError> {
     let Argument::Number(word) = &argument else { return Ok((1, argument)) };
     let Some((times, value)) = word.split_once('*') else { return Ok((1, argument)) };
@@ -121,7 +121,7 @@ fn repeated(argument: Argument, line: usize) -> Result<(usize, Argument), Dakota
     }
 }
 
-/// Lines and their numbers as an editor counts them: CR, LF and CRLF end one.
+/// Returns lines and their numbers as an editor counts them: CR, LF and CRLF end a line.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split('\n')
         .map(|line| line.strip_suffix('\r').unwrap_or(line))

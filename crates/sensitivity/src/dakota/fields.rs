@@ -3,18 +3,18 @@
 use super::DakotaError;
 use super::entries::{Argument, Entry};
 
-/// Keywords that belong together, under the one that begins them.
+/// Keywords of one method or of one kind of variables.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
-    /// Line of the first.
+    /// Line of the keyword that begins them, for errors.
     pub(super) line: usize,
-    /// What they are, in messages.
+    /// Their description in error messages.
     pub(super) of: String,
     entries: Vec<&'a Entry>,
 }
 
 impl<'a> Fields<'a> {
-    /// Keywords, each of which is in `known` and occurs once.
+    /// Collects keywords. An unknown or repeated keyword is an error.
     pub(super) fn new(
         line: usize,
         of: String,
@@ -34,10 +34,12 @@ impl<'a> Fields<'a> {
         Ok(Self { line, of, entries: entries.iter().collect() })
     }
 
+    /// Returns the entry of a keyword. `None` if it is missing.
     pub(super) fn find(&self, keyword: &str) -> Option<&'a Entry> {
         self.entries.iter().copied().find(|entry| entry.keyword == keyword)
     }
 
+    /// Returns the entry of a required keyword.
     pub(super) fn needed(&self, keyword: &'static str) -> Result<&'a Entry, DakotaError> {
         self.find(keyword).ok_or_else(|| {
             let of = self.of.clone();
@@ -61,7 +63,7 @@ impl Entry {
         Err(DakotaError::WrongCount { line: self.line, keyword: self.keyword.clone(), found, wanted })
     }
 
-    /// As many reals.
+    /// Returns the arguments as `wanted` finite numbers. Any other count or argument is an error.
     pub(super) fn reals(&self, wanted: usize) -> Result<Vec<f64>, DakotaError> {
         let real = |argument: &Argument| match argument {
             Argument::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
@@ -73,7 +75,7 @@ impl Entry {
             .collect()
     }
 
-    /// As many whole numbers, none of them negative.
+    /// Returns the arguments as `wanted` whole numbers of 0 or more.
     pub(super) fn wholes(&self, wanted: usize) -> Result<Vec<u64>, DakotaError> {
         let whole = |argument: &Argument| match argument {
             Argument::Number(text) => text.parse().ok(),
@@ -85,12 +87,12 @@ impl Entry {
             .collect()
     }
 
-    /// One of them.
+    /// Returns the only argument, a whole number of 0 or more.
     pub(super) fn whole(&self) -> Result<u64, DakotaError> {
         Ok(self.wholes(1)?[0])
     }
 
-    /// As many texts.
+    /// Returns the arguments as `wanted` texts.
     pub(super) fn texts(&self, wanted: usize) -> Result<Vec<String>, DakotaError> {
         let text = |argument: &Argument| match argument {
             Argument::Text(text) => Ok(text.clone()),

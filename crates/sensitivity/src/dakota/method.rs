@@ -1,15 +1,16 @@
-//! The block `method`: what is to be known, and how points are chosen.
+//! Reads the block `method`: the method, its sampler, and their settings.
 
 use super::DakotaError;
 use super::entries::{Block, Entry};
 use super::fields::Fields;
 use crate::import::{Imported, ImportedMethod, ImportedParameter, ImportedSampler};
 
-/// Methods that are read.
+/// Supported methods.
 const METHODS: [&str; 6] =
     ["psuade_moat", "dace", "sampling", "nond_sampling", "fsu_quasi_mc", "multidim_parameter_study"];
 
-/// Keywords of any method that leave the sample as it is. Those of a choice count as keywords here, as in `output silent`.
+/// Keywords of any method that do not change the sample. Option words count as keywords here, as in `output
+/// silent`.
 const HARMLESS: [&str; 11] = [
     "id_method",
     "model_pointer",
@@ -24,8 +25,8 @@ const HARMLESS: [&str; 11] = [
     "quality_metrics",
 ];
 
-/// Keywords of sampling that leave the sample as it is, but for the generator of its random numbers, which is another one
-/// here anyway.
+/// Keywords of sampling that do not change the sample. Those that select the random number generator have no
+/// effect, because pleach uses its own.
 const STATISTICS: [&str; 14] = [
     "rng",
     "mt19937",
@@ -109,7 +110,7 @@ pub(super) fn read(block: &Block, parameters: Vec<ImportedParameter>) -> Result<
     })
 }
 
-/// The sampler that is named, which has to be one of two.
+/// Returns the named sampler. It is an error if none or both of the names occur.
 fn one_of(fields: &Fields<'_>, names: [&'static str; 2]) -> Result<ImportedSampler, DakotaError> {
     let [first, second] = names.map(|name| fields.find(name));
     let (found, other) = match (first, second) {

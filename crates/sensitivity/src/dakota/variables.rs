@@ -1,4 +1,4 @@
-//! The block `variables`: names, and what each is drawn from.
+//! Reads the block `variables`: names and distributions.
 
 use super::DakotaError;
 use super::entries::{Block, Entry};
@@ -7,7 +7,7 @@ use crate::import::{ImportedParameter, ImportedRange};
 use pleach_workflow::{Distribution, Domain, DomainError, ValueType};
 use std::collections::HashSet;
 
-/// Kinds of variables that are read, with the beginning of the names that Dakota gives to those without.
+/// Supported kinds of variables, with Dakota's name prefix for variables without a name.
 const KINDS: [(&str, &str); 7] = [
     ("continuous_design", "cdv_"),
     ("uniform_uncertain", "uuv_"),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 7] = [
     ("discrete_design_set", "dds"),
 ];
 
-/// All variables, in the order in which they are written, and where they contradict themselves.
+/// Returns all variables in their order in the file, and notes on contradictions.
 pub(super) fn read(block: &Block) -> Result<(Vec<ImportedParameter>, Vec<String>), DakotaError> {
     let starts: Vec<usize> =
         (0..block.entries.len()).filter(|&at| kind(&block.entries[at]).is_some()).collect();
@@ -56,7 +56,7 @@ fn kind(entry: &Entry) -> Option<(&'static str, &'static str)> {
     KINDS.into_iter().find(|(name, _)| *name == entry.keyword)
 }
 
-/// The variables of one kind; `head` says how many. A note where it is wrong.
+/// Adds the variables of one kind. `head` declares their number. Returns a note if that number is wrong.
 fn variables(
     kind: &str,
     prefix: &str,
@@ -88,7 +88,8 @@ fn variables(
             let (means, deviations) = (numbers("means")?, numbers("std_deviations")?);
             let (lows, highs) = (optional("lower_bounds")?, optional("upper_bounds")?);
             if lows.is_some() != highs.is_some() {
-                // One bound alone: the other one has to be said, since it is infinite.
+                // With one bound only, the missing one is reported as an error: distributions here have both
+                // bounds or none.
                 numbers("lower_bounds")?;
                 numbers("upper_bounds")?;
             }
@@ -136,7 +137,7 @@ fn variables(
     Ok((count != said).then_some(note))
 }
 
-/// The length of the lists, bounds and names among them, if they agree.
+/// Returns the length of the lists (bounds, names and others) if they agree.
 fn listed(entries: &[Entry]) -> Option<usize> {
     let lists = entries.iter().filter(|entry| !entry.arguments.is_empty());
     let lengths: HashSet<usize> = lists.clone().map(|entry| entry.arguments.len()).collect();
@@ -147,7 +148,7 @@ fn listed(entries: &[Entry]) -> Option<usize> {
     }
 }
 
-/// Sets of numbers: `discrete_design_set integer = 2` and the like.
+/// Adds sets of numbers, such as `discrete_design_set integer = 2`.
 fn sets(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>) -> Result<(), DakotaError> {
     let is_type = |entry: &Entry| matches!(entry.keyword.as_str(), "integer" | "real");
     let starts: Vec<usize> = (0..entries.len()).filter(|&at| is_type(&entries[at])).collect();
@@ -190,7 +191,7 @@ fn set(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>)
     };
     let sizes = match fields.find("elements_per_variable").or_else(|| fields.find("num_set_values")) {
         Some(entry) => entry.wholes(count)?,
-        // Without, variables share them out.
+        // Without sizes, variables share the elements equally.
         None => vec![(elements.arguments.len() / count) as u64; count],
     };
     let total = sizes.iter().try_fold(0_u64, |sum, &size| sum.checked_add(size)).unwrap_or(u64::MAX);
@@ -198,7 +199,7 @@ fn set(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>)
     let initial = fields.find("initial_point").map(|entry| entry.reals(count)).transpose()?;
     let mut rest = &all[..];
     for (place, (name, size)) in names.into_iter().zip(sizes).enumerate() {
-        // The sum of the sizes is the length of all, so that this never ends early.
+        // The sum of the sizes is the length of `all`, so the minimum never takes effect.
         let (values, after) = rest.split_at((size as usize).min(rest.len()));
         rest = after;
         let range = ImportedRange::Set { integers, values: values.to_vec() };
@@ -209,7 +210,7 @@ fn set(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>)
     Ok(())
 }
 
-/// How many variables a kind has: at least one.
+/// Returns the number of variables of a kind, at least one.
 fn count(head: &Entry) -> Result<usize, DakotaError> {
     match head.whole()? {
         number @ 1..=100_000 => Ok(number as usize),
@@ -239,7 +240,7 @@ fn wholes(fields: &Fields<'_>, keyword: &'static str, numbers: &[f64]) -> Result
     numbers.iter().map(whole).collect()
 }
 
-/// Whether there is anything to draw from. Equal bounds are one value.
+/// Checks that a range has at least one value. Equal bounds are one value.
 fn check(line: usize, name: &str, range: &ImportedRange) -> Result<(), DakotaError> {
     let (low, high) = range.bounds();
     if low > high {

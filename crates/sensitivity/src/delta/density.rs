@@ -1,6 +1,7 @@
-//! Densities of weighted values on a regular grid: Gaussian kernels with Silverman's bandwidth, as scipy's `gaussian_kde`.
+//! Densities of weighted values on a regular grid: Gaussian kernels with Silverman's bandwidth, as scipy's
+//! `gaussian_kde`.
 
-/// Points of the grid, as in SALib.
+/// Number of grid points, as in SALib.
 const POINTS: usize = 100;
 
 /// Equally spaced points from the smallest to the largest response.
@@ -16,11 +17,13 @@ impl Grid {
         Self { low, step: (high - low) / (POINTS - 1) as f64 }
     }
 
-    /// The density at the points, of values and how often each counts; `None` of equal ones.
+    /// Returns the density of weighted values at the grid points. `None` if all values are equal or none is
+    /// given.
     ///
-    /// Along a regular grid, the quotient of neighboring values of a Gaussian changes by a constant factor: three
-    /// exponentials a value, instead of one a point. Outwards from the value, so that nothing is divided by what has
-    /// vanished; after k points the error is of the order of k² roundings, 10⁻¹² at most where the density is large.
+    /// Along a regular grid, the quotient of neighboring values of a Gaussian changes by a constant factor,
+    /// so a value costs three exponentials instead of one per point. The recurrence runs outward from the
+    /// value, so it never divides by a vanished number. After k points the error is of the order of k²
+    /// roundings, at most 10⁻¹² where the density is large.
     pub(super) fn density(&self, values: &[(f64, f64)]) -> Option<[f64; POINTS]> {
         let (first, _) = values.first()?;
         if values.iter().all(|(value, _)| value == first) {
@@ -48,7 +51,7 @@ impl Grid {
         Some(sums.map(|sum| sum * norm))
     }
 
-    /// Area between two densities, by the trapezoidal rule.
+    /// Returns the area between two densities, by the trapezoidal rule.
     pub(super) fn area_between(&self, one: &[f64; POINTS], other: &[f64; POINTS]) -> f64 {
         let apart = |at: usize| (one[at] - other[at]).abs();
         let inner: f64 = (1..POINTS - 1).map(apart).sum();
@@ -68,7 +71,7 @@ fn outwards<'a>(sums: impl Iterator<Item = &'a mut f64>, mut height: f64, mut qu
 mod tests {
     use super::*;
 
-    /// The definition: a sum of Gaussians at each point.
+    /// Densities agree with the definition, a sum of Gaussians at each point.
     #[test]
     fn densities_are_sums_of_gaussians() {
         let values: Vec<(f64, f64)> =

@@ -1,22 +1,22 @@
-//! Imported parameters as sections `[parameters.NAME]` of a study file.
+//! Formats imported parameters as sections `[parameters.NAME]` of a study file.
 //!
-//! Names are those of the other program: whether a workflow has such parameters is not known here.
+//! Names are those of the other program. The caller checks whether a workflow has these parameters.
 
 use super::{Imported, ImportedParameter, ImportedRange};
 use pleach_workflow::Distribution;
 use std::fmt::Write;
 
-/// The sections, in the order of the parameters.
+/// Returns the sections, in the order of the parameters.
 pub(super) fn of(imported: &Imported) -> String {
     let mut text = String::new();
     for parameter in &imported.parameters {
-        // Writing to a text does not fail.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "[parameters.{}]\n{}", key(&parameter.name), fields(parameter));
     }
     text
 }
 
-/// A name as TOML takes it for a key: bare where it may be, in quotes where it may not.
+/// Returns a name as a TOML key: bare if possible, otherwise in quotes.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.chars().all(bare) {
@@ -36,7 +36,7 @@ fn key(name: &str) -> String {
 fn fields(parameter: &ImportedParameter) -> String {
     let (low, high) = parameter.range.bounds();
     let mut fields = match &parameter.range {
-        // What a grid holds, and what has one value.
+        // Parameters with one value, and those that a grid keeps at their default.
         _ if parameter.rests() => return format!("fixed = {}\n", number(parameter.default())),
         ImportedRange::Reals { .. } | ImportedRange::Integers { .. } => range(low, high),
         ImportedRange::Set { values, .. } => {
@@ -73,7 +73,8 @@ fn moments(mean: f64, deviation: f64) -> String {
     format!("mean = {}\nstd = {}\n", number(mean), number(deviation))
 }
 
-/// A number that reads back as the same: whole ones without a point, as parameters that take whole numbers have them.
+/// Formats a number so that it reads back as the same. Whole numbers have no point, as integer parameters
+/// require.
 fn number(number: f64) -> String {
     if number.abs() < 1e15 { number.to_string() } else { format!("{number:e}") }
 }

@@ -1,7 +1,7 @@
-//! SALib's parameter files: a line for each parameter, `name lower upper [group [distribution]]`.
+//! Parses SALib's parameter files: one line per parameter, `name lower upper [group [distribution]]`.
 //!
-//! Fields are separated by commas, semicolons, tabs or blanks: whichever the first line has, in this order of
-//! semicolon, tab, comma. `#` begins a line that is a comment. A group `NA` is none, as in SALib.
+//! The first line determines the separator of all lines: a semicolon, else a tab, else a comma, else blanks.
+//! A line that begins with `#` is a comment. The group `NA` means no group, as in SALib.
 
 use super::{ParameterError, imported, of_parameters, range};
 use crate::import::Imported;
@@ -9,10 +9,10 @@ use pleach_workflow::text::quoted;
 use std::collections::HashSet;
 use thiserror::Error;
 
-/// Why a parameter file cannot be used. Lines count from 1; the caller names the file.
+/// Error of a parameter file. Lines count from 1. The caller names the file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FileError {
-    /// Nothing to read.
+    /// The file has no parameters.
     #[error("there are no parameters; a line such as \"x1 0.0 1.0\" is needed for each")]
     NoParameters,
     /// A line with too many or too few fields.
@@ -25,22 +25,22 @@ pub enum FileError {
         /// Its fields.
         found: usize,
     },
-    /// A bound that is no number.
+    /// A bound is not a finite number.
     #[error("line {line}, {column}: \"{}\" is not a finite number{}", quoted(text, 80), hint(text))]
     BadNumber {
         /// The line.
         line: usize,
-        /// Which bound.
+        /// Name of the bound.
         column: &'static str,
-        /// What stands there.
+        /// The text found.
         text: String,
     },
-    /// A parameter that cannot be.
+    /// An invalid parameter.
     #[error("line {line}: {problem}")]
     Parameter {
         /// The line.
         line: usize,
-        /// What is wrong with it.
+        /// Error of the parameter.
         problem: ParameterError,
     },
 }
@@ -49,10 +49,10 @@ fn hint(text: &str) -> &'static str {
     if text.contains(',') { "; decimals are written with a point" } else { "" }
 }
 
-/// The parameters of a parameter file. A byte-order mark and CRLF are accepted.
+/// Parses a parameter file. Accepts a byte-order mark and CRLF.
 ///
 /// # Errors
-/// [`FileError`], which names line, column and value, and what is allowed.
+/// [`FileError`] with line, column, value, and the allowed values.
 pub fn parse_file(text: &str) -> Result<Imported, FileError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().zip(1..).map(|(line, number)| (number, line.trim()));

@@ -1,11 +1,12 @@
-//! Centered L2 discrepancy: how evenly points fill the unit cube, the corners counting alike.
+//! Centered L2 discrepancy: how evenly points fill the unit cube, with all corners treated alike.
 //!
 //! Source: Hickernell, "A generalized discrepancy and quadrature error bound", Mathematics of Computation 67 (1998),
 //! equation (5.1b), as SciPy's `qmc.discrepancy(method="CD")`: the squared discrepancy.
 
 use super::points::UnitPoints;
 
-/// The squared centered L2 discrepancy of the points: 0 would be perfectly even. Takes n² steps for n points.
+/// Returns the squared centered L2 discrepancy of the points. 0 means perfectly even. Takes n² steps for n
+/// points.
 #[must_use]
 pub fn centered_l2(points: &UnitPoints) -> f64 {
     let count = points.rows() as f64;
@@ -20,7 +21,7 @@ pub fn centered_l2(points: &UnitPoints) -> f64 {
     let single: f64 = points.iter().map(alone).sum();
     let mut double = 0.0;
     for (index, one) in points.iter().enumerate() {
-        // Pairs are symmetric: those with a later point count twice.
+        // Pairs are symmetric, so each pair with a later point counts twice.
         let later: f64 = points.iter().skip(index + 1).map(|other| pair(one, other)).sum();
         double += 2.0 * later + pair(one, one);
     }
@@ -31,7 +32,7 @@ pub fn centered_l2(points: &UnitPoints) -> f64 {
 mod tests {
     use super::*;
 
-    /// SciPy 1.17, `qmc.discrepancy` of the two examples of its documentation.
+    /// Values of SciPy 1.17's `qmc.discrepancy` for the two examples of its documentation.
     #[test]
     fn values_are_those_of_scipy() {
         let points = |rows: [[f64; 2]; 6]| {

@@ -1,40 +1,44 @@
-//! Factorial designs: every combination of the parameters' levels, or a balanced fraction of those of two levels.
+//! Factorial designs: every combination of the parameters' levels, or a balanced fraction of two-level
+//! combinations.
 //!
-//! Full grids are those of Dakota's `multidim_parameter_study`: equally spaced levels, the bounds among them. Fractions
-//! are columns of Sylvester's Hadamard matrices, as SALib's `ff`: Saltelli et al., "Global Sensitivity Analysis: The
-//! Primer" (2008), §2.6; Box and Hunter, "The 2^(k−p) fractional factorial designs", Technometrics 3 (1961), for
-//! resolutions. Nothing is random here.
+//! Full grids are those of Dakota's `multidim_parameter_study`: equally spaced levels that include the
+//! bounds. Fractions are columns of Sylvester's Hadamard matrices, as SALib's `ff`: Saltelli et al., "Global
+//! Sensitivity Analysis: The Primer" (2008), §2.6. Resolutions follow Box and Hunter, "The 2^(k−p) fractional
+//! factorial designs", Technometrics 3 (1961). Designs are deterministic.
 
 use super::marginal::quantile;
 use super::{BadRange, Design, MAX_EVALUATIONS, bad_range, real_range, resting_value, varying};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use thiserror::Error;
 
-/// A full grid.
+/// Settings of a full grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Factorial {
-    /// Levels of parameters without a list of values; those with one take all of it. One level is the middle of a range.
+    /// Levels of parameters without a list of values. A single level is the middle of the range. Parameters
+    /// with a list use all its values.
     pub levels: u32,
-    /// Levels of some parameters, by name: also fewer than their list has, spread evenly over it.
+    /// Levels of some parameters, by name. A list of values may get fewer levels than values, which are then
+    /// spread evenly.
     pub of: Vec<(String, u32)>,
 }
 
-/// What is not confounded in a fraction of a two-level design.
+/// Resolution of a fraction of a two-level design: the effects that it does not confound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DesignResolution {
-    /// The parameters' own effects, with each other: 2^⌈log₂(k+1)⌉ rows.
+    /// Main effects are not confounded with each other: 2^⌈log₂(k+1)⌉ rows.
     Three,
-    /// Nor with interactions of two parameters: 2·2^⌈log₂ k⌉ rows, those of resolution III and their mirror images.
+    /// Main effects are also not confounded with interactions of two parameters: 2·2^⌈log₂ k⌉ rows, those of
+    /// resolution III and their mirror images.
     Four,
 }
 
-/// Why there is no design.
+/// Cause of a failed design.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FactorialError {
     /// Every parameter is fixed or has one value.
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
-    /// A name that no varying parameter has.
+    /// A name that belongs to no varying parameter.
     #[error("levels are given for {name}, which is no parameter that varies; allowed are {known}")]
     UnknownParameter {
         /// The name.
@@ -42,14 +46,14 @@ pub enum FactorialError {
         /// Parameters that vary.
         known: String,
     },
-    /// No levels, or more than a list of values has.
+    /// No levels, or more than the list of values has.
     #[error("parameter {name}: levels = {levels} is not allowed; allowed: 1 to {most}")]
     BadLevels {
         /// The parameter.
         name: String,
-        /// Levels asked for.
+        /// Requested levels.
         levels: u32,
-        /// Levels that it can have.
+        /// Maximum number of levels.
         most: u64,
     },
     /// A domain without levels.
@@ -58,15 +62,15 @@ pub enum FactorialError {
     /// More parameter sets than are held in memory.
     #[error("the grid has {}{evaluations} evaluations; {MAX_EVALUATIONS} are allowed", if *evaluations == u64::MAX { "more than " } else { "" })]
     TooManyEvaluations {
-        /// Evaluations of the grid, or the largest number.
+        /// Number of evaluations of the grid, or the largest `u64`.
         evaluations: u64,
     },
 }
 
-/// The full grid. The last parameter changes fastest.
+/// Returns the full grid. The last parameter changes fastest.
 ///
 /// # Errors
-/// [`FactorialError`] when nothing varies, levels cannot be, or the grid is too large.
+/// [`FactorialError`] if nothing varies, levels are invalid, or the grid is too large.
 pub fn sample(parameters: &[Parameter], factorial: &Factorial) -> Result<Design, FactorialError> {
     let varying = varying(parameters);
     if varying.is_empty() {
@@ -101,7 +105,8 @@ pub fn sample(parameters: &[Parameter], factorial: &Factorial) -> Result<Design,
             row[column] = levels[place];
         }
         rows.push(row.clone());
-        // Counting: the last place that is not at its end goes on, those behind it begin again.
+        // Advances the combination like a counter: the last digit that does not wrap increases, and all later
+        // ones restart.
         for (place, levels) in places.iter_mut().zip(&levels).rev() {
             *place = (*place + 1) % levels.len();
             if *place > 0 {
@@ -115,7 +120,7 @@ pub fn sample(parameters: &[Parameter], factorial: &Factorial) -> Result<Design,
 fn levels_of(parameter: &Parameter, factorial: &Factorial) -> Result<u32, FactorialError> {
     let asked = factorial.of.iter().find(|(name, _)| *name == parameter.name).map(|&(_, levels)| levels);
     let (levels, most) = match &parameter.domain {
-        // `Domain::MAX_LEVELS` fits a u32.
+        // `Domain::MAX_LEVELS` fits in a `u32`.
         Domain::Levels { values } => (asked.unwrap_or(values.len() as u32), values.len() as u64),
         _ => (asked.unwrap_or(factorial.levels), MAX_EVALUATIONS),
     };
@@ -125,7 +130,7 @@ fn levels_of(parameter: &Parameter, factorial: &Factorial) -> Result<u32, Factor
     Ok(levels)
 }
 
-/// A level of `count`, evenly spread; the only one of one is the middle.
+/// Returns a level of `count` evenly spread ones. A single level is the middle.
 fn value(parameter: &Parameter, level: u32, count: u32) -> Result<Value, BadRange> {
     let place = if count == 1 { 0.5 } else { f64::from(level) / f64::from(count - 1) };
     let number = match &parameter.domain {
@@ -135,7 +140,7 @@ fn value(parameter: &Parameter, level: u32, count: u32) -> Result<Value, BadRang
         }
         Domain::Distributed { distribution } => {
             let (low, high) = distribution.bounds();
-            // The bounds are levels, which there have to be.
+            // The bounds are levels, so they must be finite.
             let usable = parameter.value_type == ValueType::Real && (high - low).is_finite();
             (usable && distribution.check().is_ok()).then(|| quantile(distribution, place))
         }
@@ -144,12 +149,13 @@ fn value(parameter: &Parameter, level: u32, count: u32) -> Result<Value, BadRang
     number.and_then(|number| Value::from_f64(number, ValueType::Real)).ok_or_else(|| bad_range(parameter))
 }
 
-/// A fraction of the design in which each parameter is at its first or its last level: bounds of a range, ends of a list.
+/// Returns a fraction of the design that sets each parameter to its first or its last level: the bounds of a
+/// range, or the ends of a list.
 ///
-/// Every parameter is at each of the two as often, together with each of the two of any other.
+/// Every parameter is at both levels equally often, and equally often with each level of any other parameter.
 ///
 /// # Errors
-/// [`FactorialError`] when nothing varies, or a domain has no bounds.
+/// [`FactorialError`] if nothing varies, or a domain has no bounds.
 pub fn sample_fraction(
     parameters: &[Parameter],
     resolution: DesignResolution,
@@ -166,7 +172,7 @@ pub fn sample_fraction(
         .iter()
         .map(|&column| Ok([value(&parameters[column], 0, 2)?, value(&parameters[column], 1, 2)?]))
         .collect::<Result<_, BadRange>>()?;
-    // The first column of the matrix is constant, which is of use together with its mirror image only.
+    // The first column of the matrix is constant. It varies only together with its mirror image.
     let first = usize::from(!mirrored);
     let mut row: Vec<Value> = parameters.iter().map(resting_value).collect();
     let mut rows = Vec::new();
@@ -181,7 +187,8 @@ pub fn sample_fraction(
     Ok(Design::of_rows(parameters, rows))
 }
 
-/// Whether an entry of Sylvester's Hadamard matrix is −1: as many common digits of row and column are odd.
+/// Returns 1 if an entry of Sylvester's Hadamard matrix is −1, otherwise 0: the parity of the common binary
+/// digits of row and column.
 fn sylvester(row: usize, column: usize) -> usize {
     (row & column).count_ones() as usize % 2
 }
@@ -201,7 +208,7 @@ mod tests {
         Factorial { levels, of: of.iter().map(|&(name, levels)| (name.to_owned(), levels)).collect() }
     }
 
-    /// Two and one partitions, as Dakota's reference manual explains them: levels are one more.
+    /// Two and one partitions, as in Dakota's reference manual, give one more level each.
     #[test]
     fn grids_have_every_combination() {
         let parameters = [reals("x", -2.0, 2.0), integers("n", &[4.0, 8.0]), integers("w", &[8.0])];
@@ -218,7 +225,8 @@ mod tests {
         assert!(found[0] == 0.0 && (found[1] - (4.0 - 8.0_f64.sqrt())).abs() < 1e-12 && found[2] == 4.0);
     }
 
-    /// SALib 1.6, `SALib.sample.ff.sample` of three parameters, without the column of its dummy.
+    /// Fractions equal those of SALib 1.6, `SALib.sample.ff.sample`, for three parameters, without its dummy
+    /// column.
     #[test]
     fn fractions_are_those_of_salib() {
         let parameters = ["a", "b", "c"].map(|name| reals(name, 0.0, 1.0));

@@ -27,7 +27,7 @@ pub struct Fast {
     pub seed: u64,
 }
 
-/// Reason for which curves cannot be drawn.
+/// Cause of failed search curves.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FastError {
     /// Every parameter is fixed or has one value.
@@ -53,9 +53,9 @@ pub enum FastError {
         "samples = {samples} of {varying} curves are too many evaluations; {MAX_EVALUATIONS} are allowed"
     )]
     TooManyEvaluations {
-        /// Samples asked for.
+        /// Requested samples per curve.
         samples: u32,
-        /// Parameters that vary.
+        /// Number of varying parameters.
         varying: usize,
     },
 }
@@ -89,7 +89,7 @@ pub fn sample(parameters: &[Parameter], fast: &Fast) -> Result<(Design, Curves),
         .collect::<Result<_, _>>()?;
     let mut evaluations = Vec::with_capacity(curves.rows());
     for curve in 0..varying.len() {
-        // Parameters are counted in u32s everywhere.
+        // The number of parameters fits in a `u32` everywhere.
         let phase = TAU * rng::generator(fast.seed, RngStream::Curve(curve as u32)).random::<f64>();
         for at in 0..curves.samples() {
             let mut point = resting.clone();
@@ -144,8 +144,8 @@ mod tests {
         }
     }
 
-    /// SALib 1.6.0, `fast_sampler.sample` with N = 1000 and M = 4: ω = 124, and 1, 8, 15 for three other
-    /// parameters.
+    /// Frequencies equal those of SALib 1.6.0, `fast_sampler.sample` with N = 1000 and M = 4: ω = 124, and 1,
+    /// 8, 15 for three other parameters.
     #[test]
     fn frequencies_are_those_of_salib() {
         let curves = |samples, names: &[&str]| {

@@ -1,24 +1,24 @@
-//! Groups: parameters that move together, so that a method tells the influence of all of them at the price of one.
+//! Parameter groups: a method measures the joint influence of a group at the cost of one parameter.
 //!
-//! As SALib's: a parameter is in one group; a parameter without one is a group of its own, named after it.
+//! As in SALib, a parameter is in one group. A parameter without a group forms its own, named after it.
 
 use pleach_workflow::Parameter;
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
-/// Which parameters move together.
+/// Partition of the parameters into groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
-    /// In the order of their first parameters.
+    /// Names, in the order of the groups' first parameters.
     names: Vec<String>,
-    /// The group of each parameter.
+    /// Index of the group of each parameter.
     of: Vec<usize>,
 }
 
-/// Why parameters are not grouped so.
+/// Error of a grouping.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GroupError {
-    /// A name that no parameter has.
+    /// An unknown parameter name.
     #[error("group {group}: \"{parameter}\" is no parameter; allowed are {known}")]
     UnknownParameter {
         /// The group.
@@ -38,13 +38,13 @@ pub enum GroupError {
         /// The other.
         second: String,
     },
-    /// Two groups of one name, or a group named as a parameter outside of it.
+    /// Two groups with the same name, or a group named like a parameter outside it.
     #[error("two groups are named {name}; a parameter that is in no group is one of its own name")]
     DuplicateName {
         /// The name.
         name: String,
     },
-    /// Labels and parameters do not pair up.
+    /// The number of labels differs from the number of parameters.
     #[error("{labels} groups are named for {parameters} parameters; one each is needed")]
     Count {
         /// Labels given.
@@ -63,14 +63,15 @@ pub(crate) struct Group {
 }
 
 impl Groups {
-    /// Every parameter moves alone.
+    /// Creates one group per parameter.
     #[must_use]
     pub fn alone(parameters: &[Parameter]) -> Self {
         let names = parameters.iter().map(|parameter| parameter.name.clone()).collect();
         Self { names, of: (0..parameters.len()).collect() }
     }
 
-    /// Groups by name, with the names of their parameters; all others move alone.
+    /// Creates groups from names and the names of their parameters. All other parameters form their own
+    /// groups.
     ///
     /// # Errors
     /// [`GroupError`] for unknown names, and for parameters and groups that occur twice.
@@ -106,10 +107,10 @@ impl Groups {
         Ok(Self::of_labels(&labels))
     }
 
-    /// Groups from one label a parameter, as SALib's `groups`: equal labels are one group.
+    /// Creates groups from one label per parameter, as SALib's `groups`. Equal labels form one group.
     ///
     /// # Errors
-    /// [`GroupError::Count`] when there are more or fewer labels than parameters.
+    /// [`GroupError::Count`] if the number of labels differs from that of the parameters.
     pub fn labeled(parameters: &[Parameter], labels: &[String]) -> Result<Self, GroupError> {
         if labels.len() != parameters.len() {
             return Err(GroupError::Count { labels: labels.len(), parameters: parameters.len() });
@@ -136,12 +137,12 @@ impl Groups {
         &self.names
     }
 
-    /// The groups in which something varies, with what does.
+    /// Returns the groups with at least one varying parameter, reduced to these.
     pub(crate) fn varying(&self, parameters: &[Parameter]) -> Vec<Group> {
         self.with(parameters.len(), |column| parameters[column].domain.varies())
     }
 
-    /// The groups that have columns that are wanted, with these.
+    /// Returns the groups with at least one column that `wanted` selects, reduced to these.
     pub(crate) fn with(&self, columns: usize, wanted: impl Fn(usize) -> bool) -> Vec<Group> {
         let mut groups: Vec<Group> =
             self.names.iter().map(|name| Group { name: name.clone(), columns: Vec::new() }).collect();

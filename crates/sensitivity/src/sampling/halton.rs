@@ -5,8 +5,8 @@
 //! Scrambled points permute the digits at each position of each base at random, leading zeros included: Owen, "A
 //! randomized Halton algorithm in R", arXiv:1706.02808 (2017), as SciPy's `qmc.Halton`.
 //!
-//! Unscrambled points are numbered from 1, so that none is in the corner, scrambled points from 0. In high
-//! dimensions the first b unscrambled points of base b are collinear, scrambled ones are not.
+//! Unscrambled points are numbered from 1, which excludes the corner. Scrambled points are numbered from 0.
+//! In high dimensions the first b unscrambled points of base b are collinear. Scrambled points are not.
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
@@ -14,8 +14,8 @@ use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::seq::SliceRandom;
 
-/// Dimensions of Halton's sequence: as many as Sobol' points have. The base of the last is 1619, which 10⁵ points hardly
-/// fill.
+/// Maximum number of dimensions of Halton's sequence, the same as for Sobol' points. The base of the last is
+/// 1619, whose digits 10⁵ points hardly cover.
 pub const MAX_DIMENSIONS: usize = 256;
 
 /// Settings of a low-discrepancy sample.
@@ -51,7 +51,8 @@ pub fn sample_hammersley(
     plain(parameters, Sequence::Hammersley { scrambled }, samples, seed)
 }
 
-/// The digits of `number` in base `base`, mirrored at the point: of 6 = 110₂ it is 0.011₂ = 3/8. Within `[0, 1)`.
+/// Returns the digits of `number` in base `base`, mirrored at the point: 6 = 110₂ gives 0.011₂ = 3/8. Within
+/// `[0, 1)`.
 #[must_use]
 pub fn radical_inverse(number: u64, base: u32) -> f64 {
     let base = u64::from(base.max(2));
@@ -65,10 +66,10 @@ pub fn radical_inverse(number: u64, base: u32) -> f64 {
     (mirrored as f64 / scale as f64).min(BELOW_ONE)
 }
 
-/// The largest number below 1: where rounding would reach 1.
+/// Largest number below 1, used if rounding would reach 1.
 const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// The sequence in some dimensions.
+/// Halton's sequence in a number of dimensions.
 #[derive(Debug)]
 pub(super) struct Halton {
     bases: Vec<Base>,
@@ -87,7 +88,7 @@ struct Base {
 }
 
 impl Halton {
-    /// `columns` is at most [`MAX_DIMENSIONS`]. A seed enables permutations.
+    /// Creates the sequence. `columns` is at most [`MAX_DIMENSIONS`]. A seed enables permutations.
     pub(super) fn new(columns: usize, seed: Option<u64>) -> Self {
         let bases = primes().take(columns).zip(0..).map(|(base, dimension)| match seed {
             None => Base { base, places: Vec::new(), zeros_from: Vec::new() },
@@ -103,7 +104,7 @@ impl Halton {
         }
     }
 
-    /// The first points.
+    /// Returns the first `rows` points.
     pub(super) fn points(&self, rows: usize) -> UnitPoints {
         let mut points = UnitPoints::zeros(rows, self.bases.len());
         for (index, point) in (0..).zip(points.iter_mut()) {
@@ -116,7 +117,7 @@ impl Halton {
 impl Base {
     fn permuted(base: u32, seed: u64, dimension: u32) -> Self {
         let mut generator = rng::generator(seed, RngStream::Digits(dimension));
-        // As many places as a number below 1 has bits for.
+        // As many digit positions as the mantissa of a number below 1 has bits for.
         let count = (f64::from(f64::MANTISSA_DIGITS) / f64::from(base).log2()).ceil() as usize;
         let mut unit = 1.0;
         let places: Vec<Vec<f64>> = (0..count)
@@ -149,7 +150,7 @@ impl Base {
     }
 }
 
-/// Hammersley's points: (i + ½)/n, and Halton's in the other dimensions.
+/// Returns Hammersley's points: (i + ½)/n in the first dimension, and Halton's in the others.
 pub(super) fn hammersley(rows: usize, columns: usize, seed: Option<u64>) -> UnitPoints {
     let halton = Halton::new(columns - 1, seed);
     let mut points = UnitPoints::zeros(rows, columns);
@@ -160,7 +161,7 @@ pub(super) fn hammersley(rows: usize, columns: usize, seed: Option<u64>) -> Unit
     points
 }
 
-/// 2, 3, 5, …: by division, since a few hundred are the most that are asked for.
+/// Returns the primes 2, 3, 5, …. Trial division suffices for the at most few hundred requested.
 fn primes() -> impl Iterator<Item = u32> {
     (2_u32..).filter(|&number| {
         (2..).take_while(|divisor| divisor * divisor <= number).all(|d| !number.is_multiple_of(d))
@@ -171,14 +172,14 @@ fn primes() -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    /// Halton's own example and textbook digits: 1 … 8 in bases 2, 3 and 5.
+    /// Radical inverses equal Halton's own example and textbook digits: 1 … 8 in bases 2, 3 and 5.
     #[test]
     fn radical_inverses_mirror_the_digits() {
         let of = |base: u32| (1..9).map(|number| radical_inverse(number, base)).collect::<Vec<_>>();
         assert_eq!(of(2), [0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875, 0.0625]);
         assert_eq!(of(3), [3.0, 6.0, 1.0, 4.0, 7.0, 2.0, 5.0, 8.0].map(|ninths: f64| ninths / 9.0));
         assert_eq!(of(5)[..6], [5.0, 10.0, 15.0, 20.0, 1.0, 6.0].map(|parts: f64| parts / 25.0));
-        // 2026 = 31101₅, mirrored 10113₅ = 658, of 5⁵.
+        // 2026 = 31101₅. Mirrored it is 10113₅ = 658, divided by 5⁵.
         assert_eq!(radical_inverse(2026, 5), 658.0 / 3125.0);
         assert_eq!(radical_inverse(0, 7), 0.0);
         assert!(radical_inverse(u64::MAX, 2) < 1.0);

@@ -14,7 +14,8 @@ use pleach_workflow::Parameter;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// Points that a maximin hypercube may have. A swap looks at every point, and there should be tens of swaps a point: seconds.
+/// Maximum number of points of a maximin hypercube. A swap visits every point, and tens of swaps per point
+/// are useful, so larger hypercubes take more than seconds.
 pub const MAX_SPREAD: usize = 2_000;
 
 /// Position of points within their intervals, and combination of intervals.
@@ -27,7 +28,7 @@ pub enum Placement {
     Centered,
     /// At random within the interval. Intervals are combined to keep points far from each other.
     Maximin {
-        /// Swaps that are tried. Tens for each point are well spent.
+        /// Number of attempted swaps. Tens per point are useful.
         swaps: u32,
     },
 }
@@ -53,7 +54,7 @@ pub fn sample(parameters: &[Parameter], hypercube: &LatinHypercube) -> Result<De
     plain(parameters, Sequence::LatinHypercube(placement), samples, seed)
 }
 
-/// A hypercube. Each column has a generator of its own, so that columns do not move each other.
+/// Draws a hypercube. Each column has its own generator, so its values do not depend on other columns.
 pub(super) fn points(
     rows: usize,
     columns: usize,
@@ -63,7 +64,7 @@ pub(super) fn points(
     if matches!(placement, Placement::Maximin { .. }) && rows > MAX_SPREAD {
         return Err(PointsError::TooManyToSpread { samples: rows });
     }
-    // Designs have no more rows than a u32 holds.
+    // The number of rows of a design fits in a `u32`.
     let mut stretches: Vec<u32> = Vec::with_capacity(rows);
     let mut points = UnitPoints::zeros(rows, columns);
     let width = 1.0 / rows as f64;
@@ -94,7 +95,7 @@ fn inside(stretch: u32, within: f64, width: f64) -> f64 {
     if place < end { place } else { end.next_down() }
 }
 
-/// Swaps pairs of coordinates as long as this spreads the points. The result is never less spread than the input.
+/// Swaps pairs of coordinates if this spreads the points. The result is never less spread than the input.
 fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
     let (rows, columns) = (points.rows() as u32, points.columns() as u32);
     if rows < 3 {
@@ -115,7 +116,8 @@ fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
     if smallest_distance(&better) >= smallest_distance(&points) { better } else { points }
 }
 
-/// Whether swapping the coordinates of two points in a column lowers φ_p. The distance between the two stays.
+/// Returns whether swapping the coordinates of two points in a column lowers φ_p. The distance between the
+/// two points does not change.
 fn lowers(points: &UnitPoints, column: usize, one: usize, other: usize) -> bool {
     let (a, b) = (points.row(one), points.row(other));
     let mut change = 0.0;
@@ -134,7 +136,8 @@ fn lowers(points: &UnitPoints, column: usize, one: usize, other: usize) -> bool 
     change < 0.0
 }
 
-/// d^-p with p = 20, from d²: large enough that the smallest distances decide, small enough for an f64.
+/// Returns d^-p with p = 20, from d². A large p lets the smallest distances decide, and 20 is small enough
+/// for an `f64`.
 fn penalty(squared: f64) -> f64 {
     squared.powi(-10)
 }

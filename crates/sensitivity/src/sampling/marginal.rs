@@ -1,6 +1,6 @@
-//! From a place in the unit interval to a value of a parameter: the inverse of its cumulative distribution.
+//! Maps positions in the unit interval to parameter values: the inverse of the cumulative distribution.
 //!
-//! Levels share the interval out, equally likely. Where points come from is not known here.
+//! Levels are equally likely.
 
 mod normal;
 
@@ -8,7 +8,7 @@ use super::real_range;
 pub use normal::{normal_probability, normal_quantile};
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 
-/// A parameter made ready to be drawn many times.
+/// Domain of a parameter, prepared for repeated draws.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Marginal<'a> {
     Uniform { low: f64, high: f64 },
@@ -18,7 +18,7 @@ pub(super) enum Marginal<'a> {
 }
 
 impl<'a> Marginal<'a> {
-    /// `None` of a domain that cannot be sampled.
+    /// Returns `None` for a domain that cannot be sampled.
     pub(super) fn of(parameter: &'a Parameter) -> Option<Self> {
         match &parameter.domain {
             Domain::Continuous { .. } => real_range(parameter).map(|(low, high)| Self::Uniform { low, high }),
@@ -31,15 +31,15 @@ impl<'a> Marginal<'a> {
         }
     }
 
-    /// The value at a place of `[0, 1)`. `None` of nothing that [`Marginal::of`] accepts.
+    /// Returns the value at a position of `[0, 1)`. Never `None` for a domain that [`Marginal::of`] accepts.
     pub(super) fn value(self, place: f64) -> Option<Value> {
         match self {
             Self::Uniform { low, high } => {
-                // Rounding may overshoot the range by a last digit.
+                // Rounding may leave the range by the last digit.
                 Value::from_f64((low + place * (high - low)).clamp(low, high), ValueType::Real)
             }
             Self::Levels(values) => {
-                // Up to a million levels: the product is below 2⁵³ times a cell, and rounds to the last level at most.
+                // With at most a million levels, the product rounds to the last level at most.
                 let level = (place * values.len() as f64) as usize;
                 values.get(level.min(values.len() - 1)).copied()
             }
@@ -51,12 +51,12 @@ impl<'a> Marginal<'a> {
     }
 }
 
-/// The smallest and the largest probability that a distribution without bounds is asked at: half a cell of 2⁻³² from the
-/// ends, 6.3 deviations away.
+/// Minimum distance of a probability from 0 and 1 for distributions without bounds: half a cell of 2⁻³²,
+/// which is 6.3 deviations from the mean.
 const OUTERMOST: f64 = 1.0 / 8_589_934_592.0;
 
-/// The value below which a value lies with `probability`, within `[0, 1]`. Finite: of a distribution without bounds, the
-/// outermost are those of half a cell of 2⁻³².
+/// Returns the quantile of a `probability` within `[0, 1]`. It is finite: for distributions without bounds,
+/// probabilities are clamped to half a cell of 2⁻³² from the ends.
 #[must_use]
 pub fn quantile(distribution: &Distribution, probability: f64) -> f64 {
     let p = probability.clamp(0.0, 1.0);
@@ -74,7 +74,7 @@ pub fn quantile(distribution: &Distribution, probability: f64) -> f64 {
         }
         Distribution::TruncatedNormal { mean, deviation, low, high } => {
             let (from, to) = ((low - mean) / deviation, (high - mean) / deviation);
-            // Probabilities near 1 hold few digits: above the mean, the mirrored distribution is drawn from.
+            // Probabilities near 1 have few digits, so above the mean the mirrored distribution is used.
             let scaled = if from > 0.0 {
                 -normal_quantile(between(1.0 - p, normal_probability(-to), normal_probability(-from)))
             } else {
@@ -99,7 +99,7 @@ fn between(p: f64, from: f64, to: f64) -> f64 {
     from + p * (to - from)
 }
 
-/// The probability that a value lies below `value`.
+/// Returns the probability of a value below `value`.
 #[must_use]
 pub fn probability(distribution: &Distribution, value: f64) -> f64 {
     let (low, high) = distribution.bounds();
@@ -107,7 +107,7 @@ pub fn probability(distribution: &Distribution, value: f64) -> f64 {
     match *distribution {
         Distribution::LogUniform { low, high } => (value.ln() - low.ln()) / (high.ln() - low.ln()),
         Distribution::Normal { mean, deviation } => normal_probability((value - mean) / deviation),
-        // Of 0, the logarithm is minus infinity and the probability 0.
+        // For 0, the logarithm is minus infinity and the probability 0.
         Distribution::LogNormal { mean, deviation } => normal_probability((value.ln() - mean) / deviation),
         Distribution::TruncatedNormal { mean, deviation, low, high } => {
             let [from, at, to] = [low, value, high].map(|x| (x - mean) / deviation);
@@ -141,7 +141,7 @@ mod tests {
         Parameter { name: "p".into(), value_type, default, domain }
     }
 
-    /// The stretch of a level is found from its ends, by bisection of the first place that has it or a later one.
+    /// Levels divide the unit interval equally. Bisection finds the first position of each level.
     #[test]
     fn levels_share_the_unit_interval_out() {
         for levels in [1_u32, 2, 3, 5, 7, 16, 76, 601, 1000, 65_537] {
@@ -184,8 +184,8 @@ mod tests {
 
     const PLACES: [f64; 9] = [1e-9, 1e-3, 0.025, 0.25, 0.5, 0.75, 0.975, 0.999, 1.0 - 1e-9];
 
-    /// SciPy 1.17, `stats.norm`, `loguniform(1e-3, 10)`, `truncnorm(-1, 2, loc=5, scale=2)`, `truncnorm(6, 9)` and
-    /// `triang(c=0.25, loc=1, scale=4)`, `.ppf` of [`PLACES`].
+    /// Quantiles equal SciPy 1.17's `.ppf` at [`PLACES`] of `stats.norm`, `loguniform(1e-3, 10)`,
+    /// `truncnorm(-1, 2, loc=5, scale=2)`, `truncnorm(6, 9)` and `triang(c=0.25, loc=1, scale=4)`.
     #[test]
     fn quantiles_are_those_of_scipy() {
         let expected: [(Distribution, [f64; 9]); 5] = [

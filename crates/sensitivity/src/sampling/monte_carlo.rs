@@ -1,6 +1,6 @@
-//! Monte Carlo: independent uniform points, or what marginals make of them.
+//! Monte Carlo sampling: independent uniform points, mapped to values by the marginals.
 //!
-//! One generator draws the points in order, so that a longer sample begins with a shorter one.
+//! One generator draws the points in order, so a longer sample begins with a shorter one.
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
@@ -8,7 +8,7 @@ use crate::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::RngExt;
 
-/// What to sample.
+/// Settings of a Monte Carlo sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MonteCarlo {
     /// Number of parameter sets, at least 1.
@@ -17,15 +17,16 @@ pub struct MonteCarlo {
     pub seed: u64,
 }
 
-/// Draws the parameter sets, of which more may be asked for later.
+/// Draws the parameter sets. A longer sample extends a shorter one.
 ///
 /// # Errors
-/// [`SampleError`] when nothing is asked for, nothing varies, a range cannot be drawn from, or it is too much.
+/// [`SampleError`] if no set is requested, nothing varies, a range cannot be sampled, or the sample is too
+/// large.
 pub fn sample(parameters: &[Parameter], monte_carlo: &MonteCarlo) -> Result<Design, SampleError> {
     plain(parameters, Sequence::MonteCarlo, monte_carlo.samples, monte_carlo.seed)
 }
 
-/// Independent random points. 53 bits each, so that none is 1.
+/// Returns independent random points. Coordinates have 53 bits, so none rounds to 1.
 pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
     let mut generator = rng::generator(seed, RngStream::RandomPoints);
     let mut points = UnitPoints::zeros(rows, columns);

@@ -5,7 +5,7 @@
 //!
 //! | domain | base, before a step up | step |
 //! | --- | --- | --- |
-//! | continuous, `p` levels | one of the grid points {0, 1/(p−1), …} up to 1 − step, ⌊p/2⌋ of them | p/(2(p−1)) of the range |
+//! | continuous, `p` levels | one of ⌊p/2⌋ grid points {0, 1/(p−1), …} up to 1 − step | p/(2(p−1)) of the range |
 //! | distribution with bounds, `p` levels | the same of its probability | p/(2(p−1)) of its probability |
 //! | `L` values | one of the first L − ⌊L/2⌋ of them | ⌊L/2⌋ places further in the list |
 //! | fixed, or one value | that value | none: no effect is computed |
@@ -51,10 +51,10 @@ pub enum BasePointSource {
     Points(Sequence),
 }
 
-/// Which trajectories are kept.
+/// Selection among the drawn trajectories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrajectorySelection {
-    /// All that are drawn.
+    /// All drawn trajectories.
     #[default]
     All,
     /// The most distant trajectories of each batch of candidates.
@@ -63,7 +63,8 @@ pub enum TrajectorySelection {
         search: SpreadSearch,
         /// Trajectories drawn for each batch.
         candidates: u32,
-        /// Trajectories kept of each batch, at least 2: all that are wanted, or a part, so that more batches may follow.
+        /// Trajectories selected of each batch, at least 2: the number of all trajectories, or a divisor of
+        /// it, which allows further batches.
         batch: u32,
     },
 }
@@ -71,16 +72,16 @@ pub enum TrajectorySelection {
 /// Search for trajectories of large spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpreadSearch {
-    /// All choices are tried, as far as [`MAX_CHOICES`] allows.
+    /// Tries all choices, up to [`MAX_CHOICES`].
     Campolongo,
     /// Adds one trajectory after the other.
     Ruano,
 }
 
-/// Choices that are tried, times the trajectories of each: seconds.
+/// Maximum number of choices times the trajectories of each. They take seconds.
 pub const MAX_CHOICES: u64 = 100_000_000;
 
-/// Candidates of a batch: all pairs of them are compared, in 32 MB and seconds.
+/// Maximum number of candidates of a batch. Comparing all pairs takes 32 MB and seconds.
 pub const MAX_CANDIDATES: u32 = 2_000;
 
 /// Number, base points and selection of trajectories.
@@ -90,7 +91,7 @@ pub struct TrajectoryPlan {
     pub morris: Morris,
     /// Source of the base points.
     pub base: BasePointSource,
-    /// Which trajectories are kept.
+    /// Selection among the drawn trajectories.
     pub choice: TrajectorySelection,
 }
 
@@ -100,7 +101,7 @@ impl From<Morris> for TrajectoryPlan {
     }
 }
 
-/// Reason for which a design cannot be drawn.
+/// Cause of a failed Morris design.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MorrisError {
     /// The base points are invalid.
@@ -111,28 +112,28 @@ pub enum MorrisError {
         "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MAX_CANDIDATES}"
     )]
     BadBatch {
-        /// Candidates asked for.
+        /// Requested candidates.
         candidates: u32,
         /// Trajectories kept of them.
         batch: u32,
     },
-    /// Trajectories that are no whole number of batches.
+    /// The number of trajectories is not a multiple of the batch size.
     #[error(
         "trajectories = {trajectories} are no whole number of batches of {batch}; batches are chosen whole"
     )]
     BrokenBatch {
-        /// Trajectories asked for.
+        /// Requested trajectories.
         trajectories: u32,
         /// Trajectories of a batch.
         batch: u32,
     },
-    /// More candidates in all batches than are drawn.
+    /// The candidates of all batches exceed the maximum number of evaluations.
     #[error(
         "trajectories = {trajectories} of {candidates} candidates for each {batch} need {drawn} candidates; with their \
          evaluations they are more than the {MAX_EVALUATIONS} that are allowed"
     )]
     TooManyCandidates {
-        /// Trajectories asked for.
+        /// Requested trajectories.
         trajectories: u32,
         /// Candidates of a batch.
         candidates: u32,
@@ -141,25 +142,25 @@ pub enum MorrisError {
         /// Candidates of all batches.
         drawn: u64,
     },
-    /// More choices than are tried.
+    /// The number of choices exceeds [`MAX_CHOICES`].
     #[error(
         "{batch} of {candidates} candidates can be chosen in more than {} ways, too many to try all; fewer candidates, smaller batches, or \
          Ruano's search are allowed",
         MAX_CHOICES / u64::from(*batch)
     )]
     TooManyChoices {
-        /// Candidates asked for.
+        /// Requested candidates.
         candidates: u32,
         /// Trajectories kept of them.
         batch: u32,
     },
-    /// No trajectories are asked for.
+    /// No trajectories are requested.
     #[error("trajectories = 0 gives no evaluations; at least 1 is needed")]
     NoTrajectories,
     /// At most one level, which allows no step.
     #[error("levels = {levels} leaves no room for a step; at least 2 are needed")]
     TooFewLevels {
-        /// Levels asked for.
+        /// Requested levels.
         levels: u32,
     },
     /// Every parameter is fixed or has one value.
@@ -180,7 +181,7 @@ pub enum MorrisError {
     /// More parameter sets than are held in memory.
     #[error("{trajectories} trajectories need {evaluations} evaluations; {} are allowed", MAX_EVALUATIONS)]
     TooManyEvaluations {
-        /// Trajectories asked for.
+        /// Requested trajectories.
         trajectories: u32,
         /// Evaluations they need.
         evaluations: u64,
@@ -234,7 +235,7 @@ pub fn sample_plan(
     if drawn * (groups.len() as u64 + 1) > MAX_EVALUATIONS {
         return Err(MorrisError::TooManyCandidates { trajectories, candidates, batch, drawn });
     }
-    // Fits into a u32.
+    // Fits in a `u32`: MAX_EVALUATIONS limits the product above.
     let drawn = drawn as u32;
     let base = match plan.base {
         BasePointSource::Random => None,
@@ -262,7 +263,7 @@ pub fn sample_plan(
     Ok(design.finish(names))
 }
 
-/// Trajectories kept, and drawn, at a time.
+/// Returns the trajectories selected and drawn per batch.
 fn batches(trajectories: u32, choice: TrajectorySelection) -> Result<(u32, u32), MorrisError> {
     let TrajectorySelection::Spread { search, candidates, batch } = choice else { return Ok((1, 1)) };
     if batch < 2 || candidates < batch || candidates > MAX_CANDIDATES {

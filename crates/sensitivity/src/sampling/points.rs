@@ -1,7 +1,7 @@
-//! Points of the unit cube, in one flat matrix, and the ways to draw them.
+//! Points of the unit cube in one flat matrix, and the sequences that draw them.
 //!
-//! Samplers draw such points first and make parameter sets of them afterwards ([`super::marginal`]); designs of several
-//! rows a point (Saltelli's, Morris') draw their base points here too. What parameters are is not known here.
+//! Samplers draw points first and map them to parameter sets afterwards ([`super::marginal`]). Designs with
+//! several rows per point (Saltelli's, Morris') also draw their base points here. Parameters are not used.
 
 use super::halton::{self, Halton};
 use super::latin_hypercube::{self, Placement};
@@ -9,7 +9,7 @@ use super::{monte_carlo, sobol};
 use pleach_workflow::BasePoints;
 use thiserror::Error;
 
-/// Points, one a row, each coordinate within `[0, 1)`.
+/// Points, one per row, with each coordinate within `[0, 1)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitPoints {
     columns: usize,
@@ -17,13 +17,14 @@ pub struct UnitPoints {
 }
 
 impl UnitPoints {
-    /// Points from their coordinates, row after row. `None` where `data` is no whole number of rows.
+    /// Creates points from their coordinates, row by row. Returns `None` if `data` is no whole number of
+    /// rows.
     #[must_use]
     pub fn from_rows(columns: usize, data: Vec<f64>) -> Option<Self> {
         (columns > 0 && data.len().is_multiple_of(columns)).then_some(Self { columns, data })
     }
 
-    /// Room for points, all at 0. At least one column.
+    /// Creates points with all coordinates 0. `columns` is at least 1.
     pub(super) fn zeros(rows: usize, columns: usize) -> Self {
         debug_assert!(columns > 0, "points of no dimension are no points");
         Self { columns, data: vec![0.0; rows * columns] }
@@ -56,7 +57,7 @@ impl UnitPoints {
         self.data.chunks_exact_mut(self.columns)
     }
 
-    /// All coordinates, row after row.
+    /// All coordinates, row by row.
     #[must_use]
     pub fn data(&self) -> &[f64] {
         &self.data
@@ -67,7 +68,7 @@ impl UnitPoints {
     }
 }
 
-/// How points are drawn.
+/// Method of drawing points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
     /// Independent random points.
@@ -76,7 +77,7 @@ pub enum Sequence {
     LatinHypercube(Placement),
     /// Halton's sequence.
     Halton {
-        /// Whether its digits are permuted at random.
+        /// Whether digits are permuted at random.
         scrambled: bool,
     },
     /// Hammersley's points: evenly spaced in the first dimension, Halton's in the others.
@@ -88,45 +89,45 @@ pub enum Sequence {
     Sobol,
 }
 
-/// Why there are no such points.
+/// Cause of failed points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PointsError {
-    /// None are asked for.
+    /// No points are requested.
     #[error("samples = 0 gives no evaluations; at least 1 is needed")]
     NoSamples,
-    /// More dimensions than a sequence has.
+    /// More dimensions than the sequence has.
     #[error(
         "sampler \"{sampler}\" has up to {most} dimensions, and {wanted} are needed; \"mc\" and \"lhs\" have any number"
     )]
     TooManyDimensions {
         /// Name of the sampler.
         sampler: &'static str,
-        /// Dimensions that it has.
+        /// Maximum number of dimensions.
         most: usize,
-        /// Dimensions asked for.
+        /// Requested dimensions.
         wanted: usize,
     },
-    /// A maximin hypercube compares all pairs of points, again and again.
+    /// Too many points for a maximin hypercube, which repeatedly compares all pairs.
     #[error(
         "samples = {samples} are too many to be spread; a maximin hypercube has up to {}, and other hypercubes any number",
         latin_hypercube::MAX_SPREAD
     )]
     TooManyToSpread {
-        /// Points asked for.
+        /// Requested points.
         samples: usize,
     },
-    /// A sample that has to be known whole is asked to grow.
+    /// The sequence cannot be extended: its points depend on their total number.
     #[error("sampler \"{sampler}\" cannot be extended: {reason}; \"mc\", \"halton\" and \"sobol\" can")]
     NotExtensible {
         /// Name of the sampler.
         sampler: &'static str,
-        /// Why not.
+        /// Reason, in words.
         reason: &'static str,
     },
 }
 
 impl Sequence {
-    /// Its name in study files, without its options.
+    /// Name of the sampler in study files, without options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -138,10 +139,10 @@ impl Sequence {
         }
     }
 
-    /// Whether the first points of a longer sample are those of a shorter one.
+    /// Checks that the first points of a longer sample are those of a shorter one.
     ///
     /// # Errors
-    /// [`PointsError::NotExtensible`], which says why they are not.
+    /// [`PointsError::NotExtensible`] with the reason.
     pub fn extensible(self) -> Result<(), PointsError> {
         let reason = match self {
             Self::MonteCarlo | Self::Halton { .. } | Self::Sobol => return Ok(()),
@@ -153,7 +154,7 @@ impl Sequence {
         Err(PointsError::NotExtensible { sampler: self.name(), reason })
     }
 
-    /// Most dimensions that its points have.
+    /// Maximum number of dimensions of the points.
     #[must_use]
     pub fn most_dimensions(self) -> usize {
         match self {
@@ -166,7 +167,7 @@ impl Sequence {
 
     /// Draws `rows` points of `columns` dimensions.
     ///
-    /// # Errors
+    /// [`PointsError`] if no points or dimensions are requested, or the sequence cannot draw as many.
     /// [`PointsError`] when there are no such points.
     pub fn points(self, rows: usize, columns: usize, seed: u64) -> Result<UnitPoints, PointsError> {
         if rows == 0 || columns == 0 {
@@ -189,8 +190,8 @@ impl Sequence {
 }
 
 impl From<BasePoints> for Sequence {
-    /// Base samples of a design: scrambled where there is a choice, since parameters are many and unscrambled points
-    /// follow each other in high dimensions.
+    /// Converts the base points of a design. Halton's and Hammersley's are scrambled: parameters are many,
+    /// and unscrambled points are collinear in high dimensions.
     fn from(base: BasePoints) -> Self {
         match base {
             BasePoints::Sobol => Self::Sobol,

@@ -34,14 +34,15 @@ pub struct Saltelli {
     pub second_order: bool,
     /// Sampling of the points A and B.
     pub base: BasePoints,
-    /// Seed of the study. The same seed gives the same samples, and a larger number extends them.
+    /// Seed of the study. The same seed gives the same samples. A larger number of samples keeps them if base
+    /// points are extensible.
     pub seed: u64,
 }
 
-/// Reason for which a design cannot be drawn.
+/// Cause of a failed Saltelli design.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SaltelliError {
-    /// No samples are asked for.
+    /// No samples are requested.
     #[error("samples = 0 gives no evaluations; at least 1 is needed")]
     NoSamples,
     /// Every parameter is fixed or has one value.
@@ -54,7 +55,7 @@ pub enum SaltelliError {
         Sequence::from(*base).most_dimensions() / 2
     )]
     TooManyDimensions {
-        /// The base points asked for.
+        /// Requested base points.
         base: BasePoints,
         /// Parameters that vary.
         varying: usize,
@@ -72,7 +73,7 @@ pub enum SaltelliError {
         MAX_EVALUATIONS / rows_per_sample
     )]
     TooManyEvaluations {
-        /// Samples asked for.
+        /// Requested samples.
         samples: u32,
         /// Evaluations of each.
         rows_per_sample: u64,

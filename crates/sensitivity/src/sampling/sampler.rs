@@ -40,23 +40,23 @@ pub enum SamplePurpose {
     Curves,
 }
 
-/// A sampler and a method, or a growing study, that do not go together.
+/// A mismatch of a sampler with a method or with a growing study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Incompatible {
-    /// The method needs other points.
+    /// The method does not accept the sampler's points.
     #[error("sampler \"{sampler}\" does not serve method \"{method}\": {reason}")]
     Pair {
         /// Name of the sampler.
         sampler: &'static str,
         /// Name of the method.
         method: &'static str,
-        /// Why not.
+        /// Reason, in words.
         reason: &'static str,
     },
     /// The sample cannot grow.
     #[error(transparent)]
     NotExtensible(#[from] PointsError),
-    /// Trajectories that are chosen once.
+    /// Trajectories are selected in a single batch, which cannot be extended.
     #[error(
         "trajectories chosen among candidates cannot be extended but by whole batches: batch = {batch} keeps all {trajectories} of \
          one; a divisor of it is allowed"
@@ -64,12 +64,12 @@ pub enum Incompatible {
     OneBatch {
         /// Trajectories of a batch.
         batch: u32,
-        /// Trajectories wanted.
+        /// Requested trajectories.
         trajectories: u32,
     },
 }
 
-/// Reason for which a sample cannot be drawn.
+/// Cause of a failed sample.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChoiceError {
     /// Points cannot be drawn.
@@ -80,11 +80,13 @@ pub enum ChoiceError {
     Factorial(#[from] FactorialError),
 }
 
-/// Default swaps per point of a maximin hypercube: beyond 50 the smallest distance grows little.
+/// Default number of swaps per point of a maximin hypercube. More swaps hardly increase the smallest
+/// distance.
 pub const SWAPS_PER_POINT: u32 = 50;
 
 impl Sampler {
-    /// Names of all samplers. Halton's and Hammersley's points are scrambled unless they are called plain.
+    /// Names of all samplers. Halton's and Hammersley's points are scrambled unless their name contains
+    /// `plain`.
     pub const NAMES: [&'static str; 11] = [
         "mc",
         "lhs",
@@ -120,7 +122,7 @@ impl Sampler {
         })
     }
 
-    /// Its name in study files, without options.
+    /// Name of the sampler in study files, without options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -165,7 +167,7 @@ impl Sampler {
         Err(Incompatible::Pair { sampler: self.name(), method, reason })
     }
 
-    /// Checks that a study may draw more of its points until its indices converge.
+    /// Checks that a study can draw more points of this sampler until its indices converge.
     ///
     /// # Errors
     /// [`Incompatible::NotExtensible`] with the reason.
@@ -189,7 +191,8 @@ impl Sampler {
         Ok(Design::of_rows(parameters, evaluations))
     }
 
-    /// Draws the sets and passes them on one by one. Points are generated on demand, a grid is held in memory.
+    /// Draws the sets and passes them on one by one. Points are converted to sets on demand. A grid is held
+    /// in memory.
     ///
     /// # Errors
     /// As [`Sampler::sample`]. No set is passed on then.

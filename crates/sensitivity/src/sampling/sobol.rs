@@ -34,7 +34,7 @@ pub fn sample(parameters: &[Parameter], sobol: &SobolPoints) -> Result<Design, S
     plain(parameters, Sequence::Sobol, sobol.samples, sobol.seed)
 }
 
-/// The first points, in the middle of their cells of 2⁻³².
+/// Returns the first points, each in the middle of its cell of 2⁻³².
 pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
     let mut sobol = Sobol::new(columns, seed);
     let mut cells = vec![0; columns];
@@ -48,16 +48,16 @@ pub(super) fn points(rows: usize, columns: usize, seed: u64) -> UnitPoints {
     points
 }
 
-/// Cells of the unit interval: the resolution of 32 bits.
+/// Number of cells of the unit interval: the resolution of 32 bits.
 const CELLS: f64 = 4_294_967_296.0;
 
 /// Maximum number of dimensions with directions.
 pub(super) const MAX_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
 
-/// Directions are for 16 bits of a point's number.
+/// Number of index bits that have directions.
 const INDEX_BITS: u32 = 16;
 
-/// Points of one seed. Coordinates depend only on the index of the point, not on earlier requests.
+/// Sobol' points of one seed. Coordinates depend only on the index of the point, not on earlier requests.
 #[derive(Debug)]
 pub(super) struct Sobol {
     seed: u64,
@@ -67,7 +67,7 @@ pub(super) struct Sobol {
 }
 
 impl Sobol {
-    /// `dimensions` is at most [`MAX_DIMENSIONS`].
+    /// Creates the points. `dimensions` is at most [`MAX_DIMENSIONS`].
     pub(super) fn new(dimensions: usize, seed: u64) -> Self {
         let mut points = Self { seed, part: 0, scrambles: vec![0; dimensions] };
         points.scramble(0);

@@ -1,18 +1,19 @@
-//! Columns of numbers exchanged with other programs: parameter sets, and responses.
+//! Columns of numbers exchanged with other programs: parameter sets and responses.
 //!
-//! The caller selects columns. An empty field is a missing number, such as the response of a failed evaluation. A
-//! first line with only numbers is no header, as in the output of numpy's `savetxt`.
+//! The caller selects columns. An empty field is a missing number, such as the response of a failed
+//! evaluation. If the first line has only numbers, the table has no header, as in the output of numpy's
+//! `savetxt`.
 
 use super::{Table, TableError, decimals};
 use pleach_workflow::text::quoted;
 use std::io::Read;
 use thiserror::Error;
 
-/// Reads a CSV row by row, in the memory of one row. Accepts the same syntax as [`super::parse`].
+/// Reads a CSV row by row, holding one row in memory. Accepts the same syntax as [`super::parse`].
 pub struct Numbers<R> {
     table: Table<R>,
     header: Option<Vec<String>>,
-    /// A first row that was read in search of a header.
+    /// Whether the next row is already read: the first line was no header.
     pending: bool,
 }
 
@@ -28,12 +29,12 @@ pub struct NoNumber {
     pub text: String,
 }
 
-/// Where fields are separated.
+/// Separators of fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separation {
-    /// By commas, semicolons or tabs.
+    /// Commas, semicolons or tabs.
     Marks,
-    /// By these marks, or by any number of blanks. Fields separated by blanks are never empty.
+    /// The same marks, or any number of blanks. Fields separated by blanks are never empty.
     MarksOrBlanks,
 }
 
@@ -86,13 +87,13 @@ impl<R: Read> Numbers<R> {
         advanced
     }
 
-    /// Line of the row at hand, from 1.
+    /// Line of the current row, from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.table.line()
     }
 
-    /// A field of the row at hand, as it is written.
+    /// Returns a field of the current row as written.
     #[must_use]
     pub fn field(&self, column: usize) -> &str {
         self.table.record.get(column).unwrap_or_default()

@@ -7,7 +7,7 @@ use std::io::{Cursor, Read};
 /// Separators of tables: commas, or those of spreadsheets with decimal commas.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Bytes searched for the header: far longer than any header.
+/// Bytes searched for the header, which is far shorter.
 const HEAD_BYTES: u64 = 1 << 16;
 
 /// Opens a table, skips its byte-order mark and detects its separator. Blanks separate only if `blanks` is set and
@@ -41,29 +41,29 @@ fn separator(head: &[u8], blanks: bool) -> u8 {
         .collect();
     let mark = SEPARATORS.into_iter().find(|separator| outside.contains(separator));
     match mark {
-        // Columns of blanks may have tabs among them.
+        // Columns separated by blanks may have tabs among them.
         None | Some(b'\t') if blanks && outside.contains(&b' ') => b' ',
         mark => mark.unwrap_or(b','),
     }
 }
 
-/// Bytes that are counted as they pass.
+/// Byte source that counts lines.
 pub(super) struct Source<R> {
     bytes: std::io::Chain<Cursor<Vec<u8>>, R>,
     /// Bytes read and not yet released.
     kept: Vec<u8>,
     /// Number of these bytes that are released.
     done: usize,
-    /// Place in the table of the first byte that is not.
+    /// Position in the table of the first unreleased byte.
     start: u64,
-    /// Its line.
+    /// Line of that byte.
     line: usize,
 }
 
 impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.bytes.read(buffer)?;
-        // Moving the kept bytes costs more than holding some released ones.
+        // Discards released bytes in large amounts, because moving the rest costs more than holding them.
         if self.done > 1 << 16 {
             self.kept.drain(..self.done);
             self.done = 0;
@@ -92,7 +92,8 @@ impl<R> Source<R> {
     }
 }
 
-/// Ends of lines among the first `count` bytes: LF, CRLF, or CR alone. Of a CRLF that is cut in two, the second counts.
+/// Counts the line ends among the first `count` bytes: LF, CRLF, or CR alone. If `count` splits a CRLF, its
+/// LF counts.
 fn line_ends(bytes: &[u8], count: usize) -> usize {
     let ends = bytes[..count].iter().enumerate().filter(|&(place, byte)| match byte {
         b'\n' => true,

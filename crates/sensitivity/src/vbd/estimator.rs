@@ -1,14 +1,14 @@
 //! Estimators of Sobol' indices, each a function of means over base samples.
 //!
-//! Per base sample there is a row of terms, made of its block of responses; indices follow from the means of the columns.
-//! So a resample costs one weighted mean of a table, whichever the estimator. How blocks are drawn and which are left out
-//! is not known here.
+//! Each base sample has a row of terms, computed from its block of responses. Indices follow from the means
+//! of the columns, so a resample costs one weighted mean of a table with any estimator. The caller draws the
+//! blocks and drops incomplete ones.
 
 use serde::{Deserialize, Serialize};
 
-/// How first-order (S) and total (T) indices are estimated from responses a, b, aᵢ (A with column i of B), with mean μ
-/// and variance V of all a and b. Second-order indices follow Saltelli (2002) with each: (E[bⱼ·aₖ] − E[a·b])/V − Sⱼ − Sₖ,
-/// with bⱼ the response of B with column j of A.
+/// Estimator of first-order (S) and total (T) indices from responses a, b, aᵢ (A with column i of B), with
+/// mean μ and variance V of all a and b. Second-order indices follow Saltelli (2002) with each: (E[bⱼ·aₖ] −
+/// E[a·b])/V − Sⱼ − Sₖ, with bⱼ the response of B with column j of A.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -24,14 +24,14 @@ pub enum Estimator {
     Janon,
 }
 
-/// Where the terms of a base sample stand: those of V, those of each parameter, those of each pair.
+/// Layout of the terms of a base sample: those of V, of each parameter, and of each pair.
 pub(super) struct Layout {
     estimator: Estimator,
     varying: usize,
     second_order: bool,
 }
 
-/// Mean and mean square of a and b, for V.
+/// Number of terms for V: mean and mean square of a and b.
 const COMMON: usize = 2;
 
 impl Layout {
@@ -50,12 +50,12 @@ impl Layout {
         if self.second_order { self.varying * (self.varying - 1) / 2 } else { 0 }
     }
 
-    /// Terms of a base sample.
+    /// Number of terms of a base sample.
     pub(super) fn width(&self) -> usize {
         COMMON + self.per_parameter() * self.varying + self.pairs()
     }
 
-    /// Terms of all base samples, row after row, of the responses of their blocks: a, aᵢ …, bᵢ …, b.
+    /// Returns the terms of all base samples, row by row. `responses` holds each block as a, aᵢ …, bᵢ …, b.
     pub(super) fn terms(&self, responses: &[f64]) -> Vec<f64> {
         let length = if self.second_order { 2 * self.varying } else { self.varying } + 2;
         let mut terms = Vec::with_capacity(responses.len() / length * self.width());
@@ -86,9 +86,10 @@ impl Layout {
         terms
     }
 
-    /// Indices from the means of the terms: first-order ones, total ones, those of pairs. NaN where not defined.
+    /// Returns the indices from the means of the terms: first-order, total, then those of pairs. NaN where
+    /// not defined.
     pub(super) fn indices(&self, means: &[f64]) -> Vec<f64> {
-        // Responses have variance 1 over all rows, so this is a share of it.
+        // Responses have variance 1 over all rows, so this variance is a share of it.
         let variance = means[1] - means[0] * means[0];
         let share = |part: f64| if variance > f64::EPSILON { part / variance } else { f64::NAN };
         let (of_parameters, of_pairs) = means[COMMON..].split_at(self.per_parameter() * self.varying);
@@ -115,7 +116,7 @@ impl Layout {
     }
 }
 
-/// Of the mean product, mean and mean square of two responses: Janon's quotient.
+/// Returns Janon's quotient of the mean product, mean and mean square of two responses.
 fn correlation(means: &[f64]) -> f64 {
     let square = means[1] * means[1];
     let variance = means[2] - square;

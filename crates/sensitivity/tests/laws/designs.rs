@@ -1,4 +1,4 @@
-//! What designs promise of values: levels, distributions, equal rows, the order of parameters; and of grids and Saltelli's
+//! Laws of sampled values: levels, distributions, equal rows, the order of parameters, grids, and Saltelli's
 //! rows over any base points.
 
 use crate::spaces::{space, varying};
@@ -39,7 +39,7 @@ fn distribution() -> impl Strategy<Value = Distribution> {
 }
 
 proptest! {
-    /// The quantile and the probability undo each other, and quantiles rise.
+    /// The quantile and the probability are inverse functions, and quantiles are monotonic.
     #[test]
     fn quantiles_undo_probabilities(distribution in distribution(), p in 1e-6..=0.999_999_f64, q in 0.0..=1.0_f64) {
         let value = quantile(&distribution, p);
@@ -49,7 +49,7 @@ proptest! {
         prop_assert_eq!(p < q, value < quantile(&distribution, q) || (p < q && q - p < 1e-12));
     }
 
-    /// As many values lie below each quantile as its probability says, as a hypercube's stretches demand.
+    /// The share of a hypercube's values below each quantile is its probability.
     #[test]
     fn samples_have_their_distribution(distribution in distribution(), seed: u64) {
         let parameters = [parameter("x", ValueType::Real, Domain::Distributed { distribution })];
@@ -62,13 +62,14 @@ proptest! {
         }
     }
 
-    /// Every sampler: values are the domain's, what does not vary rests, and equal seeds make equal designs.
+    /// For every sampler, values belong to their domains, fixed parameters keep their value, and equal seeds
+    /// give equal designs.
     #[test]
     fn values_are_those_of_their_domains(
         parameters in space(), name in prop::sample::select(Sampler::NAMES.to_vec()), samples in 1_u32..40, seed: u64,
     ) {
         let sampler = Sampler::named(name, samples, 2).unwrap();
-        // Grids of many levels hold millions of rows.
+        // Grids of many levels would hold millions of rows.
         let levels = |parameter: &Parameter| match &parameter.domain {
             Domain::Levels { values } => values.len(),
             _ => 2,
@@ -92,7 +93,7 @@ proptest! {
         prop_assert_eq!(design, again);
     }
 
-    /// Of a hypercube of as many points as levels times a whole number, every level has its share.
+    /// In a hypercube with a multiple of the number of levels as points, every level has an equal share.
     #[test]
     fn levels_are_equally_likely(levels in 2_u32..20, share in 1_u32..6, seed: u64, centered: bool) {
         let numbers: Vec<f64> = (0..levels).map(f64::from).collect();
@@ -106,7 +107,7 @@ proptest! {
         prop_assert_eq!(design.distinct_rows(), levels as usize);
     }
 
-    /// Equal rows are known: each leads to the first that it is equal to.
+    /// Each row refers to the first equal row.
     #[test]
     fn equal_rows_are_known(parameters in space(), samples in 1_u32..60, seed: u64) {
         let design = Sampler::named("mc", samples, 2).unwrap().sample(&parameters, samples, seed).unwrap();
@@ -118,7 +119,7 @@ proptest! {
         prop_assert_eq!(design.distinct_rows(), design.evaluations.iter().collect::<HashSet<_>>().len());
     }
 
-    /// Another order of the parameters is another order of the columns, if points are told in that order too.
+    /// Permuting parameters and points together permutes the columns.
     #[test]
     fn parameters_in_another_order_are_columns_in_another_order(parameters in space(), shift in 0_usize..6, seed: u64) {
         let columns = varying(&parameters);
@@ -135,7 +136,7 @@ proptest! {
         }
     }
 
-    /// Every combination of levels once, in order.
+    /// A grid holds every combination of levels once, in order.
     #[test]
     fn grids_hold_every_combination_once(levels in 1_u32..4, counts in prop::collection::vec(1_usize..4, 1..4), reals in 1_usize..3) {
         let mut parameters: Vec<Parameter> = counts.iter().enumerate().map(|(at, &count)| {
@@ -152,7 +153,8 @@ proptest! {
         }
     }
 
-    /// Fractions are balanced: each parameter with each other one, and in resolution IV with each two others.
+    /// Fractions are balanced: each parameter with each other one, and in resolution IV each with every two
+    /// others.
     #[test]
     fn fractions_are_balanced(count in 1_usize..18) {
         let parameters: Vec<Parameter> = (0..count)
@@ -180,7 +182,8 @@ proptest! {
         }
     }
 
-    /// Saltelli's rows over any base points: A and B are those points, and each other row takes one group from the other.
+    /// For any base points, A and B are those points, and each other row takes one group from the other
+    /// point.
     #[test]
     fn saltelli_rows_take_one_group_from_the_other(
         parameters in space(), labels in prop::collection::vec(0_usize..3, 6), base in prop::sample::select(BasePoints::ALL.to_vec()),
@@ -215,7 +218,7 @@ proptest! {
         }
     }
 
-    /// Base points of a hypercube: the 2k columns of A and B together hit each stretch once.
+    /// With base points of a hypercube, each stratum of the 2k columns of A and B holds one point.
     #[test]
     fn base_points_of_a_hypercube_hit_each_stretch_once(samples in 2_u32..50, seed: u64) {
         let parameters = ["x", "y"].map(|name| parameter(name, ValueType::Real, Domain::Continuous { low: 0.0, high: 1.0 }));

@@ -1,4 +1,5 @@
-//! What PAWN, delta, RBD-FAST and eFAST promise, and an independent slow computation of distances of distributions.
+//! Laws of PAWN, delta, RBD-FAST and eFAST, and an independent slow computation of distances of
+//! distributions.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -22,12 +23,12 @@ fn columns(columns: Vec<Vec<f64>>) -> Columns {
     Columns::new(names, columns).expect("columns")
 }
 
-/// Two or three parameters without equal values, and noise, over 30 to 60 evaluations.
+/// Two or three parameters without equal values, and noise as response, over 30 to 60 evaluations.
 fn given() -> impl Strategy<Value = (Columns, Vec<Option<f64>>)> {
     (2usize..4, 30usize..60).prop_flat_map(|(width, rows)| {
         let places: Vec<f64> = (0..rows).map(|row| row as f64).collect();
         let column = Just(places).prop_shuffle();
-        // Few values make equal responses, too.
+        // The second kind has few distinct values, so some responses are equal.
         let response = prop_oneof![vec(-3.0..3.0f64, rows), vec((0u8..9).prop_map(f64::from), rows)];
         let varies = |y: &Vec<f64>| y.iter().any(|value| *value != y[0]);
         let response = response.prop_filter("the response varies", varies);
@@ -41,7 +42,7 @@ fn pawn(columns: &Columns, values: &[Option<f64>]) -> PawnIndices {
         .remove(0)
 }
 
-/// Every statistic of every method, by parameter; those of delta only where the order of equal values is none.
+/// Returns the statistics of PAWN, delta and RBD-FAST, by parameter.
 fn all(columns: &Columns, values: &[Option<f64>]) -> Vec<Vec<f64>> {
     let response = [Response { name: "dice", values }];
     let delta = delta::indices(columns, &response, BOOTSTRAP).expect("indices").remove(0);
@@ -70,7 +71,7 @@ fn close(left: &[Vec<f64>], right: &[Vec<f64>]) -> bool {
     left.len() == right.len() && pairs.into_iter().all(|(a, b)| (a - b).abs() <= 1e-8)
 }
 
-/// Largest difference of the shares that are no larger, over all responses.
+/// Returns the largest difference of the two cumulative distributions at any response.
 fn distance(some: &[f64], all: &[f64]) -> f64 {
     let share = |of: &[f64], up_to: f64| of.iter().filter(|y| **y <= up_to).count() as f64 / of.len() as f64;
     all.iter().map(|&y| (share(some, y) - share(all, y)).abs()).fold(0.0, f64::max)
@@ -82,7 +83,7 @@ proptest! {
         let y: Vec<f64> = values.iter().copied().flatten().collect();
         let last = y.len() as f64 - 1.0;
         for (parameter, column) in pawn(&columns, &values).parameters.iter().zip(columns.iter()) {
-            // Values are 0, 1, 2 …, so that a quantile is its place; the largest is in no slice.
+            // Values are 0, 1, 2 …, so a quantile is its position. The largest value is in no slice.
             let mut distances: Vec<f64> = (0..SLICES)
                 .map(|slice| {
                     let edge = |at: usize| at as f64 * 0.25 * last;
@@ -98,7 +99,7 @@ proptest! {
         }
     }
 
-    /// A parameter of few levels is held at each of them.
+    /// A parameter with few levels has one slice per level.
     #[test]
     fn levels_are_slices((columns_of, values) in given(), levels in 2usize..=SLICES) {
         let y: Vec<f64> = values.iter().copied().flatten().collect();
@@ -132,7 +133,7 @@ proptest! {
         }
     }
 
-    /// What is known of distributions does not depend on the scale of the response.
+    /// PAWN does not depend on the scale of the response.
     #[test]
     fn a_monotonic_change_of_the_response_keeps_pawn((given, values) in given()) {
         let changed: Vec<_> = values.iter().map(|y| y.map(f64::exp)).collect();
@@ -157,7 +158,7 @@ proptest! {
         let mut left_values = values.clone();
         left_values.remove(row);
         prop_assert!(close(&all(&given, &values), &all(&columns(left), &left_values)));
-        // Together with one that has not failed.
+        // The same holds together with a response without failures.
         let both = [("broken", &values), ("whole", &whole)].map(|(name, values)| Response { name, values });
         let found = delta::indices(&given, &both, BOOTSTRAP).unwrap();
         prop_assert_eq!((found[0].evaluations_dropped, found[1].evaluations_dropped), (1, 0));

@@ -1,4 +1,4 @@
-//! What correlations and regressions promise, and an independent slow computation of them: explicit regressions.
+//! Laws of correlations and regressions, and an independent slow computation by explicit regressions.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -19,7 +19,8 @@ fn columns(columns: Vec<Vec<f64>>) -> Columns {
     Columns::new(names, columns).expect("columns")
 }
 
-/// One to four parameters, some of few levels, and a response that has to do with them, over 20 to 40 evaluations.
+/// One to four parameters, some with few levels, and a response that depends on them, over 20 to 40
+/// evaluations.
 fn given() -> impl Strategy<Value = (Columns, Vec<Option<f64>>)> {
     (1usize..5, 20usize..40).prop_flat_map(|(width, rows)| {
         let column = prop_oneof![vec(-5.0..5.0f64, rows), vec((0u8..5).prop_map(f64::from), rows)];
@@ -56,7 +57,7 @@ fn close(left: &[f64], right: &[f64]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(a, b)| (a - b).abs() <= 1e-8)
 }
 
-/// Coefficients of the regression on columns, the first of which may be constant, by elimination with pivots.
+/// Returns regression coefficients by elimination with pivots. The first column may be constant.
 fn regress(columns: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut rows: Vec<Vec<f64>> = columns
@@ -79,7 +80,7 @@ fn regress(columns: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     (0..size).map(|at| rows[at][size] / rows[at][at]).collect()
 }
 
-/// What a constant and these columns leave of y.
+/// Returns the residuals of y after regression on a constant and these columns.
 fn rest(columns: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     let mut all = vec![vec![1.0; y.len()]];
     all.extend_from_slice(columns);
@@ -95,7 +96,7 @@ fn correlation(x: &[f64], y: &[f64]) -> f64 {
     dot(&x, &y) / (dot(&x, &x) * dot(&y, &y)).sqrt()
 }
 
-/// Ranks by counting: smaller ones, and half of the equal ones.
+/// Computes ranks by counting smaller numbers and half of the equal ones.
 fn ranks(numbers: &[f64]) -> Vec<f64> {
     let count =
         |x: f64, of: fn(&f64, &f64) -> bool| numbers.iter().filter(|other| of(other, &x)).count() as f64;
@@ -173,7 +174,7 @@ proptest! {
         prop_assert!((before.r_squared.conf.unwrap() - after.r_squared.conf.unwrap()).abs() < 1e-9);
     }
 
-    /// Ranks see order only.
+    /// Rank correlations depend on order only.
     #[test]
     fn a_monotonic_change_of_anything_keeps_rank_correlations((given, values) in given()) {
         let changed = columns(given.iter().map(|column| column.iter().map(|x| x.exp()).collect()).collect());
@@ -217,7 +218,7 @@ proptest! {
         let left_values: Vec<Option<f64>> = kept.iter().map(|&row| values[row]).collect();
         let both = [("broken", &values), ("whole", &whole)].map(|(name, values)| Response { name, values });
         for method in CORRELATIONS {
-            // A parameter may have one value in what is left.
+            // A parameter may have a single value in the remaining rows.
             let Ok(alone) = method(&left, &[Response { name: "broken", values: &left_values }], BOOTSTRAP) else { continue };
             let Ok(found) = method(&given, &both, BOOTSTRAP) else { continue };
             prop_assert_eq!(&found[0].parameters, &alone[0].parameters);
@@ -249,7 +250,7 @@ fn what_cannot_be_told_is_refused_or_absent() {
         "3 evaluations of response dice are complete (9 are not); pcc needs at least 4"
     );
     assert!(found(&values, pearson).is_ok());
-    // x2 is 0, 1, 4 in these, and 1 in the first two that are left.
+    // x2 is 0, 1, 4 in the first three rows, and 1 in each of rows 1, 6 and 8.
     values = vec![None; 12];
     for row in [1, 6, 8] {
         values[row] = Some(row as f64);
@@ -274,7 +275,7 @@ fn a_poor_model_is_said_to_be() {
     let steps = convergence::columns(&given, response, &[1, 2, 50, 101], |columns, response| {
         Ok(src(columns, &[response], BOOTSTRAP)?.into_iter().map(Indices::Src).collect())
     });
-    // Of one and two evaluations there is no model. The left half of a parabola is a fair line.
+    // One or two evaluations allow no model. The left half of a parabola is nearly linear.
     let steps = steps.unwrap();
     assert_eq!(steps.iter().map(|step| step.evaluations).collect::<Vec<_>>(), [50, 101]);
     let Indices::Src(half) = &steps[0].indices else { panic!("another method") };

@@ -1,4 +1,4 @@
-//! What elementary effects and their statistics promise, and an independent slow computation of them.
+//! Laws of elementary effects and their statistics, and an independent slow computation.
 
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::convergence;
@@ -24,7 +24,7 @@ fn analyze(design: &Design, responses: &[Option<f64>]) -> MoatIndices {
     indices(trajectories, "dice", responses, 7).expect("a trajectory is left")
 }
 
-/// Responses of `function` for every row.
+/// Returns the responses of `function` for every row.
 fn respond(design: &Design, function: impl Fn(&[Value]) -> f64) -> Vec<Option<f64>> {
     design.evaluations.iter().map(|row| Some(function(row))).collect()
 }
@@ -33,7 +33,7 @@ fn close(left: f64, right: f64, scale: f64) -> bool {
     (left - right).abs() <= 1e-9 * scale.max(1.0)
 }
 
-/// A space, a design over it and noise for its responses, `None` for some.
+/// A space, a design over it, and noise as responses, some of them `None`.
 fn noisy() -> impl Strategy<Value = (Vec<Parameter>, Design, Vec<Option<f64>>)> {
     (space(), 2u32..9, any::<u64>()).prop_flat_map(|(parameters, trajectories, seed)| {
         let design = design(&parameters, trajectories, seed);
@@ -43,7 +43,7 @@ fn noisy() -> impl Strategy<Value = (Vec<Parameter>, Design, Vec<Option<f64>>)> 
     })
 }
 
-/// The definition, read out loud: bare rows, one parameter at a time, no shared code.
+/// Computes the statistics by definition: from bare rows, one parameter at a time, without shared code.
 fn slowly(
     parameter: usize,
     parameters: &[Parameter],
@@ -72,7 +72,7 @@ fn slowly(
     let count = effects.len() as f64;
     let mu = effects.iter().sum::<f64>() / count;
     let mu_star = effects.iter().map(|effect| effect.abs()).sum::<f64>() / count;
-    // E[x²] − E[x]² would cancel; a sum over pairs does not: Σᵢⱼ (xᵢ − xⱼ)² = 2 n² var.
+    // E[x²] − E[x]² would cancel. A sum over pairs does not: Σᵢⱼ (xᵢ − xⱼ)² = 2 n² var.
     let pairs: f64 = effects.iter().flat_map(|a| effects.iter().map(move |b| (a - b).powi(2))).sum();
     let sigma = (pairs / (2.0 * count * (count - 1.0))).sqrt();
     kept.sort_by(f64::total_cmp);
@@ -194,7 +194,7 @@ proptest! {
         if let Ok(found) = indices(design.trajectories().unwrap(), "dice", &responses, 7) {
             let one = found.trajectories_used == 1;
             let json = serde_json::to_string(&Indices::Moat(found)).unwrap();
-            // serde_json writes NaN and infinities as null, as it does absent numbers.
+            // serde_json writes NaN and infinities as null, like absent numbers.
             prop_assert_eq!(json.contains("null"), one, "{}", json);
             let Indices::Moat(back) = serde_json::from_str(&json).unwrap() else { return Ok(()) };
             prop_assert_eq!(back.parameters.iter().all(|parameter| parameter.sigma.is_none()), one);
@@ -210,7 +210,7 @@ fn one_parameter() -> Vec<Parameter> {
 
 #[test]
 fn the_names_in_json_are_those_of_the_design() {
-    // Two levels: the step is the whole range, and nothing is rounded.
+    // With two levels the step is the whole range, and nothing is rounded.
     let design = sample(&one_parameter(), &Morris { trajectories: 1, levels: 2, seed: 1 }).unwrap();
     let found = analyze(&design, &respond(&design, |row| 2.0 * row[0].as_f64()));
     let json = serde_json::to_value(Indices::Moat(found)).unwrap();
@@ -224,7 +224,8 @@ fn the_names_in_json_are_those_of_the_design() {
     assert_eq!(json, expected);
 }
 
-/// One effect of 1 among 20: resampled means are binomial, with deviation √(p(1−p)/n), wherever it stands.
+/// With one effect of 1 among 20, resampled means are binomial with deviation √(p(1−p)/n), independent of its
+/// position.
 #[test]
 fn every_trajectory_counts_in_the_intervals() {
     let design = sample(&one_parameter(), &Morris { trajectories: 20, levels: 2, seed: 1 }).unwrap();
@@ -252,7 +253,7 @@ fn failures_are_of_the_parameter_that_stepped_into_them() {
     assert_eq!(failures(trajectories, &responses), expected);
 }
 
-/// The beginning of a study: so many complete trajectories.
+/// Each step analyzes a number of complete trajectories from the beginning of the study.
 #[test]
 fn convergence_is_over_trajectories() {
     let parameters = crate::spaces::reals(3);
@@ -262,7 +263,7 @@ fn convergence_is_over_trajectories() {
     responses[1] = None;
     let response = Response { name: "dice", values: &responses };
     let steps = convergence::moat(trajectories, response, 7, &convergence::halves(12, 4)).unwrap();
-    // The first trajectory alone is not complete.
+    // The first trajectory has a failed evaluation, so a step of it alone is missing.
     assert_eq!(steps.iter().map(|step| step.evaluations).collect::<Vec<_>>(), [12, 24, 48]);
     assert_eq!(steps[2].indices, Indices::Moat(analyze(&design, &responses)));
     let fewer = self::design(&parameters, 6, 1);
@@ -272,7 +273,8 @@ fn convergence_is_over_trajectories() {
     assert_eq!(warnings[0], Warning::SmallSample { unit, used: 2, advised: 5 });
 }
 
-/// μ* is a mean of sizes: it is 0 exactly, where a parameter does nothing, or above 0. One line has all such parameters.
+/// μ* is a mean of absolute values: exactly 0 for a parameter without effect, otherwise above 0. One warning
+/// lists all parameters without effect.
 #[test]
 fn parameters_without_effect_are_one_warning() {
     let names: Vec<String> = (1..=9).map(|number| format!("p{number}")).collect();

@@ -1,4 +1,4 @@
-//! What a Morris design promises of its rows.
+//! Laws of the rows of a Morris design.
 
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::sampling::morris::{Morris, sample};
@@ -15,7 +15,7 @@ fn settings() -> impl Strategy<Value = Morris> {
     })
 }
 
-/// The step from `before` to `after` as the documentation states it, checked from the values alone.
+/// Returns whether the values show the step that the documentation states.
 fn is_documented_step(parameter: &Parameter, levels: u32, before: Value, after: Value) -> bool {
     match &parameter.domain {
         Domain::Continuous { .. } => {
@@ -34,7 +34,7 @@ fn is_documented_step(parameter: &Parameter, levels: u32, before: Value, after: 
     }
 }
 
-/// Whether the lower end of a continuous step is a grid point and both ends lie in the domain.
+/// Returns whether the lower end of a continuous step is a grid point, and both ends are in the domain.
 fn lies_in_domain(parameter: &Parameter, levels: u32, ends: [Value; 2]) -> bool {
     match &parameter.domain {
         Domain::Levels { values } => ends.iter().all(|end| values.contains(end)),
@@ -98,7 +98,7 @@ proptest! {
         let found = Trajectories::recover(&parameters, &design.evaluations, Some(morris.levels)).unwrap();
         prop_assert_eq!(&found, stated);
 
-        // An interrupted study: the last rows are missing, at least one trajectory is complete.
+        // An interrupted study: the last rows are missing, and at least one trajectory is complete.
         let length = stated.names().len() + 1;
         let rows = design.evaluations.len().saturating_sub(lost).max(length);
         let found = Trajectories::recover(&parameters, &design.evaluations[..rows], Some(morris.levels)).unwrap();
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// Different seeds and different trajectories of one seed are different points, in a space with room for them.
+/// Different seeds, and different trajectories of one seed, give different points in a large enough space.
 #[test]
 fn seeds_and_trajectories_differ() {
     let parameters: Vec<Parameter> = (0..10)

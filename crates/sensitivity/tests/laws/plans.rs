@@ -1,4 +1,5 @@
-//! What Morris plans promise: base points of sequences, spread trajectories, groups; and an independent slow choice.
+//! Laws of Morris plans: base points of sequences, spread trajectories and groups, and an independent slow
+//! selection.
 
 use crate::spaces::{space, varying, width};
 use pleach_sensitivity::sampling::Design;
@@ -25,7 +26,7 @@ fn alone(parameters: &[Parameter], plan: &TrajectoryPlan) -> Design {
     sample_plan(parameters, &Groups::alone(parameters), plan).expect("a design")
 }
 
-/// Reals of [0, 1], so that values are places in the unit cube.
+/// Real parameters of [0, 1], whose values are positions in the unit cube.
 fn units(count: usize) -> Vec<Parameter> {
     let parameter = |number: usize| Parameter {
         name: format!("x{number}"),
@@ -41,7 +42,7 @@ fn trajectories(design: &Design, length: usize) -> Vec<Vec<Vec<f64>>> {
     design.evaluations.chunks(length).map(|rows| rows.iter().map(row).collect()).collect()
 }
 
-/// Campolongo's distance and spread, read out loud.
+/// Computes Campolongo's spread by definition.
 fn spread(trajectories: &[&Vec<Vec<f64>>]) -> f64 {
     let mut sum = 0.0;
     for (place, one) in trajectories.iter().enumerate() {
@@ -52,14 +53,14 @@ fn spread(trajectories: &[&Vec<Vec<f64>>]) -> f64 {
                     distance += a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt();
                 }
             }
-            // Equal trajectories have no distance.
+            // Equal trajectories have distance 0.
             sum += if one == other { 0.0 } else { distance * distance };
         }
     }
     sum.sqrt()
 }
 
-/// The widest choice of `few`, by trying every subset as the digits of a number.
+/// Returns the largest spread of `few` trajectories, by trying every subset as the bits of a number.
 fn widest(all: &[Vec<Vec<f64>>], few: u32) -> f64 {
     (0_u32..1 << all.len())
         .filter(|subset| subset.count_ones() == few)
@@ -76,7 +77,7 @@ fn widest(all: &[Vec<Vec<f64>>], few: u32) -> f64 {
 }
 
 proptest! {
-    /// Whatever the base points: each parameter steps once in a trajectory, by the stated fraction of its range.
+    /// With any base points, each parameter steps once per trajectory, by the stated fraction of its range.
     #[test]
     fn steps_are_the_stated_fractions(parameters in space(), base in base(), seed: u64, levels in 2_u32..30) {
         let plan = TrajectoryPlan { morris: Morris { trajectories: 5, levels, seed }, base, choice: TrajectorySelection::All };
@@ -103,7 +104,8 @@ proptest! {
         prop_assert_eq!(&design, &alone(&parameters, &plan));
     }
 
-    /// A trajectory starts at its base point: in the level whose share of the unit interval the point's place is in.
+    /// A trajectory starts at its base point: in the level whose share of the unit interval contains the
+    /// point's coordinate.
     #[test]
     fn trajectories_start_at_their_base_points(half in 1_u32..8, seed: u64, scrambled: bool) {
         let (sequence, levels) = (Sequence::Halton { scrambled }, 2 * half);
@@ -130,7 +132,8 @@ proptest! {
         prop_assert_eq!(&long.evaluations[..short.evaluations.len()], &short.evaluations[..]);
     }
 
-    /// On small cases Campolongo's choice is the widest there is, and Ruano's no wider; neither is narrower than no choice.
+    /// On small cases Campolongo's selection has the largest possible spread and Ruano's no larger one.
+    /// Neither is less spread than without selection.
     #[test]
     fn spread_trajectories_are_as_wide_as_can_be(
         columns in 1_usize..4, candidates in 3_u32..9, few in 2_u32..4, levels in prop::sample::select(vec![4_u32, 6]), seed: u64,
@@ -153,7 +156,8 @@ proptest! {
         prop_assert!(sequential <= exhaustive + 1e-9 && unchosen <= sequential + 1e-9);
     }
 
-    /// Parameters of a group step together, each by its own step; those of others rest.
+    /// Parameters of a group step together, each by its own step, while all other parameters keep their
+    /// values.
     #[test]
     fn groups_step_together(parameters in space(), labels in prop::collection::vec(0_usize..3, 6), base in base(), seed: u64) {
         let names: Vec<String> = parameters.iter().zip(&labels).map(|(_, label)| format!("g{label}")).collect();
@@ -183,7 +187,7 @@ proptest! {
         prop_assert_eq!(&found, stated);
     }
 
-    /// Where all members are alone, groups change nothing but names.
+    /// If each parameter is alone in its group, groups change only names.
     #[test]
     fn groups_of_one_are_parameters(parameters in space(), seed: u64) {
         let morris = Morris { trajectories: 3, levels: 6, seed };
@@ -194,7 +198,7 @@ proptest! {
     }
 }
 
-/// Over all base points of a Halton sequence levels are nearly equally likely; random ones differ by √n.
+/// Over base points of a Halton sequence, levels are nearly equally likely. Random ones differ by √n.
 #[test]
 fn base_points_of_a_sequence_cover_the_levels() {
     let morris = Morris { trajectories: 64, levels: 8, seed: 500 };
@@ -250,7 +254,7 @@ fn plans_that_cannot_be_say_why() {
     );
 }
 
-/// What is read back with other groups than it was drawn with says what does not fit.
+/// Rows recovered with other groups than drawn give an error that names the mismatch.
 #[test]
 fn rows_of_other_groups_say_why() {
     let parameters = units(3);
@@ -277,7 +281,7 @@ fn rows_of_other_groups_say_why() {
     );
 }
 
-/// Steps of a parameter with a distribution are steps of its probability, and are found again from bare rows.
+/// A parameter with a distribution steps in probability, and the steps are recovered from bare rows.
 #[test]
 fn distributions_are_stepped_over_by_probability() {
     let mut parameters = units(2);

@@ -1,4 +1,4 @@
-//! What sequences of points promise, whatever their size and seed.
+//! Laws of point sequences of any size and seed.
 
 use pleach_sensitivity::sampling::discrepancy::centered_l2;
 use pleach_sensitivity::sampling::halton::radical_inverse;
@@ -7,7 +7,7 @@ use pleach_sensitivity::sampling::points::{PointsError, Sequence, UnitPoints};
 use pleach_sensitivity::sampling::sampler::Sampler;
 use proptest::prelude::*;
 
-/// The sequences that study files name.
+/// Sequences that study files name.
 fn sequences() -> Vec<(&'static str, Sequence)> {
     let named = |name: &'static str| match Sampler::named(name, 40, 4) {
         Some(Sampler::Points(sequence)) => Some((name, sequence)),
@@ -24,7 +24,7 @@ fn draw(sequence: Sequence, rows: usize, columns: usize, seed: u64) -> UnitPoint
     sequence.points(rows, columns, seed).expect("points")
 }
 
-/// The stretch of n that a coordinate lies in.
+/// Returns the stratum of a coordinate, out of `count` equal ones.
 fn stretch(coordinate: f64, count: usize) -> usize {
     (coordinate * count as f64) as usize
 }
@@ -43,13 +43,15 @@ proptest! {
         let points = draw(sequence, rows, columns, seed);
         prop_assert_eq!(&points, &draw(sequence, rows, columns, seed));
         let seedless = matches!(sequence, Sequence::Halton { scrambled: false } | Sequence::Hammersley { scrambled: false });
-        // Two hypercubes of two centered points, and the evenly spaced dimension of Hammersley's, may be equal by chance.
+        // Two hypercubes of two centered points, and the evenly spaced dimension of Hammersley's, may be
+        // equal by chance.
         if rows > 30 && columns > 2 {
             prop_assert_eq!(points == draw(sequence, rows, columns, seed ^ 1), seedless);
         }
     }
 
-    /// For sequential studies: the points of a shorter sample are the first of a longer one, or asking for it is an error.
+    /// In an extensible sequence, the points of a shorter sample are the first of a longer one. Other
+    /// sequences return an error.
     #[test]
     fn extensible_samples_keep_their_points(
         sequence in any_sequence(), rows in 1_usize..60, more in 1_usize..60, columns in 1_usize..9, seed: u64,
@@ -65,7 +67,7 @@ proptest! {
         }
     }
 
-    /// Neither more dimensions nor their number move the coordinates of those before.
+    /// More dimensions do not change the coordinates of earlier ones.
     #[test]
     fn dimensions_do_not_disturb_each_other(
         name in prop::sample::select(vec!["lhs", "lhs-centered", "halton", "halton-plain", "hammersley", "sobol"]),
@@ -100,7 +102,7 @@ proptest! {
         let plain = draw(Sequence::LatinHypercube(Placement::Random), rows, columns, seed);
         let spread = draw(Sequence::LatinHypercube(Placement::Maximin { swaps }), rows, columns, seed);
         prop_assert!(smallest_distance(&spread) >= smallest_distance(&plain));
-        // It only combines the same coordinates otherwise.
+        // Spreading only recombines the same coordinates.
         for column in 0..columns {
             let sorted = |points: &UnitPoints| {
                 let mut found: Vec<f64> = points.iter().map(|point| point[column]).collect();
@@ -111,7 +113,7 @@ proptest! {
         }
     }
 
-    /// A radical inverse has the digits of its number, in the other order: read them off again.
+    /// A radical inverse has the digits of its number in reverse order.
     #[test]
     fn radical_inverses_have_the_digits_of_their_number(number in 0_u64..1_000_000_000, base in prop::sample::select(vec![2_u32, 3, 5, 7, 11, 53])) {
         let mut left = number;
@@ -125,7 +127,7 @@ proptest! {
         prop_assert!((radical_inverse(number, base) - value).abs() < 1e-15);
     }
 
-    /// Of the first bᵏ points each of as many stretches of the dimension of base b holds one, scrambled or not.
+    /// Of the first bᵏ points, each of bᵏ strata of the dimension of base b holds one, scrambled or not.
     #[test]
     fn halton_points_fill_the_stretches_of_their_base(
         dimension in 0_usize..6, power in 1_u32..4, part in 0_usize..3, scrambled: bool, seed: u64,
@@ -133,11 +135,11 @@ proptest! {
         let base = [2_usize, 3, 5, 7, 11, 13][dimension];
         let count = base.pow(power.min(if base > 5 { 2 } else { 3 }));
         let points = draw(Sequence::Halton { scrambled }, (part + 1) * count + 1, 6, seed);
-        // Any bᵏ numbers that follow each other have all their last k digits, wherever they begin.
+        // Any bᵏ consecutive numbers have all combinations of their last k digits.
         let first = part * count;
         let mut hit = vec![0; count];
         for row in first..first + count {
-            // A stretch's lower end is a point, which rounding must not put below it.
+            // The lower end of a stratum is a point, which rounding must not move below it.
             hit[stretch(points.row(row)[dimension] + 1e-9, count)] += 1;
         }
         prop_assert!(hit.iter().all(|&hits| hits == 1), "{:?}", hit);
@@ -154,7 +156,7 @@ proptest! {
     }
 }
 
-/// Low-discrepancy points fill the cube more evenly than random ones; so do hypercubes, less so.
+/// Low-discrepancy points fill the cube more evenly than random ones. Hypercubes do as well, but less so.
 #[test]
 fn even_points_have_less_discrepancy_than_random_ones() {
     let mean = |sequence: Sequence, columns| {
@@ -175,9 +177,9 @@ fn even_points_have_less_discrepancy_than_random_ones() {
     }
 }
 
-/// Mean squared discrepancy of 128 points over 100 seeds in 2 and 5 dimensions, of SALib 1.6's `latin.sample`, of the points
-/// A of its `sobol.sample`, and of SciPy 1.17's `qmc.Halton` and random numbers; with how far means of 100 may be apart,
-/// four times what they vary by.
+/// Expected values are mean squared discrepancies of 128 points over 100 seeds in 2 and 5 dimensions: of
+/// SALib 1.6's `latin.sample`, of the points A of its `sobol.sample`, and of SciPy 1.17's `qmc.Halton` and
+/// random numbers. Each has the relative tolerance of a mean of 100, four times its deviation.
 #[test]
 fn discrepancies_are_those_of_salib_and_scipy() {
     let expected: [(&str, [(f64, f64); 2]); 4] = [

@@ -1,4 +1,4 @@
-//! A design is found again in its bare rows, and a row that is none of it is named.
+//! A design is recovered from its bare rows, and an error names a row that does not fit it.
 
 use crate::spaces::{space, varying};
 use pleach_sensitivity::design_detection::{ParameterColumns, StructureError, curves, row_blocks};
@@ -34,7 +34,7 @@ proptest! {
             prop_assert_eq!(row_blocks(sets, &alone, None), Ok(drawn.clone()));
         }
 
-        // Another value in a row that is made of two others.
+        // Changes a value in a row that combines two others.
         let mixed: Vec<usize> =
             (0..drawn.rows()).filter(|&row| !matches!(drawn.role(row), Some((_, Role::A | Role::B)))).collect();
         let row = mixed[place.index(mixed.len())];
@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(curves(ParameterColumns { parameters: &parameters, columns: &columns }, 4), Ok(drawn));
     }
 
-    /// Trajectories out of columns are those out of rows.
+    /// Trajectories recovered from columns equal those recovered from rows.
     #[test]
     fn trajectories_are_found(parameters in space(), trajectories in 1_u32..8, seed in any::<u64>()) {
         let design = morris::sample(&parameters, &Morris { trajectories, levels: 8, seed }).unwrap();

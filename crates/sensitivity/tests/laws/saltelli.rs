@@ -1,4 +1,4 @@
-//! What a Saltelli design promises of its rows, and an independent slow computation of its Sobol' points.
+//! Laws of the rows of a Saltelli design, and an independent slow computation of its Sobol' points.
 
 use crate::spaces::{space, varying};
 use pleach_sensitivity::saltelli_blocks::Role;
@@ -17,7 +17,7 @@ fn settings() -> impl Strategy<Value = Saltelli> {
     })
 }
 
-/// Whether the domain holds the value; reals lie strictly within.
+/// Returns whether the domain contains the value. Reals must be strictly inside.
 fn holds(domain: &Domain, value: Value) -> bool {
     match domain {
         Domain::Levels { values } => values.contains(&value),
@@ -28,7 +28,7 @@ fn holds(domain: &Domain, value: Value) -> bool {
 }
 
 proptest! {
-    /// The definition, read out loud: the rows A and B of each block, and all others made of them.
+    /// The rows A and B of each block determine all others, by the definition of the design.
     #[test]
     fn every_row_is_a_or_b_or_one_with_a_column_of_the_other(parameters in space(), saltelli in settings()) {
         let design = sample(&parameters, &saltelli).unwrap();
@@ -55,7 +55,7 @@ proptest! {
         }
     }
 
-    /// What estimators rely on: rows are found by what they are.
+    /// Estimators find rows by their role: the structure names the role of each row.
     #[test]
     fn the_structure_names_the_rows(parameters in space(), saltelli in settings()) {
         let design = sample(&parameters, &saltelli).unwrap();
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(sample(&parameters, &saltelli), sample(&parameters, &saltelli));
     }
 
-    /// Neither a parameter that does not vary nor another's domain moves a parameter's values.
+    /// Neither a fixed parameter nor the domain of another parameter changes a parameter's values.
     #[test]
     fn parameters_do_not_disturb_each_other(parameters in space(), saltelli in settings(), place: prop::sample::Index) {
         let design = sample(&parameters, &saltelli).unwrap();
@@ -138,7 +138,8 @@ proptest! {
         }
     }
 
-    /// Of 2^m points each stretch of 1/2^m holds one, so a level has its share to less than two.
+    /// Each stratum of 1/2^m holds one of 2^m points, so a level's count differs from its share by less than
+    /// 2.
     #[test]
     fn sobol_points_share_levels_out(levels in 2u32..40, power in 0u32..9, seed: u64) {
         let numbers: Vec<f64> = (0..levels).map(f64::from).collect();
@@ -155,7 +156,7 @@ proptest! {
                     let value = Value::from_f64(*level, ValueType::Integer).unwrap();
                     let count = counts.get(&value).copied().unwrap_or(0);
                     prop_assert!((f64::from(count) - share).abs() < 2.0, "{} of {} levels: {}", level, levels, count);
-                    // Where levels are as many stretches each, they have exactly their share.
+                    // Levels that consist of whole strata have exactly their share.
                     prop_assert!(!levels.is_power_of_two() || share < 1.0 || f64::from(count) == share);
                 }
             }
@@ -172,7 +173,8 @@ fn parameter(name: &str, domain: Domain) -> Parameter {
     Parameter { name: name.into(), value_type, default, domain }
 }
 
-/// The base points of `count` parameters as whole numbers of 2⁻³²: those of A, then those of B, one row a sample.
+/// Returns the base points of `count` parameters as whole numbers of 2⁻³²: those of A, then those of B, one
+/// row per sample.
 fn places(count: usize, base: BasePoints, samples: u32, seed: u64) -> Vec<Vec<u32>> {
     let cells = 4_294_967_296.0;
     let parameters: Vec<Parameter> = (0..count)
@@ -188,7 +190,7 @@ fn places(count: usize, base: BasePoints, samples: u32, seed: u64) -> Vec<Vec<u3
     design.evaluations.chunks(count + 2).map(block).collect()
 }
 
-/// Each of the `2^power` equal stretches of every dimension holds as many of the points.
+/// Asserts that each of the `2^power` equal strata of every dimension holds the same number of points.
 fn assert_even(points: &[Vec<u32>], power: u32) {
     for dimension in 0..points[0].len() {
         let mut counts = vec![0_usize; 1 << power];
@@ -203,10 +205,10 @@ fn sobol_points_fill_every_stretch_of_every_dimension_once() {
     let points = places(128, BasePoints::Sobol, 1024, 500);
     for power in 0..=10 {
         assert_even(&points[..1 << power], power);
-        // So does every later part of that length, which begins at a multiple of it.
+        // Every later part of that length, beginning at a multiple of it, is even as well.
         assert_even(&points[1024 - (1 << power)..], power);
     }
-    // Random points do not.
+    // Random points are not even.
     let random = places(2, BasePoints::MonteCarlo, 1024, 500);
     let stretches: HashSet<u32> = random.iter().map(|point| point[0] >> 22).collect();
     assert!((550..750).contains(&stretches.len()), "{} of 1024, 647 are expected", stretches.len());
@@ -228,7 +230,7 @@ fn sobol_points_fill_every_box_of_the_first_two_dimensions_once() {
     }
 }
 
-/// Beyond the directions' 65,536 points the sequence begins again with other scrambles.
+/// Beyond the 65,536 points that have directions, the sequence restarts with other scrambles.
 #[test]
 fn longer_sequences_have_parts_that_are_scrambled_anew() {
     let points = places(1, BasePoints::Sobol, (1 << 17) + 8, 3);
@@ -241,8 +243,8 @@ fn longer_sequences_have_parts_that_are_scrambled_anew() {
     assert_ne!(first[..8], third[..]);
 }
 
-/// Joe and Kuo's numbers for the dimensions from the second on: the degree s, the coefficients a, and m₁ … m_s. From
-/// their file new-joe-kuo-6.
+/// Joe and Kuo's numbers for the second and later dimensions: the degree s, the coefficients a, and m₁ … m_s.
+/// From their file new-joe-kuo-6.
 const JOE_KUO: [(usize, u32, &[u32]); 9] = [
     (1, 0, &[1]),
     (2, 1, &[1, 3]),
@@ -255,8 +257,8 @@ const JOE_KUO: [(usize, u32, &[u32]); 9] = [
     (5, 7, &[1, 1, 7, 11, 19]),
 ];
 
-/// Coordinate of a point that is not scrambled, by the recurrence that defines it: m_i from the s before, then the sum
-/// of the binary fractions m_i/2^i over the digits of the index.
+/// Returns the coordinate of a point without scrambling, by the recurrence that defines it: m_i from the s
+/// numbers before, then the sum of the binary fractions m_i/2^i over the digits of the index.
 fn unscrambled(dimension: usize, index: u32) -> u32 {
     let digits = 16;
     let mut m = vec![1_u64; digits];
@@ -275,8 +277,9 @@ fn unscrambled(dimension: usize, index: u32) -> u32 {
     (0..digits).filter(|at| index >> at & 1 == 1).fold(0, |sum, at| sum ^ place(at))
 }
 
-/// Owen's scrambling turns digits over depending on the digits before them: points agree in as many leading digits as they
-/// do unscrambled, whichever these are. Together with the seed's spread over first digits, that is what it is.
+/// Owen's scrambling flips digits depending on the digits before them. Two points therefore agree in as many
+/// leading digits as without scrambling. Together with the spread of first digits over seeds, this
+/// characterizes it.
 #[test]
 fn scrambled_points_agree_as_far_as_unscrambled_ones_do() {
     let points = places(5, BasePoints::Sobol, 300, 11);
@@ -291,7 +294,7 @@ fn scrambled_points_agree_as_far_as_unscrambled_ones_do() {
     }
 }
 
-/// Over seeds, a point is anywhere: scrambled points are uniform, and dimensions do not follow each other.
+/// Over seeds, scrambled points are uniform, and dimensions are independent.
 #[test]
 fn seeds_spread_the_points() {
     for base in [BasePoints::Sobol, BasePoints::MonteCarlo] {
@@ -302,7 +305,8 @@ fn seeds_spread_the_points() {
                 points
                     .iter()
                     .for_each(|point| counts[(point[one] >> 30 << 2 | point[other] >> 30) as usize] += 1);
-                // 250 each; χ² with 15 degrees of freedom is above 44.3 once in ten thousand.
+                // The expected count is 250. χ² with 15 degrees of freedom is above 44.3 once in 10,000
+                // cases.
                 let chi: f64 = counts.iter().map(|&count: &i32| f64::from(count - 250).powi(2) / 250.0).sum();
                 assert!(chi < 44.3, "{base:?}, dimensions {one} and {other}: χ² = {chi}");
             }
@@ -310,7 +314,8 @@ fn seeds_spread_the_points() {
     }
 }
 
-/// The integral of a product over many dimensions: scrambled points are nearer to it than random ones, over several seeds.
+/// For the integral of a product over many dimensions, the mean error over several seeds is smaller with
+/// scrambled points than with random ones.
 #[test]
 fn sobol_points_integrate_better_than_random_ones() {
     let error = |base| {

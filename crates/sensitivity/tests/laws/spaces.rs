@@ -1,4 +1,4 @@
-//! Random parameter spaces: every kind of domain, at least one of which varies.
+//! Random parameter spaces with every kind of domain. At least one parameter varies.
 
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use proptest::collection::{btree_set, vec};
@@ -25,7 +25,7 @@ fn domain() -> impl Strategy<Value = (ValueType, Domain)> {
         let (low, high) = (f64::from(low), f64::from(low + width));
         (ValueType::Integer, Domain::range(ValueType::Integer, low, high, None).expect("low < high"))
     });
-    // In any order, as users may list them.
+    // In any order, as users may list values.
     let set =
         btree_set(-100i32..100, 1..9).prop_map(|set| set.into_iter().collect::<Vec<_>>()).prop_shuffle();
     let set = set.prop_map(|numbers| {
@@ -38,13 +38,13 @@ fn domain() -> impl Strategy<Value = (ValueType, Domain)> {
     prop_oneof![3 => continuous, 3 => range, 3 => set, 1 => fixed]
 }
 
-/// Size of the range of a parameter.
+/// Returns the size of the range of a parameter.
 pub(crate) fn width(parameter: &Parameter) -> f64 {
     let (low, high) = parameter.domain.bounds();
     high - low
 }
 
-/// The parameters that a sampler varies.
+/// Returns the columns of the parameters that a sampler varies.
 pub(crate) fn varying(parameters: &[Parameter]) -> Vec<usize> {
     (0..parameters.len()).filter(|&column| parameters[column].domain.varies()).collect()
 }

@@ -1,4 +1,4 @@
-//! What Sobol' indices promise whatever the responses, and an independent slow computation of them.
+//! Laws of Sobol' indices for any responses, and an independent slow computation.
 
 use crate::spaces::reals;
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -27,7 +27,7 @@ fn analyze(blocks: &RowBlocks, values: &[Option<f64>], estimator: Estimator) -> 
     indices(blocks, &[Response { name: "dice", values }], estimator, BOOTSTRAP).expect("indices").remove(0)
 }
 
-/// A design of two to four parameters and five to nine samples, and noise for its responses.
+/// A design of two to four parameters and five to nine samples, and noise as responses.
 fn noisy() -> impl Strategy<Value = (RowBlocks, Vec<Option<f64>>)> {
     (2usize..5, 5usize..10, any::<bool>()).prop_flat_map(|(varying, samples, second_order)| {
         let blocks = blocks(varying, samples, second_order);
@@ -52,7 +52,7 @@ fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-/// The formulas, read out loud: first-order, total and second-order indices by name of the rows.
+/// Computes first-order, total and second-order indices by definition, with rows found by role.
 fn slowly(blocks: &RowBlocks, responses: &[Option<f64>], estimator: Estimator) -> Vec<f64> {
     let center = mean(responses.iter().map(|value| value.expect("no failures")));
     let at = |sample: usize, role: Role| {
@@ -151,7 +151,8 @@ proptest! {
         }
     }
 
-    /// Two parameters that do the same to the response have the same indices; one that does nothing has a total of 0.
+    /// Two parameters with the same effect on the response have the same indices. A parameter without effect
+    /// has a total index of 0.
     #[test]
     fn a_doubled_and_an_idle_parameter_are_seen((blocks, mut responses) in noisy()) {
         let length = blocks.rows_per_sample();
@@ -195,7 +196,7 @@ proptest! {
         let without = analyze(&fewer, &left, Estimator::Saltelli);
         prop_assert_eq!(values(&without), values(&found));
 
-        // Several responses at once have the indices that each has alone.
+        // Several responses at once have the same indices as each alone.
         let other: Vec<Option<f64>> = (0..blocks.rows()).map(|row| Some(noise[row % 90])).collect();
         let all = [("broken", &broken), ("other", &other), ("again", &broken)];
         let all = all.map(|(name, values)| Response { name, values });
@@ -256,7 +257,7 @@ fn responses_that_do_not_fit_are_refused() {
 #[test]
 fn warnings_say_what_is_doubtful() {
     let blocks = blocks(2, 40, false);
-    // The second parameter does nothing, and the first everything.
+    // The first parameter alone determines the response.
     let y = |row: usize| ((row / 4 * 7 + usize::from(row % 4 == 1 || row % 4 == 3) * 5) % 11) as f64;
     let mut values: Vec<Option<f64>> = (0..blocks.rows()).map(|row| Some(y(row))).collect();
     values[2] = None;
@@ -276,7 +277,7 @@ fn convergence_is_over_beginnings() {
     let response = Response { name: "dice", values: &values };
     let steps = convergence::vbd(&blocks, response, Estimator::Jansen, BOOTSTRAP, &halves(50, 6)).unwrap();
     let rows: Vec<usize> = steps.iter().map(|step| step.evaluations).collect();
-    // A single base sample has no variance to share out.
+    // A single base sample has no variance to decompose.
     assert_eq!(rows, [3, 6, 12, 25, 50].map(|samples| samples * 8));
     let of = |samples| {
         let blocks = self::blocks(3, samples, true);

@@ -1,4 +1,4 @@
-//! Indices of functions that are known in closed form, at sizes of real studies.
+//! Indices of functions with a closed form, at sizes of real studies.
 
 use crate::functions::{Function, ishigami, reals, sobol_g};
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -23,7 +23,7 @@ fn hold(what: &str, estimates: impl Iterator<Item = Estimate>, truth: &[f64]) {
     }
 }
 
-/// N = 8192 Sobol' base points, each estimator.
+/// With N = 8192 Sobol' base points, indices of each estimator are within their intervals.
 #[test]
 fn sobol_indices_are_within_their_intervals() {
     for (name, function) in [("ishigami", ishigami()), ("sobol g", sobol_g())] {
@@ -39,7 +39,7 @@ fn sobol_indices_are_within_their_intervals() {
     }
 }
 
-/// Points A of a random design, as columns, and their responses.
+/// Returns the points A of a random design as columns, and their responses.
 fn given(function: &Function, samples: u32) -> (Columns, Vec<Option<f64>>) {
     let saltelli = Saltelli { samples, second_order: false, base: BasePoints::MonteCarlo, seed: 1 };
     let mut design = sample(&function.parameters, &saltelli).expect("a design");
@@ -49,7 +49,7 @@ fn given(function: &Function, samples: u32) -> (Columns, Vec<Option<f64>>) {
     (Columns::of(&function.parameters, &design.evaluations).expect("columns"), y)
 }
 
-/// Methods that estimate first-order indices from other samples: within a few hundredths, as their papers have it.
+/// Given-data methods and eFAST estimate first-order indices to a few hundredths, as in their papers.
 #[test]
 fn other_first_order_indices_are_near() {
     for function in [ishigami(), sobol_g()] {
@@ -74,13 +74,13 @@ fn other_first_order_indices_are_near() {
             near(rbd.parameters[place].coefficient, function.first[place], 0.04);
             near(classes.parameters[place].first, function.first[place], 0.04);
             near(efast.parameters[place].first, function.first[place], 0.04);
-            // The low frequencies of others reach into those that count for the total.
+            // The low frequencies of other parameters overlap with those of the total index.
             near(efast.parameters[place].total, function.total[place], 0.06);
         }
     }
 }
 
-/// One parameter that is the response, one that is nothing: the ends of every scale.
+/// A parameter equal to the response and one without effect are at the ends of every scale.
 #[test]
 fn all_and_nothing() {
     let function = Function {
@@ -93,7 +93,7 @@ fn all_and_nothing() {
     let (columns, y) = given(&function, 2000);
     let response = [Response { name: "y", values: &y }];
     let value = |estimate: Estimate| estimate.value.unwrap();
-    // Within a slice of a tenth, the distribution is at most 0.9 from that of the whole.
+    // Within a slice of a tenth, the distribution differs from the whole by at most 0.9.
     let found = pawn::indices(&columns, &response, 10, None, BOOTSTRAP).unwrap().remove(0);
     assert!((value(found.parameters[0].maximum) - 0.9).abs() < 0.01);
     assert!(value(found.parameters[1].maximum) < 0.2);
@@ -105,7 +105,7 @@ fn all_and_nothing() {
     for found in [pcc(&columns, &response, BOOTSTRAP).unwrap(), prcc(&columns, &response, BOOTSTRAP).unwrap()]
     {
         assert!((value(found[0].parameters[0].coefficient) - 1.0).abs() < 1e-9);
-        // Nothing is left to correlate with.
+        // No residual is left to correlate with.
         assert_eq!(found[0].parameters[1].coefficient, Estimate::ABSENT);
     }
 }

@@ -1,7 +1,7 @@
-//! How often 95 % intervals hold the truth, over many seeds of the sample.
+//! Coverage of the truth by 95 % intervals, over many seeds of the sample.
 //!
-//! Random base points are what the bootstrap takes them for. Over Sobol' points it is wider than the error: those intervals
-//! hold the truth more often than they say, and no less is asked of them.
+//! The bootstrap assumes random base points. For Sobol' points its intervals are wider than the error, so
+//! they contain the truth more often. The test requires no less.
 
 use crate::functions::ishigami;
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -11,7 +11,7 @@ use pleach_sensitivity::sampling::saltelli::Saltelli;
 use pleach_sensitivity::vbd::{self, Estimator};
 use pleach_workflow::BasePoints;
 
-/// Shares of the seeds whose intervals hold the truth: of each index, by the normal interval and by percentiles.
+/// Returns for each index the shares of seeds whose normal and percentile intervals contain the truth.
 fn coverage(seeds: u64, base: BasePoints, estimator: Estimator) -> Vec<(f64, f64)> {
     let function = ishigami();
     let truth: Vec<f64> = function.first.iter().chain(&function.total).copied().collect();
@@ -33,7 +33,7 @@ fn coverage(seeds: u64, base: BasePoints, estimator: Estimator) -> Vec<(f64, f64
     held.iter().map(|held| (f64::from(held.0) / seeds as f64, f64::from(held.1) / seeds as f64)).collect()
 }
 
-/// So that a share is known to 1.5 %.
+/// Number of seeds, for a standard error of 1.5 %.
 const SEEDS: u64 = 200;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Functions whose Sobol' indices are known in closed form, and designs to evaluate them on.
+//! Functions with Sobol' indices in closed form, and designs to evaluate them on.
 
 use pleach_sensitivity::saltelli_blocks::RowBlocks;
 use pleach_sensitivity::sampling::Design;
@@ -6,17 +6,17 @@ use pleach_sensitivity::sampling::saltelli::{Saltelli, sample};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::f64::consts::PI;
 
-/// A function and what is known of it.
+/// A function and its exact indices.
 pub(crate) struct Function {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) evaluate: fn(&[f64]) -> f64,
     pub(crate) first: Vec<f64>,
     pub(crate) total: Vec<f64>,
-    /// Of the pairs (0, 1), (0, 2) … (1, 2) ….
+    /// Second-order indices of the pairs (0, 1), (0, 2) … (1, 2) ….
     pub(crate) second: Vec<f64>,
 }
 
-/// Real parameters named x1, x2, … of one range.
+/// Returns real parameters x1, x2, … of one range.
 pub(crate) fn reals(count: usize, low: f64, high: f64) -> Vec<Parameter> {
     let parameter = |place| Parameter {
         name: format!("x{place}"),
@@ -27,7 +27,7 @@ pub(crate) fn reals(count: usize, low: f64, high: f64) -> Vec<Parameter> {
     (1..=count).map(parameter).collect()
 }
 
-/// Ishigami and Homma (1990) with a = 7 and b = 0.1: interactions of x1 and x3 only.
+/// Function of Ishigami and Homma (1990) with a = 7 and b = 0.1. Only x1 and x3 interact.
 pub(crate) fn ishigami() -> Function {
     let (a, b) = (7.0_f64, 0.1_f64);
     let one = (1.0 + b * PI.powi(4) / 5.0).powi(2) / 2.0;
@@ -45,7 +45,7 @@ pub(crate) fn ishigami() -> Function {
 
 const G: [f64; 8] = [0.0, 1.0, 4.5, 9.0, 99.0, 99.0, 99.0, 99.0];
 
-/// Sobol's G function: a product, so that the part of a set of parameters is the product of theirs.
+/// Sobol's G function. It is a product, so the share of a set of parameters is the product of their shares.
 pub(crate) fn sobol_g() -> Function {
     let parts: Vec<f64> = G.iter().map(|a| 1.0 / (3.0 * (1.0 + a).powi(2))).collect();
     let all: f64 = parts.iter().map(|part| 1.0 + part).product();
@@ -61,13 +61,13 @@ pub(crate) fn sobol_g() -> Function {
 }
 
 impl Function {
-    /// Responses of a design's rows.
+    /// Returns the responses of a design's rows.
     pub(crate) fn responses(&self, design: &Design) -> Vec<Option<f64>> {
         let numbers = |row: &Vec<Value>| row.iter().map(|value| value.as_f64()).collect::<Vec<f64>>();
         design.evaluations.iter().map(|row| Some((self.evaluate)(&numbers(row)))).collect()
     }
 
-    /// A Saltelli design and its responses.
+    /// Returns a Saltelli design and its responses.
     pub(crate) fn study(&self, saltelli: &Saltelli) -> (RowBlocks, Vec<Option<f64>>) {
         let design = sample(&self.parameters, saltelli).expect("a design");
         let responses = self.responses(&design);

@@ -1,4 +1,5 @@
-//! What is known exactly of test functions: indices agree within their intervals, and intervals hold as often as they say.
+//! Exact indices of test functions: estimates agree within their intervals, and intervals have their nominal
+//! coverage.
 
 mod analytic;
 mod coverage;

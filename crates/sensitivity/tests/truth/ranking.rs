@@ -1,5 +1,5 @@
-//! From how many evaluations on given-data methods put the parameters of known functions in the right order: what
-//! warnings of small samples are justified with.
+//! Minimum numbers of evaluations for given-data methods to rank the parameters of known functions right.
+//! They justify the warnings of small samples.
 
 use crate::functions::{Function, ishigami};
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -10,7 +10,7 @@ use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_sensitivity::warnings::Warning;
 use pleach_sensitivity::{delta, pawn, rbd_fast};
 
-/// A method's index of each parameter.
+/// Returns a method's index of each parameter.
 type Method = fn(&Columns, &Response<'_>) -> Vec<f64>;
 
 fn of_delta(columns: &Columns, response: &Response<'_>) -> Vec<f64> {
@@ -34,7 +34,7 @@ fn of_rbd_fast(columns: &Columns, response: &Response<'_>) -> Vec<f64> {
     found.parameters.iter().filter_map(|parameter| parameter.coefficient.value).collect()
 }
 
-/// Of so many seeds, how often the first parameters are in the order `truth`.
+/// Returns the number of seeds, out of `seeds`, whose samples rank the first parameters as in `truth`.
 fn right(function: &Function, method: Method, samples: u32, truth: &[usize], seeds: u64) -> u64 {
     let sampler = Sampler::named("lhs", samples, 2).expect("a sampler");
     let is_right = |seed: &u64| {
@@ -49,7 +49,7 @@ fn right(function: &Function, method: Method, samples: u32, truth: &[usize], see
     (0..seeds).filter(is_right).count() as u64
 }
 
-/// How many evaluations the warning of a small sample advises.
+/// Returns the number of evaluations that the warning of a small sample advises.
 fn advised(indices: &Indices) -> u32 {
     let advised = indices.warnings().into_iter().find_map(|warning| match warning {
         Warning::SmallSample { advised, .. } => Some(advised as u32),
@@ -82,7 +82,7 @@ fn advised_samples_rank_parameters_right_and_small_ones_are_warned_of() {
         println!("{name}: of 20 samples of {samples}, {found} rank Ishigami's parameters right");
         assert!(found >= 19, "{name}: {found} of 20 samples of {samples}");
     }
-    // The default of study files, of which the warning is.
+    // The default of study files gets this warning.
     let found = right(&function, of_delta, 200, &[1, 0, 2], 20);
     assert!(found < 10, "{found} of 20 samples of 200 evaluations");
 }

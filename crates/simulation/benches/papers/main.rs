@@ -1,10 +1,10 @@
-//! What the papers publish about scaling, beside what the manager does with as many simulated workers: makespans of MOAT
-//! and VBD on one tile, of a large study on 128 nodes, and parallel efficiency up to 10,000 workers.
+//! Compares the papers' scaling results with the manager on the same number of simulated workers: makespans of MOAT and
+//! VBD on one tile, makespans of a large study on 128 nodes, and parallel efficiency up to 10,000 workers.
 //!
-//! `benches/papers/run`, or `cargo bench -p pleach-simulation --bench papers`, with the letters of some tables to have
-//! only those. Tasks take what Table 4.3 of the thesis says, times a factor for the tile and one for the task, both
+//! Run with `benches/papers/run`, or with `cargo bench -p pleach-simulation --bench papers`. Letters as arguments
+//! select tables. Task times are those of the thesis' Table 4.3, times a factor for the tile and one for the task, both
 //! log-normal with [`VARIATION`]. Files, memory and the network's limits are not simulated, planning takes no time, and
-//! transfers do not slow each other down: what is published includes all of that.
+//! transfers do not slow each other down. The published times include all of that.
 
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
@@ -31,23 +31,23 @@ use std::time::Instant;
 /// Thesis Table 4.3: seconds of each task of the segmentation on a tile.
 const SECONDS: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
 
-/// Of the normalization, which the papers do not publish. The authors' code takes 3,320 ms for it where it takes 4,290 ms for
-/// the segmentation (reference data, one core, 4096 × 4096 pixels); with this, stage-level merging is worth 1.77, and
-/// published are up to 1.85 (thesis §4.2.1).
+/// Seconds of the normalization, which the papers do not publish. The authors' code takes 3,320 ms for it and 4,290 ms
+/// for the segmentation (reference data, one core, 4096 × 4096 pixels). With this value, stage-level merging gives a
+/// speedup of 1.77. The published maximum is 1.85 (thesis §4.2.1).
 const FIRST_SECONDS: f64 = 9.49 * 2.46 / 3.18;
 
-/// Coefficient of variation of what tasks take, which the papers call the cause of lost efficiency and do not publish.
+/// Coefficient of variation of task times, which the papers name as the cause of lost efficiency and do not publish.
 const VARIATION: f64 = 0.2;
 
-/// Bytes of a normalized tile: three bytes a pixel.
+/// Bytes of a normalized tile: 3 bytes per pixel.
 const TILE_BYTES: u64 = 3 * 4096 * 4096;
 
-/// A limit of buckets or instances, 1 at least.
+/// Returns a limit of buckets or instances, at least 1.
 fn limit(limit: usize) -> NonZeroUsize {
     NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// The keys of the seven tasks for each set of parameters; equal sets once where they are merged.
+/// Returns the keys of the seven tasks for each parameter set. With `merged`, equal sets occur once.
 fn keys(sets: &[Set], merged: bool) -> Vec<u32> {
     let mut stage = Interner::default();
     let mut interners: [Interner<Vec<u64>>; TASKS.len()] = Default::default();
@@ -65,7 +65,7 @@ fn keys(sets: &[Set], merged: bool) -> Vec<u32> {
     keys
 }
 
-/// A study of these parameter sets on so many tiles, equal instances merged.
+/// Returns a study of these parameter sets on `tiles` tiles. Equal instances are merged.
 fn design(sets: &[Set], tiles: u32, first: bool, cut: Bucketing, seed: u64) -> WorkloadDesign {
     WorkloadDesign {
         tiles,
@@ -80,7 +80,7 @@ fn design(sets: &[Set], tiles: u32, first: bool, cut: Bucketing, seed: u64) -> W
     }
 }
 
-/// What came of one simulation, and the wall seconds it took.
+/// Result of one simulation, and its wall seconds.
 struct Simulated {
     figures: ClusterStats,
     wall_seconds: f64,
@@ -89,7 +89,7 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// The part of all slots' time in which they were at work.
+    /// Returns the busy share of the time of all slots.
     fn busy(&self) -> f64 {
         self.figures.work_seconds / (self.figures.makespan_seconds * self.slots as f64)
     }
@@ -98,20 +98,19 @@ impl Simulated {
         1e6 * self.figures.manager_seconds / self.figures.events as f64
     }
 
-    /// The part of a second that the manager is busy in a second of the study.
+    /// Returns the manager's busy share of the simulated time.
     fn load(&self) -> f64 {
         self.figures.manager_seconds / self.figures.makespan_seconds
     }
 }
 
-/// Runs a study on nodes that are all alike. `help`: workers that are idle get a part of what others have not begun, and what
-/// is far behind is tried twice.
+/// Runs a study on identical nodes. `help` enables work stealing and speculative execution.
 fn simulate(design: WorkloadDesign, nodes: usize, slots: u32, help: bool) -> Simulated {
     let begun = Instant::now();
     let schedule = Scenario {
         seed: 500,
         nodes: vec![NodeSpec { slots, speed: 1.0 }; nodes],
-        // Workers are there when the study comes.
+        // Workers join before the submission.
         studies: vec![(1000, SyntheticWorkload::UNUSED)],
         incidents: Vec::new(),
         network: NetworkModel::default(),

@@ -1,4 +1,4 @@
-//! One tile on 8 to 256 workers: when there are enough buckets for all, and when there are not.
+//! One tile on 8 to 256 workers: with enough buckets for all workers, and with too few.
 
 use crate::designs::{self, Sampler, Set};
 use crate::{Simulated, design, heading, limit, row, simulate};
@@ -6,7 +6,7 @@ use pleach_simulation::workload::Bucketing;
 
 const WORKERS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 
-/// The mean makespan over some seeds of what tasks take, with the first simulation's figures.
+/// Returns the mean makespan over several seeds of the task times, and the first simulation's result.
 fn mean(sets: &[Set], cut: Bucketing, workers: usize, help: bool) -> (f64, Simulated) {
     const SEEDS: [u64; 3] = [500, 501, 502];
     let mut all: Vec<Simulated> =
@@ -15,7 +15,7 @@ fn mean(sets: &[Set], cut: Bucketing, workers: usize, help: bool) -> (f64, Simul
     (sum / SEEDS.len() as f64, all.swap_remove(0))
 }
 
-/// Thesis Fig. 4.4, 4.5 and Table 4.2; paper 001 Fig. 14.
+/// Thesis Fig. 4.4, 4.5 and Table 4.2, and paper 001 Fig. 14.
 pub(crate) fn moat() {
     heading(
         "Thesis Table 4.2, Fig. 4.4 and 4.5, paper 001 Fig. 14: MOAT 1000 on one tile, TRTMA with 3 buckets a worker (simulated; mean of three)",

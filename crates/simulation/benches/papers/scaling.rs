@@ -27,7 +27,7 @@ pub(crate) fn large() {
         ],
     );
     let sets = designs::moat(240, 500);
-    // Without reuse the normalization is a task of every run, which nobody shares.
+    // Without reuse the normalization is a task of every run and shared by none.
     let each = keys(&sets, false);
     let alone = each.chunks(SECONDS.len()).zip(0..);
     let all = WorkloadDesign {
@@ -83,7 +83,7 @@ pub(crate) fn large() {
     }
 }
 
-/// What the manager had to do.
+/// Formats the busy share of the slots, and the manager's events, time per event, load and wall seconds.
 fn work(simulated: &Simulated) -> [String; 5] {
     [
         format!("{:.1} %", 100.0 * simulated.busy()),
@@ -94,7 +94,7 @@ fn work(simulated: &Simulated) -> [String; 5] {
     ]
 }
 
-/// Paper 003 §IV.D: 6,113 tiles on ever more nodes of 28 cores, against the fewest.
+/// Paper 003 §IV.D: 6,113 tiles on growing numbers of nodes with 28 cores, compared with the smallest.
 pub(crate) fn strong() {
     const TILES: u32 = 6113;
     const CORES: u32 = 28;
@@ -133,7 +133,8 @@ pub(crate) fn strong() {
     }
 }
 
-/// Paper 001 §5.1: as many tiles for each worker: of nodes as in the paper, and of 10,000 workers of one core each.
+/// Paper 001 §5.1: a constant number of tiles per core, on nodes as in the paper and on 10,000 workers of one core
+/// each.
 pub(crate) fn weak() {
     heading(
         "Paper 001 §5.1: weak scaling, one run of each tile (published: 136,568 tiles on 256 nodes of 16 cores \"scaled well\"; simulated)",
@@ -159,7 +160,7 @@ pub(crate) fn weak() {
         let mut first = 0.0;
         for (workers, cores, tiles) in cases {
             let simulated = simulate(design(&one, tiles, true, Bucketing::Single, 500), workers, cores, true);
-            // As many tiles for each core, but for a rounding.
+            // The number of tiles per core is constant except for rounding.
             let a_tile =
                 simulated.figures.makespan_seconds * (workers * cores as usize) as f64 / f64::from(tiles);
             first = if first == 0.0 { a_tile } else { first };

@@ -1,4 +1,4 @@
-//! Nodes that are not alike: half of them four times slower than the others, as fast as before in the mean.
+//! Unequal nodes: half of them are four times slower than the others, with an unchanged mean speed.
 
 use crate::{design, designs, heading, limit, row};
 use pleach_dispatch::PlanId;
@@ -6,10 +6,11 @@ use pleach_simulation::cluster::Cluster;
 use pleach_simulation::scenario::{NetworkModel, NodeSpec, Scenario};
 use pleach_simulation::workload::{Bucketing, SyntheticWorkload, Workload};
 
-/// Of every second node, and of the others: one in the mean.
+/// Speeds of alternating nodes, 1 in the mean.
 const SPEEDS: [f64; 2] = [0.4, 1.6];
 
-/// The mean makespan over some seeds, and the work that was done; `knows`: the manager is told what tasks take.
+/// Returns the mean makespan over several seeds, and the mean work executed. `help` enables work stealing, `knows` the
+/// report of task timings.
 fn mean(tiles: u32, cut: Bucketing, nodes: usize, speeds: [f64; 2], help: bool, knows: bool) -> (f64, f64) {
     const SEEDS: [u64; 3] = [500, 501, 502];
     let sets = designs::moat(1000, 500);
@@ -35,7 +36,7 @@ fn mean(tiles: u32, cut: Bucketing, nodes: usize, speeds: [f64; 2], help: bool, 
     (seconds / SEEDS.len() as f64, work / SEEDS.len() as f64)
 }
 
-/// Buckets sized to measured speed, beside buckets of one size.
+/// Buckets sized by measured speed, compared with buckets of one size.
 pub(crate) fn speeds() {
     heading(
         "Half of the nodes four times slower: MOAT 1000, TRTMA with 3 buckets a worker (simulated; mean of three)",

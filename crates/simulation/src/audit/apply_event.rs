@@ -1,5 +1,4 @@
-//! Applies events to the audit's model: which reports must count, and the changes before any
-//! effect.
+//! Applies events to the audit's model: the reports that must count, and the changes before any effect.
 
 use super::study::{Fate, Granted, StudyModel};
 use super::throughput::ThroughputModel;
@@ -21,7 +20,7 @@ impl Audit {
         let wrong = || Violation::Answer { event: format!("{event:?}"), answer: format!("{answer:?}") };
         match event {
             Event::Start { .. } => {
-                // Of an earlier manager only the lease ids remain valid.
+                // Lease ids remain valid across restarts: a new manager must not reuse them.
                 *self = Self { last_lease: self.last_lease, ..Self::default() };
             }
             Event::Hold => self.holding = true,

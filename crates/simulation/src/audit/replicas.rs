@@ -1,5 +1,5 @@
-//! Replicas in the audit's model: pending requests, the workers that may be asked, and a check that every
-//! waiting worker is served.
+//! Replicas in the audit's model: pending requests, the workers that may be asked, and a check that every waiting
+//! worker is served.
 
 use super::{Audit, Violation, require};
 use pleach_dispatch::manager::Effect;

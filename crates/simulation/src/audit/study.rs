@@ -140,7 +140,7 @@ impl StudyModel {
         });
     }
 
-    /// Returns the referenced regions of which this worker has the sole copy.
+    /// Returns the referenced regions whose sole copy is on this worker.
     pub(super) fn only_with(&self, worker: WorkerId) -> impl Iterator<Item = RegionKey> {
         let alone = move |holders: &BTreeSet<WorkerId>| holders.len() == 1 && holders.contains(&worker);
         self.holders

@@ -17,9 +17,9 @@ pub(super) struct Worker {
     pub(super) asked_us: u64,
     /// Time of its arrival.
     pub(super) there_us: u64,
-    /// Its node in the cluster, after its arrival.
+    /// Node in the cluster, after its arrival.
     pub(super) node: Option<usize>,
-    /// Time at which it left, or was canceled before its arrival.
+    /// Time of its departure, or of the cancellation before its arrival.
     pub(super) ended_us: Option<u64>,
     pub(super) was_taken: bool,
     is_drained: bool,
@@ -55,8 +55,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the running and the starting workers of a site, and the mean of the seconds until the starting ones arrive. The
-    /// prediction uses the usual start-up time, since the requester does not know the actual one.
+    /// Returns the running and the starting workers of a site, and the mean of the seconds until the starting ones
+    /// arrive. The prediction uses the usual start-up time, since the requester does not know the actual one.
     pub(super) fn running_and_starting(&self, site: usize, cluster: &Cluster) -> (u32, u32, f64) {
         let (mut running, mut starting, mut left) = (0, 0, 0.0);
         let startup = self.sites[site].pool.startup_seconds;
@@ -90,8 +90,8 @@ impl<'a> Cloud<'a> {
         self.workers.iter().map(of).sum()
     }
 
-    /// Requests more workers, or removes surplus ones: first those that have not arrived, the latest first, then present ones
-    /// in the removal order.
+    /// Requests more workers, or removes surplus ones: first those that have not arrived, the latest first, then
+    /// present ones in the removal order.
     pub(super) fn follow(&mut self, wanted: &[u32], cluster: &mut Cluster) -> Result<(), Aborted> {
         for site in 0..self.sites.len() {
             let (running, starting, _) = self.running_and_starting(site, cluster);
@@ -147,7 +147,7 @@ impl<'a> Cloud<'a> {
         Ok(())
     }
 
-    /// Runs until some time, or until the study is over.
+    /// Runs until `at_us`, or until the study is over.
     pub(super) fn run_until(&mut self, at_us: u64, cluster: &mut Cluster) -> Result<(), Aborted> {
         while !cluster.is_over() {
             let next = self.due.peek().map(|Reverse(next)| *next).filter(|(due_us, _)| *due_us <= at_us);

@@ -11,11 +11,11 @@ use serde::Serialize;
 pub struct WorkerInterval {
     /// Index of its pool. `None` for the base cluster.
     pub site: Option<usize>,
-    /// Its node in the spans, if it arrived.
+    /// Node in the spans, if the worker arrived.
     pub node: Option<usize>,
     /// Times of its request, its arrival and its end.
     pub seconds: [f64; 3],
-    /// Whether the cloud interrupted it.
+    /// Whether the cloud interrupted the worker.
     pub was_taken: bool,
 }
 
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub policy: String,
     /// The kind of the policy.
     pub kind: &'static str,
-    /// From the submission to the last result.
+    /// Time from the submission to the last result.
     pub makespan_seconds: f64,
     /// The deadline, if any.
     pub deadline_seconds: Option<f64>,
@@ -47,10 +47,9 @@ pub struct Outcome {
     pub egress_cost: f64,
     /// Maximum cost, if any.
     pub budget: Option<f64>,
-    /// Part of the time of all present slots in which they worked.
+    /// Busy share of the time of all present slots.
     pub utilization: f64,
-    /// Part of the possible reuse that was achieved. Buckets for more slots, and recomputed results,
-    /// reduce it.
+    /// Part of the possible reuse that was achieved. Buckets for more slots, and recomputed results, reduce it.
     pub reuse_kept: f64,
     /// Seconds of work at speed 1 that were lost with workers.
     pub lost_seconds: f64,
@@ -60,7 +59,7 @@ pub struct Outcome {
     pub interruptions: u64,
     /// Requested workers.
     pub asked: usize,
-    /// Maximum of pool workers present at once.
+    /// Maximum number of pool workers present at once.
     pub most_workers: u32,
     /// Number of replans.
     pub replans: u64,

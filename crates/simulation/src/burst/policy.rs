@@ -31,7 +31,8 @@ pub(super) struct Decider<'a> {
     burst: &'a Burst,
     policy: &'a Policy,
     held: Option<PreviousDecision>,
-    /// By number of slots: the work relative to that of the current buckets. `planned_seconds` is the work when it was planned.
+    /// By number of slots: the work relative to that of the current buckets. `planned_seconds` is the work at planning
+    /// time.
     cuts: Vec<(u32, f64)>,
     planned_seconds: f64,
     longest_seconds: f64,

@@ -115,6 +115,7 @@ impl Cluster {
         self.epoch += 1;
         self.workers.clear();
         self.tell(Event::Start { epoch: self.epoch })?;
+        // Hold before Submit: instances with a lease of the earlier manager must not be granted again.
         self.tell(Event::Hold)?;
         let open: Vec<usize> = self.submitted.difference(&self.over).copied().collect();
         for number in open {

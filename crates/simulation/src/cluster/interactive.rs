@@ -1,5 +1,5 @@
-//! Interactive control of a cluster: the caller adds and removes nodes, at other sites too, and inspects the state. Transfers
-//! between sites take time and are counted.
+//! Interactive control of a cluster: the caller adds and removes nodes, at other sites too, and inspects the state.
+//! Transfers between sites take time and are counted.
 
 use super::{Aborted, Cluster, DueEvent, Node};
 use crate::audit::Violation;
@@ -69,10 +69,10 @@ impl Cluster {
         self.over.len() >= self.workloads.len()
     }
 
-    /// Runs until some time, or until all studies have ended.
+    /// Runs until `at_us`, or until all studies have ended.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Returns the errors of [`run`](Self::run).
     pub fn run_until(&mut self, at_us: u64) -> Result<(), Aborted> {
         while !self.is_over() {
             let Some(Reverse(entry)) = self.queue.peek() else { break };
@@ -108,7 +108,7 @@ impl Cluster {
     /// Drains a node, if it has joined.
     ///
     /// # Errors
-    /// The first violation of the manager, under audit.
+    /// Returns the first violation of the manager, under audit.
     pub fn drain(&mut self, node: usize) -> Result<(), Violation> {
         self.incident(Incident::Drain { node })
     }
@@ -116,7 +116,7 @@ impl Cluster {
     /// Interrupts a node after a notice. Without a notice the node crashes.
     ///
     /// # Errors
-    /// The first violation of the manager, under audit.
+    /// Returns the first violation of the manager, under audit.
     pub fn interrupt(&mut self, node: usize, notice_seconds: f64) -> Result<(), Violation> {
         let milliseconds = (notice_seconds * 1e3) as u64;
         let incident = if milliseconds == 0 {
@@ -127,7 +127,7 @@ impl Cluster {
         self.incident(incident)
     }
 
-    /// Returns the time at which a node ended.
+    /// Returns the end time of a node. Returns `None` while it runs.
     #[must_use]
     pub fn ended_us(&self, node: usize) -> Option<u64> {
         self.nodes[node].ended_us
@@ -193,7 +193,8 @@ impl Cluster {
         before.zip(&instances).map(|(before, instance)| workload.foreseen_seconds(before, *instance)).sum()
     }
 
-    /// Returns the cost of the most expensive remaining instance, which is indivisible. Considers one instance of each bucket.
+    /// Returns the cost of the most expensive remaining instance, which is indivisible. Considers one instance of each
+    /// bucket.
     #[must_use]
     pub fn longest_left(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };

@@ -21,7 +21,7 @@ pub(super) struct Run {
     pub(super) begun_us: u64,
     /// The node's time limit, as known at the start of the current instance.
     pub(super) end_us: Option<u64>,
-    /// Whether it has a slot.
+    /// Whether the bucket has a slot.
     pub(super) started: bool,
     pub(super) elsewhere: Vec<RemoteRegion>,
     /// Number of its current step, to recognize outdated events.
@@ -62,7 +62,7 @@ pub(super) struct Node {
     /// Number of connections so far. Messages of an earlier connection do not arrive.
     pub(super) link: u32,
     pub(super) connected: bool,
-    /// Its worker id on this connection.
+    /// Worker id on this connection.
     pub(super) worker: Option<WorkerId>,
     /// End of its partition: no message arrives before.
     pub(super) cut_until_us: u64,
@@ -76,10 +76,10 @@ pub(super) struct Node {
     pub(super) held: BTreeSet<(PlanId, RegionKey)>,
     /// Files that it has read.
     pub(super) files: BTreeSet<RegionKey>,
-    /// Time at which it ended.
+    /// End time, if the process has ended.
     pub(super) ended_us: Option<u64>,
     pub(super) draining: bool,
-    /// Its time limit, if any.
+    /// Time limit, if any.
     pub(super) end_us: Option<u64>,
     /// Number of steps so far, to recognize events of interrupted steps.
     pub(super) begun: u64,

@@ -58,7 +58,7 @@ impl Workload {
     /// variation. `region_bytes` has the transfer size of each stored region, `file_bytes` the size of each file.
     ///
     /// # Errors
-    /// [`ProblemError`] if the tables of a stage do not match.
+    /// Returns a [`ProblemError`] if the tables of a stage do not match.
     pub fn traced(
         plan: ExecutionPlan,
         stages: Vec<StageWorkload>,

@@ -1,5 +1,5 @@
-//! Long random histories of a manager that several studies share: whatever happens, the audit finds nothing wrong after any
-//! event, and in the end one good worker brings everything to an end.
+//! Long random histories of a manager with several studies: the audit finds no violation after any event, and one good
+//! worker finishes all studies in the end.
 
 #[path = "../../../dispatch/tests/support/plans.rs"]
 mod plans;
@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use world::{Step, World};
 
-/// What may happen; numbers choose among what there is at the time.
+/// Possible events. Numbers choose among the objects that exist at the time.
 fn steps() -> impl Strategy<Value = Step> {
     let number = any::<usize>;
     prop_oneof![
@@ -41,20 +41,20 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plans with different operations in their stages, and different appetites.
+/// Plans with different operations in their stages, and different memory needs.
 fn several() -> impl Strategy<Value = Vec<ExecutionPlan>> {
     vec((plans(), 0u64..3), 1..4)
         .prop_map(|plans| plans.into_iter().map(|(plan, bytes)| named(plan, bytes)).collect())
 }
 
-/// Instances that wait for nothing.
+/// Instances without parents.
 fn alike(instances: u32, bucket: usize) -> ExecutionPlan {
     let all: Vec<u32> = (0..instances).collect();
     let buckets: Vec<&[u32]> = all.chunks(bucket).collect();
     chain(&vec![(0, None); instances as usize], &buckets)
 }
 
-/// Each stage has an operation of its own.
+/// Gives each stage an operation of its own.
 fn named(mut plan: ExecutionPlan, least_bytes: u64) -> ExecutionPlan {
     for (number, stage) in plan.stages.iter_mut().enumerate() {
         stage.tasks.iter_mut().for_each(|task| task.operation = format!("test.s{number}"));
@@ -74,7 +74,7 @@ proptest! {
         world.finish_with_one_worker();
     }
 
-    /// As long as all have something that anybody could run.
+    /// Studies that share workers have equal numbers of leases while all have a ready bucket that any worker can run.
     #[test]
     fn studies_that_share_workers_have_as_many_leases_each(
         sizes in vec((1u32..20, 1usize..3), 2..5), workers in vec(1u32..5, 1..6), order in vec(any::<usize>(), 60),
@@ -95,7 +95,7 @@ proptest! {
         world.finish_with_one_worker();
     }
 
-    /// Who is to leave is let go as soon as it has handed back what it had and others have fetched what only it held.
+    /// A draining worker is dismissed after it has returned its instances and peers have fetched its sole copies.
     #[test]
     fn a_drain_ends_and_loses_nothing(plans in several(), steps in vec(steps(), 0..100), which in any::<usize>()) {
         let mut world = World::new(plans);
@@ -110,7 +110,7 @@ proptest! {
         world.finish_with_one_worker();
     }
 
-    /// What was on workers that were lost is not left to the end, where everybody always has something.
+    /// Under constant load, an instance of lost workers still gets an empty worker before the end of the study.
     #[test]
     fn what_has_to_be_alone_finds_somebody(good in vec(2u32..4, 1..5), order in vec(any::<usize>(), 40)) {
         let mut world = World::new(vec![alike(100, 1)]);
@@ -122,7 +122,7 @@ proptest! {
         world.finish_with_one_worker();
     }
 
-    /// What kills every worker it is on is given up, and everything else is finished.
+    /// An instance that crashes every worker fails at the crash limit, and all other instances finish.
     #[test]
     fn poison_is_given_up_and_nothing_else(plans in several(), poison in any::<usize>(), slots in 1u32..4) {
         let mut world = World::new(plans);

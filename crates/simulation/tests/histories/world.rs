@@ -1,4 +1,4 @@
-//! A manager, its audit, and workers without a will of their own: what they could say next is known, and steps choose.
+//! A manager, its audit, and passive workers: their possible messages are known, and steps choose among them.
 
 mod copies;
 mod suspected;
@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Cancel {
         which: usize,
     },
-    /// `lacks`: bits of the stages that it cannot run; `memory`: bytes, 3 being enough for anything.
+    /// `lacks`: bits of the stages that the worker cannot run. `memory`: bytes, 3 suffice for any plan.
     Join {
         slots: u32,
         lacks: u8,
@@ -40,7 +40,7 @@ pub(crate) enum Step {
         which: usize,
         succeeds: bool,
     },
-    /// A report that was made before, or by a worker that is gone.
+    /// A duplicate report, or a report of a worker that has left.
     Late {
         which: usize,
         succeeds: bool,
@@ -69,11 +69,11 @@ pub(crate) enum Step {
         which: usize,
         succeeds: bool,
     },
-    /// What an instance has stored is to survive its worker.
+    /// A worker requests replicas of the stored outputs of an instance.
     Replicate {
         which: usize,
     },
-    /// A worker lets go of something.
+    /// A worker drops a replica.
     Dropped {
         worker: usize,
         which: usize,
@@ -85,26 +85,26 @@ pub(crate) enum Step {
     Tick {
         milliseconds: u64,
     },
-    /// A worker has run so many tasks for some instance of a study.
+    /// A worker reports `tasks` task timings for an instance of a study.
     Ran {
         worker: usize,
         which: usize,
         tasks: u32,
         seconds: f64,
     },
-    /// A worker learns that it has so much time left.
+    /// A worker learns its time limit.
     LeaseEnd {
         worker: usize,
         milliseconds: u64,
     },
-    /// The manager is killed and starts again; workers that `bring` names say what they have.
+    /// The manager is killed and restarts. Workers selected by `bring` reattach.
     Restart {
         bring: u64,
         early: bool,
     },
 }
 
-/// An instance that a worker was granted and has not reported.
+/// An instance that was granted to a worker and is not reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Granted {
     study: PlanId,
@@ -123,7 +123,7 @@ pub(crate) struct World {
     next_study: u32,
     facts: BTreeMap<WorkerId, WorkerInfo>,
     stale: Vec<Granted>,
-    /// Copies that were asked for and have not been made.
+    /// Pending fetches of regions.
     copies: Vec<Copying>,
     dismissed: BTreeSet<WorkerId>,
     failed: BTreeSet<(PlanId, InstanceId)>,
@@ -153,7 +153,7 @@ impl World {
         }
     }
 
-    /// Says something to the manager, and has all that follows audited.
+    /// Applies an event to the manager, and audits its effects.
     fn tell(&mut self, event: Event) -> ManagerReply {
         let answer = event.apply(&mut self.manager, &self.plans, self.now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
@@ -230,7 +230,7 @@ impl World {
                 }
             }
             Step::Join { slots, lacks, memory } => {
-                // Most can run everything.
+                // Most workers can run all operations.
                 let some =
                     (0..4).filter(|stage| lacks >> stage & 1 == 0).map(|stage| (format!("test.s{stage}"), 1));
                 let operations = (lacks > 150).then(|| some.collect());
@@ -300,7 +300,7 @@ impl World {
                     let outputs = &self.plans[self.submitted[&study]].instances[instance.index()].outputs;
                     let stored = outputs.iter().filter(|output| output.stored);
                     let mut regions: Vec<(RegionKey, u64)> = stored.map(|output| (output.key, 1)).collect();
-                    // What is not its own is none of its business.
+                    // A region that the instance did not produce: the manager must ignore it.
                     regions.push((RegionKey([which as u8; 16]), 1));
                     self.tell(Event::Replicate { worker, study, lease, instance, regions });
                 }
@@ -328,7 +328,7 @@ impl World {
                     return;
                 };
                 let plan = &self.plans[self.submitted[&study]];
-                // Now and then one that there is not.
+                // Occasionally an instance that does not exist.
                 let instance = InstanceId((which / 7 % (plan.instances.len() + 1)) as u32);
                 let stage = plan.instances.get(instance.index()).map_or(0, |instance| instance.stage as u32);
                 let tasks = (0..tasks).map(|task| ran(stage, task % 2, seconds)).collect();
@@ -351,7 +351,7 @@ impl World {
         self.tell(Event::Leave { worker, lost });
     }
 
-    /// Cuts some of the buckets of a stage anew that nobody has begun.
+    /// Rebuilds some of the unstarted buckets of a stage.
     fn replan(&mut self, which: usize, chosen: u64, size: usize) {
         let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) else { return };
         let plan = &self.plans[self.submitted[&study]];
@@ -368,7 +368,7 @@ impl World {
         assert_eq!(self.tell(Event::Replanned { study, buckets }), ManagerReply::Accepted(true));
     }
 
-    /// The manager is killed and starts again with what was reported before.
+    /// Kills the manager and restarts it with the reports so far.
     fn restart(&mut self, bring: u64, early: bool) {
         let granted = self.granted();
         let studies: Vec<(PlanId, BTreeSet<InstanceId>)> =
@@ -382,7 +382,7 @@ impl World {
             })
             .collect();
         self.epoch += 1;
-        // Numbers of workers begin anew: what the old ones would have said is said by nobody.
+        // The new manager assigns worker ids from 0 again, so pending messages of old workers are dropped.
         self.stale.clear();
         self.facts.clear();
         self.copies.clear();
@@ -402,7 +402,7 @@ impl World {
                 continue;
             }
             let worker = self.join(facts);
-            // It is idle, or has what it has: in either order.
+            // The request may arrive before or after the reattached leases.
             if early {
                 self.ask(worker, 1);
             }
@@ -424,7 +424,7 @@ impl World {
         self.tell(Event::Resume);
     }
 
-    /// Studies that all have something ready have as many leases, but for one.
+    /// Asserts that studies with a ready bucket have equal numbers of leases, up to 1.
     pub(crate) fn even_leases(&self) {
         let ready = |study: &PlanId| self.manager.study(*study).is_some_and(|study| study.has_ready());
         let studies: Vec<PlanId> = self.audit.studies().filter(ready).collect();
@@ -432,14 +432,14 @@ impl World {
             studies.iter().filter_map(|study| self.manager.study(*study)).map(|study| study.leases());
         let leases: Vec<usize> = leases.collect();
         let (least, most) = (leases.iter().min().copied(), leases.iter().max().copied());
-        // A report that ends a lease may leave one less beside the one more.
+        // A report that ends a lease may leave a study one lease short of the others.
         assert!(most.unwrap_or(0) <= least.unwrap_or(0) + 1, "{leases:?}");
     }
 
-    /// A worker that has finished a bucket asks for the next one.
+    /// Reports an instance. A worker that has finished a bucket requests the next one.
     pub(crate) fn report_and_ask(&mut self, which: usize) {
         let granted = self.granted();
-        // In the order of leases, so that all advance alike.
+        // Instances are in the order of leases, so that all leases advance alike.
         let Some(report) = choose(&granted, which) else { return };
         self.report(report, true);
         if self.granted().iter().all(|other| other.lease != report.lease) {

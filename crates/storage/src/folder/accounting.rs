@@ -6,7 +6,7 @@ use super::layout::{LEAVES, shard_of};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 
-/// A leaf as found by a scan.
+/// Content of a leaf folder (shard), as found by a scan.
 #[derive(Debug, Default)]
 pub(super) struct ShardUsage {
     /// Disk usage of each region.

@@ -1,5 +1,7 @@
-//! Recovers drafts in private folders: regions under their temporary names because the writer was killed before the rename, or
-//! because the power failed before the rename was on disk. A whole draft may have been reported as stored.
+//! Recovers drafts in private folders.
+//!
+//! A draft is a region under its temporary name: the writer was killed before the rename, or the power failed before the
+//! rename was on disk. A whole draft may have been reported as stored.
 //!
 //! Recovery runs only when the folder is opened.
 
@@ -24,11 +26,11 @@ pub(super) fn recover(
     if found.regions.contains_key(&key) || !is_whole(files, draft)? {
         return remove_left_over(files, draft);
     }
-    // The writer may have been killed before its fsync, and a region is not checked again for that.
+    // The writer may have been killed before its fsync. A file under the name of a region is not synced again.
     let synced = files.open_anywhere(draft, OpenMode::Write).and_then(|file| file.sync());
     let path = layout.region(key);
     match synced.and_then(|()| files.rename(draft, &path)) {
-        // Another process that opens a shared folder was faster.
+        // Another process that opens a shared folder has recovered or removed the draft first.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         published => published.map_err(failed("publish", &path))?,
     }
@@ -37,7 +39,8 @@ pub(super) fn recover(
     Ok(())
 }
 
-/// Returns whether the draft is complete. A file of a later format version counts as complete: reading it reports the version.
+/// Returns whether the draft is complete. A file of a later format version counts as complete: reading it reports the
+/// version.
 fn is_whole(files: &dyn FileSystem, draft: &Path) -> Result<bool, TierError> {
     let (mut file, length_bytes) = match files.open(draft) {
         Ok(opened) => opened,

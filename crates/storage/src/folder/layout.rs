@@ -5,8 +5,8 @@
 //! - `lock` is locked by the process that has the tier open: exclusively if it is private, shared otherwise.
 //! - `a/b/ab….region` is the encoding of one region, named by its key. The folders are the first two digits of the key.
 //! - `a/b/ab….0123….part` is a region being written, or left by a killed writer.
-//! - `a/b/ab….0123….draft` is a region being written in a private, durable folder. The next opener turns it into a region if it
-//!   is whole, since it may have been reported as stored.
+//! - `a/b/ab….0123….draft` is a region being written in a private, durable folder. The next opener turns it into a region if
+//!   it is whole, since it may have been reported as stored.
 //! - `pack/0003-00000007.pack` is segment 7 of writer 3, which holds small regions (`folder/pack.rs`). In a shared folder,
 //!   `pack/0003.lock` is locked by the process that is writer 3.
 //! - `pack/board` holds the commit watermark of each writer (`folder/pack/watermarks.rs`).
@@ -39,8 +39,8 @@ pub(super) const BOARD_NAME: &str = "board";
 /// Folders per folder: one per hexadecimal digit.
 pub(super) const FANOUT: usize = 16;
 
-/// Folders that hold regions. With 1 million regions each holds about 4,000, which every file system lists quickly. All are
-/// created with the tier, so an insertion creates none.
+/// Leaf folders (shards), which hold the regions. With 1 million regions each holds about 4,000, which every file system
+/// lists quickly. All are created with the tier, so an insertion creates none.
 pub(super) const LEAVES: usize = FANOUT * FANOUT;
 
 /// Returns the leaf of a region.
@@ -86,12 +86,12 @@ impl Layout {
         self.leaf(shard_of(key)).join(format!("{key}{REGION_SUFFIX}"))
     }
 
-    /// Returns an unused name for a part file if `unique` is unused.
+    /// Returns the path of a part file. It is unused if `unique` is.
     pub(super) fn part(&self, key: RegionKey, unique: u64) -> PathBuf {
         self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{PART_SUFFIX}"))
     }
 
-    /// Returns an unused name for a draft, which becomes a region if it is whole.
+    /// Returns the path of a draft, which becomes a region if it is whole. It is unused if `unique` is.
     pub(super) fn draft(&self, key: RegionKey, unique: u64) -> PathBuf {
         self.leaf(shard_of(key)).join(format!("{key}.{unique:016x}{DRAFT_SUFFIX}"))
     }

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// Age by the file system's clock from which an unfinished file in a shared folder counts as left over. A younger file may
-/// belong to another process, and no write takes an hour.
+/// 1 h: minimum age, by the file system's clock, of an abandoned unfinished file in a shared folder. A younger file may
+/// belong to another process, and no write takes 1 h.
 const LEFT_OVER_AFTER: Duration = Duration::from_secs(3600);
 
 /// Longer than any marker. Of a foreign file, at most these bytes are read and shown.
@@ -31,8 +31,8 @@ impl FolderTier {
     /// Opens the tier in an existing folder, or creates one if the folder is empty.
     ///
     /// # Errors
-    /// Returns a [`TierError`] if the path is not a folder, the folder holds something else, cannot be written to, is private
-    /// and open elsewhere, or has no space for regions.
+    /// Returns a [`TierError`] if the path is not a folder, the folder holds something else, cannot be written to, is
+    /// private and open elsewhere, or has no space for regions.
     pub fn open(
         files: Arc<dyn FileSystem>,
         path: &Path,

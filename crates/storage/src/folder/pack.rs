@@ -1,5 +1,5 @@
-//! Packs small regions of a folder into append-only segments. A file per region would take blocks, a name and two fsyncs, and
-//! many files are slow to list.
+//! Packs small regions of a folder into append-only segments. A file per region would take blocks, a name and two fsyncs,
+//! and many files are slow to list.
 //!
 //! Writers append records only to the active segment. A writer waits until its record is on disk, and one fsync serves all
 //! writers that have appended by then (`pack/group_commit.rs`). The in-memory index (`pack/index.rs`) is built from the
@@ -7,17 +7,18 @@
 //! record hides no other record (`pack/record.rs`).
 //!
 //! **In a shared folder** every segment has one writer: the process that holds the lock on the writer's number
-//! (`pack/writer_lock.rs`). Other processes read the segment up to its commit watermark (`pack/watermarks.rs`), starting where
-//! they stopped before (`pack/tail_reader.rs`). They read at once when a watermark has changed, and reopen everything before
-//! they report a region as missing. Segments are read by system calls and never mapped. Storing takes no lock across processes,
-//! so two processes may store the same region at once. Both records remain, and equal keys mean equal bytes.
+//! (`pack/writer_lock.rs`). Other processes read the segment up to its commit watermark (`pack/watermarks.rs`), starting
+//! where they stopped before (`pack/tail_reader.rs`). They read at once when a watermark has changed, and reopen everything
+//! before they report a region as missing. Segments are read by system calls and never mapped. Storing takes no lock across
+//! processes, so two processes may store the same region at once. Both records remain, and equal keys mean equal bytes.
 //!
 //! **Removal** in a private folder marks the record in place, which takes no space. In a shared folder the remover appends a
 //! tombstone to its own segment. A mark in another writer's segment would be a second writer of its last page: NFS may write
 //! that page back whole with its previous content, and Lustre would take the file's lock from the process that is storing.
-//! Readers would also have to reread the whole segment to see the mark. A tombstone names the record by an id that copies keep,
-//! so a concurrent compaction does not matter. It takes 104 bytes until the buried record is gone. A full disk needs removal,
-//! so every writer's segment has preallocated space behind its last record that only tombstones use (`pack/preallocation.rs`).
+//! Readers would also have to reread the whole segment to see the mark. A tombstone names the record by an id that copies
+//! keep, so a concurrent compaction does not matter. It takes 104 bytes until the buried record is gone. A full disk needs
+//! removal, so every writer's segment has preallocated space behind its last record that only tombstones use
+//! (`pack/preallocation.rs`).
 //!
 //! Shared folders need locks that all machines see (Lustre's `flock`). Without locks, nothing is packed. On a network file
 //! system that shows names late, regions appear late.
@@ -58,13 +59,13 @@ pub(super) fn segment_bytes(capacity_bytes: u64) -> u64 {
 #[derive(Debug)]
 struct Segment {
     file: Arc<dyn OpenFile>,
-    /// Offset of the next record. In another writer's segment, the offset up to which it has been read.
+    /// Offset of the next record. In another writer's segment, the end of the part that has been read.
     end: u64,
-    /// No process writes to the segment any more, and it has been read to its end.
+    /// Whether no process writes to the segment any more, and it has been read to its end.
     is_whole: bool,
     /// Last known disk usage.
     taken_bytes: u64,
-    /// Offset up to which this process has preallocated space.
+    /// End of the space that this process has preallocated.
     room_bytes: u64,
 }
 
@@ -93,7 +94,7 @@ struct State {
     /// Segments with changes that are not on disk, and whether the folder has unsynced names.
     dirty: BTreeSet<SegmentName>,
     is_folder_dirty: bool,
-    /// An fsync failed: the content on disk is unknown.
+    /// Whether an fsync has failed. The content on disk is then unknown.
     is_stopped: bool,
 }
 
@@ -161,6 +162,7 @@ impl Pack {
         loop {
             let Some(place) = state.index.place(key) else { return Ok(None) };
             let file = Arc::clone(&state.segments[&place.segment].file);
+            // Reads without the state lock, so that other threads do not wait for the disk.
             drop(state);
             let path = self.layout.segment(place.segment);
             let mut body = vec![0; place.body_bytes as usize];
@@ -218,7 +220,7 @@ impl Pack {
         Ok(fits && self.acquire_writer(&mut self.state())?)
     }
 
-    /// Passes the disk usage of all files to `tell` under the state lock, so that it cannot change meanwhile.
+    /// Passes the disk usage of all files to the closure under the state lock, so that it cannot change meanwhile.
     pub(super) fn tell_taken(&self, tell: impl FnOnce(u64)) {
         let state = self.state();
         tell(state.other_bytes + state.segments.values().map(|segment| segment.taken_bytes).sum::<u64>());
@@ -266,7 +268,7 @@ impl Pack {
         marked.map_err(failed("write", &self.layout.segment(place.segment)))
     }
 
-    /// Writes a tombstone twice.
+    /// Writes a tombstone twice, since one corrupt header must not restore a region.
     fn set_stone(&self, state: &mut State, key: RegionKey, id: u64) -> Result<(), TierError> {
         for _ in 0..2 {
             let stone = self.append(state, Header::tombstone(key, id), &[])?;

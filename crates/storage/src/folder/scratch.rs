@@ -12,8 +12,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Determines whether the folder is scratch, and returns the file system to use. A former scratch folder is emptied when opened
-/// as durable. It is refused when opened as shared, since another process may have stored regions meanwhile.
+/// Determines whether the folder is scratch, and returns the file system to use. A former scratch folder is emptied when
+/// opened as durable. It is refused when opened as shared, since another process may have stored regions meanwhile.
 pub(super) fn begin(
     files: Arc<dyn FileSystem>,
     layout: &Layout,

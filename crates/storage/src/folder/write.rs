@@ -1,8 +1,8 @@
-//! Writes a region to a file: reserves space, writes and syncs the file, syncs its folder, renames the file. In shared folders
-//! the rename comes before the folder sync.
+//! Writes a region to a file: reserves space, writes and syncs the file, syncs its folder, renames the file. In shared
+//! folders the rename comes before the folder sync.
 //!
-//! For a large region the disk is kept busy: the file is preallocated at once, writeback of each piece starts as soon as it is
-//! written, and the digest is computed in parallel. Writing evicts nothing from the folder.
+//! For a large region the disk is kept busy: the file is preallocated at once, writeback of each piece starts as soon as it
+//! is written, and the digest is computed in parallel. Writing evicts nothing from the folder.
 
 use super::layout::{Layout, shard_of};
 use super::{FolderKind, FolderTier, failed};
@@ -22,15 +22,15 @@ const LARGE_BYTES: u64 = 1 << 20;
 /// Bytes per writeback request: a disk takes as long for a few smaller pieces as for one of this size.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Maximum growth of a folder by one more name, in blocks: a table of names splits, the table of tables splits too, and either
-/// may be the first of its kind.
+/// Maximum growth of a folder by one more name, in blocks: a table of names splits, the table of tables splits too, and
+/// either may be the first of its kind.
 const GROWTH_BLOCKS: u64 = 4;
 
 /// Dead bytes of packed regions below which compaction does not pay off.
 const DEAD_BYTES: u64 = 32 << 20;
 
-/// Maximum compaction rounds when all space is wanted: a tombstone becomes useless once its record is gone, which only the next
-/// round sees.
+/// Maximum compaction rounds when all space is wanted: a tombstone becomes useless once its record is gone, which only the
+/// next round sees.
 const ROUNDS: usize = 4;
 
 /// Reserved space, released on drop.
@@ -66,7 +66,7 @@ impl FolderTier {
             let digesting = Builder::new().spawn_scoped(scope, || region.digest());
             let digest = || match digesting {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                // The system refused to start a thread.
+                // Without a thread, the digest is computed here.
                 Err(_) => region.digest(),
             };
             if let Some((head, body)) = region.encode_ahead(is_small) {
@@ -102,8 +102,8 @@ impl FolderTier {
         let _held = self.hold(shard_of(key));
         let published = written.and_then(|()| self.publish(key, &part, reserved));
         if !matches!(published, Ok(Inserted::New)) {
-            // Removed under the leaf lock, so that the sync of a later removal covers this one too. If the name stays on disk,
-            // the next process that opens the folder removes it or finds it whole.
+            // Removed under the leaf lock, so that the sync of a later removal covers this one too. If the name stays on
+            // disk, the next process that opens the folder removes it or finds it whole.
             let _ = self.files.remove(&part);
         }
         if is_draft && published.is_err() {
@@ -113,8 +113,8 @@ impl FolderTier {
         published
     }
 
-    /// Returns whether a whole file counts as a region under its draft name. Not in shared folders, where other processes read
-    /// by name, and not in scratch folders, which are not recovered after a power loss.
+    /// Returns whether a whole file counts as a region under its draft name. Shared folders have no drafts, since other
+    /// processes read by name. Scratch folders have none, since they are not recovered after a power loss.
     fn makes_drafts(&self) -> bool {
         !self.is_shared() && self.settings.durability == Durability::PowerLoss
     }
@@ -171,8 +171,8 @@ impl FolderTier {
         removed
     }
 
-    /// Compacts segments while more than `dead_bytes` are dead and the dead bytes exceed the live ones. With `dead_bytes` = 0,
-    /// compacts whatever can be compacted. Returns the number of segments removed.
+    /// Compacts segments while more than `dead_bytes` are dead and the dead bytes exceed the live ones. With `dead_bytes` =
+    /// 0, compacts whatever can be compacted. Returns the number of segments removed.
     pub(super) fn compact_worn(&self, dead_bytes: u64) -> usize {
         if dead_bytes > 0 {
             return self.compact_own(dead_bytes);
@@ -271,14 +271,14 @@ impl FolderTier {
         let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.taken_bytes;
         let is_draft = self.makes_drafts();
         if is_draft {
-            // The draft name makes the region recoverable from here on. On most file systems the fsync of the file has already
-            // written the name.
+            // The draft name makes the region recoverable from here on. On most file systems the fsync of the file has
+            // already written the name.
             self.sync_leaf(key)?;
         }
         self.files.rename(part, &path).map_err(failed("publish", &path))?;
         if !is_draft && let Err(error) = self.sync_leaf(key) {
-            // The region was not reported as stored. If the file cannot be removed, the next process that opens the tier finds
-            // it whole.
+            // The region was not reported as stored. If the file cannot be removed, the next process that opens the tier
+            // finds it whole.
             let _ = self.files.remove(&path);
             return Err(error);
         }

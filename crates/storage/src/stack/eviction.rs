@@ -10,7 +10,7 @@ use pleach_regions::{DataRegion, RegionKey};
 use std::sync::Arc;
 
 impl TierStack {
-    /// Stores a region in the first level from `first` that `may` have it and has space.
+    /// Stores a region in the first level from `first` on that `may` accepts and that has space.
     pub(super) fn place(
         &self,
         first: usize,
@@ -33,7 +33,7 @@ impl TierStack {
         Err(full.or(failed).unwrap_or(nowhere))
     }
 
-    /// Stores a region in a level, and evicts while that helps.
+    /// Stores a region in a level, and evicts as long as each attempt frees space.
     pub(super) fn put(
         &self,
         id: usize,
@@ -89,8 +89,8 @@ impl TierStack {
         }
     }
 
-    /// Evicts a region from a level once it is below, or if it may be dropped. Returns whether it was evicted. A region that
-    /// must stay remains.
+    /// Evicts a claimed region from a level: demotes it if possible, and otherwise drops it if it is not pinned. Returns
+    /// false if the region stays.
     fn let_go(&self, id: usize, key: RegionKey, is_pinned: bool, durable: bool) -> Result<bool, TierError> {
         let (tier, counted) = (&self.levels[id].tier, &self.counted[id]);
         let may_hold = |below: usize| !durable || self.is_durable(below);

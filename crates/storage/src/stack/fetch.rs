@@ -9,12 +9,12 @@ use pleach_regions::{DataRegion, RegionKey};
 use std::sync::Arc;
 
 impl TierStack {
-    /// Returns the region and the fastest level that has it. A level that finds its copy corrupt loses it, and the next level
-    /// is tried.
+    /// Returns the region and the fastest level that has it. A level that finds its copy corrupt loses it, and the next
+    /// level is tried.
     ///
     /// # Errors
-    /// If no level has an intact copy, returns the first error of a level that could not read it or had lost it. After a loss,
-    /// the next call returns `None`.
+    /// If no level has an intact copy, returns the first error of a level that could not read it or had lost it. After a
+    /// loss, the next call returns `None`.
     pub fn get(&self, key: RegionKey) -> Result<Option<(Arc<DataRegion>, LevelId)>, TierError> {
         let mut failed = None;
         for (id, (level, counted)) in self.levels.iter().zip(&self.counted).enumerate() {
@@ -54,6 +54,7 @@ impl TierStack {
         if !self.books().contains(id, key) {
             return;
         }
+        // Claimed, so that no thread stores the region between the lookup and the change of the index.
         let _claim = self.claim(key, None);
         if !self.levels[id].tier.contains(key).unwrap_or(true) {
             self.books().forget(id, key);
@@ -68,6 +69,7 @@ impl TierStack {
         if (0..self.levels.len()).any(|id| books.contains(id, key)) {
             return true;
         }
+        // Releases the index lock first: a hanging shared level must not block other threads.
         drop(books);
         levels.any(|(id, level)| {
             level.shared

@@ -15,7 +15,7 @@ pub(super) struct RegionMeta {
 }
 
 impl RegionMeta {
-    /// A region found at start, without value to this process.
+    /// Metadata of a region found at start, without value to this process.
     const FOUND: Self = Self { bytes: 0, seconds: 0.0, durable: false };
 
     /// Merges two descriptions of the same region.
@@ -37,7 +37,7 @@ impl RegionMeta {
 #[derive(Debug)]
 struct Entry {
     about: RegionMeta,
-    /// A thread stores, moves or removes it.
+    /// Whether a thread stores, moves or removes it.
     is_claimed: bool,
     /// The level that must not evict it.
     kept_in: Option<usize>,
@@ -97,7 +97,7 @@ impl StackIndex {
         }
     }
 
-    /// Pins a region in a level for as long as it is there.
+    /// Pins a region to a level until it leaves the level.
     pub(super) fn keep(&mut self, level: usize, key: RegionKey) {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.kept_in = Some(level);
@@ -138,7 +138,8 @@ impl StackIndex {
         }
     }
 
-    /// Claims the first region to evict from a level. With `is_pinned`, a region that must not be dropped if there is no other.
+    /// Claims the first region to evict from a level. With `is_pinned`, pinned regions follow all others. `None` if no
+    /// region may leave the level.
     pub(super) fn claim_victim(&mut self, level: usize, is_pinned: bool) -> Option<(RegionKey, RegionMeta)> {
         let may_go = |entry: &Entry| !entry.is_claimed && entry.kept_in != Some(level);
         let is_free = |key| self.entries.get(&key).is_some_and(may_go);

@@ -1,7 +1,8 @@
-//! Prefetching: copies regions from a slower level to the fastest one before they are read, at once or on a dedicated thread.
+//! Prefetching: copies regions from a slower level to the fastest one before they are read, at once or on a dedicated
+//! thread.
 //!
-//! The slower copy stays, so evicting the prefetched one needs no write. Prefetched bytes that have not been read are limited,
-//! since they displace regions in use. The caller predicts the reads.
+//! The slower copy stays, so evicting the prefetched one needs no write. Prefetched bytes that have not been read are
+//! limited, since they displace regions in use. The caller predicts the reads.
 
 use super::stats::count;
 use super::{LevelId, RetentionValue, TierStack};
@@ -13,13 +14,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
-/// Maximum queue length. Further regions are refused. One bucket needs a few tens.
+/// Maximum queue length in regions. Further regions are refused. One bucket needs a few tens.
 const MAX_WAITING: usize = 1024;
 
 impl TierStack {
-    /// Copies a region from a slower level to the fastest one, which evicts by its policy. Returns whether it was copied. It is
-    /// not copied if it is already there, is in no level, or unread prefetched bytes would exceed `most_bytes`. Refetching it
-    /// from the slower level takes `seconds`.
+    /// Copies a region from a slower level to the fastest one, which evicts by its policy. Returns whether it was copied. It
+    /// is not copied if it is already there, is in no level, or unread prefetched bytes would exceed `most_bytes`.
+    /// Refetching it from the slower level takes `seconds`.
     ///
     /// # Errors
     /// Returns a [`TierError`] if the region cannot be read or the fastest level has no space.
@@ -88,6 +89,7 @@ impl Shared {
                 continue;
             };
             queue.is_busy = true;
+            // Releases the queue lock first: callers must not wait for the promotion.
             drop(queue);
             // A region that cannot be prefetched is read where it is. The level's error counters record the failure.
             let _ = self.stack.promote(key, seconds, self.most_bytes);
@@ -116,7 +118,7 @@ impl Prefetcher {
     }
 
     /// Queues regions in this order, behind earlier requests. Refetching one takes [`RetentionValue::seconds`]. Returns how
-    /// many were queued: the queue is limited. Regions in no level or beyond the byte limit are skipped later.
+    /// many were queued, since the queue is limited. Regions in no level or beyond the byte limit are skipped later.
     pub fn prefetch(&self, regions: impl IntoIterator<Item = (RegionKey, RetentionValue)>) -> usize {
         let mut queue = self.shared.queue();
         let room = MAX_WAITING - queue.waiting.len();
@@ -128,7 +130,7 @@ impl Prefetcher {
         taken
     }
 
-    /// Waits until the queue is empty.
+    /// Waits until the queue is empty and no promotion is in progress.
     pub fn settle(&self) {
         let mut queue = self.shared.queue();
         while queue.is_busy {

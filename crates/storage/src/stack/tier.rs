@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 impl Tier for TierStack {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
-        // Only a shared level itself knows what it held before.
+        // Asks the levels first: the index does not list regions that a shared level held before.
         if Self::contains(self, key) {
             return Ok(Inserted::AlreadyPresent);
         }

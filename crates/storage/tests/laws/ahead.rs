@@ -1,4 +1,4 @@
-//! Regions that are brought up before they are asked for, and regions that are to stay where they were put.
+//! Prefetched regions, and regions pinned to a level.
 
 use crate::recorder::{check, steps};
 use crate::regions::{AMPLE_BYTES, key, noise};
@@ -17,7 +17,7 @@ fn level(name: &str, bytes: u64) -> TierLevel {
     TierLevel { name: name.into(), tier, policy: EvictionPolicy::Lru, write: WriteMode::Back, shared: false }
 }
 
-/// A fast level of so many bytes above one that holds everything, which has five regions of 1000 bytes.
+/// Creates a stack of a fast level and a slow one with ample space, with 5 regions of 1,000 bytes in the slow level.
 fn stack(fast_bytes: u64) -> TierStack {
     let stack = TierStack::new(vec![level("fast", fast_bytes), level("slow", AMPLE_BYTES)]);
     for number in 0..5 {
@@ -43,7 +43,7 @@ fn what_is_brought_up_is_found_there_and_below() {
     assert!(stack.remove(key(1)).unwrap() && !stack.contains(key(1)));
 }
 
-/// Two regions have room among what nobody has asked for; reading one lets the next come, and so does removing one.
+/// The limit allows 2 unread prefetched regions. Reading or removing one of them allows another.
 #[test]
 fn what_nobody_has_asked_for_is_limited() {
     let stack = stack(AMPLE_BYTES);
@@ -58,7 +58,7 @@ fn what_nobody_has_asked_for_is_limited() {
 
 #[test]
 fn what_is_brought_up_makes_room_without_being_written() {
-    // Room for two, with what goes with storing them.
+    // Space for 2 regions with their overhead.
     let stack = stack(2600);
     for number in 0..5 {
         assert!(stack.promote(key(number), 1.0, AMPLE_BYTES).unwrap());
@@ -79,19 +79,19 @@ fn what_is_to_stay_stays() {
         assert_eq!(store(number, PlacementHints::default()).unwrap().level, LevelId(0));
         assert!(in_fast(&stack).contains(&key(0)));
     }
-    // What is there is kept where it is; then nothing makes room any more.
+    // Pins a stored region in its level. Then the level has nothing to evict.
     assert_eq!(store(5, keep(0)).unwrap().inserted, Inserted::AlreadyPresent);
     assert_eq!(store(6, PlacementHints::default()).unwrap().level, LevelId(1));
     let error = stack.promote(key(2), 1.0, AMPLE_BYTES).unwrap_err();
     assert!(error.is_lack_of_room() && stack.ahead_bytes() == 0, "{error}");
-    // Removed, it is kept no more.
+    // Removing the region also unpins it.
     stack.remove(key(0)).unwrap();
     assert_eq!(store(0, PlacementHints::default()).unwrap().level, LevelId(0));
     assert_eq!(store(7, PlacementHints::default()).unwrap().level, LevelId(0));
     assert!(!in_fast(&stack).contains(&key(0)));
 }
 
-/// A stack of which everything is brought up behind the back of whoever uses it.
+/// Stack with a prefetcher that promotes every region after each insertion.
 #[derive(Debug)]
 struct Prefetched {
     prefetcher: Prefetcher,
@@ -123,7 +123,7 @@ impl Tier for Prefetched {
         Tier::list(&*self.stack)
     }
 
-    /// Copies come and go at any time; what is left in the end is what counts.
+    /// Waits for the prefetcher first, since its copies change the bytes in use.
     fn held_bytes(&self) -> u64 {
         self.prefetcher.settle();
         Tier::held_bytes(&*self.stack)
@@ -141,7 +141,7 @@ impl Tier for Prefetched {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The contract holds while regions are brought up in the background.
+    /// The contract of tiers holds while regions are prefetched in the background.
     #[test]
     fn the_contract_is_kept(steps in steps(), fast_bytes in 0..20_000_u64, ahead_bytes in 0..20_000_u64) {
         check(&|| {
@@ -159,7 +159,7 @@ fn what_is_asked_for_comes_in_the_background() {
     assert_eq!(prefetcher.prefetch((0..5).map(|number| (key(number), WORTH))), 5);
     prefetcher.settle();
     assert_eq!((in_fast(&stack).len(), stack.ahead_bytes()), (5, 5000));
-    // More than can wait is not taken.
+    // The queue refuses regions beyond its limit.
     assert!(prefetcher.prefetch((0..5000).map(|number| (key(number), WORTH))) <= 1024);
     drop(prefetcher);
     assert_eq!(Arc::strong_count(&stack), 1);

@@ -1,17 +1,17 @@
-//! Tests in a process of their own, in a file system of their own. A test starts itself as its child.
+//! Runs a test in a child process, and on a file system of its own. The child is this program with the name of the test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names the folder that a child works in.
+/// Environment variable with the working folder of a child.
 const FOLDER: &str = "PLEACH_STORAGE_TEST_FOLDER";
 
-/// The folder to work in, where this process is a child.
+/// Returns the working folder of a child. `None` in the parent.
 pub(crate) fn folder_of_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This program again, for one test, around which other programs may be.
+/// Returns the command that runs one test of this program in a child. The words in `around` precede the program.
 pub(crate) fn child(test: &str, folder: &Path, around: &[&str]) -> Command {
     let program = std::env::current_exe().unwrap();
     let words = around.iter().map(|word| (*word).into()).chain([program.into_os_string()]);
@@ -22,15 +22,15 @@ pub(crate) fn child(test: &str, folder: &Path, around: &[&str]) -> Command {
     command
 }
 
-/// Runs a test on a new file system of `size`, mounted in a namespace that ends with it. Returns at once after saying so
-/// where that is not permitted.
+/// Runs a test on a new file system of `size`, mounted in a namespace of the child. If the system permits no mount, prints
+/// that the test is skipped and returns.
 #[expect(clippy::print_stdout, reason = "a test that does not run says so")]
 pub(crate) fn on_new_file_system(test: &str, size: &str) {
     let place = tempfile::tempdir().unwrap();
     let script = format!(
         "mount -t tmpfs -o size={size} none \"${FOLDER}\" || exit 77; \"$@\" && test -e \"${FOLDER}/done\""
     );
-    // Root needs no namespace of users, and may be allowed none; others cannot mount without.
+    // Root needs no user namespace and may not be allowed one. Other users cannot mount without one.
     for flags in ["-m", "-rm"] {
         let mut command = child(test, place.path(), &["unshare", flags, "sh", "-c", &script, "sh"]);
         let ended = command.stderr(Stdio::piped()).output().unwrap();
@@ -49,7 +49,7 @@ pub(crate) fn on_new_file_system(test: &str, size: &str) {
     println!("SKIPPED {test}: no file system can be mounted here, not even in a namespace");
 }
 
-/// Tells the parent that the test has come to its end.
+/// Marks the test as completed for the parent.
 pub(crate) fn done(folder: &Path) {
     std::fs::write(folder.join("done"), "").unwrap();
 }

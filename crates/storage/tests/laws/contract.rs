@@ -1,4 +1,4 @@
-//! Every tier of this crate keeps the contract (`recorder.rs`), and so do stacks of them.
+//! Every tier of this crate and every stack of them keeps the contract (`recorder.rs`).
 
 use crate::memory::Memory;
 use crate::recorder::{Step, check, steps};
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the folders of a tier without regions take in memory, and one block.
+/// Bytes of an empty tier in the in-memory file system, plus one block: the root, 2 + 16 + 256 folders, each 4,096 bytes.
 const EMPTY_BYTES: u64 = (1 + 2 + 16 + 256 + 1) * 4096;
 
 fn check_folder(
@@ -30,7 +30,7 @@ fn check_folder(
     check(&|| Box::new(open_settled(files, path, settings)), steps);
 }
 
-/// What all files and folders take of the disk, by another way.
+/// Returns the disk usage of all files and folders, computed independently of the tier.
 fn walked_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let about = std::fs::symlink_metadata(path).unwrap();
@@ -43,7 +43,7 @@ fn walked_bytes(path: &Path) -> u64 {
     (about.blocks() * 512).max(least_bytes) + inside
 }
 
-/// Any kind of folder, with none, some or all regions packed, durable or scratch.
+/// Returns any kind of folder, with none, some or all regions packed, durable or scratch.
 fn kinds() -> impl Strategy<Value = (FolderKind, u64, Durability)> {
     let kinds = [FolderKind::Ssd, FolderKind::Hdd, FolderKind::Lustre];
     let durability = prop::sample::select(vec![Durability::PowerLoss, Durability::Process]);
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// A level that lets others go for what is new.
+/// Creates a level with LRU eviction.
 fn level(name: &str, tier: impl Tier + 'static, shared: bool) -> TierLevel {
     TierLevel {
         name: name.into(),
@@ -78,7 +78,7 @@ fn level(name: &str, tier: impl Tier + 'static, shared: bool) -> TierLevel {
     }
 }
 
-/// Folders of a file system in memory, a private one above a shared one; perhaps RAM above both.
+/// Creates a stack of a private and a shared folder in memory, with RAM on top if `ram_bytes` is given.
 fn stack(files: &Memory, ram_bytes: Option<u64>, room_bytes: u64) -> TierStack {
     let folder = |name: &str, kind, room_bytes: u64| {
         let path = Path::new(Memory::TIER).join(name);
@@ -106,7 +106,7 @@ proptest! {
 }
 
 proptest! {
-    // Each takes hundreds of syncs.
+    // Few cases, since each takes hundreds of fsyncs.
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
@@ -136,8 +136,8 @@ fn what_is_held_is_what_the_disk_says() {
     }
 }
 
-/// Threads that insert, read and remove the same few regions: every answer is one that some order gives, and the books
-/// are right in the end.
+/// Threads insert, read and remove the same few regions. Reads return only their content, and the bytes in use return to
+/// those of the empty tier.
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();

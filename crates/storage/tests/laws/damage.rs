@@ -1,4 +1,4 @@
-//! Files that are not what they were: found, moved away, told once, and never given out.
+//! Corrupt files: detected on read, quarantined, reported once, and never returned.
 
 use crate::memory::Memory;
 use crate::regions::{key, noise, open, open_on, region};
@@ -14,7 +14,7 @@ fn taken(path: &Path) -> u64 {
 }
 
 proptest! {
-    // Each opens a folder twice.
+    // Few cases, since each opens a folder twice.
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
@@ -40,7 +40,7 @@ proptest! {
             fs::write(&path, &bytes).unwrap();
             let (held_bytes, damaged_bytes) = (tier.held_bytes(), taken(&path));
             match tier.get(key) {
-                // Another block of LZ4 may come to the same content.
+                // A changed LZ4 block may decode to the same content.
                 Ok(found) => prop_assert_eq!(found, Some(region(number))),
                 Err(error) => {
                     let said = error.to_string();
@@ -79,7 +79,7 @@ fn a_file_that_somebody_removed_is_lost_once() {
     assert_eq!(tier.get(key(1)).unwrap_err().to_string(), expected);
     assert_eq!(tier.get(key(1)).unwrap(), None);
     assert_eq!(tier.held_bytes(), empty_bytes);
-    // A shared folder may have lost it to another process: there was nothing to be found.
+    // In a shared folder another process may have removed the file, so this is no loss.
     drop(tier);
     let tier = open(folder.path(), FolderKind::Lustre);
     tier.insert(key(1), &region(1)).unwrap();
@@ -110,7 +110,7 @@ fn what_a_crash_left_goes_and_what_is_not_ours_stays() {
     assert!((5000..=16384).contains(&less), "the note took {less} bytes");
 }
 
-/// An insertion that fails at any point leaves nothing behind that is listed or counted, and the next one works.
+/// A region is neither listed nor counted if its insertion failed after any change. The next insertion succeeds.
 #[test]
 fn insertions_that_fail_anywhere_leave_nothing() {
     let region = noise(3, 9000);
@@ -122,7 +122,7 @@ fn insertions_that_fail_anywhere_leave_nothing() {
         assert!(tier.insert(key(3), &region).is_err() == (changes < 6), "{changes}");
         files.kill_after(None);
         assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![], empty_bytes), "{changes}");
-        // After a folder that could not be synced nothing is written until the tier is opened anew.
+        // After a failed folder sync, the tier refuses to write until it is reopened.
         let again = tier.insert(key(3), &region);
         assert!(
             matches!(again, Ok(Inserted::New))

@@ -1,5 +1,5 @@
-//! A level that stops working under a stack: its disk can only be read any more, or its folder not even that. The levels
-//! below go on, and what the level holds is there again when it works again.
+//! Failing levels of a stack: a disk becomes read-only, or a folder inaccessible. Lower levels continue to work, and the
+//! regions of the level are found again once it is repaired.
 
 use crate::apart::{child, done, folder_of_child, on_new_file_system};
 use crate::regions::{key, noise, open};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 const WORTH: RetentionValue = RetentionValue { seconds: 1.0, durable: false };
 
-/// Two folders, the faster one private.
+/// Creates a stack of a private folder and a slower shared one.
 fn stack(folder: &Path) -> TierStack {
     let level = |name: &str, kind: FolderKind| {
         let path = folder.join(name);
@@ -65,7 +65,7 @@ fn a_disk_that_becomes_read_only_is_passed_over() {
     done(&folder);
 }
 
-/// The user that nobody is, on every system.
+/// Id of the unprivileged user, the same on every system.
 const NOBODY: u32 = 65_534;
 
 #[test]
@@ -73,7 +73,7 @@ fn a_folder_that_may_no_more_be_used_is_passed_over() {
     const NAME: &str = "faults::a_folder_that_may_no_more_be_used_is_passed_over";
     let Some(folder) = folder_of_child() else {
         let place = tempfile::tempdir().unwrap();
-        // Root may use everything: the test is another user's.
+        // Root ignores permissions, so the test runs as another user.
         let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
         let around: &[&str] =
             if is_root { &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] } else { &[] };
@@ -100,7 +100,7 @@ fn a_folder_that_may_no_more_be_used_is_passed_over() {
     assert_eq!(store(&stack, 0), LevelId(0));
     let leaf = folder.join("ssd/a/7");
     fs::set_permissions(&leaf, Permissions::from_mode(0o000)).unwrap();
-    // Of the same leaf, and of another one.
+    // Region 2 is in the inaccessible leaf folder, region 1 in the other.
     assert_eq!((store(&stack, 2), store(&stack, 1)), (LevelId(1), LevelId(0)));
     let error = stack.get(key(0)).unwrap_err();
     assert!(matches!(&error, TierError::Io { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! A file system that asks before it does anything: whoever is asked may count, or wait.
+//! File system that calls a hook before each operation. The hook may count or block.
 
 use pleach_storage::files::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode,
@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Called with what is about to be done, and with which file or folder.
+/// Hook, called with the operation and its path.
 type Ask = dyn Fn(&str, &Path) + Send + Sync;
 
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Gate {
         Self { files: Arc::new(files), ask: Arc::new(ask), has_locks: true }
     }
 
-    /// The same as a file system that was mounted without locks.
+    /// Makes every lock unsupported, as on a file system mounted without locks.
     pub(crate) fn without_locks(self) -> Self {
         Self { has_locks: false, ..self }
     }

@@ -1,4 +1,4 @@
-//! A shared folder that does not answer: whoever asks it waits, and nobody else does.
+//! A hanging shared folder blocks only the threads that use it.
 
 use crate::gate::Gate;
 use crate::memory::Memory;
@@ -12,7 +12,7 @@ use pleach_storage::{
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// Shut for a while: whether it is, and who waits there.
+/// Door that blocks threads while it is shut: whether it is shut, and the number of threads at it.
 #[derive(Debug, Default)]
 struct Door {
     state: Mutex<(bool, usize)>,
@@ -81,7 +81,7 @@ fn others_go_on() {
         let missed = scope.spawn(|| stack.get(key(99)).unwrap());
         let brought = scope.spawn(|| stack.promote(key(52), 1.0, AMPLE_BYTES).unwrap());
         door.until_waiting(4);
-        // All of this ends while those four wait.
+        // These operations complete while the 4 threads wait.
         for number in 4..40 {
             assert!(stack.store(key(number), &noise(number, 4000), worth).unwrap().level.0 < 2);
             assert!(stack.get(key(number - 4)).unwrap().is_some() && stack.contains(key(number)));
@@ -89,15 +89,15 @@ fn others_go_on() {
         assert!(stack.contains(key(50)));
         let counts = stack.counts();
         assert!(counts[0].spilled > 30 && counts[1].regions > 30, "{counts:?}");
-        // What is being brought up can be stored by somebody who has it.
+        // A region that is being promoted can be stored meanwhile: the promotion reads it without a claim.
         stack.store(key(52), &noise(52, 4000), worth).unwrap();
-        // Nothing has come of what was asked of the shared folder.
+        // The threads that use the shared folder are still blocked.
         assert!(!shared.is_finished() && !read.is_finished() && !missed.is_finished());
         door.set(false);
         brought.join().unwrap();
         assert_eq!(shared.join().unwrap(), 2);
         assert_eq!((read.join().unwrap(), missed.join().unwrap()), (noise(50, 4000), None));
     });
-    // What waited for one thread waits for no other.
+    // The blocked threads have released their claims.
     assert!(stack.remove(key(51)).unwrap());
 }

@@ -1,5 +1,5 @@
-//! A process that writes is killed at random moments. Whoever opens its folder finds what it said was stored, whole, and
-//! nothing else. `PLEACH_KILLS` says how often; what a loss of power leaves besides is shown in `power.rs`.
+//! Kills a writing process at random moments. The next process finds every region that was reported as stored, whole, and no
+//! other region. `PLEACH_KILLS` sets the number of kills (default: 5). `power.rs` tests power losses.
 
 use crate::apart::{child, folder_of_child};
 use crate::regions::{AMPLE_BYTES, key, noise, open_with};
@@ -11,16 +11,16 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Numbers that a child begins with.
+/// Environment variable with the first number of a child.
 const FIRST: &str = "PLEACH_STORAGE_TEST_FIRST";
 
-/// Numbers between two children's.
+/// Distance between the first numbers of two children.
 const APART: u32 = 1 << 16;
 
-/// Threads of a child, each with numbers of its own.
+/// Threads of a child. No two threads use the same number.
 const THREADS: u32 = 2;
 
-/// Writes until it is killed, and says before and after each act what it is: two of three regions stay.
+/// Writes until the process is killed. Prints each operation before and after. Removes every third region.
 #[expect(clippy::print_stdout, reason = "the process that kills this one listens")]
 fn write(folder: &Path, open: fn(&Path) -> FolderTier) {
     let first: u32 = std::env::var(FIRST).unwrap().parse().unwrap();
@@ -43,19 +43,19 @@ fn write(folder: &Path, open: fn(&Path) -> FolderTier) {
     });
 }
 
-/// A third of the regions is packed.
+/// Opens a private durable folder, which packs about 1/3 of the regions.
 fn open(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed();
     open_with(folder, settings)
 }
 
-/// Others have it open as well.
+/// Opens a shared folder.
 fn open_shared(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).packed();
     open_with(folder, settings)
 }
 
-/// What is not on the medium is there nevertheless, as long as the power does not fail.
+/// Opens a scratch folder. Its regions survive a kill without any fsync.
 fn open_scratch(folder: &Path) -> FolderTier {
     let settings = FolderSettings::new(FolderKind::Hdd, AMPLE_BYTES).packed().scratch();
     open_with(folder, settings)
@@ -65,7 +65,7 @@ fn size_bytes(number: u32) -> u32 {
     1 + number.wrapping_mul(2_654_435_761) % 200_000
 }
 
-/// What a child said: what is stored, and what nobody knows of.
+/// Operations reported by the children. A doubtful region has an operation in progress.
 #[derive(Default)]
 struct Said {
     stored: BTreeSet<RegionKey>,
@@ -74,7 +74,7 @@ struct Said {
 }
 
 impl Said {
-    /// A line of what it says; whether something is done.
+    /// Applies a line of output. Returns whether it reports a completed operation.
     fn hear(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line.split(' ').collect();
         let &[when, number, what] = words.as_slice() else { return false };
@@ -117,7 +117,7 @@ fn at_random_moments_in_scratch() {
     kill_at_random_moments("killed::at_random_moments_in_scratch", open_scratch);
 }
 
-/// Somebody watches all the time, and opens nothing anew.
+/// A second tier stays open during all kills and must find the same regions.
 #[test]
 fn at_random_moments_in_a_shared_folder() {
     kill_at_random_moments("killed::at_random_moments_in_a_shared_folder", open_shared);
@@ -145,11 +145,11 @@ fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
         while wanted > 0 {
             wanted -= u64::from(said.hear(&lines.next().expect("it says more before it is killed")));
         }
-        // Into the middle of something, for some milliseconds at most.
+        // Spins up to a few milliseconds, so that the kill hits the middle of an operation.
         (0..(random >> 32) % 400_000).for_each(|_| std::hint::spin_loop());
         writer.kill().unwrap();
         writer.wait().unwrap();
-        // What it said before it was killed is still to be read.
+        // The pipe still holds lines written before the kill.
         for line in lines {
             said.hear(&line);
         }
@@ -171,9 +171,9 @@ fn kill_at_random_moments(test: &str, open: fn(&Path) -> FolderTier) {
             let number = said.numbers[key];
             assert_eq!(tier.get(*key).unwrap(), Some(noise(number, size_bytes(number))));
         }
-        // In a shared folder, somebody may still write them.
+        // In a shared folder, other processes may still write unfinished files.
         assert!(is_shared || parts(folder.path()) == 0);
-        // From here on it is known.
+        // The state of doubtful regions is known from here on.
         said.stored = found;
         said.doubtful.clear();
     }

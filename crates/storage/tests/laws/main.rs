@@ -1,4 +1,4 @@
-//! Laws of tiers: what was said to be stored is there, whole, and nothing else, whatever happens.
+//! Laws of tiers: after any failure, a tier holds every region that it reported as stored, whole, and no other region.
 
 #![expect(clippy::unwrap_used, reason = "what is not a test function here is part of one")]
 

@@ -1,5 +1,5 @@
-//! Small regions packed in a folder that several have open: each reads what the others have written without opening it anew,
-//! whoever dies, removes and compacts meanwhile.
+//! Packed regions in a shared folder with several writers. Each tier reads the records of the other writers without being
+//! reopened, while writers die, remove and compact.
 
 use crate::gate::Gate;
 use crate::memory::Memory;
@@ -43,7 +43,7 @@ enum Step {
     Reopen,
 }
 
-/// Each with the number of the tier that does it.
+/// Returns steps, each with the index of the tier that performs it.
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let number = 0..14_u32;
     let step = prop_oneof![
@@ -61,11 +61,11 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Three tiers answer as one would.
+    /// Three tiers on one folder return the same results as a single tier.
     #[test]
     fn the_contract_is_kept_by_all_together(steps in steps()) {
         let files = Memory::default();
-        // Files of 16 KiB: there are several of each.
+        // Segments of 64 KiB, so that each writer has several.
         let open = || open_in(Arc::new(files.clone()), Path::new(Memory::TIER), 4 << 20);
         let mut tiers = [open(), open(), open()];
         let empty_bytes = tiers[0].held_bytes();
@@ -91,7 +91,7 @@ proptest! {
                 Step::Compact => {
                     tier.compact();
                 }
-                // Another one may take its place before it comes back.
+                // Another tier may acquire its writer number before the new one writes.
                 Step::Reopen => tiers[who] = open(),
             }
         }
@@ -104,7 +104,8 @@ proptest! {
         let held = tiers.each_ref().map(Tier::held_bytes);
         prop_assert_eq!(held, [held[0]; 3]);
         recorder.keys().for_each(|key| assert!(tiers[0].remove(*key).unwrap()));
-        // A stone goes when what it buries has gone, and that may lie in a file with a stone for the one's.
+        // 3 rounds: a tombstone is needed until the segment with its record is removed, and that segment may hold another
+        // needed tombstone.
         for _ in 0..3 {
             for tier in &tiers {
                 tier.compact();
@@ -115,7 +116,8 @@ proptest! {
     }
 }
 
-/// Who was killed in the midst of a record hides nothing of what it has said, and the next one goes on in its file.
+/// A writer killed during a write does not hide its reported records. The next writer truncates the torn record and appends
+/// to the same segment.
 #[test]
 fn an_owner_is_killed_in_the_midst_of_a_record() {
     for torn_bytes in [1, 51, 52, 300] {
@@ -148,7 +150,7 @@ fn an_owner_is_killed_in_the_midst_of_a_record() {
     }
 }
 
-/// What one has removed of another's stays removed, whoever dies, comes back and compacts.
+/// A region removed by a process that did not write it stays removed after deaths, reopens and compactions.
 #[test]
 fn what_others_have_removed_stays_removed() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +162,7 @@ fn what_others_have_removed_stays_removed() {
     assert!(remover.remove(key(1)).unwrap());
     let expected = [key(0), key(2), key(3), key(9)];
     assert_eq!((owner.get(key(1)).unwrap(), owner.list().unwrap()), (None, expected.to_vec()));
-    // The remover's file is compacted by somebody else: the stone is copied.
+    // Another process compacts the segment of the remover, and copies the tombstone.
     drop(remover);
     assert!(owner.remove(key(9)).unwrap());
     assert_eq!(owner.insert(key(9), &noise(9, 700)).unwrap(), Inserted::New);
@@ -168,22 +170,22 @@ fn what_others_have_removed_stays_removed() {
     drop(owner);
     let next = open(folder.path());
     assert_eq!((next.get(key(1)).unwrap(), next.list().unwrap()), (None, expected.to_vec()));
-    // Stored again, it is another one.
+    // A region stored again has a new id, so the tombstone does not bury it.
     assert_eq!(next.insert(key(1), &noise(1, 700)).unwrap(), Inserted::New);
     next.compact();
     drop(next);
     assert_eq!(open(folder.path()).get(key(1)).unwrap(), Some(noise(1, 700)));
 }
 
-/// Three that insert, read, remove and compact at the same time; whoever does something with a region does that alone, so that
-/// each answer is known.
+/// Three tiers insert, read, remove and compact at the same time. Only one thread at a time uses a region, so each result is
+/// known.
 #[test]
 fn compacting_while_others_read_and_write() {
     const NUMBERS: usize = 40;
     const STEPS: usize = 250;
     let folder = tempfile::tempdir().unwrap();
     let stored: Vec<Mutex<bool>> = (0..NUMBERS).map(|_| Mutex::new(false)).collect();
-    // Files of 64 KiB.
+    // Segments of 64 KiB.
     let tiers = [(); 3].map(|()| open_in(Arc::new(OsFileSystem), folder.path(), 4 << 20));
     let gone = AtomicU32::new(0);
     std::thread::scope(|scope| {
@@ -230,8 +232,7 @@ fn compacting_while_others_read_and_write() {
     }
 }
 
-/// Machines that show of a file what was in it when it was opened, as network file systems may: what is not known to be there
-/// is looked for in files that are opened anew.
+/// With stale reads, as on network file systems, a tier reopens the files before it reports a region as missing.
 #[test]
 fn what_a_machine_has_in_memory_may_be_old() {
     let files = Memory::default();
@@ -254,7 +255,7 @@ fn what_a_machine_has_in_memory_may_be_old() {
     }
 }
 
-/// Where nobody could tell who is alive, each region has a file of its own; what others have packed is found.
+/// Without locks a tier stores each region in a file of its own. It reads regions packed by others, but cannot remove them.
 #[test]
 fn without_locks_nothing_is_packed() {
     let files = Memory::default();

@@ -1,4 +1,4 @@
-//! Small regions that share files: their room is regained, damage to one hides no other, and one wait serves many.
+//! Packed regions: compaction frees dead bytes, a corrupt record hides no other record, and one fsync serves many writers.
 
 use crate::gate::Gate;
 use crate::memory::Memory;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A folder of one process, and one of several.
+/// A private folder and a shared one.
 const KINDS: [FolderKind; 2] = [FolderKind::Ssd, FolderKind::Lustre];
 
 fn packed(path: &Path, kind: FolderKind) -> FolderTier {
@@ -37,16 +37,16 @@ fn many_regions_take_one_file() {
         }
         assert_eq!(segments(folder.path()).len(), 1);
         let bytes = tier.held_bytes() - empty_bytes;
-        // Alone, each would take a block of 4096; a record takes 52 bytes and the encoding's header 48 beside the content.
-        // In a shared folder there is room for stones behind them.
+        // A region in its own file takes a block of 4,096 bytes. A packed one takes its content, a record header of 52 bytes
+        // and an encoding header of 48 bytes. A shared folder also preallocates space for tombstones.
         let stones = if kind.is_shared() { AMPLE_BYTES / 64 / 16 * 9 / 8 } else { 0 };
         assert!((200 * 600..200 * 660 + 8192 + stones).contains(&bytes), "{bytes} bytes");
         assert_eq!(tier.insert(key(7), &noise(7, 500)).unwrap(), Inserted::AlreadyPresent);
-        // Beside them, larger ones have files of their own.
+        // A larger region has a file of its own.
         tier.insert(key(1000), &noise(1000, 100_000)).unwrap();
         assert!(tier.path(key(1000)).exists() && !tier.path(key(7)).exists());
         drop(tier);
-        // They are found by a tier that packs nothing, and by one of the other kind.
+        // A tier that packs nothing and a tier of the other kind find all regions.
         for open in [|path: &Path, kind, _| open(path, kind), |path: &Path, _, other| packed(path, other)] {
             let tier = open(folder.path(), kind, other);
             assert_eq!((tier.list().unwrap().len(), tier.get(key(7)).unwrap()), (201, Some(noise(7, 500))));
@@ -63,7 +63,7 @@ fn many_regions_take_one_file() {
     }
 }
 
-/// What is removed leaves room, though it lies between others; and so it is found when the folder is opened again.
+/// Removed regions between live ones free their space. The tier finds the same regions and bytes after it is reopened.
 #[test]
 fn dead_room_is_regained() {
     for kind in KINDS {
@@ -81,7 +81,7 @@ fn dead_room_is_regained() {
         };
         let count = fill(0);
         assert!(count > 40, "{count}");
-        // Every other one: no file is without regions.
+        // Removes every other region, so that every segment keeps live records.
         (0..count).step_by(2).for_each(|number| assert!(tier.remove(key(number)).unwrap()));
         assert!(tier.free_bytes() > 400_000);
         let again = fill(1000);
@@ -103,7 +103,7 @@ fn dead_room_is_regained() {
 }
 
 proptest! {
-    // Each opens a folder twice.
+    // Few cases, since each opens a folder twice.
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
@@ -143,14 +143,14 @@ proptest! {
         drop(tier);
         let tier = packed(folder.path(), kind);
         for number in 0..COUNT {
-            // What was not read while the folder was open is found damaged now.
+            // A record that was not read while the folder was open is found corrupt now.
             let found = tier.get(key(number));
             prop_assert!(found.is_err() || found.unwrap().is_none_or(|found| found == region(number)));
         }
     }
 }
 
-/// Threads that write while another waits for the medium all wait for the next time, together.
+/// Threads that append during an fsync are all served by the next one.
 #[test]
 fn one_wait_serves_all_who_have_written() {
     const WRITERS: usize = 8;
@@ -167,7 +167,7 @@ fn one_wait_serves_all_who_have_written() {
                 "write" => count.0 += 1,
                 "sync" => {
                     count.1 += 1;
-                    // The first waits until all have written.
+                    // Blocks the first fsync until all threads have written.
                     while count.0 < WRITERS {
                         count = changed.wait(count).unwrap();
                     }
@@ -190,7 +190,8 @@ fn one_wait_serves_all_who_have_written() {
     }
 }
 
-/// An insertion that fails at any point leaves nothing behind that is listed, and later ones work or are refused.
+/// A region is not listed if its insertion failed after any change. Later insertions succeed, or are refused once an fsync
+/// has failed.
 #[test]
 fn insertions_that_fail_anywhere_leave_nothing() {
     for kind in KINDS {
@@ -198,7 +199,7 @@ fn insertions_that_fail_anywhere_leave_nothing() {
         let open = |files: &Memory| {
             FolderTier::open(Arc::new(files.clone()), Path::new(Memory::TIER), settings).unwrap()
         };
-        // Written and synced; what others are to see is told them as well.
+        // An insertion writes and syncs. In a shared folder it also publishes its watermark.
         let needed = if kind.is_shared() { 3 } else { 2 };
         for changes in 0..6 {
             let files = Memory::default();
@@ -219,7 +220,7 @@ fn insertions_that_fail_anywhere_leave_nothing() {
             let mut listed = tier.list().unwrap();
             drop(tier);
             let tier = open(&files);
-            // Nobody was told of it, and there was no way to bury it.
+            // The record was written but not reported as stored, and no tombstone could be written for it.
             listed.extend(is_written_only.then_some(key(3)));
             listed.sort_unstable();
             assert_eq!(tier.list().unwrap(), listed, "{changes}");

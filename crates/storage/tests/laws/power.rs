@@ -1,6 +1,8 @@
-//! The power fails: after every change to the file system, with any part of what was not synced lost, torn or damaged.
-//! What was said to be stored is there, what was said to be removed is not, and nothing else is; in folders of one process,
-//! and in those that two have open. With `PLEACH_EVERY_CHANGE`, none of the changes is left out by which a new folder is made.
+//! Power loss after every change to the file system, in private folders and in shared ones that two tiers have open.
+//!
+//! Any unsynced change may be lost, torn or corrupt. Regions reported as stored must be found, and regions reported as
+//! removed must not. No other region may appear. With `PLEACH_EVERY_CHANGE`, the test also covers every change that creates
+//! a folder.
 
 use crate::memory::Memory;
 use crate::regions::{AMPLE_BYTES, key, noise, region};
@@ -15,36 +17,36 @@ use std::sync::Arc;
 enum What {
     Insert,
     Remove,
-    /// Of whatever number.
+    /// Ignores the number.
     Compact,
 }
 
-/// Does something with the region of a number.
+/// Operation of one tier on the region with this number.
 #[derive(Clone, Copy, Debug)]
 struct Act {
     number: u32,
     what: What,
-    /// Which of the tiers does it that have the folder open.
+    /// Index of the tier that performs it.
     who: usize,
-    /// All processes are killed after so many changes, and others open the folder.
+    /// Changes after which all processes are killed and others open the folder.
     kill_after: Option<usize>,
 }
 
-/// What was known to be stored when the log was so long.
+/// Regions known to be stored in a range of the log. `began` and `ended` are numbers of changes.
 #[derive(Debug)]
 struct Moment {
     began: usize,
     ended: usize,
-    /// Between the two, nobody knows whether it is there.
+    /// Region that may or may not be stored between `began` and `ended`.
     doubtful: Option<RegionKey>,
-    /// At the end.
+    /// Regions stored at the end.
     stored: BTreeSet<RegionKey>,
 }
 
-/// Regions of less than so many bytes are packed: none, some or all of those here.
+/// Limits in bytes below which regions are packed: none, some or all regions of this test.
 const PACKED_BELOW: [u64; 3] = [0, 2000, 64 << 10];
 
-/// What kind of folder it is, and what is packed in it.
+/// Kind of a folder, and the size in bytes below which regions are packed.
 type Kind = (FolderKind, u64);
 
 fn open(files: &Memory, (kind, pack_below_bytes): Kind) -> FolderTier {
@@ -52,7 +54,7 @@ fn open(files: &Memory, (kind, pack_below_bytes): Kind) -> FolderTier {
     FolderTier::open(Arc::new(files.clone()), Path::new(Memory::TIER), settings).unwrap()
 }
 
-/// By as many as may have it open.
+/// Opens the folder with 2 tiers if it is shared, and with 1 otherwise.
 fn open_all(files: &Memory, kind: Kind) -> Vec<FolderTier> {
     let count = if kind.0.is_shared() { 2 } else { 1 };
     (0..count).map(|_| open(files, kind)).collect()
@@ -66,7 +68,7 @@ fn without(keys: &BTreeSet<RegionKey>, doubtful: Option<RegionKey>) -> BTreeSet<
     keys.iter().copied().filter(|key| Some(*key) != doubtful).collect()
 }
 
-/// Does everything on one file system, and says what was known when.
+/// Performs all operations on one file system. Returns the regions known to be stored after each.
 fn perform(acts: &[Act], kind: Kind) -> (Memory, Vec<Moment>) {
     let files = Memory::default();
     let mut tiers = open_all(&files, kind);
@@ -109,8 +111,8 @@ fn perform(acts: &[Act], kind: Kind) -> (Memory, Vec<Moment>) {
     (files, moments)
 }
 
-/// Opens what a loss of power after so many changes leaves, and perhaps, as a folder of the kind `again`, what a second one
-/// does.
+/// Opens the folder after a power loss that follows `changes` changes, and compares its regions. With `again`, opens it as
+/// that kind of folder, and also after a second power loss.
 fn check(
     files: &Memory,
     moments: &[Moment],
@@ -138,7 +140,7 @@ fn check(
     };
     let found = verify(&open(&left, again.unwrap_or((FolderKind::Ssd, 0))), "after the loss");
     let Some(kind) = again else { return };
-    // It fails again: while the folder is opened, and right after what is there has been told.
+    // The second power loss occurs while the folder is opened, or right after its regions were listed.
     let changes_of_opening = left.changes();
     let sooner = left.after_power_loss(random() as usize % (changes_of_opening + 1), &mut random);
     verify(&open(&sooner, kind), "after a loss while the folder was opened");
@@ -148,7 +150,7 @@ fn check(
 
 const NUMBERS: u32 = 5;
 
-/// Xorshift, for what becomes of changes.
+/// Returns a xorshift generator, which decides the fate of each unsynced change.
 fn random(seed: u32) -> impl FnMut() -> u32 {
     let mut state = seed | 1;
     move || {
@@ -159,8 +161,8 @@ fn random(seed: u32) -> impl FnMut() -> u32 {
     }
 }
 
-/// Whoever opens a folder makes or syncs 272 others, one like the next: of these changes every so many are enough, unless all
-/// are asked for.
+/// Returns whether to test a power loss after `changes`. Opening a folder creates or syncs 272 similar folders, so far from
+/// an operation every 9th change is enough, unless `PLEACH_EVERY_CHANGE` is set.
 fn is_worth_it(changes: usize, moments: &[Moment]) -> bool {
     const EVERY: usize = 9;
     let is_near = |moment: &Moment| {
@@ -192,22 +194,22 @@ fn after_every_change() {
     ];
     for kind in [(FolderKind::Ssd, 0), (FolderKind::Ssd, AMPLE_BYTES), (FolderKind::Lustre, AMPLE_BYTES)] {
         let (files, moments) = perform(&acts, kind);
-        // A tier is begun in the same way, whatever is packed in it.
+        // A tier is created in the same way whether or not it packs regions.
         let first = if kind.1 == 0 { 0 } else { moments[0].ended };
         for changes in (first..=files.changes()).filter(|changes| is_worth_it(*changes, &moments)) {
             let is_open = changes >= moments[0].ended;
             let again = is_open.then_some(kind);
             check(&files, &moments, changes, again, random(changes as u32 * 7919 + 1));
             if is_open {
-                // All that was not synced is lost; all of it is there; all names are there and all bytes damaged.
+                // Fates of all unsynced changes: 0 loses them, 5 keeps them, 1 keeps the names and corrupts all bytes.
                 [0, 5, 1].into_iter().for_each(|fate| check(&files, &moments, changes, None, || fate));
             }
         }
     }
 }
 
-/// What is written in pieces, behind room that was taken and before its head: found by the name of a draft or by its own, whole,
-/// or not at all.
+/// A large region is preallocated, written in pieces, and completed by its head. After a power loss it is found whole or not
+/// at all, under its draft name or its own.
 #[test]
 fn while_a_large_region_is_stored() {
     for kind in [FolderKind::Ssd, FolderKind::Lustre] {

@@ -1,4 +1,4 @@
-//! The contract of tiers: what every one has to do, against a recorder that is a plain map.
+//! Contract of all tiers, checked against a plain map.
 
 use crate::regions::{key, region};
 use pleach_regions::{DataRegion, RegionKey};
@@ -7,17 +7,17 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One thing to do with the region of a number.
+/// Operation on the region with this number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     Insert(u32),
-    /// Another region under the key of this one: the first stays.
+    /// Inserts another region under the same key. The region inserted first stays.
     InsertOther(u32),
     Get(u32),
     Remove(u32),
     Contains(u32),
     List,
-    /// Closes the tier and opens it again, if it survives that.
+    /// Closes the tier and opens it again, if its durability allows that.
     Reopen,
 }
 
@@ -35,10 +35,11 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..40)
 }
 
-/// Makes a tier; called again, one that holds what the last one held, which is closed by then.
+/// Opens a tier. A later call opens it again with the content of the tier that the test has closed before.
 pub(crate) type Open<'a> = &'a dyn Fn() -> Box<dyn Tier>;
 
-/// Does all steps and compares every answer. What a tier may refuse is what exceeds its capacity; it then is as before.
+/// Performs all steps and compares each result. A tier may refuse only a region that exceeds its capacity, and is unchanged
+/// then.
 pub(crate) fn check(open: Open<'_>, steps: &[Step]) {
     let mut tier = Some(open());
     let empty_bytes = tier.as_ref().unwrap().held_bytes();
@@ -88,6 +89,6 @@ pub(crate) fn check(open: Open<'_>, steps: &[Step]) {
         assert_eq!(held.get(*key).unwrap().as_ref(), Some(region));
         assert!(held.remove(*key).unwrap());
     }
-    // Folders do not become smaller; those here need not have become larger.
+    // Directories never shrink, but these hold too few names to have grown.
     assert_eq!(held.held_bytes(), empty_bytes);
 }

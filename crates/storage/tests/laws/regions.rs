@@ -1,4 +1,4 @@
-//! Regions to store: each is known by its number, and so is its key.
+//! Test regions and their keys, each derived from a number.
 
 use pleach_regions::{
     AnnotatedObjects, DataRegion, DenseArray, LabelMap, Points, Polygons, RaggedArray, Raster, RegionKey,
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than any test stores.
+/// 1 GiB: more than any test stores.
 pub(crate) const AMPLE_BYTES: u64 = 1 << 30;
 
-/// Within this a process has become what it was started as.
+/// 30 s: within this time a started process has reached `exec`.
 const STARTED: Duration = Duration::from_secs(30);
 
-/// Keys of two leaves.
+/// Returns a key in one of two leaf folders.
 pub(crate) fn key(number: u32) -> RegionKey {
     let mut bytes = [0; 16];
     bytes[0] = 0xa7 + (number % 2) as u8;
@@ -25,7 +25,7 @@ pub(crate) fn key(number: u32) -> RegionKey {
     RegionKey(bytes)
 }
 
-/// Of every type, between some and some thousand bytes.
+/// Returns a region between a few bytes and 20 kB. The number selects type, shape and content.
 pub(crate) fn region(number: u32) -> Arc<DataRegion> {
     let (width, height) = (1 + number * 37 % 90, 1 + number * 11 % 50);
     let noise = |length: u32| -> Vec<u8> {
@@ -70,7 +70,7 @@ pub(crate) fn region(number: u32) -> Arc<DataRegion> {
     })
 }
 
-/// A gray region of that many bytes, which LZ4 makes no smaller.
+/// Returns a gray region of `bytes` bytes that LZ4 cannot compress.
 pub(crate) fn noise(number: u32, bytes: u32) -> Arc<DataRegion> {
     let mut state = number.wrapping_mul(2_654_435_761) | 1;
     let data = std::iter::from_fn(|| {
@@ -88,8 +88,8 @@ pub(crate) fn open_on(
     FolderTier::open(files, path, FolderSettings::new(kind, AMPLE_BYTES))
 }
 
-/// Opens a folder that nobody has open any more. A process that another test is starting has what this one had open, and with
-/// it the lock, until it has become another program: that is waited for.
+/// Opens a folder that has been closed. A process that another test is starting inherits the open files of this one, and
+/// with them the lock, until it calls `exec`. So this retries.
 pub(crate) fn open_settled(files: &Arc<dyn FileSystem>, path: &Path, settings: FolderSettings) -> FolderTier {
     let begun = Instant::now();
     loop {
@@ -100,7 +100,7 @@ pub(crate) fn open_settled(files: &Arc<dyn FileSystem>, path: &Path, settings: F
     }
 }
 
-/// The same on the disk.
+/// Opens a folder on disk like [`open_settled`].
 pub(crate) fn open_with(path: &Path, settings: FolderSettings) -> FolderTier {
     open_settled(&(Arc::new(OsFileSystem) as Arc<dyn FileSystem>), path, settings)
 }

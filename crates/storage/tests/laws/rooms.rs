@@ -1,4 +1,4 @@
-//! Where there is no room, or no folder that can be written to.
+//! Folder tiers without space, or without a folder that they can write to.
 
 use crate::apart::{done, folder_of_child, on_new_file_system};
 use crate::regions::{AMPLE_BYTES, key, noise, open, open_on, open_with};
@@ -72,7 +72,7 @@ fn small_regions_are_refused() {
     assert_eq!(tier.insert(key(1), &noise(1, 1000)).unwrap(), Inserted::New);
 }
 
-/// Capacity counts blocks and folders, and it is used to the last block that an insertion might need.
+/// Capacity counts blocks and folders. Insertions succeed as long as their maximum size fits, and never exceed the capacity.
 #[test]
 fn capacity_is_kept_and_used() {
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn capacity_is_kept_and_used() {
     assert!(needed_bytes >= 9048 && count >= 10, "{count} regions, {needed_bytes} bytes for one more");
     assert!(tier.remove(key(0)).unwrap());
     assert_eq!(tier.insert(key(count), &noise(count, 9000)).unwrap(), Inserted::New);
-    // Opened with less, it holds what it held, and takes nothing more.
+    // Reopened with a smaller capacity, the tier keeps its regions and refuses new ones.
     drop(tier);
     let settings = FolderSettings::new(KIND, empty_bytes + 100_000);
     let tier = open_with(folder.path(), settings);
@@ -106,14 +106,14 @@ fn a_full_disk() {
     let Some(folder) = folder_of_child() else {
         return on_new_file_system("rooms::a_full_disk", "2m");
     };
-    // What is kept free is kept free.
+    // An insertion that would use the reserve is refused.
     let settings = FolderSettings { reserve_bytes: 1 << 20, ..FolderSettings::new(KIND, AMPLE_BYTES) };
     let tier = open_with(&folder, settings);
     tier.insert(key(0), &noise(0, 500_000)).unwrap();
     let error = tier.insert(key(1), &noise(1, 600_000)).unwrap_err();
     assert!(matches!(error, TierError::DiskFull { reserve_bytes: 1_048_576, .. }), "{error}");
     drop(tier);
-    // Somebody else takes the room while a region is written: the system says so in the middle of it.
+    // Another program fills the disk, so an insertion fails before or during its write and leaves no bytes in use.
     let tier = open(&folder, KIND);
     let held_bytes = tier.held_bytes();
     let mut refused = 0;
@@ -142,7 +142,7 @@ fn a_disk_that_becomes_read_only() {
     let Some(folder) = folder_of_child() else {
         return on_new_file_system("rooms::a_disk_that_becomes_read_only", "4m");
     };
-    // A mount that can only be read, over the one that the tier has files open on.
+    // Mounts the folder read-only over itself, while the tier has it open.
     let run = |words: &[&str]| {
         let status = Command::new(words[0]).args(&words[1..]).arg(&folder).status();
         assert!(status.unwrap().success(), "{words:?}");
@@ -162,7 +162,7 @@ fn a_disk_that_becomes_read_only() {
     assert!(error.to_string().ends_with("Read-only file system (os error 30)"), "{error}");
     assert!(tier.remove(key(0)).is_err());
     assert_eq!(tier.get(key(0)).unwrap(), Some(noise(0, 10_000)));
-    // What is damaged stays where it is, and nobody gets it.
+    // The corrupt file cannot be moved to quarantine, and the tier does not return it.
     let lost = tier.get(key(1)).unwrap_err();
     assert!(
         matches!(lost, TierError::Lost { source: RegionLoss::Damaged { quarantined: None, .. }, .. }),
@@ -176,7 +176,7 @@ fn a_disk_that_becomes_read_only() {
     done(&folder);
 }
 
-/// What a full disk has of room for removing is taken of it while there is some.
+/// Tombstones fit into space that was preallocated before the disk was full.
 #[test]
 fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
     const NAME: &str = "rooms::packed_regions_are_removed_from_a_shared_folder_on_a_full_disk";
@@ -190,9 +190,9 @@ fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
     while tier.insert(key(stored), &region(stored)).is_ok() {
         stored += 1;
     }
-    // Segments are of 2 MiB: there are several.
+    // Segments have 2 MiB, so there are several.
     assert!(stored > 2000, "{stored} regions");
-    // Somebody takes the rest, to the last byte.
+    // Another program fills the disk to the last byte.
     let free = || OsFileSystem.space(&folder).unwrap().free_bytes;
     let filler = folder.join("pack/filler");
     let mut file = fs::File::create(&filler).unwrap();
@@ -200,25 +200,25 @@ fn packed_regions_are_removed_from_a_shared_folder_on_a_full_disk() {
         assert!(file.write(&[7; 4096]).is_ok_and(|written| written > 0));
     }
     assert!(matches!(tier.insert(key(9999), &region(9999)), Err(error) if error.is_lack_of_room()));
-    // By whoever has stored it, and by whoever has not.
+    // Both the writer of a region and another process can remove it.
     for number in 0..200 {
         assert!(tier.remove(key(2 * number)).unwrap(), "region {number}");
         assert!(other.remove(key(2 * number + 1)).unwrap(), "region {number}");
         assert!(!tier.contains(key(2 * number + 1)).unwrap() && !other.contains(key(2 * number)).unwrap());
     }
-    // So far nothing is regained: what else lies in those files is needed.
+    // No space is free yet: the segments also hold live records.
     assert_eq!(free(), 0);
     let left = (400..stored).map(key).collect::<std::collections::BTreeSet<_>>();
     let listed = || tier.list().unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
     assert_eq!(listed(), left);
-    // Nor does a process forget that comes later, and goes on in the file of one that is dead.
+    // A later process sees the removals. It removes regions too, since it continues in the segment of the dead writer.
     drop(other);
     let later = open();
     assert_eq!(later.list().unwrap().into_iter().collect::<std::collections::BTreeSet<_>>(), left);
     assert!(later.remove(key(400)).unwrap() && !tier.contains(key(400)).unwrap());
-    // What it has open takes room for as long as it does not look again.
+    // A process keeps removed segments on disk as long as it has them open, so it must be closed here.
     drop(later);
-    // All that is left: files go as they become empty, and there is room for stones again.
+    // Empty segments are removed, which makes space for further tombstones.
     for number in 401..stored {
         assert!(tier.remove(key(number)).unwrap(), "region {number} of {stored}");
     }

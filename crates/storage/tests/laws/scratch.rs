@@ -1,5 +1,5 @@
-//! Scratch folders: nothing waits for the medium, everything is there for the next process, and what a loss of power leaves
-//! is either whole or found out.
+//! Scratch folders: no operation syncs, the next process finds every region, and a region is whole or detected as corrupt
+//! after a power loss.
 
 use crate::gate::Gate;
 use crate::memory::Memory;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const COUNT: u32 = 12;
 
-/// Some regions are packed, some are not.
+/// Returns scratch settings that pack some of the regions.
 fn scratch() -> FolderSettings {
     FolderSettings { pack_below_bytes: 2000, ..FolderSettings::new(FolderKind::Ssd, AMPLE_BYTES).scratch() }
 }
@@ -84,11 +84,11 @@ fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
     assert_eq!((tier.list().unwrap(), tier.held_bytes()), (vec![], empty_bytes));
     tier.insert(key(1), &region(1)).unwrap();
     drop(tier);
-    // What was durable stays, as long as the power does.
+    // A durable folder keeps its regions when it is opened as scratch.
     let tier = open_with(folder.path(), scratch());
     assert_eq!(tier.list().unwrap(), [key(1)]);
     drop(tier);
-    // A shared folder is none, whatever is asked for.
+    // A shared folder is durable even if scratch is requested.
     let place = tempfile::tempdir().unwrap();
     let settings = FolderSettings::new(FolderKind::Lustre, AMPLE_BYTES).scratch();
     let tier = open_with(place.path(), settings);
@@ -98,8 +98,8 @@ fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// After a loss of power, nobody is given what was not stored, and the folder can be used; opened to be durable, nothing
-    /// is in it.
+    /// After a power loss, a scratch folder returns only regions with their content, and can be used. Opened as durable, it
+    /// is empty.
     #[test]
     fn a_loss_of_power_is_found_out(
         removed in prop::collection::btree_set(0..COUNT, 0..5), place: prop::sample::Index,

@@ -1,4 +1,4 @@
-//! A folder that several have open at once: threads with a tier each, and processes. Regions have files of their own, or are
+//! Shared folders, opened by several tiers of this process or by several processes. Regions have files of their own or are
 //! packed.
 
 use crate::apart::{child, folder_of_child};
@@ -23,7 +23,7 @@ fn what_one_writes_the_other_finds() {
     let folder = tempfile::tempdir().unwrap();
     what_one_writes(&[(); 2].map(|()| packed(folder.path())));
     assert!(!packed(folder.path()).path(key(1)).exists());
-    // One of them packs nothing.
+    // Only the second tier packs.
     let folder = tempfile::tempdir().unwrap();
     what_one_writes(&[open(folder.path(), KIND), packed(folder.path())]);
 }
@@ -44,7 +44,7 @@ fn what_one_writes([one, other]: &[FolderTier; 2]) {
     assert_eq!((one.list().unwrap(), one.held_bytes()), (vec![], other.held_bytes()));
 }
 
-/// What another process is writing stays, what has not been touched for an hour goes.
+/// An opener removes unfinished files older than 1 h. Younger ones stay, since another process may be writing them.
 #[test]
 fn only_what_is_old_is_left_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -59,12 +59,12 @@ fn only_what_is_old_is_left_over() {
     assert!(beside(1).exists() && !beside(2).exists());
     assert_eq!(another.list().unwrap(), []);
     drop((another, tier));
-    // In a private folder there is nobody else.
+    // A private folder has no other writers, so all unfinished files are removed.
     let private = open(folder.path(), FolderKind::Hdd);
     assert!(!private.path(key(1)).with_file_name(format!("{}.{:016x}.part", key(1), 1)).exists());
 }
 
-/// Processes that write the same keys at the same time: each is there, whole, and everybody was told that it is.
+/// 3 processes write the same keys at the same time. Every insertion succeeds, and every region is whole.
 #[test]
 fn processes_write_the_same_keys() {
     write_the_same_keys("shared::processes_write_the_same_keys", 30_000, |path| open(path, KIND));
@@ -105,7 +105,7 @@ fn write_the_same_keys(test: &str, size_bytes: u32, open_shared: fn(&Path) -> Fo
         let leaf = tier.path(key(0)).parent().unwrap().to_owned();
         assert_eq!(fs::read_dir(leaf).unwrap().count(), COUNT as usize / 2);
     }
-    // However often one was stored, it is removed once.
+    // One removal suffices, although several processes stored the region.
     for number in 0..COUNT {
         assert!(tier.remove(key(number)).unwrap());
         assert_eq!(tier.get(key(number)).unwrap(), None);

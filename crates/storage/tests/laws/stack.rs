@@ -1,4 +1,4 @@
-//! What a stack does with its levels: where regions go, what makes room and how, and what never goes.
+//! Tier stacks: placement of regions, eviction and demotion, and regions that must not be dropped.
 
 use crate::regions::{AMPLE_BYTES, key, noise, open};
 use pleach_regions::{DataRegion, MemoryCounter, RegionKey};
@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
-/// Bytes that a region takes in RAM beside its content.
+/// Returns the overhead of a region in RAM, in bytes.
 fn entry_bytes() -> u64 {
     let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), AMPLE_BYTES);
     ram.insert(key(0), &noise(0, 1)).unwrap();
     ram.held_bytes() - 1
 }
 
-/// RAM with room for so many regions of 1000 bytes.
+/// Creates a RAM level with space for `regions` regions of 1,000 bytes.
 fn ram(name: &str, regions: u64, policy: EvictionPolicy) -> TierLevel {
     let tier = BoundedRam::new(Arc::new(MemoryCounter::default()), regions * (1000 + entry_bytes()));
     TierLevel { name: name.into(), tier: Arc::new(tier), policy, write: WriteMode::Back, shared: false }
@@ -48,7 +48,7 @@ fn store(stack: &TierStack, number: u32, seconds: f64) -> Result<usize, TierErro
     stack.store(key(number), &small(number), worth(seconds)).map(|placed| placed.level.0)
 }
 
-/// In which levels each of these is.
+/// Returns for each region the names of the levels that have it.
 fn places(stack: &TierStack, numbers: std::ops::Range<u32>) -> Vec<String> {
     let place = |number| {
         let held = |level: &&TierLevel| level.tier.contains(key(number)).unwrap();
@@ -72,7 +72,7 @@ fn what_makes_room_moves_down_or_goes() {
     assert_eq!(places(&stack, 0..5), ["", "slow", "slow", "fast", "fast"]);
     assert_eq!(stack.get(key(1)).unwrap(), Some((small(1), LevelId(1))));
     assert_eq!(stack.get(key(0)).unwrap(), None);
-    // What was read least recently goes first.
+    // The slow level drops the least recently used region.
     store(&stack, 5, 1.0).unwrap();
     assert_eq!(places(&stack, 0..6), ["", "slow", "", "slow", "fast", "fast"]);
     let (fast, slow) = (counted(&stack, "fast"), counted(&stack, "slow"));
@@ -100,7 +100,7 @@ fn what_cost_more_a_byte_stays() {
     [(0, 9.0), (1, 1.0), (2, 5.0), (3, 7.0), (4, 0.5)].iter().for_each(|(number, seconds)| {
         store(&stack, *number, *seconds).unwrap();
     });
-    // First 1 goes, then 2: what is new is always taken.
+    // Evicts region 1, then region 2. A new region is always accepted.
     assert_eq!(places(&stack, 0..5), ["only", "", "", "only", "only"]);
 }
 
@@ -112,13 +112,13 @@ fn what_cannot_be_had_again_moves_but_never_goes() {
     assert_eq!(store(&stack, 1, f64::INFINITY).unwrap(), 0);
     assert_eq!(store(&stack, 2, 1.0).unwrap(), 0);
     assert_eq!(places(&stack, 0..3), ["slow", "slow", "fast"]);
-    // The one that can be computed again makes room, though all others have been there for longer.
+    // The region that can be recomputed is dropped, although it is the newest one.
     assert_eq!(store(&stack, 3, f64::INFINITY).unwrap(), 0);
     assert_eq!(places(&stack, 0..4), ["slow", "slow", "", "fast"]);
     let error = store(&stack, 4, f64::INFINITY).unwrap_err();
     assert!(error.is_lack_of_room(), "{error}");
     assert_eq!(places(&stack, 0..5), ["slow", "slow", "", "fast", ""]);
-    // One that is larger than a level moves nothing out of it.
+    // A region larger than a level evicts nothing from it.
     let large = noise(9, 100_000);
     assert!(stack.store(key(9), &large, worth(1.0)).is_err());
     assert_eq!(places(&stack, 0..4), ["slow", "slow", "", "fast"]);
@@ -132,7 +132,7 @@ fn what_is_told_again_is_worth_more_from_then_on() {
     assert_eq!((again.level, again.inserted), (LevelId(0), Inserted::AlreadyPresent));
     assert!(store(&stack, 1, 1.0).is_err());
     assert!(stack.contains(key(0)) && !stack.contains(key(1)));
-    // Removed, it is worth nothing any more.
+    // Removing the region also resets its value.
     stack.remove(key(0)).unwrap();
     store(&stack, 0, 1.0).unwrap();
     store(&stack, 1, 1.0).unwrap();
@@ -164,7 +164,7 @@ fn durable_regions_go_where_they_are_safe_and_stay() {
     assert_eq!((shared.level, shared.inserted), (LevelId(2), Inserted::New));
     assert_eq!(places(&stack, 0..2), ["lustre", "ram+lustre"]);
     assert_eq!(stack.share(key(1), &small(1)).unwrap().inserted, Inserted::AlreadyPresent);
-    // The copy above goes without being written again.
+    // The copy in RAM is evicted without another write.
     store(&stack, 2, 1.0).unwrap();
     assert_eq!(places(&stack, 0..3), ["lustre", "lustre", "ram"]);
     assert_eq!(counted(&stack, "lustre").inserted, 2);
@@ -175,7 +175,7 @@ fn durable_regions_go_where_they_are_safe_and_stay() {
     assert_eq!(below.level, LevelId(1));
 }
 
-/// RAM that claims to outlive a loss of power: a durable level with room for an exact number of regions.
+/// RAM that reports itself as durable, for a durable level with space for an exact number of regions.
 #[derive(Debug)]
 struct Safe(BoundedRam);
 
@@ -230,7 +230,7 @@ fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
     assert_eq!(store(0).unwrap().level, LevelId(0));
     assert_eq!(store(1).unwrap().level, LevelId(0));
     assert_eq!(places(&stack, 0..2), ["below", "safe"]);
-    // With no durable room left nothing goes, though the volatile level is empty.
+    // Without durable space nothing is evicted, although the volatile level is empty.
     assert!(store(2).unwrap_err().is_lack_of_room());
     assert_eq!(places(&stack, 0..3), ["below", "safe", ""]);
 }
@@ -306,9 +306,8 @@ fn any_policy() -> impl Strategy<Value = EvictionPolicy> {
 }
 
 proptest! {
-    /// Whatever was said to be stored and cannot be had again is there; what is found is what was stored; what is in no
-    /// level was never stored, was removed, or can be had again; what is kept stays where it is; what was brought up and
-    /// not asked for is limited; and the books tell what the tiers do.
+    /// A stored region that cannot be recreated is found until it is removed, with its content. Pinned regions stay in their
+    /// level. Unread prefetched bytes stay within the limit. The index and the counters agree with the tiers.
     #[test]
     fn nothing_is_lost(
         levels in prop::collection::vec((1..5_u64, any_policy(), any::<bool>()), 3),
@@ -377,7 +376,8 @@ proptest! {
     }
 }
 
-/// Threads that store, read and remove the same regions in levels that are far too small for all of them.
+/// Threads store, promote, read and remove the same regions in levels that are too small for all of them. No region is read
+/// with wrong content, and no claim is left behind.
 #[test]
 fn many_threads() {
     const THREADS: u32 = 6;
@@ -390,7 +390,7 @@ fn many_threads() {
                 for step in 0..3000 {
                     let number = (step * 7 + thread * 5) % 20;
                     match (step + thread) % 5 {
-                        // While others move all that might make room, there is none.
+                        // A store fails while other threads move every region that could be evicted.
                         0..3 => {
                             let stored = store(stack, number, f64::from(number));
                             assert!(stored.is_ok() || stored.is_err_and(|error| error.is_lack_of_room()));
@@ -407,7 +407,7 @@ fn many_threads() {
             });
         }
     });
-    // Nothing is claimed any more: each of these finds one that makes room, and stays.
+    // No region is claimed any more, so each of these evicts another region and stays.
     let keys: Vec<RegionKey> = (100..112).map(key).collect();
     (100..112).for_each(|number| assert!(store(&stack, number, f64::INFINITY).is_ok()));
     assert!(keys.iter().all(|key| stack.get(*key).unwrap().is_some()));

@@ -1,5 +1,5 @@
-//! A file system that shows of a file that was opened for reading what was in it then, and of one that was opened for writing
-//! besides what was written through it: as machines may that have parts of files in memory.
+//! File system with stale reads, like a machine that caches parts of files. An open file shows its content at open, and also
+//! the writes through the same handle.
 
 use pleach_storage::files::{
     DiskSpace, FileLock, FileMeta, FileSystem, LockMode, NewFile, OpenFile, OpenMode,

@@ -16,19 +16,19 @@ pub(crate) const KEY: &str = "annotations_outside";
 /// outside.
 const DEFAULT_SHARE: f64 = 0.05;
 
-/// Annotation counts (outlines of objects) of one reference file. Each annotation is counted in one field.
+/// Annotation counts (outlines of objects) of one reference file. Each annotation counts in one field besides
+/// `objects`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {
-    /// The tile, by its number from 0.
+    /// Index of the tile, from 0.
     pub tile: usize,
     /// All annotations of the file.
     pub objects: usize,
-    /// Those with no pixel in the tile.
+    /// Annotations without a pixel in the tile.
     pub outside: usize,
-    /// Those with pixels in the tile that reach beyond it, and are cut off at its border.
+    /// Annotations with pixels in the tile that reach beyond it. Their parts outside are cut off.
     pub partly_outside: usize,
-    /// Annotations within the tile that cannot be used: they enclose no pixel's center, or later ones cover all of
-    /// their pixels.
+    /// Unusable annotations within the tile: they cover no pixel's center, or later ones cover all of their pixels.
     pub unusable: usize,
 }
 
@@ -40,7 +40,7 @@ impl Annotations {
         self.outside as f64 > allowed * self.objects as f64
     }
 
-    /// Whether all of them are used whole.
+    /// Returns whether all annotations are used completely.
     #[must_use]
     pub fn are_whole(&self) -> bool {
         self.outside + self.partly_outside + self.unusable == 0

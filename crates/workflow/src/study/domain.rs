@@ -1,4 +1,4 @@
-//! `[parameters.NAME]`: the domain of a parameter, where a study file says another one than its descriptor.
+//! `[parameters.NAME]`: the domain of a parameter that a study file gives in place of the descriptor's.
 
 use super::fields::Section;
 use super::{FieldProblem, StudyError};
@@ -9,11 +9,12 @@ use crate::parameter::{Domain, DomainError, Parameter};
 use crate::value::Value;
 use crate::workflow::Workflow;
 
-/// Keys of a section that say a domain.
+/// Keys of a parameter section that define a domain.
 pub(super) const KEYS: [&str; 8] =
     ["range", "step", "values", "fixed", "distribution", "mean", "std", "mode"];
 
-/// The domain that the section of a parameter says; the parameter's own where it says none. `root` is the study file.
+/// Reads the domain of a parameter from its section. Without such keys returns the parameter's own domain. `root` is
+/// the study file.
 pub(super) fn read(
     root: &Section<'_>,
     section: &Section<'_>,
@@ -63,8 +64,8 @@ pub(super) fn read(
     domain.or_else(|(field, error)| section.fail(field, error.into()))
 }
 
-/// Refuses values that an operation of the workflow refuses, where the section of the parameter names them: whether or not
-/// the sample happens to draw them. Of a distribution, the bounds are checked where there are any.
+/// Rejects values of the parameter's section that an operation of the workflow does not accept, whether or not the
+/// sample draws them. For a distribution, checks the finite bounds.
 pub(super) fn check_accepted(
     section: &Section<'_>,
     index: usize,
@@ -80,7 +81,7 @@ pub(super) fn check_accepted(
             let (low, high) = distribution.bounds();
             ends(low, high).collect()
         }
-        // The ends of a range first: they are in the file.
+        // The ends of a range come first: the file contains them.
         Domain::Levels { values } => values.last().into_iter().chain(values).copied().collect(),
         Domain::Fixed { value } => vec![*value],
     };
@@ -105,7 +106,7 @@ pub(super) fn check_accepted(
     Ok(())
 }
 
-/// The distribution of this name, from the keys that it has.
+/// Reads the distribution of this name from its keys.
 fn distribution(
     section: &Section<'_>,
     name: &str,

@@ -27,7 +27,7 @@ impl Document {
     }
 }
 
-/// One table of the document and where it is.
+/// One table of the document and its dotted path.
 pub(super) struct Section<'a> {
     file: &'a Path,
     path: String,
@@ -47,7 +47,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Of the section as a whole.
+    /// Returns an error about the section as a whole.
     pub(super) fn fail_here<T>(&self, problem: FieldProblem) -> Result<T, StudyError> {
         Err(StudyError::Field {
             file: self.file.to_owned(),
@@ -70,17 +70,17 @@ impl<'a> Section<'a> {
         self.fail(key, FieldProblem::WrongType { found: shown, wanted })
     }
 
-    /// All keys, in the order of the file.
+    /// Returns all keys, in the order of the file.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'a str> {
         self.table.keys().map(String::as_str)
     }
 
-    /// Whether the key is there.
+    /// Returns whether the key exists.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Refuses every key that is not listed.
+    /// Rejects every key that is not listed.
     pub(super) fn allow(&self, known: &[&str]) -> Result<(), StudyError> {
         match self.table.keys().find(|key| !known.contains(&key.as_str())) {
             Some(key) => {
@@ -98,7 +98,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Sections of one name, of which the fields are numbered from 1.
+    /// Reads the sections of an array of tables. Their paths are numbered from 1.
     pub(super) fn sections(&self, key: &str) -> Result<Option<Vec<Section<'a>>>, StudyError> {
         let wanted = "sections [[phase]]";
         match self.table.get(key) {
@@ -155,7 +155,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// One text, or a list of them.
+    /// Reads one text, or a list of texts.
     pub(super) fn text_or_texts(&self, key: &str) -> Result<Vec<String>, StudyError> {
         match self.table.get(key) {
             Some(Value::Array(_)) => self.texts(key),
@@ -171,13 +171,13 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A whole number in `low..=high`.
+    /// Reads an integer in `low..=high`.
     pub(super) fn integer(&self, key: &str, low: u64, high: u64) -> Result<Option<u64>, StudyError> {
         match self.table.get(key) {
             None => Ok(None),
             Some(Value::Integer(number)) => match u64::try_from(*number) {
                 Ok(number) if (low..=high).contains(&number) => Ok(Some(number)),
-                // TOML integers end at 2^63 - 1, so the upper bound is not worth naming beyond it.
+                // TOML integers end at 2^63 - 1, so the message omits an upper bound beyond it.
                 _ if high > i64::MAX as u64 => {
                     self.not_allowed(key, &number.to_string(), &format!("{low} or more"))
                 }
@@ -187,7 +187,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The same where it must be there.
+    /// Reads a required integer in `low..=high`.
     pub(super) fn needed_integer(&self, key: &str, low: u64, high: u64) -> Result<u64, StudyError> {
         match self.integer(key, low, high)? {
             Some(number) => Ok(number),
@@ -198,7 +198,7 @@ impl<'a> Section<'a> {
     fn as_number(&self, key: &str, value: &Value, wanted: &'static str) -> Result<f64, StudyError> {
         match value {
             Value::Float(number) => Ok(*number),
-            // Parameter values are far below 2^53; a larger one is rounded as any literal would be.
+            // Parameter values are far below 2^53. A larger one is rounded like any literal.
             Value::Integer(number) => Ok(*number as f64),
             other => self.wrong_type(key, other, wanted),
         }
@@ -220,19 +220,19 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A path of the study file, relative to it.
+    /// Resolves a path relative to the study file.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.folder().join(path)
     }
 
-    /// A pattern of the study file, relative to it: only what the user wrote is a pattern, not the folder's own
-    /// name. `None` when that is no UTF-8.
+    /// Resolves a pattern relative to the study file. The folder's name is escaped, so that only the user's text is a
+    /// pattern. Returns `None` if the name is not UTF-8.
     pub(super) fn pattern(&self, pattern: &str) -> Option<String> {
         let folder = glob::Pattern::escape(self.folder().to_str()?);
         Some(Path::new(&folder).join(pattern).to_str()?.to_owned())
     }
 
-    /// A path as seen from the study file.
+    /// Returns a path relative to the folder of the study file.
     pub(super) fn relative<'p>(&self, path: &'p Path) -> &'p Path {
         path.strip_prefix(self.folder()).unwrap_or(path)
     }

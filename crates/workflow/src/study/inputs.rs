@@ -1,4 +1,4 @@
-//! The files of a study: tiles found by pattern, and the reference files that belong to them.
+//! Input files of a study: tiles found by pattern, and their reference files.
 
 use super::fields::Section;
 use super::slides::SlideTile;
@@ -12,29 +12,28 @@ use std::path::{Path, PathBuf};
 /// A tile of the study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyTile {
-    /// Name in tables: the file's name without extension where that is unique, else its path as seen from the
-    /// study file.
+    /// Name in tables: the file name without extension if it is unique, else the path relative to the study file.
     pub name: String,
     /// The image file.
     pub path: PathBuf,
-    /// Which part of it, where it is a slide.
+    /// Part of the file, if it is a slide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slide: Option<SlideTile>,
 }
 
-/// What results are compared with.
+/// Source of the reference that results are compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReferenceSource {
     /// The output at default parameters: evaluation 0.
     Defaults,
-    /// A file for each tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON.
+    /// One file per tile, in the tiles' order: an image of labels or of a mask, or polygons in GeoJSON.
     Masks(Vec<PathBuf>),
 }
 
-/// Instance label maps lie beside the tiles that they belong to; a pattern does not take them for tiles.
+/// Suffix of label maps, which are in the same folder as their tiles. Patterns do not match them as tiles.
 const LABELS: &str = "_labels";
 
-/// The files that the patterns of a list name, in order of their paths, each once.
+/// Returns the distinct files that match the patterns of a list, in order of their paths.
 pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, StudyError> {
     let patterns = input.texts(key)?;
     if patterns.is_empty() {
@@ -113,13 +112,13 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<Refe
     let mut taken = HashSet::new();
     for tile in tiles {
         let stem = stem(&tile.path);
-        // What says more comes first: objects by number or outline, then pixels.
+        // The most detailed reference comes first: objects by label or outline, then pixels.
         let endings = [format!("{LABELS}.png"), ".geojson".to_owned(), ".png".to_owned()];
         let candidates = endings.map(|ending| folder.join(format!("{stem}{ending}")));
-        // A folder that holds tiles and label maps: the tile itself is not its own reference.
+        // In a folder of tiles and label maps, the tile itself is not its own reference.
         let mask = candidates.into_iter().find(|mask| mask.is_file() && !same_file(mask, &tile.path));
         match mask {
-            // Tiles of one name in several folders: a mask can belong to one of them only.
+            // Tiles with one name in several folders: the mask can belong to only one of them.
             Some(mask) if !taken.insert(mask.clone()) => {
                 return input.fail("reference", FieldProblem::SharedMask { mask, stem });
             }
@@ -137,7 +136,7 @@ fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Where a file lies, however its folder is spelled; a link to it is another place.
+/// Returns the identity of a file, independent of the spelling of its folder. A link to it is a different file.
 fn place(path: &Path) -> (Option<PathBuf>, Option<OsString>) {
     let folder = path.parent().and_then(|folder| folder.join(".").canonicalize().ok());
     (folder, path.file_name().map(OsString::from))

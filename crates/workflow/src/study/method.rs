@@ -17,7 +17,7 @@ pub enum Method {
         /// Sampling of the base points of trajectories. `None` draws them at random, with the directions.
         #[serde(default)]
         base: Option<BasePoints>,
-        /// Number of trajectories drawn, from which the most distant are kept. `None` keeps all.
+        /// Number of trajectories drawn. The most distant ones among them are used. `None` uses all.
         #[serde(default)]
         candidates: Option<u32>,
     },
@@ -70,10 +70,10 @@ pub enum GivenDataMethod {
 }
 
 impl GivenDataMethod {
-    /// All of them.
+    /// All given-data methods.
     pub const ALL: [Self; 5] = [Self::Correlation, Self::Regression, Self::Pawn, Self::Delta, Self::RbdFast];
 
-    /// Its name in study files.
+    /// Returns the name in study files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ pub enum BasePoints {
     Sobol,
     /// Independent random points.
     MonteCarlo,
-    /// A Latin hypercube: every range is divided into as many intervals as there are samples, with one sample each.
+    /// A Latin hypercube: each range is divided into one interval per sample, with one sample each.
     LatinHypercube,
     /// Scrambled Halton points.
     Halton,
@@ -114,11 +114,11 @@ pub enum BasePoints {
 }
 
 impl BasePoints {
-    /// All of them.
+    /// All samplers of base points.
     pub const ALL: [Self; 5] =
         [Self::Sobol, Self::MonteCarlo, Self::LatinHypercube, Self::Halton, Self::Hammersley];
 
-    /// Its name in study files.
+    /// Returns the name in study files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,10 +132,10 @@ impl BasePoints {
 }
 
 impl Method {
-    /// The shortest curve that separates four harmonics of every frequency.
+    /// Length of the shortest curve that separates four harmonics of every frequency.
     pub const MIN_OF_CURVE: usize = 65;
 
-    /// Its name in study files.
+    /// Returns the name in study files.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -147,7 +147,8 @@ impl Method {
         }
     }
 
-    /// Returns the number of evaluations for `varied` varying parameters. For a table the number is unknown.
+    /// Returns the number of evaluations for `varied` varying parameters. Returns 0 for a table, whose number is
+    /// unknown here.
     #[must_use]
     pub fn evaluations(&self, varied: usize) -> usize {
         match *self {
@@ -161,7 +162,7 @@ impl Method {
         }
     }
 
-    /// Returns the method with a sample `times` as large.
+    /// Returns the method with a sample that is `times` as large.
     #[must_use]
     pub fn grown(&self, times: usize) -> Self {
         let mut grown = self.clone();
@@ -178,7 +179,7 @@ impl Method {
     /// Checks that a longer sample begins with a shorter one.
     ///
     /// # Errors
-    /// The part that cannot be extended, and the reason.
+    /// Returns the part that cannot be extended, and the reason.
     pub fn extensible(&self) -> Result<(), (String, &'static str)> {
         let base = match *self {
             Self::Table { .. } => {
@@ -212,7 +213,7 @@ impl Method {
 /// evaluations than this.
 pub(super) const MAX_SAMPLES: u64 = 10_000_000;
 
-/// The most trajectories that a screening may choose among: as many distances as pairs of them are held.
+/// Maximum number of candidate trajectories: the selection holds the distances of all pairs.
 const MAX_CANDIDATES: u64 = 2_000;
 
 /// Reads a section. `more` lists allowed keys that other readers handle.
@@ -223,7 +224,7 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
         "moat" => {
             allow(&["kind", "sampler", "trajectories", "levels", "base", "candidates"])?;
             sampler(section, "morris", &kind)?;
-            // Bounds: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
+            // Limit: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
             let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
             let base = base_points(section, "base")?;

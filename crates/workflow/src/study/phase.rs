@@ -24,7 +24,7 @@ pub struct Phase {
 pub struct Survivors {
     /// Selection rule.
     pub rule: SurvivorRule,
-    /// Response that the rule applies to: an index into [`Response::metrics`](crate::ResponseTable).
+    /// Index of the response that the rule applies to, in [`ResponseTable::metrics`](crate::ResponseTable::metrics).
     pub metric: usize,
 }
 
@@ -32,27 +32,27 @@ pub struct Survivors {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SurvivorRule {
-    /// Those with a μ* of this or more, in units of the response.
+    /// Keeps parameters with at least this μ*, in units of the response.
     Threshold(f64),
-    /// A fixed number of parameters: those with the largest indices.
+    /// Keeps this number of parameters: those with the largest μ*.
     MostInfluential(usize),
-    /// As few as have this share of the sum of all, within (0, 1].
+    /// Keeps the fewest parameters whose μ* have this share of the sum of all, within (0, 1].
     CumulativeShare(f64),
 }
 
-/// When a sample is large enough.
+/// Stopping rule of a growing sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoppingRule {
     /// Maximum width of a 95 % interval of a converged sample: twice the ± value of tables.
     pub ci_width: f64,
     /// Maximum number of evaluations.
     pub max_evaluations: usize,
-    /// Response that the rule applies to: an index into [`Response::metrics`](crate::ResponseTable).
+    /// Index of the response that the rule applies to, in [`ResponseTable::metrics`](crate::ResponseTable::metrics).
     pub metric: usize,
 }
 
 impl SurvivorRule {
-    /// As study files write it.
+    /// Returns the rule in the syntax of study files.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -62,7 +62,7 @@ impl SurvivorRule {
         }
     }
 
-    /// The fewest parameters that it can keep.
+    /// Returns the minimum number of parameters that the rule can keep.
     #[must_use]
     pub fn fewest(self) -> usize {
         match self {
@@ -72,10 +72,10 @@ impl SurvivorRule {
     }
 }
 
-/// Names of the metrics that a study analyses, and their indices.
+/// Indices and names of the metrics that a study analyzes.
 pub(super) type AnalyzedMetrics<'a> = &'a [(usize, String)];
 
-/// Methods of a study with one phase or several. `varied` counts the varied parameters of the first phase.
+/// Methods of a study with one phase or several.
 pub(super) struct PhasePlan {
     pub(super) method: Method,
     pub(super) until: Option<StoppingRule>,
@@ -125,7 +125,7 @@ pub(super) fn read(
         }
         let until = until(section, &method, analyzed, varied)?;
         let survivors = if is_last { None } else { Some(survivors(section, analyzed, varied)?) };
-        // Of the next phase only the minimum number of varied parameters is known.
+        // Only the minimum number of varied parameters of the next phase is known.
         varied = survivors.map_or(varied, |survivors| survivors.rule.fewest());
         phases.push(Phase { method, until, survivors });
     }

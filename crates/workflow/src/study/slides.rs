@@ -1,6 +1,6 @@
 //! Slides of a study: files found by pattern, and their tiling.
 //!
-//! Opens no slide. The reader of a slide checks its properties and finds the tiles with tissue.
+//! This module opens no slide. The reader of a slide checks its properties and finds the tiles with tissue.
 
 use super::fields::Section;
 use super::inputs::{StudyTile, found};
@@ -16,11 +16,11 @@ const TILE_PX: std::ops::RangeInclusive<u64> = 64..=16_384;
 /// Default tile side: that of the published studies.
 const DEFAULT_TILE_PX: u64 = 4_096;
 
-/// Default halo: a nucleus is at most 60 px long at 40x. On the slide of the test data, clumps of up to 151 px are
-/// counted once with it as well. The length of the longest object less one pixel always suffices.
+/// Default halo, pixels: a nucleus is at most 60 px long at 40x. On the slide of the test data, clumps of up to 151 px
+/// also count once with this halo. The length of the longest object less 1 px always suffices.
 const DEFAULT_HALO_PX: u64 = 64;
 
-/// Maximum halo. A tile of 4,096 px then has a window of four times the area of its core.
+/// Maximum halo, pixels. A tile of 4,096 px then has a window of four times the area of its core.
 const MAX_HALO_PX: u64 = 2_048;
 
 /// Default minimum tissue fraction of a tile. The segmentation itself finds no objects on tiles with at least 90 %
@@ -36,18 +36,18 @@ pub struct Slides {
     pub magnification: Option<Real>,
     /// Side of a tile's core, pixels.
     pub tile_px: u32,
-    /// Pixels around a core that are computed on as well.
+    /// Pixels around a core that tasks also compute on.
     pub halo_px: u32,
     /// Selects the tiles with tissue. `None` uses all tiles.
     pub tissue: Option<TissueRule>,
 }
 
-/// Which tiles of a slide are worth computing on.
+/// Rule for the tiles with tissue.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TissueRule {
-    /// The least share of a tile's core that shows tissue, 0 to 1.
+    /// Minimum tissue fraction of a tile's core, 0 to 1.
     pub least: Real,
-    /// Saturation, 0–255, above which a pixel is tissue. `None` chooses it for each slide.
+    /// Saturation, 0–255, above which a pixel is tissue. `None` selects a threshold for each slide.
     pub saturation: Option<u8>,
 }
 
@@ -56,13 +56,13 @@ pub struct TissueRule {
 pub struct SlideTile {
     /// Magnification. `None` is the slide's own.
     pub magnification: Option<Real>,
-    /// Left, top, width and height of the pixels that are the tile's own: counted here and nowhere else.
+    /// Left, top, width and height of the core. Objects and pixels in it count for this tile only.
     pub core: [u32; 4],
     /// Bounds of the computed window: the core and its halo, clipped to the slide.
     pub window: [u32; 4],
 }
 
-/// Names of the columns of a core's table: pixels of the window to the left of the core and above it, and its sides.
+/// Columns of a core's table: pixels of the window to the left of the core and above it, and the core's sides.
 const CORE_COLUMNS: [&str; 4] = ["left", "top", "width", "height"];
 
 impl SlideTile {
@@ -72,13 +72,14 @@ impl SlideTile {
         rectangle(self.window)
     }
 
-    /// Pixels that are computed on.
+    /// Returns the number of pixels of the window.
     #[must_use]
     pub fn pixels(&self) -> u64 {
         u64::from(self.window[2]) * u64::from(self.window[3])
     }
 
-    /// Whether it is as [`Slides`] allow: a core within its window, which is no larger than the largest.
+    /// Returns whether the tile respects the limits of [`Slides`]: a core within its window, and a window within the
+    /// maximum.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let most = TILE_PX.end() + 2 * MAX_HALO_PX;
@@ -92,7 +93,7 @@ impl SlideTile {
         })
     }
 
-    /// The core within the window, as operations read it.
+    /// Returns the core within the window as the table that operations read.
     #[must_use]
     pub fn core_table(&self) -> Table {
         let ([left, top, width, height], [x, y, ..]) = (self.core, self.window);
@@ -117,7 +118,7 @@ fn rectangle([x_px, y_px, width_px, height_px]: [u32; 4]) -> PixelRectangle {
     PixelRectangle { x_px, y_px, width_px, height_px }
 }
 
-/// Keys of `[input]` that only a study of slides has.
+/// Keys of `[input]` that require slides.
 pub(crate) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "skip_background", "tissue"];
 
 /// Reads the slides of a study. Returns `None` for a study of tiles.
@@ -177,7 +178,7 @@ fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
     }
 }
 
-/// As TOML writes it.
+/// Formats a number as TOML writes it.
 pub(super) fn number(number: f64) -> String {
     if number.is_nan() { "nan".to_owned() } else { number.to_string() }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// Parameters and their method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterSpace {
-    /// Seed of everything random.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// The parameters, varying or not.
     pub parameters: Vec<Parameter>,
@@ -27,7 +27,7 @@ pub struct ParameterSpace {
     pub metrics: Vec<(String, Aggregate)>,
 }
 
-/// The keys of a method, of any kind, as far as they are given.
+/// The keys of a method of any kind, as given in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MethodSpec {
     /// The method.
@@ -76,7 +76,7 @@ impl MethodSpec {
         "file",
     ];
 
-    /// The keys that are given.
+    /// Returns the given keys.
     #[must_use]
     pub fn given(&self) -> Vec<&'static str> {
         let is_given = [
@@ -125,7 +125,7 @@ impl ParameterSpace {
     /// Reads a study file. `builtin` finds the program's built-in workflows by name.
     ///
     /// # Errors
-    /// The first [`StudyError`] found in the keys read.
+    /// Returns the first [`StudyError`] found in the keys read.
     pub fn load(
         file: &Path,
         registry: &Registry,
@@ -215,7 +215,7 @@ fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<Stri
     Ok((parameters, grouped.then_some(labels)))
 }
 
-/// Returns the default of a parameter for which the file gives none.
+/// Returns the default of a parameter without a default in the file.
 fn middle(domain: &Domain) -> Option<Value> {
     match domain {
         Domain::Fixed { value } => Some(*value),

@@ -11,7 +11,7 @@ use crate::workflow::{RegionDecl, Stage, StageOutput, Task, TaskInput};
 use pleach_regions::ElementType;
 use std::sync::Arc;
 
-/// The parameters of a workflow so far, with the place of each definition.
+/// The parameters of a workflow so far, with the location of each definition.
 #[derive(Default)]
 pub(super) struct Parameters {
     list: Vec<(Parameter, String)>,
@@ -27,11 +27,11 @@ impl Parameters {
     }
 }
 
-/// Most values that all parameters of a workflow hold together: 64 MB, for a few parameters of as many values as one
-/// may have.
+/// Maximum number of values of all parameters of a workflow together: 64 MB, for a few parameters with
+/// [`Domain::MAX_LEVELS`].
 const MAX_VALUES: usize = 4 * Domain::MAX_LEVELS;
 
-/// Where a region of a stage comes from: a stage input, or a task (in listed order) and its output.
+/// A region of a stage: name, element type, and origin as a stage input or an output of a task (in listed order).
 type Writer = (String, ElementType, TaskInput);
 
 pub(super) fn check(
@@ -52,7 +52,8 @@ pub(super) fn check(
     let order = task_order(at, descriptor, &reads)?;
     let place = |task: usize| order.iter().position(|&t| t == task).unwrap_or(task);
 
-    // Parameters of the whole workflow, per task in listed order, so that definitions precede uses in the file.
+    // Arguments index the parameters of the whole workflow. Tasks are visited in listed order, so that definitions
+    // precede uses in the file.
     let mut arguments = Vec::new();
     for (index, (task, operation)) in descriptor.tasks.iter().zip(&operations).enumerate() {
         arguments.push(task_arguments(at, index, task, operation.as_ref(), parameters)?);
@@ -248,7 +249,7 @@ fn outputs(
     Ok(outputs)
 }
 
-/// For each argument of the operation, the workflow parameter bound to it.
+/// Returns the workflow parameter bound to each argument of the operation.
 fn task_arguments(
     at: &Diagnostics,
     index: usize,
@@ -289,7 +290,7 @@ fn task_arguments(
     Ok(arguments)
 }
 
-/// Finds or defines a parameter; a definition has a type, a default and a domain, a mere use has none of them.
+/// Finds or defines a parameter. A definition has a type, a default and a domain. A use has only the name.
 fn define(
     at: &Diagnostics,
     pointer: &str,
@@ -355,7 +356,7 @@ fn default_value(
     written: &ParameterDescriptor,
     value_type: ValueType,
 ) -> Result<Value, DescriptorError> {
-    // A fixed parameter is fixed in the reference too; every other one needs a default.
+    // A fixed parameter has its value in the reference too. Every other parameter needs a default.
     let Some(number) = written.fixed.or(written.default) else {
         let parameter = written.name.clone();
         return at.fail(pointer, Problem::IncompleteParameter { parameter, missing: "default" });

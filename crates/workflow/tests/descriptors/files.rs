@@ -1,11 +1,11 @@
-//! The shipped descriptors, to be spoilt.
+//! The shipped descriptors, for tests that insert mistakes.
 
 use crate::registry::{registry, shipped};
 use pleach_workflow::{DescriptorError, Workflow};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Names of the files; the first one is the workflow.
+/// Names of the files. The first one is the workflow.
 const NAMES: [&str; 5] =
     ["workflow.json", "normalization.json", "segmentation.json", "comparison.json", "object-comparison.json"];
 
@@ -30,7 +30,7 @@ impl Files {
         self.document("normalization.json")
     }
 
-    /// The task `t1` to `t7` of the segmentation by number.
+    /// Returns task `number` of the segmentation, `t1` to `t7`.
     pub(crate) fn task(&mut self, number: usize) -> &mut Value {
         &mut self.segmentation()["tasks"][number - 1]
     }
@@ -47,7 +47,7 @@ impl Files {
         self.document("object-comparison.json")
     }
 
-    /// One of the tables that a study may take its responses from.
+    /// Returns a response table of the workflow.
     pub(crate) fn response(&mut self, table: usize) -> &mut Value {
         &mut self.workflow()["response"][table]
     }
@@ -66,8 +66,8 @@ pub(crate) fn embedded(files: &[(&str, &str)]) -> Result<Workflow, DescriptorErr
     Workflow::embedded(files, &registry())
 }
 
-/// Makes one mistake, and expects to be told about it in these words, on one line. The parser's line and column
-/// are left out: these documents are written by a program.
+/// Inserts one mistake, and expects this message on one line. The comparison omits the parser's line and column, since
+/// a program writes these documents.
 #[track_caller]
 pub(crate) fn refused(mistake: impl FnOnce(&mut Files), message: &str) {
     let mut files = Files::shipped();

@@ -1,6 +1,6 @@
-//! Descriptors: the nuclei workflow as shipped, and everything that can be wrong with one.
+//! Descriptors: the shipped nuclei workflow, and every possible mistake in one.
 //!
-//! Every mistake is made in a copy of the shipped files; whole messages are compared, since a user sees those.
+//! Tests insert each mistake in a copy of the shipped files, and compare whole messages, since users see those.
 
 mod files;
 #[path = "../support/registry.rs"]

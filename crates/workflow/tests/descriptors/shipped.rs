@@ -1,4 +1,4 @@
-//! The nuclei workflow as it is shipped.
+//! The shipped nuclei workflow.
 
 use crate::files::Files;
 use crate::registry::{registry, shipped};
@@ -16,7 +16,7 @@ fn names(parameters: &[Parameter]) -> Vec<&str> {
     parameters.iter().map(|parameter| parameter.name.as_str()).collect()
 }
 
-/// Where every stage's inputs come from, in words.
+/// Describes the origin of every stage's inputs.
 fn connections(workflow: &Workflow) -> Vec<String> {
     let mut lines = Vec::new();
     for stage in &workflow.stages {
@@ -91,7 +91,7 @@ fn tasks_know_their_parameters_and_where_their_inputs_come_from() {
     };
     assert_eq!(consumed(0), ["B", "G", "R", "T1", "T2"]);
     assert_eq!(consumed(2), ["G1", "FillHoles"]);
-    // Defined by t3, used again by t7.
+    // t3 defines FillHoles, t7 uses it again.
     assert_eq!(consumed(6), ["minSizeSeg", "maxSizeSeg", "FillHoles"]);
     let of = |task, output| TaskInput::Task { task, output };
     // t5 reads diff, bw1_t, rbc and background.
@@ -117,7 +117,7 @@ fn domains_and_defaults_are_those_of_the_descriptor() {
     assert_eq!(levels("T1"), expect("5", "2.5", "7.5", 11));
     assert_eq!(levels("G1"), expect("80", "5", "80", 16));
     assert_eq!(levels("FillHoles"), expect("4", "4", "8", 2));
-    // A default may lie outside of what is sampled.
+    // A default may be outside the sampled values.
     assert_eq!(levels("G2"), expect("45", "2", "40", 20));
     assert!(matches!(workflow.parameters[3].default, Value::Real(_)));
 }
@@ -184,7 +184,7 @@ fn a_study_has_the_stages_that_its_metric_needs() {
 #[test]
 fn parameters_of_a_stage_that_is_left_out_are_left_out_too() {
     let mut files = Files::shipped();
-    // As if normalization selected areas, which takes two parameters, and segmentation were t7 alone.
+    // Normalization becomes an area filter, which has two parameters, and segmentation consists of t7 alone.
     files.normalization()["tasks"][0]["parameters"] = files.task(4)["parameters"].take();
     files.normalization()["tasks"][0]["operation"] = "nuclei.candidate-area".into();
     for pointer in ["/inputs/0/type", "/outputs/0/type"] {
@@ -230,10 +230,10 @@ fn stages_and_tasks_may_be_listed_in_any_order() {
     let listed = nuclei();
     let mut files = Files::shipped();
     files.workflow()["stages"].as_array_mut().unwrap().reverse();
-    // t5 before t4, which it reads from; parameters stay in listed order.
+    // t5 comes before t4, whose output it reads. Parameters stay in listed order.
     files.segmentation()["tasks"].as_array_mut().unwrap().swap(3, 4);
     let sorted = files.load().unwrap();
-    // The two comparisons wait for nothing of each other, so they keep the order in which they are listed.
+    // The two comparisons are independent, so they keep their listed order.
     let sorted_lines = |workflow: &Workflow| connections(workflow).into_iter().collect::<BTreeSet<_>>();
     assert_eq!(sorted_lines(&sorted), sorted_lines(&listed));
     assert_eq!(connections(&sorted)[..2], connections(&listed)[..2]);
@@ -250,7 +250,7 @@ fn stages_and_tasks_may_be_listed_in_any_order() {
 #[test]
 fn whatever_reads_the_reference_comes_after_the_stage_that_writes_it() {
     let mut files = Files::shipped();
-    // Compares the reference with itself: nothing but the reference leads there.
+    // Compares the reference with itself, so only the reference connects the stages.
     files.comparison()["inputs"].as_array_mut().unwrap().remove(0);
     files.comparison()["tasks"][0]["reads"][0] = "reference".into();
     files.workflow()["stages"].as_array_mut().unwrap().reverse();
@@ -275,7 +275,7 @@ fn one_switch_may_leave_out_several_stages() {
     files.task(1)["reads"][0] = "twice".into();
     files.task(2)["reads"][0] = "twice".into();
     files.task(6)["reads"][1] = "twice".into();
-    // Nothing compares any more, so the background color serves as the response.
+    // No stage compares any more, so the background table provides the response.
     files.segmentation()["outputs"] = serde_json::json!([
         { "region": "mask", "type": "mask" }, { "region": "background", "type": "table" }
     ]);
@@ -304,7 +304,7 @@ fn tasks_in_another_order_read_what_they_did() {
     };
     let given: Vec<usize> = (0..stage.tasks.len()).collect();
     assert_eq!(names(&stage.in_order(&given).unwrap()), names(stage));
-    // The first task moves behind the three that do not read from it.
+    // The first task moves behind three tasks that do not read from it.
     let order = [1, 2, 3, 0, 4, 5, 6];
     let moved = stage.in_order(&order).unwrap();
     let expected: Vec<String> = order.iter().map(|task| stage.tasks[*task].name.clone()).collect();

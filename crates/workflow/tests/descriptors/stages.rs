@@ -25,7 +25,7 @@ fn a_program_without_operations_knows_none() {
     assert_eq!(error.problem.to_string(), r#"operation "nuclei.normalize" is unknown; known are none"#);
 }
 
-/// Whatever a data region can hold may be declared, and has to be what is written.
+/// Every element type of data regions may be declared, and must match the type of the written region.
 #[test]
 fn every_element_type_is_known() {
     for element in ElementType::ALL.into_iter().filter(|element| *element != ElementType::Table) {
@@ -46,7 +46,7 @@ fn tasks_and_regions() {
         |f| f.task(2)["task"] = json!("t1"),
         r#"segmentation.json#/tasks/1/task: the name "t1" is given to two tasks"#,
     );
-    // t4 reads what t6 makes of it.
+    // t4 reads a region that t6 computes from t4's output.
     refused(
         |f| f.task(4)["reads"][0] = json!("seg_nonoverlap"),
         "segmentation.json#/tasks/4: tasks wait for each other in a cycle: t5 -> t6 -> t4 -> t5",

@@ -15,7 +15,7 @@ fn stages() {
         |f| f.comparison()["stage"] = json!("segmentation"),
         r#"workflow.json#/stages/2: the name "segmentation" is given to two stages"#,
     );
-    // Normalization reads a mask that segmentation makes of its result.
+    // Normalization reads a mask that segmentation computes from the normalized tile.
     refused(
         |f| f.normalization()["inputs"][0] = json!({ "region": "mask", "type": "mask" }),
         "workflow.json#/stages/1: stages wait for each other in a cycle: segmentation -> normalization -> segmentation",
@@ -107,7 +107,7 @@ fn response_and_reference() {
         |f| f.response(0)["metrics"][1]["over_tiles"] = json!("median"),
         "workflow.json#/response/0/metrics/1/over_tiles: unknown value `median`, expected `mean` or `sum`",
     );
-    // Comparison reads the reference, so it cannot be it.
+    // Comparison reads the reference, so it cannot provide it.
     refused(
         |f| f.workflow()["reference"]["output"] = json!("metrics"),
         "workflow.json#/stages/2: stages wait for each other in a cycle: comparison -> comparison",
@@ -123,7 +123,7 @@ fn response_and_reference() {
         },
         r#"workflow.json#/reference/output: region "metrics" holds table, but mask is wanted by the reference"#,
     );
-    // A study can leave normalization out, so nothing can be measured there.
+    // A study can switch off normalization, so no output of it can be the reference.
     refused(
         |f| f.workflow()["reference"]["output"] = json!("normalized"),
         r#"workflow.json#/reference/output: no stage writes the region "normalized" in every study; there are mask, metrics, object_metrics"#,
@@ -144,12 +144,12 @@ fn several_responses() {
         |f| f.response(1)["region"] = json!("objects"),
         r#"workflow.json#/response/1/region: no stage writes the region "objects" in every study; there are mask, metrics, object_metrics"#,
     );
-    // A study names a metric without its table.
+    // A study names a metric without its table, so names must be unique.
     refused(
         |f| f.response(1)["metrics"][2]["metric"] = json!("dice"),
         r#"workflow.json#/response/1/metrics/2/metric: the name "dice" is given to two metrics"#,
     );
-    // One response needs no list.
+    // A single response needs no list.
     let mut files = Files::shipped();
     *files.workflow() = {
         let mut workflow = files.workflow().clone();
@@ -168,7 +168,7 @@ fn several_responses() {
 
 #[test]
 fn a_mask_passes_for_a_label_map_and_not_the_other_way_round() {
-    // As shipped, the reference is a mask and the object comparison reads it as labels.
+    // In the shipped workflow, the reference is a mask and the object comparison reads it as labels.
     let mut files = Files::shipped();
     files.object_comparison()["inputs"][1]["type"] = json!("mask");
     files.load().expect("the operation labels the mask");
@@ -236,7 +236,7 @@ fn missing_files() {
     let message = format!("{}: failed to read: No such file or directory (os error 2)", missing.display());
     assert_eq!(Workflow::load(&missing, &registry()).expect_err("no file").to_string(), message);
     assert_eq!(stage_file(&missing, &registry()).expect_err("no file").to_string(), message);
-    // A workflow whose stages are not beside it.
+    // A workflow without its stage files in the same folder.
     std::fs::copy(shipped(), &missing).expect("copied");
     let message = format!(
         "{}: failed to read: No such file or directory (os error 2)",

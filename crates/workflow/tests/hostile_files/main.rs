@@ -1,9 +1,9 @@
-//! Studies and descriptors that are damaged or mean harm: each is read or refused, in a line that names a file, and
-//! without more memory than its length is worth.
+//! Damaged and hostile studies and descriptors: the reader accepts or rejects each, with a one-line message that names
+//! a file, and with memory in proportion to the length.
 //!
-//! What a file may cost at most at once is [`FACTOR`] times its length and [`SMALL`]. Lists of short texts cost most:
-//! `"",` is a string of 24 bytes, in a list that may have just doubled, next to its older half; and TOML is kept as
-//! tokens, as a tree with places, and as a tree. Ranges become lists of up to a million values, whose sum is limited.
+//! A file may cost at most [`FACTOR`] times its length plus [`SMALL`] at any one time. Lists of short texts cost most:
+//! `"",` is a string of 24 bytes, in a list that may just have doubled, next to its older half. TOML is held as tokens,
+//! as a tree with positions, and as a tree. Ranges become lists of up to 1,000,000 values, and the sum is limited.
 
 #[path = "../../../../tests/support/allocations.rs"]
 mod allocations;
@@ -26,10 +26,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// Bytes held for each byte of a file.
+/// Maximum bytes held per byte of a file.
 const FACTOR: usize = 300;
 
-/// What is held for any file: the rest of the workflow, and messages.
+/// Bytes held for any file: the rest of the workflow, and messages.
 const SMALL: usize = 2 << 20;
 
 /// The descriptors of the nuclei workflow, the workflow first.
@@ -41,7 +41,7 @@ static STUDY: LazyLock<String> = LazyLock::new(|| {
         + "[parameters.T1]\nfixed = 2.5\n"
 });
 
-/// A study, its workflow and a tile, in a folder that is removed with this value.
+/// A study, its workflow and a tile, in a folder that is removed on drop.
 struct Folder(TempDir);
 
 impl Folder {
@@ -62,7 +62,7 @@ impl Folder {
         fs::write(self.path(name), content).expect("written");
     }
 
-    /// Loads the study and, on their own, the workflow and a stage. What is said of each, where it is refused.
+    /// Loads the study, the workflow alone, and a stage alone. Returns the message of each that is rejected.
     fn load(&self, stage: &str) -> [Result<(), String>; 3] {
         let registry = registry();
         let length = |name: &str| fs::metadata(self.path(name)).expect("a file").len() as usize;
@@ -87,7 +87,7 @@ impl Folder {
         [told("study", peak_of(study)), told("workflow", peak_of(workflow)), told("stage", peak_of(alone))]
     }
 
-    /// Everything is refused that reads this file.
+    /// Expects that each reader of this file rejects it.
     #[track_caller]
     fn refused(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let good = fs::read(self.path(name)).expect("a file");
@@ -204,7 +204,7 @@ fn numbers_and_keys_that_no_file_has() {
     }
 }
 
-/// Lists whose entries are looked up one by one, and ranges that are few letters and many values.
+/// Lists whose entries are looked up linearly, and ranges that are short in the file but have many values.
 #[test]
 fn long_lists() {
     let folder = Folder::new();
@@ -234,7 +234,7 @@ fn long_lists() {
         said.ends_with("#/tasks: the list of tasks has 20000 entries; up to 10000 are allowed"),
         "{said}"
     );
-    // A million values each, for five parameters.
+    // 1,000,000 values each, for five parameters.
     let wide = good.replacen("[210, 240], \"step\": 10", "[0, 999999]", 3).replacen(
         "[5, 80], \"step\": 5",
         "[0, 999999]",

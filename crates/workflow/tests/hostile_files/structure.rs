@@ -1,11 +1,11 @@
-//! Well-formed files of the wrong structure: values of the shipped ones removed, repeated, swapped and retyped.
+//! Well-formed files of the wrong structure: values of the shipped files removed, repeated, swapped and retyped.
 
 use crate::{FILES, Folder, STUDY, shipped_text};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value, json};
 
-/// What happens to one value.
+/// Change of one value.
 #[derive(Clone, Debug)]
 enum Change {
     Remove,
@@ -28,7 +28,7 @@ fn changes() -> impl Strategy<Value = Vec<(Index, Change)>> {
         Just(json!(1e300)),
         Just(json!(u64::MAX)),
         Just(json!([[1, 2], {"a": []}])),
-        // No path from the root: of a file there it would be said, rightly, that it is not there.
+        // No absolute paths: the message for an absolute path does not name the folder of the test.
         "([a-zA-Z0-9~\\n\\u{0}\\u{feff} ][a-zA-Z0-9/~\\n\\u{0}\\u{feff} ]{0,11})?".prop_map(Value::from),
     ];
     let change = prop_oneof![
@@ -41,7 +41,7 @@ fn changes() -> impl Strategy<Value = Vec<(Index, Change)>> {
     proptest::collection::vec((any::<Index>(), change), 1..4)
 }
 
-/// Number of values in a document, itself included.
+/// Returns the number of values in a document, itself included.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),
@@ -50,13 +50,13 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The document with the value of this number (in the order of [`count`]) changed.
+/// Returns the document with the value of this number (in the order of [`count`]) changed.
 fn changed(value: &Value, number: usize, change: &Change) -> Value {
     let mut at = 0;
     change_in(value, &mut at, number, change).into_iter().next().map_or(Value::Null, |(_, value)| value)
 }
 
-/// What becomes of a value: nothing, itself, or two of it; with another key where it has been renamed.
+/// Returns the results of a change to a value: none, one, or two values, with a new key if it is renamed.
 fn change_in(value: &Value, at: &mut usize, number: usize, change: &Change) -> Vec<(Option<String>, Value)> {
     let own = *at == number;
     *at += 1;
@@ -69,7 +69,7 @@ fn change_in(value: &Value, at: &mut usize, number: usize, change: &Change) -> V
             let mut kept = Map::new();
             for (key, entry) in entries {
                 for (copy, (name, entry)) in change_in(entry, at, number, change).into_iter().enumerate() {
-                    // An object has a key once: the copy gets another one.
+                    // The copy needs a different key, since an object has each key once.
                     let name = name.unwrap_or_else(|| format!("{key}{}", "2".repeat(copy)));
                     kept.insert(name, entry);
                 }
@@ -107,7 +107,7 @@ proptest! {
             let name = FILES[which];
             let good: Value = shipped_text(name).parse().expect("JSON");
             folder.write(name, changed_often(good, &changes).to_string());
-            // What has to be true of the answers is checked there.
+            // `load` asserts the conditions on messages and memory.
             let _ = folder.load(name);
             folder.write(name, shipped_text(name));
         });
@@ -119,7 +119,7 @@ proptest! {
             static FOLDER: Folder = Folder::new();
         }
         let good: Value = toml::from_str(&STUDY).expect("TOML");
-        // What TOML cannot say (null, numbers beyond 64 bits) is not said.
+        // Skips documents that TOML cannot express (null, numbers beyond 64 bits).
         if let Ok(text) = toml::to_string(&changed_often(good, &changes)) {
             FOLDER.with(|folder| {
                 folder.write("study.toml", text);

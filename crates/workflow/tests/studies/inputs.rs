@@ -1,4 +1,4 @@
-//! Tiles found by pattern, and the masks that belong to them.
+//! Tiles found by pattern, and their masks.
 
 use crate::folder::Folder;
 use crate::registry::shipped;
@@ -7,7 +7,7 @@ use pleach_workflow::ReferenceSource;
 const TILES: &str = "tiles = [\"tiles/*.png\"]";
 const DEFAULTS: &str = "reference = \"defaults\"";
 
-/// Names and paths of the tiles that this list of patterns finds.
+/// Returns names and paths of the tiles that match this list of patterns.
 fn tiles(folder: &Folder, patterns: &str) -> Vec<(String, String)> {
     let edit = format!("tiles = {patterns}");
     let study = folder.example(&[(TILES, &edit)]).expect("tiles");
@@ -37,7 +37,7 @@ fn tiles_are_sorted_and_each_is_there_once() {
         [("a".to_owned(), path("a.png")), ("b".to_owned(), path("b.png")), ("c".to_owned(), path("c.tif")),]
     );
     assert_eq!(names(&folder, r#"["tiles/b.png", "tiles/[ab].png", "tiles/?.png"]"#), ["a", "b"]);
-    // However it is spelled.
+    // Different spellings of a path find the tile once.
     assert_eq!(names(&folder, r#"["tiles/a.png", "./tiles/a.png", "tiles/../tiles/*.png"]"#), ["a", "b"]);
     let absolute = format!("[\"{}/tiles/a.png\", \"tiles/a.png\"]", folder.path().display());
     assert_eq!(names(&folder, &absolute), ["a"]);
@@ -48,7 +48,7 @@ fn patterns_take_neither_label_maps_nor_hidden_files_for_tiles() {
     let folder = Folder::with(&["tiles/a.png", "tiles/a_labels.png", "tiles/._a.png", "tiles/.hidden/b.png"]);
     assert_eq!(names(&folder, r#"["tiles/*.png"]"#), ["a"]);
     assert_eq!(names(&folder, r#"["**/*.png"]"#), ["a"]);
-    // Named outright, it is what the user wants.
+    // A label map that is named without a pattern is a tile.
     assert_eq!(names(&folder, r#"["tiles/a_labels.png"]"#), ["a_labels"]);
 }
 
@@ -73,7 +73,7 @@ fn tiles_of_one_name_are_told_apart_by_their_place() {
 fn every_tile_finds_its_mask() {
     let folder =
         Folder::with(&["tiles/a.png", "tiles/b.png", "truth/a_labels.png", "truth/a.png", "truth/b.png"]);
-    // A label map says more than a mask, so it comes first; and so do polygons.
+    // Label maps and polygons take precedence over masks, since they distinguish objects.
     assert_eq!(masks(&folder, "truth"), ["DIR/truth/a_labels.png", "DIR/truth/b.png"]);
     folder.write("truth/a.geojson", "");
     folder.write("truth/b.geojson", "");

@@ -1,4 +1,4 @@
-//! Study files: what they mean, and what is said when they mean nothing.
+//! Study files: results of valid files, and messages for invalid ones.
 
 #[path = "../support/example.rs"]
 mod example;
@@ -33,7 +33,7 @@ fn the_example_of_the_design_loads() {
     assert_eq!(study.workflow.parameters.len(), 15);
     assert_eq!(parameter(&study, "G1").domain, integers((5..=80).step_by(5)));
     assert_eq!(parameter(&study, "FillHoles").domain, integers([4, 8]));
-    // Not named in the study: as the workflow has it.
+    // A parameter that the study does not name keeps the workflow's domain.
     assert_eq!(parameter(&study, "B").domain, integers([210, 220, 230, 240]));
 }
 
@@ -64,7 +64,7 @@ fn parameters_take_the_domain_the_study_gives_them() {
         let g1 = parameter(&study, "G1");
         (g1.domain.clone(), g1.default)
     };
-    // The workflow's step belongs to the workflow's range.
+    // The workflow's step applies only to the workflow's range.
     assert_eq!(domain("range = [5, 9]"), (integers(5..=9), Value::Integer(80)));
     assert_eq!(domain("values = [20, 10]"), (integers([20, 10]), Value::Integer(80)));
     assert_eq!(domain("fixed = 60.0"), (Domain::Fixed { value: Value::Integer(60) }, Value::Integer(60)));
@@ -113,7 +113,7 @@ fn a_workflow_may_be_a_file_beside_the_study() {
     }
     let edit = ("workflow = \"nuclei\"", "workflow = \"mine/workflow.json\"");
     assert_eq!(folder.example(&[edit]).expect("a workflow of one's own").workflow.name, "nuclei");
-    // What is wrong with it is said about it, not about the study.
+    // A mistake in the workflow is reported for its file, not for the study.
     folder.write("mine/comparison.json", "{}");
     let message = folder.example(&[edit]).expect_err("no stage").to_string();
     assert_eq!(folder.shown(&message), "DIR/mine/comparison.json: missing key `stage` at line 1 column 2");

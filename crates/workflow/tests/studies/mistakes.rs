@@ -1,8 +1,8 @@
-//! Everything that can be wrong with a study file: one line each, with file, field, value and what is allowed.
+//! Every possible mistake in a study file: a one-line message each, with file, field, value and allowed values.
 
 use crate::folder::Folder;
 
-/// Makes a mistake in the example, beside one tile, and expects to be told about it in these words.
+/// Inserts a mistake in the example, next to one tile, and expects this message.
 #[track_caller]
 fn refused(edits: &[(&str, &str)], message: &str) {
     refused_beside(&["tiles/a.png"], edits, message);

@@ -1,6 +1,6 @@
-//! A study file.
+//! An example study file.
 
-/// The example of `design.md`, shortened to what `edits` may change.
+/// The example of `design.md`, reduced to the lines that `edits` may change.
 pub(crate) const EXAMPLE: &str = r#"[study]
 name = "nuclei-moat"
 workflow = "nuclei"

@@ -1,11 +1,11 @@
-//! A temporary folder with a study in it.
+//! A temporary folder with a study.
 
 use crate::example::EXAMPLE;
 use crate::registry::{registry, shipped};
 use pleach_workflow::{Study, StudyError, Workflow};
 use std::path::{Path, PathBuf};
 
-/// A folder that is removed with this value.
+/// A folder that is removed on drop.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -41,7 +41,7 @@ impl Folder {
         self.load("study.toml")
     }
 
-    /// A path as messages should show it, with `DIR` for this folder.
+    /// Returns a text with `DIR` in place of the path of this folder.
     pub(crate) fn shown(&self, text: &str) -> String {
         text.replace(&self.path().display().to_string(), "DIR")
     }

@@ -1,4 +1,4 @@
-//! Operations that declare what the nuclei operations declare, and compute nothing.
+//! Operations with the declarations of the nuclei operations and no computation.
 
 use pleach_regions::{DataRegion, ElementType};
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Registry, Value};
@@ -63,7 +63,7 @@ fn operation(
     Arc::new(Declared { name, arguments, inputs: ports(inputs), outputs: ports(outputs) })
 }
 
-/// The ten operations of the nuclei workflow.
+/// Returns the operations of the nuclei workflow.
 pub(crate) fn registry() -> Registry {
     use ElementType::{Bgr8, Gray8, Labels, Mask, Table};
     let thresholds = [("B", BYTE), ("G", BYTE), ("R", BYTE), ("T1", RATIO), ("T2", RATIO)];
@@ -113,7 +113,7 @@ pub(crate) fn registry() -> Registry {
     ])
 }
 
-/// Where the nuclei workflow lies.
+/// Returns the path of the nuclei workflow.
 pub(crate) fn shipped() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../pathology/descriptors/nuclei/workflow.json")
 }

@@ -1,4 +1,4 @@
-//! One region on its stream: from the header to bytes that may be used.
+//! Receives one region on its stream, from the header to the last byte.
 
 use super::{Header, ReceivedRegion, Seal, UNIT_BYTES};
 use crate::transport::refusal::{Cause, Refusal};
@@ -11,27 +11,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Allocated before any byte of a region has arrived that may be longer than a peer is trusted with.
+/// Initial allocation for a region that exceeds the budget, 1 MiB.
 const FIRST_BYTES: usize = 1 << 20;
 
-/// What has arrived is copied this many times over at most into larger memory, and never more than so many times what
-/// has arrived is allocated.
+/// Growth factor of the memory of a region that exceeds the budget. Allocation stays within 4 times the received bytes, and
+/// growing copies each byte at most 4/3 times on average.
 const GROWTH: usize = 4;
 
-/// Digested at once: what is copied is still in the second cache, and fills every lane of the hash.
+/// Bytes digested at once, 128 KiB. They are still in the L2 cache from the copy, and fill every SIMD lane of the hash.
 const PIECE_BYTES: usize = 128 << 10;
 
-/// Pieces of a stream taken at once.
+/// Maximum number of chunks read from a stream at once.
 const PIECES: usize = 32;
 
-/// The code with which a receiver stops a stream whose region it does not take.
+/// Error code of a stream whose region the receiver refuses.
 const NOT_TAKEN: VarInt = VarInt::from_u32(1);
 
-/// What bytes are digested by as they arrive.
+/// Hash state of the bytes as they arrive.
 enum Sum {
-    /// They are compared with this digest.
+    /// Hasher of the bytes, and their expected digest.
     Bytes(Box<blake3::Hasher>, Digest),
-    /// The decoder's caller compares what the bytes encode.
+    /// Decoder of the encoding. Its caller verifies the decoded region.
     Content(Box<Decoder>),
 }
 
@@ -46,17 +46,17 @@ impl Sum {
     }
 }
 
-/// What bounds a region that arrives.
+/// Limits of arriving regions from one peer.
 pub(super) struct Bounds {
     pub(super) settings: Settings,
-    /// What all of them may hold, in units.
+    /// Budget of all regions, in units.
     pub(super) units: u64,
     pub(super) budget: Arc<Semaphore>,
-    /// Bytes of all regions from this peer until now.
+    /// Bytes of all regions received from this peer.
     pub(super) received: Arc<AtomicU64>,
 }
 
-/// One region, or why not, with its key where that is known.
+/// Receives one region. Errors contain the region's key, if known.
 pub(super) async fn receive(
     mut stream: RecvStream,
     bounds: &Bounds,
@@ -76,7 +76,7 @@ pub(super) async fn receive(
     let header = Header::of_bytes(&header);
     let body = receive_body(&mut stream, &header, bounds).await;
     let (bytes, sum, held) = body.map_err(|refusal| {
-        // It may have ended by itself.
+        // The stream may have ended already.
         let _ = stream.stop(NOT_TAKEN);
         (Some(header.key), refusal)
     })?;
@@ -101,11 +101,13 @@ async fn receive_body(
         }
     };
     let wanted_units = (length as u64).div_ceil(UNIT_BYTES).max(1);
+    // A region that exceeds the budget takes all of it and arrives alone.
     let share = wanted_units.min(*units) as u32;
     let Ok(held) = Arc::clone(budget).acquire_many_owned(share).await else {
         return Err(ended(&ReadError::ClosedStream));
     };
-    // Within the budget a peer may claim what it likes; beyond it, memory comes as bytes do.
+    // Within the budget, memory is allocated at once. Beyond it, the length is only a claim, and memory grows as bytes
+    // arrive.
     let at_first = if wanted_units <= *units { length } else { length.min(FIRST_BYTES) };
     let mut bytes = Vec::with_capacity(at_first);
     let mut sum = match seal {
@@ -140,7 +142,7 @@ async fn receive_body(
             bytes.extend_from_slice(&piece);
             received.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
-        // Whole pieces only: the hash fills its lanes where it begins at a multiple of them.
+        // Complete pieces only, because the hash fills its SIMD lanes if each update begins at a multiple of them.
         let whole = bytes.len() - bytes.len() % PIECE_BYTES;
         if whole > digested {
             sum.see(&bytes[digested..whole]);

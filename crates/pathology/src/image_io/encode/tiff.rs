@@ -1,4 +1,4 @@
-//! Regions as TIFF, which holds numbers that PNG does not: labels of 32 bits, real numbers, signed ones.
+//! Encodes regions as TIFF, which holds numbers that PNG does not: 32-bit labels, real and signed numbers.
 
 use super::{no_picture, plane_of, rgb};
 use crate::image_io::ImageFileError;
@@ -7,12 +7,13 @@ use std::io::{self, Cursor};
 use tiff::encoder::colortype::{self, ColorType};
 use tiff::encoder::{TiffEncoder, TiffValue};
 
-/// A region as a TIFF of one image, not compressed: masks and gray of 8 bits, color of 24, label maps of 16 bits a pixel,
-/// or of 32 where there are such labels, and arrays of two axes as they are. Three channels of an array are taken as red,
-/// green and blue.
+/// Encodes a region as an uncompressed TIFF of one image: masks and gray with 8 bits per pixel, color with 24, label
+/// maps with 16, or 32 for labels beyond 16 bits, and arrays of two axes with their own type. Three channels of an
+/// array are red, green and blue.
 ///
 /// # Errors
-/// [`ImageFileError::NotEncoded`] when it is no image, has another number of channels than its type, or is longer than 4 GiB.
+/// Returns [`ImageFileError::NotEncoded`] if the region is no image, does not have the channels of its type, or is
+/// longer than 4 GiB.
 pub fn tiff_bytes(region: &DataRegion) -> Result<Vec<u8>, ImageFileError> {
     let written = match region {
         DataRegion::Mask(raster) | DataRegion::Gray8(raster) if raster.channels() == 1 => {

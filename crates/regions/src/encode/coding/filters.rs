@@ -1,5 +1,5 @@
-//! Filters that make content more compressible for Zstandard: row differences for values that change little between rows, and
-//! byte planes for numbers of several bytes. Both are reversible and keep the length.
+//! Filters that make content more compressible for Zstandard: row differences for values that change little
+//! between rows, and byte planes for numbers of several bytes. Both are reversible and keep the length.
 
 /// Subtracts from each row the row above. The first row is unchanged.
 pub(super) fn rows(content: &[u8], row_bytes: usize) -> Vec<u8> {

@@ -2,7 +2,8 @@
 
 /// Packs a mask. `None` if it contains values other than 0 and 255.
 pub(super) fn pack(content: &[u8]) -> Option<Vec<u8>> {
-    // Collects the bits by which a value differs from 0 or 255, chosen by its lowest bit, without a branch per value.
+    // Collects the bits that differ from 0 or 255, whichever the lowest bit selects, without a branch per
+    // value.
     let strange = content.iter().fold(0, |strange, &value| strange | (value ^ (value & 1).wrapping_neg()));
     if strange != 0 {
         return None;
@@ -13,7 +14,8 @@ pub(super) fn pack(content: &[u8]) -> Option<Vec<u8>> {
     bits.extend(eights.map(|eight| {
         let mut values = [0; 8];
         values.copy_from_slice(eight);
-        // The lowest bit of byte i moves to bit 56 + i. No other product of a bit with the factor gets there.
+        // The lowest bit of byte i moves to bit 56 + i. No other product of a bit and the factor reaches
+        // these bits.
         let lowest = u64::from_le_bytes(values) & 0x0101_0101_0101_0101;
         (lowest.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
     }));
@@ -23,7 +25,7 @@ pub(super) fn pack(content: &[u8]) -> Option<Vec<u8>> {
     Some(bits)
 }
 
-/// The eight values of every byte of a packed mask.
+/// The eight values of each byte of a packed mask.
 static VALUES: [[u8; 8]; 256] = {
     let mut values = [[0; 8]; 256];
     let mut place = 0;

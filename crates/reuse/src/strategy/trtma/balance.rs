@@ -1,11 +1,12 @@
-//! Balance, the third phase of TRTMA (paper 001, Algorithm 4; thesis, Algorithms 4 and 5): moves a branch of the
-//! most expensive bucket to the cheapest, as long as that makes the former cheaper.
+//! Balance, the third phase of TRTMA (paper 001, Algorithm 4; thesis, Algorithms 4 and 5): moves a branch of
+//! the most expensive bucket to the cheapest, as long as that makes the former cheaper.
 //!
-//! After every step both buckets cost less than the more expensive one did, so the costs in descending order only
-//! ever fall, and the loop terminates. (The journal claims that the sum of imbalances falls by 2 or more. This
-//! holds for the two buckets if the moved branch shares nothing with either, but not always for the sum over all
-//! buckets. Costs 10, 5, 5, 5 with a branch that costs 1 in the first bucket and 4 in the second become 9, 9, 5, 5,
-//! and the sum rises from 5 to 8.)
+//! After every step both buckets cost less than the more expensive one did, so the descending list of costs
+//! falls lexicographically, and the loop terminates. The journal claims that the sum of imbalances (the most
+//! expensive bucket paired with the cheapest, and so on inward) falls by 2 or more. This holds for the two
+//! buckets if the moved branch shares nothing with either, but not always for the sum over all buckets. Costs
+//! 10, 5, 5, 5 with a branch that costs 1 in the first bucket and 4 in the second become 9, 9, 5, 5, and the
+//! sum rises from 5 to 8.
 
 mod bucket;
 pub(super) mod replan;
@@ -21,7 +22,7 @@ use super::forest::{Forest, RankedForest};
 use super::{MoveSearch, PartnerRule, TrtmaOptions};
 use crate::merge_problem::Member;
 
-/// Returns the order in which searches visit the nodes. `None` is preorder.
+/// Returns the rank of each node in the visiting order of a search. `None` means preorder.
 pub(super) fn ranks(forest: &Forest, search: MoveSearch) -> Option<Vec<u32>> {
     match search {
         MoveSearch::MakespanInside => None,
@@ -63,10 +64,10 @@ pub(super) fn balance(
 struct Pool<'a> {
     ranked: RankedForest<'a>,
     groups: Vec<Group>,
-    /// Built when first looked into.
+    /// Buckets of the groups, each built on first use.
     buckets: Vec<Option<BalancedBucket>>,
     costs: Vec<u64>,
-    /// The most expensive first, on ties the one with the oldest cost.
+    /// Most expensive first. On ties, the bucket with the oldest cost is first.
     order: BTreeSet<(Reverse<u64>, u64, usize)>,
     positions: Vec<u64>,
     next_position: u64,
@@ -138,7 +139,7 @@ impl<'a> Pool<'a> {
         Some(best.1)
     }
 
-    /// Returns two buckets. Returns `None` if they are the same.
+    /// Returns two buckets, building them on first use. `None` if they are the same.
     fn pair(&mut self, big: usize, small: usize) -> Option<(&mut BalancedBucket, &mut BalancedBucket)> {
         for group in [big, small] {
             if self.buckets[group].is_none() {
@@ -179,11 +180,12 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Returns the order of thesis Algorithm 4: the descendants of a level's nodes precede the level.
+/// Returns the ranks of thesis Algorithm 4: the descendants of a level's nodes precede the level.
 fn bottom_up(forest: &Forest) -> Vec<u32> {
     let mut ranks = vec![0; forest.len()];
     let mut next = forest.len() as u32;
-    // In reverse: the nodes of a level from the last to the first, then their children from the last to the first.
+    // Assigns ranks in reverse: the nodes of a level from the last to the first, then their children from the
+    // last to the first.
     let mut levels: Vec<Vec<u32>> = vec![siblings(forest, 0, forest.len() as u32)];
     while let Some(level) = levels.pop() {
         for node in level.iter().rev() {
@@ -196,7 +198,7 @@ fn bottom_up(forest: &Forest) -> Vec<u32> {
     ranks
 }
 
-/// The nodes side by side between two numbers.
+/// Returns the sibling nodes in `start..end`.
 fn siblings(forest: &Forest, start: u32, end: u32) -> Vec<u32> {
     let next = |node: &u32| Some(forest.end(*node)).filter(|node| *node < end);
     std::iter::successors(Some(start).filter(|start| *start < end), next).collect()

@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) cost: u64,
 }
 
-/// Joins branches until at most `max_buckets` groups remain. Groups are in the order of their first nodes.
+/// Joins branches until at most `max_buckets` groups remain. Returns them in the order of their first nodes.
 pub(super) fn fold(forest: &Forest, heads: &[u32], max_buckets: NonZeroUsize) -> Vec<Group> {
     let alone = |head: &u32| Group {
         heads: vec![*head],
@@ -51,14 +51,14 @@ pub(super) fn fold(forest: &Forest, heads: &[u32], max_buckets: NonZeroUsize) ->
     groups
 }
 
-/// Which nodes above their heads groups have. A group is named by the head it started with.
+/// Set of (group, ancestor of its heads). A group is named by its first head.
 #[derive(Default)]
 struct Joined {
     seen: Interner<(u32, u32)>,
 }
 
 impl Joined {
-    /// Adds the tasks above a head to a group. Returns the cost of those that the group did not have.
+    /// Adds the tasks above a head to a group. Returns the cost of the added ones.
     fn ancestors_cost(&mut self, forest: &Forest, group: u32, head: u32) -> u64 {
         let is_new = |node: &u32| {
             let next = self.seen.len();
@@ -74,7 +74,8 @@ mod tests {
     use crate::merge_problem::{MergeProblem, TaskCosts};
     use crate::tree::ReuseTree;
 
-    /// Folds first tasks with `sizes` second tasks each. Returns the merged numbers of second tasks.
+    /// Folds first tasks with `sizes` second tasks each. Returns the merged numbers of second tasks, and the
+    /// costs.
     fn folded(sizes: &[u32], max_buckets: usize) -> Vec<(Vec<u32>, u64)> {
         let keys: Vec<u32> = (0..)
             .zip(sizes)
@@ -90,14 +91,14 @@ mod tests {
         groups.iter().map(|group| (sizes_of(group), group.cost / unit)).collect()
     }
 
-    /// Thesis Fig. 3.10: b1 ≥ … ≥ b6, MaxBuckets 4: b5 onto b4, b6 onto b3.
+    /// Thesis Fig. 3.10 with b1 ≥ … ≥ b6 and MaxBuckets 4: b5 joins b4, and b6 joins b3.
     #[test]
     fn figure_3_10_folds_around_the_pivot() {
         let expected = [(vec![9], 10), (vec![8], 9), (vec![7, 4], 13), (vec![6, 5], 13)];
         assert_eq!(folded(&[9, 8, 7, 6, 5, 4], 4), expected);
     }
 
-    /// Paper 001 Fig. 8: costs 5, 9, 5, 3 and MaxBuckets 3: the first and the last are joined.
+    /// Paper 001 Fig. 8 with costs 5, 9, 5, 3 and MaxBuckets 3: the first and the last join.
     #[test]
     fn figure_8_joins_the_first_and_the_last() {
         assert_eq!(folded(&[4, 8, 4, 2], 3), [(vec![4, 2], 8), (vec![8], 9), (vec![4], 5)]);
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn more_than_twice_as_many_are_folded_again() {
-        // 9 8 | 7 6 gives 9+6, 8+7. Then 5 joins the later of the two equals, which counts as more expensive, last.
+        // 9 8 | 7 6 gives 9+6, 8+7. Of these equals the later counts as more expensive, so 5 joins the first.
         assert_eq!(folded(&[9, 8, 7, 6, 5, 4], 2), [(vec![9, 6, 5], 23), (vec![8, 7, 4], 22)]);
         assert_eq!(folded(&[1, 1, 1], 1), [(vec![1, 1, 1], 6)]);
     }

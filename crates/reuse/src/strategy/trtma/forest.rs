@@ -1,18 +1,19 @@
 //! Reuse tree in the form that balancing needs: without chains, in preorder, with integer costs.
 //!
-//! A task with a single child is always in the same bucket as that child, so a chain is one node here: a tree of n
-//! instances has fewer than 2n + inputs nodes, independent of the number of tasks. The inputs of an instance are
-//! the root of its tree, and every instance is a node of its own (at no cost, if equal instances share their last
-//! task). In preorder a branch is a range of numbers. The forest does not know buckets.
+//! A task with a single child is always in the same bucket as that child, so a chain is one node here. A tree
+//! of n instances therefore has fewer than 2n + inputs nodes, independent of the number of tasks. The inputs
+//! of an instance are the root of its tree, and every instance is a node of its own (at no cost, if equal
+//! instances share their last task). In preorder a branch is a range of numbers. The forest does not contain
+//! buckets.
 
 use crate::interner::Interner;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::tree::{NodeId, ReuseTree};
 
-/// No node.
+/// Marker for no node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Chains of tasks, numbered in preorder; children are in the order of their first instances.
+/// Chains of tasks, numbered in preorder. Children are in the order of their first instances.
 #[derive(Debug)]
 pub(super) struct Forest {
     parents: Vec<u32>,
@@ -26,21 +27,21 @@ pub(super) struct Forest {
     path_costs: Vec<u64>,
 }
 
-/// Where the tasks of the reuse tree are in the forest, and the instances, and the inputs.
+/// Forest nodes of the tasks, instances and inputs of the reuse tree.
 #[derive(Debug)]
 pub(super) struct ForestIndex {
-    /// By tree node.
+    /// Forest node of each tree node.
     pub(super) of_node: Vec<u32>,
-    /// By instance.
+    /// Forest node of each instance.
     pub(super) of_member: Vec<u32>,
-    /// By input, in order of first appearance.
+    /// Root of each input, in order of first appearance.
     pub(super) of_input: Vec<u32>,
-    /// The input of each instance.
+    /// Input of each instance.
     pub(super) input_of: Vec<u32>,
 }
 
 impl Forest {
-    /// Compresses a reuse tree. O(kn).
+    /// Compresses a reuse tree in O(kn).
     pub(super) fn build(problem: &MergeProblem, tree: &ReuseTree) -> (Self, ForestIndex) {
         let mut inputs = Interner::default();
         let input_of: Vec<u32> =
@@ -83,7 +84,7 @@ impl Forest {
         Some(self.parents[node as usize]).filter(|parent| *parent != NONE)
     }
 
-    /// The nodes above, nearest first.
+    /// Returns the nodes above, nearest first.
     pub(super) fn ancestors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.parent(node), |node| self.parent(*node))
     }
@@ -128,24 +129,24 @@ impl Forest {
         self.path_cost(node) - self.cost(node)
     }
 
-    /// The instances of a branch, in preorder.
+    /// Returns the instances of a branch, in preorder.
     pub(super) fn members(&self, node: u32) -> impl Iterator<Item = Member> + '_ {
         let branch = node..self.end(node);
         branch.filter(|node| self.leaves(*node) == 1).map(|node| self.members[node as usize])
     }
 
-    /// The instance of a node without children.
+    /// Returns the instance of a node without children.
     pub(super) fn member(&self, leaf: u32) -> Member {
         debug_assert_eq!(self.leaves(leaf), 1);
         self.members[leaf as usize]
     }
 }
 
-/// Forest with the order in which a search visits its nodes.
+/// Forest with the visiting order of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RankedForest<'a> {
     pub(super) forest: &'a Forest,
-    /// Rank by node. Without ranks, the order is preorder.
+    /// Rank of each node. `None` means preorder.
     pub(super) ranks: Option<&'a [u32]>,
 }
 
@@ -255,8 +256,8 @@ impl Layout {
             forest.attach(place, places.of_node[leaf]);
             forest.members[place as usize] = member;
             forest.leaves[place as usize] = 1;
-            // Tasks that only one instance needs are most of a tree of many tasks, and are stored in the order of
-            // instances.
+            // Adds the tasks that only one instance needs. They are most tasks of a large tree, and are
+            // stored in the order of instances.
             for node in tree.upwards(member).take_while(|node| self.sizes[node.0 as usize] == 1) {
                 forest.tasks[place as usize] += 1;
                 forest.costs[place as usize] += ticks.of_cost(tree.cost(node));
@@ -274,7 +275,7 @@ impl Forest {
     }
 }
 
-/// Costs as integers. Sums then depend neither on their order nor on earlier moves, so that every step of the
+/// Costs as integers. Sums then depend neither on their order nor on earlier moves, so every step of the
 /// balancing makes progress.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FixedPointCost {
@@ -282,14 +283,14 @@ pub(super) struct FixedPointCost {
 }
 
 impl FixedPointCost {
-    /// Picks a power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two such
-    /// sums). Whole costs stay exact, other costs keep as many bits as fit.
+    /// Selects a power of two that keeps the sum over all instances and tasks below 2⁶¹ (the search adds two
+    /// such sums). Whole costs stay exact. Other costs keep as many bits as fit.
     fn of(problem: &MergeProblem, tree: &ReuseTree) -> Self {
         let nodes = (0..tree.len() as u32).map(NodeId);
         let dearest = nodes.map(|node| tree.cost(node)).fold(0.0, f64::max);
         let additions = (problem.len() * problem.levels()).max(1).ilog2() as i32 + 1;
         let exponent = if dearest > 0.0 { dearest.log2().ceil() as i32 } else { 0 };
-        // At most 2^1000, which is still finite: costs below 2^-1000 count as 0.
+        // At most 2^1000, which is still finite. Costs below 2^-1000 count as 0.
         let per_unit = 2_f64.powi((60 - additions - exponent).min(1000));
         Self { per_unit }
     }
@@ -311,8 +312,8 @@ mod tests {
 
     #[test]
     fn chains_are_one_node_and_branches_are_ranges() {
-        // Input 5: a task 1 with two instances that part at the second task, and one instance by itself.
-        // Input 9: one instance, a chain that starts at the input.
+        // Input 5 has a first task 1 with two instances that differ in the second task, and one instance
+        // alone. Input 9 has one instance, a chain from the input on.
         let keys = [[1, 1, 1], [2, 1, 1], [1, 2, 1], [1, 1, 1]];
         let (forest, places) = forest(3, &[5, 5, 5, 9], keys.as_flattened(), TaskCosts::Count);
         let unit = forest.cost(1);

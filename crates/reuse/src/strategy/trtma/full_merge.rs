@@ -1,10 +1,9 @@
-//! Full-Merge, the first phase of TRTMA: from the top of the tree down to the first level with enough nodes, each
-//! of which becomes a bucket.
+//! Full-Merge, the first phase of TRTMA: descends from the top of the tree to the first level with enough
+//! nodes. Each of its nodes becomes a bucket.
 //!
-//! Two cases the papers leave open: where even the last tasks are too few, every instance is a bucket; and where
-//! the limit leaves every input a bucket of its own, each input's tree is merged by itself ([`shares`]), so that
-//! nothing is put together that reads different things. The buckets may be more than the limit: folding them is
-//! the next phase.
+//! The papers leave two cases open. If even the last tasks are too few, every instance is a bucket. If the
+//! limit allows each input its own bucket, each input's tree is merged separately ([`shares`]), so that no
+//! bucket reads several inputs. The buckets may exceed the limit, and the next phase folds them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,14 +12,14 @@ use super::forest::{Forest, ForestIndex};
 use crate::merge_problem::MergeProblem;
 use crate::tree::{NodeId, ReuseTree};
 
-/// How many of `max_buckets` buckets each input gets, at least one of them: each further one goes to the input
-/// whose buckets would be dearest, until no input has more instances than buckets. `None` when there are fewer
-/// buckets than inputs.
+/// Returns how many of `max_buckets` buckets each input gets, at least one. Each further bucket goes to the
+/// input with the most expensive buckets on average. No input gets more buckets than instances. `None` if
+/// there are fewer buckets than inputs.
 pub(super) fn shares(forest: &Forest, places: &ForestIndex, max_buckets: usize) -> Option<Vec<usize>> {
     let inputs = places.of_input.len();
     let mut left = max_buckets.checked_sub(inputs)?;
     let mut shares = vec![1; inputs];
-    // Costs are not negative, so their bits are in the order of the numbers.
+    // Costs are not negative, so their bits have the order of the numbers.
     let entry = |input: usize, share: usize| {
         let mean = forest.subtree_cost(places.of_input[input]) as f64 / share as f64;
         (mean.to_bits(), Reverse(share), Reverse(input))
@@ -38,8 +37,8 @@ pub(super) fn shares(forest: &Forest, places: &ForestIndex, max_buckets: usize) 
     Some(shares)
 }
 
-/// For each input, the nodes that become buckets: those of the first level with at least as many nodes as the
-/// input's share. In preorder, the drawings' order from left to right.
+/// Returns for each input the nodes that become buckets: those of the first level with at least as many nodes
+/// as the input's share. They are in preorder, from left to right in the papers' drawings.
 pub(super) fn merge(
     problem: &MergeProblem,
     tree: &ReuseTree,
@@ -77,7 +76,7 @@ pub(super) fn merge(
     heads
 }
 
-/// Post-condition: the branches of the nodes hold `instances` instances, no two of them the same.
+/// Post-condition: the branches of the nodes are disjoint and hold `instances` instances.
 pub(super) fn covers<'a>(forest: &Forest, heads: impl Iterator<Item = &'a u32>, instances: usize) -> bool {
     let (mut leaves, mut end) = (0, 0);
     let mut follows = |head: &u32| {
@@ -104,7 +103,7 @@ mod tests {
         Some(heads.iter().map(|head| forest.leaves(*head) as usize).collect())
     }
 
-    /// Thesis Fig. 3.8: two first tasks, three second tasks, MaxBuckets 3. (The leaves are in the drawing only.)
+    /// Thesis Fig. 3.8: two first tasks, three second tasks, MaxBuckets 3. Only the drawing shows the leaves.
     #[test]
     fn figure_3_8_stops_at_the_second_level() {
         let keys = [[1, 4, 0], [1, 4, 1], [1, 5, 0], [1, 5, 1], [2, 3, 0], [2, 3, 1]];

@@ -1,17 +1,17 @@
-//! The standard normal distribution: probabilities and quantiles.
+//! Probabilities and quantiles of the standard normal distribution.
 //!
-//! Quantiles are Wichura's algorithm AS 241 (Applied Statistics 37, 1988), good to 16 digits; probabilities are the crate
-//! `libm`'s error function.
+//! Quantiles use Wichura's algorithm AS 241 (Applied Statistics 37, 1988), which is accurate to 16 digits.
+//! Probabilities use the error function of the crate `libm`.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// Φ(x), the probability of a standard normal value below x.
+/// Returns Φ(x), the probability of a standard normal value below x.
 #[must_use]
 pub fn normal_probability(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// Φ⁻¹(p) for p within (0, 1); infinite at the ends. Wichura's PPND16.
+/// Returns Φ⁻¹(p) for p within (0, 1), by Wichura's PPND16. Infinite at the ends.
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
@@ -28,7 +28,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     value.copysign(q)
 }
 
-/// Numerator and denominator of a rational function, the constant coefficients first.
+/// Numerator and denominator of a rational function, constant coefficients first.
 type Ratio = [[f64; 8]; 2];
 
 fn ratio(r: f64, coefficients: &Ratio) -> f64 {
@@ -36,7 +36,7 @@ fn ratio(r: f64, coefficients: &Ratio) -> f64 {
     above / below
 }
 
-/// AS 241, |p − ½| up to 0.425.
+/// Coefficients of AS 241 for |p − ½| up to 0.425.
 const CENTER: Ratio = [
     [
         3.387_132_872_796_366_5,
@@ -60,7 +60,7 @@ const CENTER: Ratio = [
     ],
 ];
 
-/// AS 241, tails down to e⁻²⁵.
+/// Coefficients of AS 241 for tails down to e⁻²⁵.
 const MIDDLE: Ratio = [
     [
         1.423_437_110_749_683_5,
@@ -84,7 +84,7 @@ const MIDDLE: Ratio = [
     ],
 ];
 
-/// AS 241, beyond.
+/// Coefficients of AS 241 for tails below e⁻²⁵.
 const FAR: Ratio = [
     [
         6.657_904_643_501_103,
@@ -112,7 +112,8 @@ const FAR: Ratio = [
 mod tests {
     use super::*;
 
-    /// Far out, where the third of the rational functions holds; SciPy 1.17's `norm.ppf`, and back.
+    /// In the far tails, where the third rational function applies, quantiles equal SciPy 1.17's `norm.ppf`
+    /// and invert back.
     #[test]
     fn quantiles_far_out_are_as_good() {
         for (p, expected) in [

@@ -1,6 +1,6 @@
-//! Trajectories: drawn, and written as rows.
+//! Draws trajectories and converts them to rows.
 //!
-//! Which of them are kept is not known here.
+//! The caller selects among the drawn trajectories.
 
 use super::MorrisError;
 use super::steps::{ParameterStep, StepChoices};
@@ -13,13 +13,15 @@ use pleach_workflow::{Parameter, Value};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-/// A trajectory before it is rows: the step of each varying parameter, and the order of the groups.
+/// A trajectory before it is converted to rows: the step of each varying parameter, and the order of the
+/// groups.
 pub(super) struct TrajectoryDraft {
     moves: Vec<ParameterStep>,
     order: Vec<usize>,
 }
 
-/// Draws the trajectory of an index: from its base point where there are some, else from one of its own.
+/// Draws the trajectory of an index. It starts at its point of `base` if given, otherwise at a random base
+/// point.
 pub(super) fn walk(
     steps: &[StepChoices<'_>],
     groups: usize,
@@ -47,12 +49,12 @@ pub(super) fn walk(
     Ok(TrajectoryDraft { moves, order })
 }
 
-/// Rows and their structure, trajectory after trajectory.
+/// Rows and their structure, one trajectory after the other.
 pub(super) struct DesignBuilder<'a> {
     parameters: &'a [Parameter],
     /// Columns of the varying parameters.
     varying: &'a [usize],
-    /// Of each group, places of its parameters in `varying`.
+    /// Indices into `varying` of the parameters of each group.
     members: Vec<Vec<usize>>,
     resting: Vec<Value>,
     evaluations: Vec<Vec<Value>>,
@@ -93,7 +95,7 @@ impl<'a> DesignBuilder<'a> {
         joint_fraction(&fractions)
     }
 
-    /// Points of a trajectory in the unit cube, row after row.
+    /// Returns the points of a trajectory in the unit cube, row by row.
     pub(super) fn places(&self, walk: &TrajectoryDraft) -> Vec<f64> {
         let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.place).collect();
         let mut places = point.clone();
@@ -106,7 +108,7 @@ impl<'a> DesignBuilder<'a> {
         places
     }
 
-    /// The design, whose steps are those of groups of these names.
+    /// Returns the design. Its steps are those of groups with these names.
     pub(super) fn finish(self, group_names: Vec<String>) -> Design {
         let rows = self.evaluations.len();
         let structure = Trajectories::new(group_names, self.trajectories, rows, false);

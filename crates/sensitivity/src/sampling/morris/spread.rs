@@ -15,7 +15,8 @@ pub(super) struct Distances {
 }
 
 impl Distances {
-    /// `trajectories` holds the points of each, row after row, of `columns` coordinates.
+    /// Computes the distances. Each of `trajectories` holds its points row by row, with `columns`
+    /// coordinates.
     pub(super) fn of(trajectories: &[Vec<f64>], columns: usize) -> Self {
         let count = trajectories.len();
         let mut squared = vec![0.0; count * count];
@@ -38,7 +39,7 @@ impl Distances {
         chosen.iter().map(|&other| self.between(one, other)).sum()
     }
 
-    /// D² of some trajectories.
+    /// Returns D² of some trajectories.
     pub(super) fn spread(&self, chosen: &[usize]) -> f64 {
         chosen.iter().enumerate().map(|(place, &one)| self.added(&chosen[..place], one)).sum()
     }
@@ -57,7 +58,8 @@ fn distance(one: &[f64], other: &[f64], columns: usize) -> f64 {
 
 /// Returns the number of ways to choose `few` of `many`. Returns `None` beyond a u64.
 pub(super) fn choices(many: u64, few: u64) -> Option<u64> {
-    // Of r + 1 of them is known from r of them: each step divides without rest.
+    // Each step computes the number of ways to choose r + 1 from that to choose r, which divides without
+    // remainder.
     let few = few.min(many.checked_sub(few)?);
     (0..few).try_fold(1_u64, |ways, taken| Some(ways.checked_mul(many - taken)? / (taken + 1)))
 }
@@ -153,14 +155,15 @@ fn widen(distances: &Distances, set: &[usize], spread: f64, few: usize) -> (f64,
 mod tests {
     use super::*;
 
-    /// Trajectories of three parameters and four levels, as SALib 1.6 drew them, a digit a level.
+    /// Returns distances of trajectories of three parameters and four levels that SALib 1.6 drew, one digit
+    /// per level.
     fn of_salib(trajectories: [&str; 10]) -> Distances {
         let places = |digits: &str| digits.bytes().map(|digit| f64::from(digit - b'0') / 3.0).collect();
         Distances::of(&trajectories.map(places), 3)
     }
 
-    /// Selections of SALib 1.6's `BruteForce` and `LocalOptimisation`, with the distances that it computes (in 32
-    /// bits).
+    /// Selections equal those of SALib 1.6's `BruteForce` and `LocalOptimisation`, and distances those that
+    /// it computes in 32 bits.
     #[test]
     fn the_trajectories_chosen_are_those_of_salib() {
         let distances = of_salib([
@@ -193,7 +196,7 @@ mod tests {
         ]);
         assert_eq!(exhaustive(&distances, 4), [2, 7, 8, 9]);
         assert!((distances.spread(&[2, 7, 8, 9]).sqrt() - 36.205_395).abs() < 1e-5);
-        // Adding one after the other misses the best selection here.
+        // The greedy search misses the best selection of these trajectories.
         assert_eq!(sequential(&distances, 4), [2, 3, 8, 9]);
         assert!((distances.spread(&[2, 3, 8, 9]).sqrt() - 35.811_214).abs() < 1e-5);
     }
@@ -211,7 +214,7 @@ mod tests {
     fn equal_trajectories_have_no_distance() {
         let one = vec![0.0, 0.0, 1.0, 0.0];
         let other = vec![0.0, 1.0, 1.0, 1.0];
-        // Over all pairs: 1, √2, √2 and 1.
+        // The distances of all pairs are 1, √2, √2 and 1.
         assert!((distance(&one, &other, 2) - 2.0 * (1.0 + 2.0_f64.sqrt())).abs() < 1e-15);
         assert_eq!(distance(&one, &one, 2), 0.0);
     }

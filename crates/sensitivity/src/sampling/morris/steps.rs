@@ -1,6 +1,6 @@
-//! The one step that a parameter takes in a trajectory: from where to where.
+//! Steps of a parameter in a trajectory: their start, end and fraction.
 //!
-//! Nothing is drawn at random here.
+//! The caller draws random numbers.
 
 use super::MorrisError;
 use crate::sampling::marginal::quantile;
@@ -8,23 +8,23 @@ use crate::sampling::real_range;
 use crate::trajectory::{continuous_step, signed_fraction};
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 
-/// A value, and its place in the unit interval, of which distances between trajectories are made.
+/// A value and its position in the unit interval, which distances between trajectories use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint {
     pub(super) value: Value,
     pub(super) place: f64,
 }
 
-/// The one step of a parameter in a trajectory.
+/// Step of a parameter in a trajectory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParameterStep {
     pub(super) from: Endpoint,
     pub(super) to: Endpoint,
-    /// Signed, of the range; of a distribution, of its probability.
+    /// Signed fraction of the range, or of the probability of a distribution.
     pub(super) fraction: f64,
 }
 
-/// The steps that a parameter can take.
+/// All possible steps of a parameter.
 #[derive(Debug)]
 pub(super) struct StepChoices<'a> {
     parameter: &'a Parameter,
@@ -40,7 +40,8 @@ enum Kind<'a> {
 }
 
 impl<'a> StepChoices<'a> {
-    /// The steps of a varying parameter; one without a list of values has `levels` of them, at least 2.
+    /// Returns the steps of a varying parameter. A parameter without a list of values has `levels` levels, at
+    /// least 2.
     pub(super) fn of(parameter: &'a Parameter, levels: u32) -> Result<Self, MorrisError> {
         let (low, high) = parameter.domain.bounds();
         let bad_range = || MorrisError::BadRange { name: parameter.name.clone(), low, high };
@@ -49,7 +50,7 @@ impl<'a> StepChoices<'a> {
                 let (low, high) = real_range(parameter).ok_or_else(bad_range)?;
                 Kind::Range(low, high)
             }
-            // The outermost levels are the bounds, which there have to be.
+            // The outermost levels are the bounds, so they must be finite.
             Domain::Distributed { distribution }
                 if parameter.value_type == ValueType::Real
                     && (high - low).is_finite()
@@ -63,20 +64,21 @@ impl<'a> StepChoices<'a> {
         Ok(Self { parameter, levels, kind })
     }
 
-    /// Number of places that a step up may begin at.
+    /// Number of possible start positions of a step up.
     pub(super) fn bases(&self) -> u32 {
         match self.kind {
             Kind::Range(..) | Kind::Distributed(_) => self.levels / 2,
-            // `Domain::MAX_LEVELS` fits a u32, whose sampling is the same on every platform.
+            // `Domain::MAX_LEVELS` fits in a `u32`. Sampling of a `u32` gives the same numbers on every
+            // platform.
             Kind::Levels(values) => u32::try_from(values.len() - values.len() / 2).unwrap_or(u32::MAX),
         }
     }
 
-    /// The step up from a base, or the one down to it.
+    /// Returns the step up from a base, or the step down to it.
     pub(super) fn step(&self, base: u32, up: bool) -> Result<ParameterStep, MorrisError> {
         let (low, high) = self.parameter.domain.bounds();
         let bad_range = || MorrisError::BadRange { name: self.parameter.name.clone(), low, high };
-        // Numerators over 2(p−1), in whole numbers so that only one rounding follows.
+        // Numerators over 2(p−1) are whole numbers, so only one rounding follows.
         let (bottom, top) = match self.kind {
             Kind::Levels(values) => (u64::from(base), u64::from(base) + values.len() as u64 / 2),
             _ => (2 * u64::from(base), 2 * u64::from(base) + u64::from(self.levels)),
@@ -94,8 +96,8 @@ impl<'a> StepChoices<'a> {
         Ok(ParameterStep { from, to, fraction: fraction.ok_or_else(bad_range)? })
     }
 
-    /// The step that begins at a place of `[0, 1)`: the 2·bases starts share it out, in the order of their values, the
-    /// lower ones stepping up and the upper ones down.
+    /// Returns the step that begins at a position of `[0, 1)`. The 2·bases starts divide this interval
+    /// equally, in the order of their values. The lower half steps up, the upper half down.
     pub(super) fn step_at(&self, place: f64) -> Result<ParameterStep, MorrisError> {
         let bases = self.bases();
         let start = ((place * 2.0 * f64::from(bases)) as u32).min(2 * bases - 1);
@@ -108,7 +110,7 @@ impl<'a> StepChoices<'a> {
             _ => numerator as f64 / (2.0 * (f64::from(self.levels) - 1.0)),
         };
         let value = match self.kind {
-            // Rounding may overshoot the range by a last digit.
+            // Rounding may leave the range by the last digit.
             Kind::Range(low, high) => {
                 Value::from_f64((low + place * (high - low)).clamp(low, high), ValueType::Real)?
             }

@@ -1,11 +1,11 @@
-//! Copies that workers were asked to make, and workers that leave, which wait for them.
+//! Fetches that workers were asked to make, and draining workers, which wait for them.
 
 use super::{Granted, World};
 use pleach_dispatch::{PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_simulation::event::Event;
 
-/// A region that a worker was asked to fetch from another one.
+/// A region that a worker was asked to fetch from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copying {
     pub(super) worker: WorkerId,
@@ -14,7 +14,7 @@ pub(super) struct Copying {
 }
 
 impl World {
-    /// Makes a copy, if who was asked for it is still there.
+    /// Completes a fetch, or fails it.
     pub(super) fn copy(&mut self, copy: Copying, succeeds: bool) {
         self.copies.retain(|other| *other != copy);
         let Copying { worker, study, key } = copy;
@@ -24,7 +24,8 @@ impl World {
         });
     }
 
-    /// All workers hand back what they have and fetch what they were asked to fetch: then those that drain are dismissed.
+    /// Draining workers return their instances and all pending fetches complete. Asserts that the draining workers are
+    /// dismissed.
     pub(crate) fn end_drains(&mut self) {
         let draining: Vec<WorkerId> = self
             .workers()

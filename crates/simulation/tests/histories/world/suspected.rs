@@ -1,12 +1,11 @@
-//! Instances that workers were lost with: alone in a busy world, and as the poison that they may be.
+//! Suspect instances: isolation under constant load, and the crash limit.
 
 use super::{Granted, Step, World, choose};
 use pleach_dispatch::{InstanceId, WorkerId};
 use std::collections::BTreeSet;
 
 impl World {
-    /// So many workers are lost with the first instance of the first study, which is suspected then; one that is alone gets it
-    /// and goes as well, so that others have something before they could have it.
+    /// Loses `times` workers with the first instance of the first study, which makes it suspect.
     pub(crate) fn lose_with_the_first(&mut self, times: usize) {
         for _ in 0..times {
             let lost = self.join_good(1);
@@ -16,8 +15,8 @@ impl World {
         }
     }
 
-    /// Workers that always have something, since they ask for more before they are done, each second; the first instance
-    /// has to be finished long before everything is.
+    /// Keeps workers under constant load: they request more each second, before they are done. Asserts that the first
+    /// instance gets a worker long before the end of the study.
     pub(crate) fn keep_busy(&mut self, workers: &[(WorkerId, u32)], order: &[usize]) {
         let has_first = |granted: &Granted| granted.instance == InstanceId(0);
         let alone = self.join_good(1);
@@ -25,7 +24,8 @@ impl World {
         assert!(self.granted().iter().any(has_first), "who has nothing gets it");
         workers.iter().for_each(|(worker, slots)| self.ask(*worker, *slots));
         self.leave(alone, true);
-        // Bound, and what the least busy one still has then, and some.
+        // 20 s: the time until an instance counts as overdue, the instances that the least busy worker still has then,
+        // and a margin.
         for which in order.iter().take(20) {
             if self.granted().iter().any(has_first) {
                 return;
@@ -45,7 +45,7 @@ impl World {
         assert!(self.granted().iter().any(has_first), "left to the end");
     }
 
-    /// Workers come as others are lost; one instance kills whoever begins it.
+    /// Finishes the study with one worker at a time. `poison` crashes every worker that starts it.
     pub(crate) fn finish_with_poison(&mut self, poison: usize, slots: u32) {
         let plan = &self.plans[0];
         let poison = InstanceId((poison % plan.instances.len()) as u32);
@@ -76,7 +76,7 @@ impl World {
         let reads: BTreeSet<InstanceId> = self.failed.iter().map(|(_, instance)| *instance).collect();
         assert_eq!(killed, 5, "given up after so many workers");
         assert!(reads.contains(&poison));
-        // What fails with it reads from it, directly or not.
+        // The instances that fail with it are its direct and indirect readers.
         let plan = &self.plans[0];
         let mut struck = BTreeSet::from([poison]);
         for (id, instance) in (0..).map(InstanceId).zip(&plan.instances) {

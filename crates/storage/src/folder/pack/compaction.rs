@@ -67,7 +67,7 @@ impl Pack {
         let Some(segment) = state.segments.get(&name) else { return Ok(()) };
         let (file, path) = (Arc::clone(&segment.file), self.layout.segment(name));
         for (key, place) in state.index.regions_in(name) {
-            // A process killed during compaction leaves copies.
+            // A process killed during compaction has left a copy.
             let is_copied = state.index.places(key).into_iter().any(|other| {
                 other.id == place.id && other.segment != name && self.owns(&state, other.segment.owner)
             });

@@ -33,6 +33,7 @@ impl Pack {
                 .iter()
                 .filter_map(|name| Some((*name, Arc::clone(&state.segments.get(name)?.file))))
                 .collect();
+            // Syncs without the state lock, so that further writers can append meanwhile.
             drop(state);
             let synced = files
                 .into_iter()

@@ -1,7 +1,7 @@
 //! Index of packed regions: locations and tombstones, built from the records of all segments in any order.
 //!
-//! A copied region keeps its id, so one tombstone buries the record and all copies, including copies found later. A tombstone
-//! is needed while another segment holds a record that it buries.
+//! A copied region keeps its id, so one tombstone buries the record and all copies, including copies found later. A
+//! tombstone is needed while another segment holds a record that it buries.
 //!
 //! This module does no I/O.
 

@@ -1,7 +1,7 @@
 //! Opens the packed regions of a folder: reads every record of every segment.
 //!
-//! Everything found live or buried is synced before it is reported (`writer_lock.rs`). The exception is a segment with a live
-//! writer, which readers trust up to the published watermark (`tail_reader.rs`).
+//! Everything found live or buried is synced before it is reported (`writer_lock.rs`). The exception is a segment with a
+//! live writer, which readers trust up to the published watermark (`tail_reader.rs`).
 
 use super::record::HEADER_BYTES;
 use super::watermarks::CommitWatermarks;

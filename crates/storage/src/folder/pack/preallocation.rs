@@ -2,11 +2,12 @@
 //!
 //! In a shared folder, 1/16 of each segment is reserved for tombstones. The writer preallocates the unused part of it behind
 //! the last record without changing the file length. A region that would use up this space is not stored. These tombstones
-//! suffice to bury all of another segment with records of at least 1,664 bytes. Once that segment is removed and every process
-//! that had it open has noticed, its space is free again, and the next writer preallocates it for further tombstones.
+//! suffice to bury all of another segment with records of at least 1,664 bytes. Once that segment is removed and every
+//! process that had it open has noticed, its space is free again, and the next writer preallocates it for further
+//! tombstones.
 //!
-//! File systems without preallocation have no space for tombstones. A process that never stored anything has no segment of its
-//! own: it continues in the segment of a dead writer, or waits for space.
+//! File systems without preallocation have no space for tombstones. A process that never stored anything has no segment of
+//! its own: it continues in the segment of a dead writer, or waits for space.
 
 use super::record::Header;
 use super::{Pack, Segment, State};

@@ -1,5 +1,5 @@
-//! Record format of a segment: regions, each a header of [`HEADER_BYTES`] and the encoding, and tombstones, which are headers
-//! alone and name a removed region.
+//! Record format of a segment: regions, each a header of [`HEADER_BYTES`] and the encoding, and tombstones, which are
+//! headers alone and name a removed region.
 //!
 //! ```text
 //!  0  magic         4 bytes

@@ -33,8 +33,8 @@ impl Pack {
         Ok((names, other_bytes))
     }
 
-    /// Returns the state, after reading what other writers have committed if any watermark has changed. Reads the watermarks
-    /// without the state lock.
+    /// Returns the state. If any watermark has changed, first reads the records that other writers have committed. The flag
+    /// forces a reopen of the watermark file. Reads the watermarks without the state lock.
     pub(super) fn looked(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
         let Some(board) = &self.board else { return Ok(self.state()) };
         let slots = board.read(anew)?;
@@ -65,7 +65,7 @@ impl Pack {
         Ok(())
     }
 
-    /// Returns whether every expected segment could be read.
+    /// Reads the tails of all other writers' segments. Returns whether every expected segment could be read.
     fn read_tails(
         &self,
         state: &mut State,
@@ -94,8 +94,8 @@ impl Pack {
             }
         }
         if is_all && !gone.is_empty() {
-            // Synced before removed segments are forgotten: their files must not reappear after a removal that relied on their
-            // absence.
+            // Synced before removed segments are forgotten: their files must not reappear after a removal that relied on
+            // their absence.
             self.sync_folder()?;
             for name in gone {
                 state.segments.remove(&name);
@@ -105,7 +105,8 @@ impl Pack {
         Ok(is_all)
     }
 
-    /// Reads the rest of another writer's segment, up to its watermark, or to its end if it is complete.
+    /// Reads the rest of another writer's segment, up to its watermark, or to its end if it is complete. Returns whether it
+    /// was read that far.
     fn read_tail(
         &self,
         state: &mut State,

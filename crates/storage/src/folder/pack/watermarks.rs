@@ -1,9 +1,9 @@
 //! Commit watermarks: the durable length of each writer's segment. Bytes beyond it are not on disk or half written.
 //!
-//! One file holds a slot per writer: the number of its active segment and the durable bytes of it. Segments with lower numbers
-//! are durable to their ends. Each writer alone writes its slot, before it reports the covered records as stored. One read of
-//! all slots shows whether any record is new. Slots are never synced: after a power loss no process holds a writer lock, and a
-//! process that takes over a writer rewrites its slot (`writer_lock.rs`).
+//! One file holds a slot per writer: the number of its active segment and the durable bytes of it. Segments with lower
+//! numbers are durable to their ends. Each writer alone writes its slot, before it reports the covered records as stored.
+//! One read of all slots shows whether any record is new. Slots are never synced: after a power loss no process holds a
+//! writer lock, and a process that takes over a writer rewrites its slot (`writer_lock.rs`).
 //!
 //! This module does not know the content of segments.
 
@@ -21,7 +21,7 @@ const CHECKED: usize = 8;
 /// Slots per read call: 1 KiB, and as many writers as most folders have.
 const SLOTS: usize = 64;
 
-/// Position up to which a writer's segments are readable.
+/// End of the readable part of a writer's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Watermark {
     pub(super) number: u32,
@@ -78,7 +78,7 @@ impl CommitWatermarks {
         Ok(Self { files, layout: layout.clone(), file })
     }
 
-    /// Reads all slots. The kernel may cache an old version of the file. With `anew`, the file is reopened and shows the last
+    /// Reads all slots. The kernel may cache an old version of the file. The flag forces a reopen, which shows the last
     /// writes.
     pub(super) fn read(&self, anew: bool) -> Result<WriterWatermarks, TierError> {
         let path = self.layout.board();

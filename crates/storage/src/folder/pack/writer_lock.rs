@@ -1,9 +1,9 @@
 //! Writer locks. In a shared folder a process becomes a writer at its first write by locking a writer number. The lock ends
-//! with the process, so a process that gets the lock knows that previous holders are dead. It reads their segments to the end,
-//! syncs them, and publishes their watermark.
+//! with the process, so a process that gets the lock knows that previous holders are dead. It reads their segments to the
+//! end, syncs them, and publishes their watermark.
 //!
-//! Processes try the lowest number first, so later processes continue in the segments of earlier ones. The single process of a
-//! private folder holds all numbers. This module does not decide when compaction pays off.
+//! Processes try the lowest number first, so later processes continue in the segments of earlier ones. The single process of
+//! a private folder holds all numbers. This module does not decide when compaction pays off.
 
 use super::watermarks::Watermark;
 use super::{Pack, Segment, State};
@@ -63,15 +63,15 @@ impl Pack {
         })
     }
 
-    /// Makes a writer number that this process holds the one that it writes as.
+    /// Selects a writer number that this process holds for its writes. Continues in the last segment if that has space.
     pub(super) fn write_as(&self, state: &mut State, owner: u16) -> Result<(), TierError> {
         let of_owner = state.segments.keys().filter(|name| name.owner == owner);
         let last = of_owner.max().copied();
         let slot = self.slot(owner)?;
         let after_last = last.map(|last| last.number + 1);
         let after_slot = slot.map(|slot| slot.number + u32::from(slot.end > 0));
-        // A segment name must not be reused while other processes may remember it. If no name is known, a random start makes a
-        // collision unlikely.
+        // A segment name must not be reused while other processes may remember it. If no name is known, a random start makes
+        // a collision unlikely.
         let fresh = if self.board.is_some() { state.next_id as u32 >> 1 } else { 0 };
         state.writer = Some(owner);
         state.next_number = after_last.max(after_slot).unwrap_or(fresh);
@@ -84,7 +84,8 @@ impl Pack {
         Ok(())
     }
 
-    /// Takes over a writer number and indexes all of its segments. Everything found is synced before any watermark covers it.
+    /// Takes over a writer number and indexes all of its segments. Everything found is synced before any watermark covers
+    /// it.
     pub(super) fn take_over(
         &self,
         state: &mut State,

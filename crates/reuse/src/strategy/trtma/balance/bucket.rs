@@ -1,7 +1,7 @@
 //! A bucket's share of the forest, and moves of branches between buckets.
 //!
-//! A move touches only the branch and the nodes above it, in O(log n) each. The search decides which branch to
-//! move.
+//! A move changes only the branch, the nodes above it and the move of an adjacent chain, in O(log n) per
+//! node. The search selects the branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,36 +12,37 @@ use crate::strategy::trtma::forest::{Forest, RankedForest};
 /// A bucket's share of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeShare {
-    /// Instances of the branch.
+    /// Number of instances in the branch.
     pub(super) leaves: u32,
-    /// Nodes right below.
+    /// Number of children in the bucket.
     pub(super) children: u32,
     /// Cost of the branch, the node included.
     pub(super) cost: u64,
 }
 
-/// A branch that can leave a bucket, by its effect. Moving a node moves its whole chain.
+/// A branch that can leave a bucket, described by its effect. Moving a node moves its whole chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BranchMove {
-    /// How much closer two buckets that share nothing get: the loss of one plus the gain of the other.
+    /// Decrease of the cost difference between two buckets that share nothing: the loss of one plus the gain
+    /// of the other.
     pub(super) weight: u64,
     /// Cost that the bucket loses.
     pub(super) removed: u64,
-    /// Instances that move.
+    /// Number of instances that move.
     pub(super) leaves: u32,
     /// Position in the visiting order of a search.
     pub(super) rank: u32,
-    /// The deepest node of the chain.
+    /// Deepest node of the chain.
     pub(super) node: u32,
 }
 
 impl BranchMove {
-    /// Branches of equal shape are interchangeable between buckets that share nothing.
+    /// Returns the shape. Moves of equal shape are interchangeable between buckets that share nothing.
     pub(super) fn shape(self) -> (u64, u64, u32) {
         (self.weight, self.removed, self.leaves)
     }
 
-    /// The first and the last there could be of a shape.
+    /// Returns a bound for the moves of a shape: rank 0 precedes all of them, `u32::MAX` follows them.
     pub(super) fn of_shape((weight, removed, leaves): (u64, u64, u32), rank: u32) -> Self {
         Self { weight, removed, leaves, rank, node: rank }
     }
@@ -51,9 +52,9 @@ impl BranchMove {
 #[derive(Debug, Default)]
 pub(super) struct BalancedBucket {
     pub(super) parts: BTreeMap<u32, NodeShare>,
-    /// Nodes that other buckets have instances of, too.
+    /// Nodes of this bucket that also have instances in other buckets.
     partial: BTreeSet<u32>,
-    /// Maintained from the first request on: only buckets that were once the most expensive are searched.
+    /// Moves in order. `None` until requested: only buckets that were once the most expensive are searched.
     moves: Option<BTreeSet<BranchMove>>,
     pub(super) cost: u64,
     pub(super) leaves: u32,
@@ -66,7 +67,7 @@ impl BalancedBucket {
         bucket
     }
 
-    /// The bucket of branches, given their topmost nodes.
+    /// Creates the bucket of these branches, given their topmost nodes.
     pub(super) fn of_branches(forest: &Forest, heads: &[u32]) -> Self {
         let mut above: BTreeMap<u32, NodeShare> = BTreeMap::new();
         let mut bucket = Self::default();
@@ -81,6 +82,7 @@ impl BalancedBucket {
                 part.cost += cost;
                 part.leaves += leaves;
                 part.children += children;
+                // An ancestor seen for the first time is a new child of the next one.
                 children = u32::from(part.leaves == leaves);
             }
             bucket.cost += cost;
@@ -100,7 +102,7 @@ impl BalancedBucket {
         bucket
     }
 
-    /// The instances, in preorder.
+    /// Returns the instances, in preorder.
     pub(super) fn members(&self, forest: &Forest) -> impl Iterator<Item = Member> + '_ {
         let leaves: Vec<Member> = self
             .parts
@@ -123,19 +125,19 @@ impl BalancedBucket {
         self.partial.intersection(&other.partial).copied().collect()
     }
 
-    /// The topmost node of the chain of a node.
+    /// Returns the topmost node of the chain of a node.
     pub(super) fn top(&self, forest: &Forest, node: u32) -> u32 {
         let only_child = |parent: &u32| self.parts[parent].children == 1;
         forest.ancestors(node).take_while(only_child).last().unwrap_or(node)
     }
 
-    /// The deepest node of the chain of a node.
+    /// Returns the deepest node of the chain of a node.
     pub(super) fn bottom(&self, node: u32) -> u32 {
         // In preorder the first child follows its parent.
         self.parts.range(node..).find(|(_, part)| part.children != 1).map_or(node, |(node, _)| *node)
     }
 
-    /// The move of a chain, by its deepest node.
+    /// Returns the move of a chain, given its deepest node.
     pub(super) fn move_of(&self, ranked: RankedForest<'_>, node: u32) -> BranchMove {
         let top = self.top(ranked.forest, node);
         let removed = self.parts[&top].cost;
@@ -148,7 +150,7 @@ impl BalancedBucket {
         }
     }
 
-    /// From now on the moves are known, and kept up to date.
+    /// Lists the moves if they are not yet listed. Later changes of the bucket update the list.
     pub(super) fn list_moves(&mut self, ranked: RankedForest<'_>) {
         if self.moves.is_none() {
             let bottoms = self.parts.iter().filter(|(_, part)| part.children != 1);
@@ -157,7 +159,7 @@ impl BalancedBucket {
         }
     }
 
-    /// A move for each chain, once they are listed.
+    /// Returns one move per chain. `None` before [`list_moves`](Self::list_moves).
     pub(super) fn moves(&self) -> Option<&BTreeSet<BranchMove>> {
         self.moves.as_ref()
     }
@@ -179,12 +181,14 @@ impl BalancedBucket {
         added
     }
 
-    /// Takes a branch out, given the topmost node of a chain. In preorder, the topmost node first.
+    /// Removes a branch, given the topmost node of its chain. Returns its nodes in preorder, the topmost node
+    /// first.
     pub(super) fn take(&mut self, ranked: RankedForest<'_>, top: u32) -> Vec<(u32, NodeShare)> {
         let forest = ranked.forest;
         let branch: Vec<(u32, NodeShare)> =
             self.parts.range(top..forest.end(top)).map(|(node, part)| (*node, *part)).collect();
         let above: Vec<u32> = forest.ancestors(top).collect();
+        // A parent left with one child joins the chain of that child, whose move then changes.
         let left_alone = above.first().filter(|parent| self.parts[parent].children == 2).map(|parent| {
             let first = self.parts.range(parent + 1..).next().map_or(top, |(node, _)| *node);
             let next = || self.parts.range(forest.end(top)..).next().map_or(top, |(node, _)| *node);
@@ -219,7 +223,7 @@ impl BalancedBucket {
             let (node, _) = branch[at];
             let mut next = at + 1;
             if !self.parts.contains_key(&node) {
-                // No node of the branch below is present: it moves whole.
+                // The bucket has no node of the branch below, so it is attached whole.
                 next = at + branch[at..].partition_point(|(below, _)| *below < ranked.forest.end(node));
                 self.attach(ranked, &branch[at..next]);
             }
@@ -233,6 +237,7 @@ impl BalancedBucket {
         let (top, new) = branch[0];
         let (here, missing): (Vec<u32>, Vec<u32>) =
             forest.ancestors(top).partition(|node| self.parts.contains_key(node));
+        // A second child splits the chain of the parent and its only child, whose move then changes.
         let until_now_alone = here.first().filter(|parent| self.parts[parent].children == 1);
         let until_now_alone = until_now_alone.map(|parent| self.bottom(*parent));
         self.forget_moves(ranked, here.iter().copied().chain(until_now_alone));
@@ -268,7 +273,8 @@ impl BalancedBucket {
         }
     }
 
-    /// Before a change: drops the moves that it may alter, of those nodes that are the deepest of their chains.
+    /// Removes the listed moves of these nodes. Must precede the change, because a move is found by its
+    /// former values. Only the deepest node of a chain has a move.
     fn forget_moves(&mut self, ranked: RankedForest<'_>, nodes: impl Iterator<Item = u32>) {
         if let Some(mut moves) = self.moves.take() {
             for node in nodes.filter(|node| self.parts[node].children != 1) {
@@ -278,7 +284,7 @@ impl BalancedBucket {
         }
     }
 
-    /// After a change: puts them back.
+    /// Lists the moves of these nodes again after the change.
     fn learn_moves(&mut self, ranked: RankedForest<'_>, nodes: impl Iterator<Item = u32>) {
         if let Some(mut moves) = self.moves.take() {
             for node in nodes.filter(|node| self.parts[node].children != 1) {

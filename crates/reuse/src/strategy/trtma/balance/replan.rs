@@ -1,5 +1,5 @@
-//! Replan of running buckets when workers join or leave or instances are added. As few unstarted instances as
-//! possible change their bucket.
+//! Replan of running buckets when workers join or leave or instances are added. Moves as few unstarted
+//! instances as possible.
 //!
 //! - No change: no instance moves.
 //! - Fewer buckets: the cheapest are dissolved, and their branches go to the cheapest remaining ones.
@@ -21,12 +21,12 @@ use crate::strategy::trtma::TrtmaOptions;
 use crate::strategy::trtma::forest::{Forest, ForestIndex, RankedForest};
 use crate::tree::ReuseTree;
 
-/// The plan there was.
+/// Previous plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Previous<'a> {
-    /// Its buckets. They hold the first instances of the problem. Later instances are new.
+    /// Its buckets. They contain the first instances of the problem. Later instances are new.
     pub buckets: &'a Buckets,
-    /// The limit it was made for.
+    /// Its limit on the number of buckets.
     pub max_buckets: NonZeroUsize,
 }
 
@@ -36,12 +36,12 @@ pub struct Replanned {
     /// Bucket of each instance. Numbers below the previous plan's bucket count mean its buckets. Some of these may
     /// be empty now.
     pub bucket_of: Vec<u32>,
-    /// The instances that were in another bucket, ascending.
+    /// Instances that changed their bucket, ascending.
     pub moved: Vec<Member>,
 }
 
 impl Replanned {
-    /// The buckets that hold instances, in the order of their numbers.
+    /// Returns the buckets with instances, in the order of their numbers.
     pub fn buckets(&self) -> Buckets {
         let mut members: BTreeMap<u32, Vec<Member>> = BTreeMap::new();
         for (member, bucket) in (0..).map(Member).zip(&self.bucket_of) {
@@ -53,9 +53,9 @@ impl Replanned {
     }
 }
 
-/// Rebuilds the buckets. `begun` marks the started instances of the previous plan, which stay. Afterwards at most
-/// `max_buckets` buckets have unstarted instances. Inputs stay apart, unless they outnumber the buckets, or the
-/// previous plan mixed them.
+/// Rebuilds the buckets. `begun` marks the started instances of the previous plan, which stay. Afterwards at
+/// most `max_buckets` buckets have unstarted instances. Inputs stay separate, unless they outnumber the
+/// buckets, or the previous plan mixed them.
 ///
 /// # Errors
 /// If the previous buckets do not hold the first instances of the problem, each once.
@@ -72,6 +72,8 @@ pub fn replan(
     let waiting: Vec<Vec<Member>> =
         previous.buckets.iter().map(|members| members.iter().copied().filter(waits).collect()).collect();
     let mut plan = Plan::new(&forest, &places, &waiting, max_buckets);
+    // Terminates: if inputs outnumber the buckets, all buckets are one class, so one class has several
+    // buckets.
     while plan.active.len() > max_buckets.get() {
         plan.give_one_up();
     }
@@ -93,7 +95,8 @@ pub fn replan(
     Ok(Replanned { bucket_of: after, moved })
 }
 
-/// Returns the bucket of each instance, if every instance up to the last appears exactly once.
+/// Returns the bucket of each instance, if the buckets contain the first instances of the problem exactly
+/// once.
 fn bucket_of(problem: &MergeProblem, buckets: &Buckets) -> Result<Vec<u32>, PartitionError> {
     let instances = buckets.iter().map(<[Member]>::len).sum();
     let mut found = vec![0; instances];
@@ -115,7 +118,7 @@ struct Plan<'a> {
     ranked: RankedForest<'a>,
     places: &'a ForestIndex,
     max_buckets: usize,
-    /// Every input is its own class of buckets. With mixed inputs, all are one class.
+    /// Whether all buckets are one class. Otherwise the buckets of each input are a class.
     mixed: bool,
     buckets: Vec<BalancedBucket>,
     classes: Vec<u32>,
@@ -202,7 +205,7 @@ impl<'a> Plan<'a> {
         self.activate(bucket);
     }
 
-    /// Dissolves the cheapest bucket that is not the last of its input.
+    /// Dissolves the cheapest bucket that is not the last of its class.
     fn give_one_up(&mut self) {
         let of_class =
             |bucket: usize| self.active_of_class.get(&self.classes[bucket]).map_or(0, BTreeSet::len);
@@ -211,7 +214,7 @@ impl<'a> Plan<'a> {
         let class = self.classes[given_up];
         let pieces = self.pieces(given_up, of_class(given_up) - 1);
         for piece in pieces {
-            // It counts among its input's buckets until it is empty.
+            // The dissolved bucket stays in its class until it is empty.
             let of_class = self.active_of_class.get(&class).into_iter().flatten().map(|(_, bucket)| *bucket);
             let Some(to) = of_class.into_iter().find(|bucket| *bucket != given_up) else { return };
             let top = self.buckets[given_up].top(self.ranked.forest, piece);
@@ -219,7 +222,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Splits a bucket into at least `at_least` branches, or as many as it has, most expensive first.
+    /// Splits a bucket into at least `at_least` branches, or all of its instances if fewer. Returns them most
+    /// expensive first.
     fn pieces(&self, bucket: usize, at_least: usize) -> Vec<u32> {
         let (forest, bucket) = (self.ranked.forest, &self.buckets[bucket]);
         let mut branches = BinaryHeap::new();
@@ -245,13 +249,14 @@ impl<'a> Plan<'a> {
         pieces.into_iter().map(|(_, node)| node).collect()
     }
 
-    /// Gives new instances a bucket each.
+    /// Assigns a bucket to each new instance.
     fn add(&mut self, members: impl ExactSizeIterator<Item = Member>) {
         if members.len() == 0 {
             return;
         }
         let forest = self.ranked.forest;
-        // One bucket with the node, for every node that a bucket has. Inputs cost nothing.
+        // Maps each node to one bucket that has it. Input nodes are excluded: every bucket of an input has
+        // its node.
         let mut having: HashMap<u32, usize> = HashMap::new();
         for (_, bucket) in &self.active {
             for node in self.buckets[*bucket].parts.keys().filter(|node| forest.parent(**node).is_some()) {
@@ -267,7 +272,7 @@ impl<'a> Plan<'a> {
                 let bucket = &self.buckets[bucket];
                 bucket.cost + bucket.added(forest, &alone, leaf)
             };
-            // Skips a bucket that was dissolved meanwhile.
+            // Skips a bucket that was dissolved in the meantime.
             let closest = forest.ancestors(leaf).find_map(|node| having.get(&node).copied());
             let closest = closest.filter(|bucket| self.buckets[*bucket].leaves > 0);
             let some = || [closest, self.cheapest_of(class)].into_iter().flatten();

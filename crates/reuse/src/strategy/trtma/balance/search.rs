@@ -1,8 +1,8 @@
 //! `SingleBalance`: selects the branch to move from the more expensive bucket to the cheaper one.
 //!
-//! Without pruning by shape, or with pruning among siblings, the search walks the more expensive bucket. With
-//! pruning among all nodes the bucket keeps its moves in order, and the search proceeds outwards from the weight
-//! that would make both buckets equal. If buckets share nothing, it finds the same move as the walk, without
+//! Without pruning, or with pruning among siblings, the search walks the more expensive bucket. With pruning
+//! among all nodes the bucket keeps its moves in order, and the search proceeds outward from the weight that
+//! would make both buckets equal. If buckets share nothing, it finds the same move as the walk, without
 //! walking. Otherwise it finds a move as good as the first of each shape.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,15 +11,15 @@ use super::bucket::{BalancedBucket, BranchMove};
 use crate::strategy::trtma::forest::RankedForest;
 use crate::strategy::trtma::{MoveSearch, Pruning, TrtmaOptions};
 
-/// Shapes that a search tries on either side of the imbalance, the nearest first: at most `AT_FIRST`, and `LATER`
-/// once there were `A_NODE` tries per node to balance. A search needs two if buckets share nothing. If they share
-/// tasks and every task has a distinct cost, it would need as many as the bucket has nodes, for a negligibly better
-/// move. These limits keep the whole balancing linear.
+/// Maximum number of shapes that a search tries on either side of the imbalance, nearest first: `AT_FIRST`,
+/// and `LATER` after `A_NODE` tries per node to balance. A search needs two if buckets share nothing. If they
+/// share tasks and every task has a distinct cost, it would need as many as the bucket has nodes, for a
+/// negligibly better move. These limits keep the whole balancing linear.
 const AT_FIRST: u64 = 512;
 const LATER: u64 = 2;
 const A_NODE: u64 = 2;
 
-/// Returns how many shapes the next search may try, after `tried` tries among `nodes` nodes.
+/// Returns the maximum number of shapes for the next search, after `tried` tries among `nodes` nodes.
 pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
     if tried < A_NODE * nodes { AT_FIRST } else { LATER }
 }
@@ -27,7 +27,7 @@ pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
 /// Branch to move and the resulting costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Improvement {
-    /// The topmost node of the branch.
+    /// Topmost node of the branch.
     pub(super) top: u32,
     /// Cost of the more expensive of the two buckets after the move.
     pub(super) makespan: u64,
@@ -82,12 +82,12 @@ impl<'a> SingleBalance<'a> {
         self.big.cost.abs_diff(self.small.cost)
     }
 
-    /// Upper bound for an acceptable move.
+    /// Returns the upper bound of the imbalance after an acceptable move.
     fn bound(&self) -> u64 {
         self.best.map_or(self.imbalance(), |(imbalance, _, _)| imbalance)
     }
 
-    /// Tries the move of a chain's deepest node.
+    /// Tries the move of the chain with this deepest node.
     fn consider(&mut self, node: u32) {
         let forest = self.ranked.forest;
         if self.big.parts[&node].leaves == self.big.leaves {
@@ -120,7 +120,8 @@ impl<'a> SingleBalance<'a> {
         self.bound()
     }
 
-    /// Walks the bucket as the papers do. Tries siblings of one shape once, and descends only into the first.
+    /// Walks the bucket as the papers do. With pruning, tries one branch per shape. With pruning among
+    /// siblings, also skips the nodes below a skipped branch.
     pub(super) fn walk(&mut self) {
         let big = self.big;
         let mut shapes: BTreeMap<u32, BTreeSet<(u64, u64, u32)>> = BTreeMap::new();
@@ -151,9 +152,9 @@ impl<'a> SingleBalance<'a> {
     pub(super) fn look_outwards(&mut self) {
         let shared = self.big.shared(self.small);
         let forest = self.ranked.forest;
-        // Upper bound of the ancestor cost that the small bucket already has ...
+        // Upper bound of the cost of shared ancestors, which a move does not add to the small bucket.
         let most_shared = shared.iter().map(|node| forest.path_cost(*node)).max().unwrap_or(0);
-        // ... unless it has some of the branch itself.
+        // That bound fails for branches with nodes in both buckets, so these are tried separately.
         for node in shared {
             let parent = forest.parent(node);
             if parent.is_none_or(|parent| self.big.parts[&parent].children != 1) {
@@ -161,6 +162,7 @@ impl<'a> SingleBalance<'a> {
             }
         }
         let target = self.imbalance();
+        // Lighter moves: shared ancestors only lower the effect, so the weight gives the least imbalance.
         self.look(|this, from: Option<BranchMove>| {
             let end = from.unwrap_or(BranchMove::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
             let moves = this.big.moves()?;
@@ -168,6 +170,7 @@ impl<'a> SingleBalance<'a> {
             let first = moves.range(BranchMove::of_shape(shape, 0)..).next()?;
             (target - first.weight <= this.bound()).then_some((*first, BranchMove::of_shape(shape, 0)))
         });
+        // Heavier moves: shared ancestors lower the effect by at most `most_shared`.
         self.look(|this, from: Option<BranchMove>| {
             let start = from.unwrap_or(BranchMove::of_shape((target, u64::MAX, u32::MAX), u32::MAX));
             let first = this.big.moves()?.range(start..).next()?;
@@ -176,7 +179,8 @@ impl<'a> SingleBalance<'a> {
         });
     }
 
-    /// Tries moves as long as `next` returns one. `next` maps the current position to a move and the next position.
+    /// Tries moves while `next` returns one, at most `most_tried`. `next` maps the current position to a move
+    /// and the next position.
     fn look(&mut self, next: impl Fn(&Self, Option<BranchMove>) -> Option<(BranchMove, BranchMove)>) {
         let (mut from, mut shapes) = (None, 0);
         while shapes < self.most_tried

@@ -1,4 +1,4 @@
-//! The worked examples of the papers, and what balancing keeps in order.
+//! Worked examples of the papers, and invariants of balancing.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ const OPTIONS: TrtmaOptions = TrtmaOptions {
 };
 const PRUNINGS: [Pruning; 3] = [Pruning::None, Pruning::Siblings, Pruning::All];
 
-/// Instances by the keys of their tasks, and the buckets they start in.
+/// Instances by the keys of their tasks, and their initial buckets.
 struct Example<'a> {
     keys: &'a [&'a [u32]],
     buckets: &'a [&'a [u32]],
@@ -46,7 +46,7 @@ impl Example<'_> {
         self.buckets.iter().map(group).collect()
     }
 
-    /// The costs of the buckets before and after, and what was done.
+    /// Returns the costs of the buckets before and after balancing, and its statistics.
     fn balance(&self, options: TrtmaOptions) -> (Vec<u64>, Vec<u64>, Balanced) {
         let (forest, places, unit) = self.forest();
         let groups = self.groups(&forest, &places);
@@ -70,8 +70,8 @@ impl Example<'_> {
     }
 }
 
-/// Paper 001 Fig. 10, thesis Fig. 3.11: after Fold-Merge buckets of 8, 9 and 5. S4…S9 is one first task, node 6
-/// below it holds S4…S7, node 7 S8 and S9.
+/// Paper 001 Fig. 10, thesis Fig. 3.11: Fold-Merge leaves buckets of 8, 9 and 5. S4…S9 share one first task.
+/// Node 6 below it holds S4…S7, node 7 holds S8 and S9.
 const FIGURE_10: Example<'_> = Example {
     keys: &[
         &[1, 5, 1],
@@ -100,7 +100,7 @@ fn figure_10_moves_one_leaf() {
     }
 }
 
-/// The same figure's attempts: node 6 gives 4 and 11, node 7 gives 6 and 9, a leaf 8 and 8.
+/// The attempts of the same figure: node 6 gives 4 and 11, node 7 gives 6 and 9, a leaf gives 8 and 8.
 #[test]
 fn figure_10_attempts() {
     let (forest, places, unit) = FIGURE_10.forest();
@@ -118,10 +118,12 @@ fn figure_10_attempts() {
     assert_eq!(after(8, 0), [8, 8]);
 }
 
-/// Thesis: without the makespan inside the search, the best imbalance may be a false improvement, and ends it.
+/// Without the makespan inside the search (thesis), the best imbalance may be a false improvement, which ends
+/// balancing.
 #[test]
 fn the_thesis_stops_at_a_false_improvement() {
-    // Costs 7 and 4. A branch costs 2 here and 3 there: 5 and 7, so the imbalance falls to 2, the makespan stays.
+    // Costs are 7 and 4. A branch costs 2 in the first and 3 in the second bucket. The move gives 5 and 7, so
+    // the imbalance falls to 2 and the makespan does not change.
     let example = Example {
         keys: &[&[1, 1, 1], &[1, 2, 1], &[1, 3, 1], &[2, 1, 1], &[2, 1, 2]],
         buckets: &[&[0, 1, 2], &[3, 4]],
@@ -133,8 +135,8 @@ fn the_thesis_stops_at_a_false_improvement() {
     }
 }
 
-/// Thesis Fig. 3.13: 11 nodes are searched among siblings, 7 among all. Node 1 has three chains below it, node 2
-/// two pairs, node 3 a pair and two chains.
+/// Thesis Fig. 3.13: the search tries 11 nodes with pruning among siblings, and 7 with pruning among all.
+/// Node 1 has three chains below it, node 2 two pairs, node 3 a pair and two chains.
 #[test]
 fn figure_3_13_prunes_11_nodes_to_7() {
     let node_1 = [[1, 4, 12], [1, 5, 13], [1, 6, 14]];
@@ -166,14 +168,14 @@ fn figure_3_13_prunes_11_nodes_to_7() {
     assert_eq!(tried(Pruning::None, false), 22);
     assert_eq!(tried(Pruning::Siblings, false), 11);
     assert_eq!(tried(Pruning::All, false), 7);
-    // A chain is one move, and tried once.
+    // With skipped chains, a chain is one move and tried once.
     assert_eq!(tried(Pruning::None, true), 17);
     assert_eq!(tried(Pruning::Siblings, true), 9);
     assert_eq!(tried(Pruning::All, true), 6);
 }
 
-/// Thesis Fig. 3.12, the worst case: b − 1 buckets of one instance, the last of n − b + 1 that share r tasks. With
-/// n = 2b, n − b − 1 moves leave two instances in each.
+/// Thesis Fig. 3.12, the worst case: b − 1 buckets of one instance, and a last one of n − b + 1 instances
+/// that share r tasks. With n = 2b, n − b − 1 moves leave two instances in each.
 #[test]
 fn figure_3_12_takes_a_move_per_instance() {
     let (n, b, k, r) = (12, 6, 3, 1);
@@ -197,8 +199,8 @@ fn figure_3_12_takes_a_move_per_instance() {
     }
 }
 
-/// Thesis Fig. 3.14a: buckets of 6, 3 and 3. The last shares nothing with the first, and balancing ends; the other
-/// shares a task, and S3 moves.
+/// Thesis Fig. 3.14a: buckets of 6, 3 and 3. The last bucket shares nothing with the first, so balancing with
+/// it ends. The other one shares a task, and S3 moves.
 #[test]
 fn figure_3_14_a_wants_the_bucket_with_most_reuse() {
     let example = Example {
@@ -212,7 +214,7 @@ fn figure_3_14_a_wants_the_bucket_with_most_reuse() {
     assert_eq!(after(PartnerRule::Exhaustive).1, [5, 5, 3]);
 }
 
-/// Thesis Fig. 3.14b: b2 costs 8, b3 is the cheapest and nothing helps; with b1, S7 makes it 7 and 7.
+/// Thesis Fig. 3.14b: b2 costs 8. No move to b3, the cheapest, helps. Moving S7 to b1 gives 7 and 7.
 #[test]
 fn figure_3_14_b_wants_every_bucket_tried() {
     let example = Example {
@@ -237,7 +239,7 @@ fn figure_3_14_b_wants_every_bucket_tried() {
     assert_eq!(after, [7, 7, 5]);
 }
 
-/// The sum of imbalances (paper 001: dearest with cheapest, and so on inwards) need not fall.
+/// The sum of imbalances (paper 001: the most expensive with the cheapest, and so on inward) may rise.
 #[test]
 fn the_sum_of_imbalances_may_rise() {
     let keys: Vec<[u32; 4]> = [7, 2, 2, 2]
@@ -257,8 +259,8 @@ fn the_sum_of_imbalances_may_rise() {
 }
 
 proptest! {
-    /// Looking outwards is at least as good as trying one node of each shape, and no better than trying all; where
-    /// the two buckets share nothing, it is that good.
+    /// The outward search is at least as good as trying one node of each shape, and at most as good as trying
+    /// all. If the two buckets share nothing, it equals the latter.
     #[test]
     fn looking_outwards_finds_what_walking_finds(
         keys in vec(vec(0_u32..3, 4), 2..30),
@@ -266,7 +268,7 @@ proptest! {
         apart: bool,
         thesis: bool,
     ) {
-        // Apart, the buckets have different first tasks.
+        // With `apart`, the buckets have different first tasks.
         let in_big = |at: usize, keys: &[u32]| if apart { keys[0] > 0 } else { !at.is_multiple_of(4) };
         let (big, small): (Vec<u32>, Vec<u32>) =
             (0..keys.len() as u32).partition(|member| in_big(*member as usize, &keys[*member as usize]));
@@ -305,7 +307,7 @@ proptest! {
 fn what_is_below_comes_before_any_of_a_level() {
     let keys: [&[u32]; 5] = [&[1, 1, 1], &[1, 1, 2], &[1, 2, 1], &[2, 1, 1], &[2, 1, 2]];
     let (forest, ..) = Example { keys: &keys, buckets: &[] }.forest();
-    // 0 root; 1: first task 1; 2: (1, 1) with leaves 3, 4; 5: (1, 2); 6: task 2 with leaves 7, 8.
+    // 0 root, 1 first task 1, 2 (1, 1) with leaves 3 and 4, 5 (1, 2), 6 task 2 with leaves 7 and 8.
     let mut order: Vec<u32> = (0..9).collect();
     let ranks = bottom_up(&forest);
     order.sort_by_key(|node| ranks[*node as usize]);
