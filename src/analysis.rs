@@ -1,7 +1,7 @@
-//! From finished instances to responses, and from responses to indices (hop 9 of a study).
+//! Computes responses from finished stage instances, and indices from responses (hop 9 of a study).
 //!
-//! Which runs have a response, which tiles say nothing, what an evaluation comes to over its tiles. The indices
-//! themselves are `pleach-sensitivity`'s; nothing is written or shown here.
+//! Determines which runs have a response, excludes tiles without any, and aggregates each evaluation over its
+//! tiles. `pleach-sensitivity` computes the indices. This module writes no files and prints nothing.
 
 mod both_empty;
 mod correlations;
@@ -22,9 +22,9 @@ pub(crate) use regressions::Regressions;
 
 use crate::exit::{CommandError, CommandResult};
 use crate::output::tables::{self, RunFailure, RunResponse};
-use crate::planning::PlannedStudy;
 use crate::study::PreparedStudy;
 use pleach_actors::manager;
+use pleach_planner::PlannedStudy;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::error::AnalysisError;
@@ -36,34 +36,34 @@ use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
-/// The responses of all runs, by evaluation, then tile.
+/// Responses of all runs, sorted by evaluation, then by tile.
 #[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) runs: Vec<RunResponse>,
-    /// The same of evaluation 0, the defaults; empty where they are not run.
+    /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
     pub(crate) defaults: Vec<RunResponse>,
     tiles: usize,
-    /// Runs whose mask and reference are both empty do not count in means over tiles.
+    /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
 }
 
-/// What the responses say about the parameters.
+/// Analysis of one response.
 #[derive(Debug)]
 pub(crate) enum Analysis {
-    /// The indices of the study's method.
+    /// Indices of the study's method.
     Indices(Indices),
-    /// Correlations with each parameter.
+    /// Correlations of the response with each parameter.
     Correlations(CorrelationTable),
     /// Standardized regression.
     Regression(Regressions),
-    /// The parameter sets have no structure, no trajectory has all its responses, or nothing computes indices of the
-    /// method: why there are no indices.
+    /// No indices: the parameter sets have no structure, the complete evaluations are too few, or the sample
+    /// does not suit the method.
     None {
-        /// As in study files.
+        /// Name of the method in study files.
         method: &'static str,
-        /// The response.
+        /// Name of the response.
         response: String,
-        /// Why.
+        /// Reason.
         note: String,
     },
 }
@@ -71,19 +71,19 @@ pub(crate) enum Analysis {
 impl Collected {
     pub(crate) fn new(
         prepared: &PreparedStudy,
-        woven: &PlannedStudy,
+        planned: &PlannedStudy,
         outcome: &manager::StudyOutcome,
     ) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
-            let instance = woven.instance(evaluation, tile, workflow.response.stage);
+            let instance = planned.instance(evaluation, tile, workflow.response.stage);
             let table = outcome.results.get(&instance).and_then(|tables| tables.first());
             let values: Option<Vec<f64>> = table.and_then(|table| {
                 let value = |name: &str| table.get(name).filter(|value| value.is_finite());
                 workflow.response.metrics.iter().map(|(name, _)| value(name)).collect()
             });
             let both_empty = table.map(|table| both_empty::of_table(table, workflow)).unwrap_or_default();
-            let result = values.ok_or_else(|| failure(prepared, woven, outcome, instance));
+            let result = values.ok_or_else(|| failure(prepared, planned, outcome, instance));
             RunResponse { evaluation, tile, result, both_empty }
         };
         let tiles = study.tiles.len();
@@ -93,13 +93,13 @@ impl Collected {
         Self { runs, defaults, tiles, leaves_out_both_empty: study.both_empty == BothEmpty::LeaveOut }
     }
 
-    /// Runs without a response.
+    /// Returns the number of runs without a response.
     pub(crate) fn failed(&self) -> usize {
         self.runs.iter().filter(|run| run.result.is_err()).count()
     }
 
-    /// Tiles on which no run has a response. They say nothing about parameters, so they are left out instead of
-    /// taking every evaluation with them.
+    /// Returns the tiles without a response in any run. They carry no information about parameters. Excluding
+    /// them keeps evaluations complete.
     fn dead_tiles(&self) -> Vec<usize> {
         let dead =
             |tile: &usize| self.runs.iter().filter(|run| run.tile == *tile).all(|run| run.result.is_err());
@@ -110,19 +110,21 @@ impl Collected {
         self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
     }
 
-    /// One response an evaluation: over the tiles, or none where one of them failed.
+    /// Returns one response per evaluation, aggregated over tiles. `None` if any of its runs failed on a tile
+    /// that counts.
     pub(crate) fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
         let dead = self.dead_tiles();
         let evaluations = self.runs.chunks(self.tiles.max(1));
         evaluations.map(|runs| self.over_tiles(runs, &dead, metric, over_tiles)).collect()
     }
 
-    /// The response at the defaults over the same tiles, where they are run and failed on none.
+    /// Returns the response at the defaults, aggregated over the same tiles. `None` if the defaults are not
+    /// run or failed on one of them.
     pub(crate) fn default(&self, metric: usize, over_tiles: Aggregate) -> Option<f64> {
         self.over_tiles(&self.defaults, &self.dead_tiles(), metric, over_tiles)
     }
 
-    /// The response of an evaluation of these runs over tiles that are not `dead`.
+    /// Aggregates the responses of one evaluation's runs over the tiles that are not `dead`.
     fn over_tiles(
         &self,
         runs: &[RunResponse],
@@ -154,20 +156,21 @@ impl Collected {
         })
     }
 
-    /// What failed evaluations take with them; `None` when there are none. One that has one response has all.
+    /// Returns the failed evaluations and their effect on the indices. `None` without failures. Checks the
+    /// study's metric only: a run has either values of all metrics or no value.
     pub(crate) fn failures(&self, prepared: &PreparedStudy) -> Option<Failures> {
         let study = &prepared.study;
         let (_, over_tiles) = study.workflow.response.metrics[study.metric];
         Failures::of(&prepared.design.structure, &self.responses(study.metric, over_tiles))
     }
 
-    /// What each of the study's responses says about the parameters.
+    /// Analyzes each response of the study.
     pub(crate) fn analyze(&self, prepared: &PreparedStudy) -> CommandResult<Vec<Analysis>> {
         prepared.study.metrics().map(|metric| self.analyze_one(prepared, metric)).collect()
     }
 
-    /// Width of the widest 95 % interval of the indices of a response: of μ*, of first-order and total indices, or of
-    /// correlations. None where one of them has no interval.
+    /// Returns the width of the widest 95 % confidence interval of the indices of a response: of μ*, of
+    /// first-order and total indices, or of correlations. `None` if one of them has no interval.
     pub(crate) fn widest(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Option<f64>> {
         Ok(self.analyze_one(prepared, metric)?.widest())
     }
@@ -238,7 +241,7 @@ impl Collected {
             Ok(found) => {
                 found.into_iter().next().ok_or_else(|| CommandError::defect("a response without indices"))
             }
-            // What a sample may be: too small, or of parameters that follow from each other.
+            // Expected errors of a sample: too small, constant, or with parameters that depend on each other.
             Err(
                 error @ (AnalysisError::TooFew { .. }
                 | AnalysisError::OneValue { .. }
@@ -253,14 +256,14 @@ impl Collected {
     }
 }
 
-/// How intervals of a study are found.
+/// Returns the bootstrap settings of a study's confidence intervals.
 pub(crate) fn bootstrap(seed: u64) -> Bootstrap {
     Bootstrap { resamples: RESAMPLES as u32, seed }
 }
 
 fn failure(
     prepared: &PreparedStudy,
-    woven: &PlannedStudy,
+    planned: &PlannedStudy,
     outcome: &manager::StudyOutcome,
     instance: pleach_dispatch::InstanceId,
 ) -> RunFailure {
@@ -271,12 +274,12 @@ fn failure(
     let no_number = declared.filter_map(|name| Some((name, value(name).filter(|value| !value.is_finite())?)));
     match outcome.failures.get(&instance) {
         Some(failure) => RunFailure {
-            stage: prepared.study.workflow.stages[woven.stage(failure.origin)].name.clone(),
+            stage: prepared.study.workflow.stages[planned.stage(failure.origin)].name.clone(),
             at: failure.cause.at.clone(),
             cause: failure.cause.cause.clone(),
         },
         None => RunFailure {
-            stage: prepared.study.workflow.stages[woven.stage(instance)].name.clone(),
+            stage: prepared.study.workflow.stages[planned.stage(instance)].name.clone(),
             at: "response".to_owned(),
             cause: match no_number.into_iter().next() {
                 Some((name, value)) if missing.is_empty() => {
@@ -299,7 +302,7 @@ impl Analysis {
         }
     }
 
-    /// See [`Collected::widest`].
+    /// Returns the width of the widest interval, as [`Collected::widest`].
     fn widest(&self) -> Option<f64> {
         let listed = IndexTable::of(self)?;
         let counts = |column: &&str| match self.moat() {
@@ -314,7 +317,7 @@ impl Analysis {
         halves.into_iter().reduce(f64::max).map(|half| 2.0 * half)
     }
 
-    /// Why there are no indices, where there are none.
+    /// Returns the reason for missing indices. `None` if there are indices.
     pub(crate) fn note(&self) -> Option<&str> {
         match self {
             Self::None { note, .. } => Some(note),
@@ -333,7 +336,7 @@ impl Analysis {
         }
     }
 
-    /// The indices of one response.
+    /// Returns the JSON document of one response.
     pub(crate) fn json(&self) -> CommandResult<serde_json::Value> {
         Ok(match self {
             Self::Indices(indices) => {
@@ -354,7 +357,7 @@ impl Analysis {
     }
 }
 
-/// `indices.csv`: of several responses one below the other.
+/// Returns `indices.csv`. The tables of several responses follow each other.
 pub(crate) fn csv(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     if let [only] = analyses {
         return only.csv();
@@ -363,7 +366,8 @@ pub(crate) fn csv(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     tables::by_response(&tables?)
 }
 
-/// The document of `indices.json`: that of the first response, with those of the others in it.
+/// Returns the document of `indices.json`: that of the first response, with those of the others as
+/// `additional_responses`.
 pub(crate) fn json(analyses: &[Analysis]) -> CommandResult<serde_json::Value> {
     let mut documents = analyses.iter().map(Analysis::json).collect::<CommandResult<Vec<_>>>()?.into_iter();
     let mut first = documents.next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! HTTP on the manager: studies are submitted, followed and ended here, their input files come in and their results go out.
+//! HTTP interface of the manager: clients submit, follow and end studies, send input files and download results.
 //!
-//! A server runs on a thread of its own ([`serve`]) and asks a [`Control`] whatever it is asked; it decides
-//! nothing itself. What there is to ask is in [`routes`], and for everybody else in `openapi.json`, which is served.
-//! Clients show a token or a certificate of the cluster ([`access`]); what they may take is bounded ([`Limits`]).
+//! The server runs on a thread of its own ([`serve`]) and passes every operation to a [`Control`], which decides.
+//! [`routes`] lists the paths, and the served `openapi.json` describes them for other programs. Clients authenticate
+//! with a token or a client certificate of the cluster ([`access`]). [`Limits`] bound the resources that they use.
 
 mod access;
 mod body;
@@ -39,34 +39,37 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// What clients may take.
+/// Limits on the resources of clients.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Longest submission: a million parameter sets of twenty values, with room to spare.
+    /// Maximum bytes of a submission. The default has room for 1 million parameter sets of 20 values each.
     pub(crate) submission_bytes: u64,
-    /// Submissions that are parsed and planned at once, all in memory until then.
+    /// Maximum number of submissions that are parsed and planned at once. All of them are in memory until then.
     pub(crate) submissions: usize,
-    /// Bodies of submissions that come at once from one client.
+    /// Maximum number of submission bodies that one client sends at once.
     pub(crate) bodies: usize,
-    /// Longest input file: larger than any tile, and what 32-bit TIFF can be.
+    /// Maximum bytes of an input file. The default of 4 GiB is larger than any tile and the maximum size of a 32-bit
+    /// TIFF file.
     pub(crate) input_bytes: u64,
-    /// Connections at once. A client has one or two.
+    /// Maximum number of connections. A client has one or two.
     pub(crate) connections: usize,
-    /// Of one network: an IPv4 address or an IPv6 /64. Clients behind one proxy share them.
+    /// Maximum number of connections from one network: an IPv4 address or an IPv6 /64. Clients behind one proxy share
+    /// them.
     pub(crate) of_network: usize,
-    /// Connections without credentials at once: probes and monitoring, for a moment each.
+    /// Maximum number of connections without credentials: probes and monitoring, which last a moment each.
     pub(crate) anonymous: usize,
-    /// How long one of these lasts.
+    /// Maximum duration of a connection without credentials.
     pub(crate) anonymous_time: Duration,
-    /// For TLS, and again for the head of a request: whoever is slower is not a client.
+    /// Maximum duration of the TLS handshake, and again of the head of a request. Every working client is faster.
     pub(crate) head: Duration,
-    /// In each such time a client that is alive sends [`Limits::body_bytes`] of a body.
+    /// Period of a body: a working client sends at least [`Limits::body_bytes`] in each period.
     pub(crate) body: Duration,
-    /// 1 KiB/s by default: less than any network that a slide could be sent over.
+    /// Minimum bytes of a body per period. The default is 1 KiB/s, below any network over which a slide can be
+    /// sent.
     pub(crate) body_bytes: u64,
-    /// How long a client may take nothing of an answer.
+    /// Maximum time without progress of a write to a client.
     pub(crate) write: Duration,
-    /// For what has been begun when the server stops.
+    /// Time for the requests in progress when the server stops.
     pub(crate) stop: Duration,
 }
 
@@ -103,10 +106,10 @@ impl Default for Limits {
     }
 }
 
-/// What a server is made of.
+/// Parts of a server.
 pub(crate) struct Setup {
     pub(crate) listener: TcpListener,
-    /// See [`https`](pleach_actors::transport::https).
+    /// TLS configuration of [`https`](pleach_actors::transport::https).
     pub(crate) tls: ServerConfig,
     pub(crate) control: Arc<dyn Control>,
     pub(crate) token: ApiToken,
@@ -114,21 +117,21 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
 }
 
-/// What all requests share.
+/// State that all requests share.
 struct State {
     control: Arc<dyn Control>,
     token: ApiToken,
     inputs: Arc<InputStore>,
     limits: Limits,
     metrics: Text,
-    /// For bodies of submissions, by client.
+    /// Permits for submission bodies, [`Limits::bodies`] per client.
     bodies: Shares,
-    /// For submissions that are parsed and planned: one of each client.
+    /// Permits for submissions that are parsed and planned, one per client.
     turns: Shares,
     submissions: Semaphore,
 }
 
-/// A running server. Dropped, it stops at once.
+/// Running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub(crate) struct Server {
     server: listener::Server,
@@ -136,16 +139,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Ends what has been begun, within [`Limits::stop`], and takes nothing new.
+    /// Stops the server: accepts nothing new, and finishes the requests in progress within [`Limits::stop`].
     pub(crate) fn stop(self) {
         self.server.stop(self.patience);
     }
 }
 
-/// Serves HTTP on a thread of its own.
+/// Starts the server on a thread of its own.
 ///
 /// # Errors
-/// When the operating system gives no thread, or does not listen.
+/// [`io::Error`] when the operating system provides no thread or does not listen.
 pub(crate) fn serve(setup: Setup) -> io::Result<Server> {
     let Setup { listener, tls, control, token, inputs, limits } = setup;
     let state = State {
@@ -165,7 +168,7 @@ pub(crate) fn serve(setup: Setup) -> io::Result<Server> {
 
 async fn serving(state: State, mut tls: ServerConfig, draining: Rc<Notify>) -> io::Result<Serve> {
     let bounds = state.limits.bounds();
-    // Answers are of the moment, and are what they say they are.
+    // Answers describe the present state, and their media type is exact.
     let headers =
         DefaultHeaders::new().add(("Cache-Control", "no-store")).add(("X-Content-Type-Options", "nosniff"));
     let app = App::new()
@@ -180,7 +183,7 @@ async fn serving(state: State, mut tls: ServerConfig, draining: Rc<Notify>) -> i
     Ok(Box::new(move |stream, address| {
         let (acceptor, serve) = (acceptor.clone(), serve.clone());
         Box::pin(async move {
-            // A client that TLS turns away knows why from TLS.
+            // On a failed handshake, TLS itself sends the client the reason.
             if let Ok(Ok(stream)) = timeout(bounds.head, acceptor.accept(stream)).await {
                 serve(stream, address).await;
             }

@@ -1,33 +1,70 @@
-//! What this binary carries: operations, and the workflows that use them.
+//! Built-in operations and workflows of this binary.
 
 mod join;
 mod noop;
 
+use pleach_pathology::NUCLEI_DESCRIPTORS;
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
-/// The reference application's descriptors; the workflow file first.
-const NUCLEI: [(&str, &str); 5] = [
-    ("workflow.json", include_str!("../crates/pathology/descriptors/nuclei/workflow.json")),
-    ("normalization.json", include_str!("../crates/pathology/descriptors/nuclei/normalization.json")),
-    ("segmentation.json", include_str!("../crates/pathology/descriptors/nuclei/segmentation.json")),
-    ("comparison.json", include_str!("../crates/pathology/descriptors/nuclei/comparison.json")),
-    ("object-comparison.json", include_str!("../crates/pathology/descriptors/nuclei/object-comparison.json")),
-];
-
-/// Workflows that a study can name instead of a file; the reference application first.
+/// Workflows that a study can name instead of a file, the reference application first.
 pub(crate) const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
-/// The operations linked in.
+/// Returns the operations linked into this binary.
 pub(crate) fn registry() -> Registry {
     pleach_pathology::registry().with(noop::Echo).with(join::Join)
 }
 
-/// A built-in workflow by name.
+/// Returns a built-in workflow. `None` if the name is unknown.
 pub(crate) fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
     let descriptors: &[(&str, &str)] = match name {
-        "nuclei" => &NUCLEI,
+        "nuclei" => &NUCLEI_DESCRIPTORS,
         "noop" => &noop::DESCRIPTORS,
         _ => return None,
     };
     Some(Workflow::embedded(descriptors, registry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_halo_changes_what_measures_and_nothing_else() {
+        let registry = registry();
+        let whole = workflow("nuclei", &registry).unwrap().unwrap();
+        let within = whole.within_cores(&registry).unwrap();
+        let core = within.inputs.last().unwrap();
+        assert_eq!((within.inputs.len(), &*core.region), (whole.inputs.len() + 1, "core"));
+        let operations = |workflow: &Workflow| -> Vec<String> {
+            let tasks = workflow.stages.iter().flat_map(|stage| &stage.tasks);
+            tasks.map(|task| task.operation.clone()).collect()
+        };
+        let (before, after) = (operations(&whole), operations(&within));
+        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+        let expected =
+            [("compare.masks", "compare.core-masks"), ("compare.objects", "compare.owned-objects")];
+        assert_eq!(changed.len(), 2);
+        assert!(changed.iter().zip(expected).all(|((a, b), expected)| (a.as_str(), b.as_str()) == expected));
+        for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
+            assert_eq!(format!("{stage:?}"), format!("{other:?}"));
+        }
+        // Every operation reads as many regions as it has inputs, of accepted element types.
+        for stage in &within.stages {
+            for task in &stage.tasks {
+                let operation = registry.get(&task.operation, task.version).unwrap();
+                assert_eq!(task.reads.len(), operation.inputs().len());
+                for (read, port) in task.reads.iter().zip(operation.inputs()) {
+                    if let pleach_workflow::TaskInput::StageInput(input) = read {
+                        assert!(port.element.accepts(stage.inputs[*input].region.element));
+                    }
+                }
+            }
+        }
+        let noop = workflow("noop", &registry).unwrap().unwrap();
+        assert!(noop.within_cores(&registry).is_none());
+        // Each of the joined tables is measured within the core.
+        let joined = whole.joining(&[0, 1], &registry).unwrap();
+        let within = operations(&joined.within_cores(&registry).unwrap());
+        assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
+    }
 }

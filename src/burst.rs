@@ -1,6 +1,6 @@
-//! Burst files: a study, a base cluster, pools of a cloud, and policies to compare.
+//! Burst files: a study, a base cluster, cloud pools and the scaling policies to compare.
 //!
-//! What is in them is checked here; what comes of it is simulated in `pleach-simulation`.
+//! This module reads and validates the files. `pleach-simulation` simulates them.
 
 mod study;
 
@@ -11,37 +11,38 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 pub(crate) use study::Planned;
 
-/// More nodes, tiles and seconds than anybody simulates.
+/// Upper limits of a simulation: nodes, tiles, pixels per tile, and seconds (365 days). They exceed any
+/// practical case.
 const MAX_NODES: u32 = 100_000;
 const MAX_TILES: u32 = 1_000_000;
 const MAX_PIXELS: u32 = 1 << 30;
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// The study of a burst file.
+/// Study of a burst file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StudySpec {
     pub(crate) file: PathBuf,
-    /// What a run of it has measured.
+    /// `run.json` of a run of the study, with measured costs.
     pub(crate) run: Option<PathBuf>,
-    /// As if it had so many tiles of so many pixels.
+    /// Number of tiles and pixels per tile to simulate instead of the study's own.
     pub(crate) tiles: Option<(u32, u32)>,
-    /// Coefficient of variation of what tasks take.
+    /// Coefficient of variation of task durations.
     pub(crate) variation: f64,
 }
 
-/// A burst file.
+/// Content of a burst file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BurstFile {
     pub(crate) study: StudySpec,
     pub(crate) burst: Burst,
-    /// The deadline, in seconds, or as a part of what the base alone takes.
+    /// Deadline, in seconds or as a multiple of the time that the base cluster alone needs.
     pub(crate) deadline: Option<Deadline>,
     pub(crate) budget: Option<f64>,
-    /// Deadlines that are a policy's own are in it.
+    /// Policies, including their own deadlines and budgets.
     pub(crate) policies: Vec<Policy>,
 }
 
-/// When the study should be over.
+/// Deadline of the study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Deadline {
     Seconds(f64),
@@ -50,7 +51,7 @@ pub(crate) enum Deadline {
 
 impl BurstFile {
     /// # Errors
-    /// [`FieldError`] that names file, field, value and what is allowed.
+    /// [`FieldError`] names the file, the field, its value and the allowed values.
     pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
         let document = Document::read(file)?;
         let root = document.root();
@@ -244,13 +245,14 @@ fn read_policy(
         other => return Err(section.wrong("kind", &format!("{other:?}"), KINDS)),
     };
     section.end()?;
-    // What a fixed number of workers, or one by the queue, costs is not limited: there is nothing it could do.
+    // The budget of [burst] does not apply to policies with fixed workers or by queue length: they cannot
+    // react to it.
     let keeps = matches!(rule, PolicyKind::Deadline | PolicyKind::Budget | PolicyKind::Trtma);
     let budget = own_budget.or(budget.filter(|_| keeps));
     Ok(Policy { name, rule, deadline_seconds: own, budget })
 }
 
-/// Workers of each pool; those that are not named have their least.
+/// Reads the number of workers of each pool. Pools that the table does not name have their minimum.
 fn fixed(section: &Section<'_>, burst: &Burst) -> Result<Vec<u32>, FieldError> {
     let least = || burst.sites.iter().map(|site| site.pool.min).collect();
     let Some(table) = section.section("workers")? else { return Ok(least()) };

@@ -1,17 +1,17 @@
-//! What is known from before a study: the cache of `--cache`, what input files hold, and which responses follow from traces
-//! alone.
+//! Results known before a study starts: the task cache of `--cache`, the content of input files, and
+//! responses that follow from traces alone.
 //!
-//! A run whose every task has left a trace is walked from the digest of its tile to its response without an image being
-//! read. What tasks leave, and how they find it, is `pleach-actors`' (`recall`).
+//! A run with a trace for every task is walked from the digest of its tile to its response without reading an
+//! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::cli::CacheArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::journal::JournaledResponse;
-use crate::size::MemorySize;
 use crate::study::PreparedStudy;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::task_results::{TaskInputId, key};
 use pleach_cache::{Access, Cache, CacheKey, Limits, Trace, files::OsFileSystem};
+use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Opens the cache that was asked for.
+/// Opens the cache of `--cache`. `None` without that option.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder is no cache, or one of another version, or cannot be read.
+/// [`CommandError::Input`] if the folder is no cache, has another format version or cannot be read.
 pub(crate) fn open(args: &CacheArgs) -> CommandResult<Option<Arc<Cache>>> {
     let Some(folder) = &args.cache else { return Ok(None) };
     let day = Duration::from_secs(24 * 60 * 60);
@@ -34,21 +34,21 @@ pub(crate) fn open(args: &CacheArgs) -> CommandResult<Option<Arc<Cache>>> {
     Ok(Some(Arc::new(cache)))
 }
 
-/// Opens a cache that is only to be looked at: a folder that is not there is not made.
+/// Opens a cache read-only. Does not create a missing folder.
 ///
 /// # Errors
-/// As [`open`], and when there is no such folder.
+/// As [`open`]. Also if the folder is missing.
 pub(crate) fn open_to_read(folder: &Path) -> CommandResult<Cache> {
     let limits = Limits { bytes: u64::MAX, age: None };
     Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
         .map_err(|error| CommandError::Input(format!("--cache {}: {error}", folder.display())))
 }
 
-/// What a cache may take if nobody says otherwise: the intermediate images of some dozen studies, and no more than people
-/// will miss.
+/// Default size limit of a cache, 10 GB: the intermediate images of some dozen studies, without filling most
+/// disks.
 const DEFAULT_BYTES: u64 = 10_000_000_000;
 
-/// What the inputs of a study hold. What cannot be read is not known, and fails its own runs.
+/// Returns the identities of a study's inputs. Unreadable files have none and fail their own runs.
 pub(crate) fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity> {
     let (study, files) = (&prepared.study, prepared.file_digests());
     let images = study.workflow.inputs.len();
@@ -67,7 +67,7 @@ pub(crate) fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionI
             && let Some(mask) = files[prepared.tiles.len() + number]
         {
             for (&input, element) in facts.inputs[images..].iter().zip(&elements) {
-                // Polygons are drawn in the size of the tile.
+                // The size of the tile matters because polygons are rasterized in it.
                 identities.insert(input, of_file(&format!("reference {element}"), &[mask, tile]));
             }
         }
@@ -75,7 +75,7 @@ pub(crate) fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionI
     identities
 }
 
-/// What a file holds when it is read in this way.
+/// Returns the identity of the content of files read as `read_as`.
 fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
     let mut hash = blake3::Hasher::new_derive_key("pleach input file 1");
     hash.update(&(read_as.len() as u64).to_le_bytes());
@@ -86,7 +86,8 @@ fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
     RegionIdentity(*hash.finalize().as_bytes())
 }
 
-/// What a part of a slide holds: its pixels, whatever the slide is called, or where its core is, of whichever slide.
+/// Returns the identity of a slide tile: of its pixels, independent of the slide's name, or of the position
+/// of its core, independent of the slide.
 fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionIdentity {
     let numbers = |of: &[u32]| of.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
     match element {
@@ -102,7 +103,7 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionId
     }
 }
 
-/// The responses that follow from what earlier studies have computed.
+/// Returns the responses that follow from the traces of earlier studies.
 pub(crate) fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
     let Some(cache) = &past.cache else { return Vec::new() };
     let first = usize::from(!prepared.defaults_run());
@@ -119,11 +120,11 @@ pub(crate) fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<Journa
     known
 }
 
-/// The regions that are kept of the runs of evaluations on a tile, each as the first of its kind that is asked for.
+/// Cached regions of the runs on one tile.
 pub(crate) struct CachedRegions<'a>(Option<(CacheWalk<'a>, Option<RegionIdentity>, usize)>);
 
 impl<'a> CachedRegions<'a> {
-    /// Of nothing, where there is no cache.
+    /// Creates the lookup for a tile. It finds nothing if the study has no cache.
     pub(crate) fn on(prepared: &'a PreparedStudy, past: &'a PriorResults, tile: usize) -> Self {
         Self(past.cache.as_ref().map(|cache| {
             let mut walk = CacheWalk::new(prepared, cache, &past.identities);
@@ -132,7 +133,7 @@ impl<'a> CachedRegions<'a> {
         }))
     }
 
-    /// An output of a stage of the run with these values.
+    /// Returns an output of a stage of the run with these values. `None` if it is not in the cache.
     pub(crate) fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
         let (walk, reference, tile) = self.0.as_mut()?;
         let steps = walk.steps(*tile, values, *reference);
@@ -141,24 +142,24 @@ impl<'a> CachedRegions<'a> {
     }
 }
 
-/// Follows runs through traces.
+/// Walks runs through their traces.
 pub(crate) struct CacheWalk<'a> {
     prepared: &'a PreparedStudy,
     cache: &'a Cache,
     identities: &'a HashMap<RegionKey, RegionIdentity>,
-    /// Outputs of the tasks that have been looked up.
+    /// Traces of the tasks looked up so far.
     seen: HashMap<TaskKey, Option<Arc<Trace>>>,
 }
 
-/// A task of a run, as far as it could be followed.
+/// Task of a run, as far as its trace is known.
 #[derive(Debug)]
 pub(crate) struct CachedStep {
     pub(crate) stage: usize,
     pub(crate) task: usize,
     pub(crate) arguments: Vec<Value>,
-    /// What it reads; `None`: some of it is not known, since what writes it has left no trace.
+    /// Identities of its inputs. `None` if one is unknown because the task that writes it left no trace.
     pub(crate) inputs: Option<Vec<RegionIdentity>>,
-    /// Its key, where its inputs are known.
+    /// Key of the task. `None` if its inputs are unknown.
     pub(crate) key: Option<TaskKey>,
     pub(crate) trace: Option<Arc<Trace>>,
 }
@@ -172,12 +173,14 @@ impl<'a> CacheWalk<'a> {
         Self { prepared, cache, identities, seen: HashMap::new() }
     }
 
-    /// What the runs on a tile are compared with.
+    /// Returns the identity of the tile's reference if that is the result at the defaults. `None` for other
+    /// references, or if its task left no trace.
     pub(crate) fn reference(&mut self, tile: usize) -> Option<RegionIdentity> {
         if !self.prepared.reference_run() {
             return None;
         }
         let reference = self.prepared.study.workflow.reference.as_ref()?;
+        // Evaluation 0 is the defaults, because `reference_run` implies that they are run.
         let steps = self.steps(tile, &self.prepared.evaluations[0], None);
         self.output(&steps, reference.stage, reference.output)
     }
@@ -205,7 +208,7 @@ impl<'a> CacheWalk<'a> {
         step.trace.as_ref()?.outputs.get(out.output).map(|output| RegionIdentity(output.digest.0))
     }
 
-    /// Every task of a run, in order.
+    /// Returns all tasks of a run, in order.
     pub(crate) fn steps(
         &mut self,
         tile: usize,

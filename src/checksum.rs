@@ -1,45 +1,45 @@
 //! JSON files that carry the BLAKE3 checksum of their content.
 //!
-//! The checksum covers the bytes of the content, and the envelope around it has one form, so that a change of any byte is
-//! found. A file without the envelope is read as an earlier version wrote it. Writing, naming and replacing files is the
-//! caller's.
+//! The checksum covers the bytes of the content. The envelope around it has only one form, so a change of any byte is
+//! found. A file without the envelope is read in the format of an earlier version. The caller writes, names and
+//! replaces files.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// First bytes of the envelope.
+/// Bytes of the envelope before the checksum.
 const HEAD: &[u8] = b"{\"blake3\":\"";
 
-/// Between checksum and content.
+/// Bytes between checksum and content.
 const MIDDLE: &[u8] = b"\",\"content\":";
 
-/// Last bytes of the envelope.
+/// Bytes of the envelope after the content.
 const TAIL: &[u8] = b"}\n";
 
-/// Hexadecimal digits of a BLAKE3 checksum.
+/// Number of hexadecimal digits of a BLAKE3 checksum.
 const DIGITS: usize = 2 * blake3::OUT_LEN;
 
 /// Content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content<T> {
     pub(crate) value: T,
-    /// `false`: an earlier version wrote the file, and a change of it may go unnoticed.
+    /// `false` if an earlier version wrote the file, so that a change may go unnoticed.
     pub(crate) is_checksummed: bool,
 }
 
-/// Why a file is corrupt.
+/// Reason why a file is corrupt.
 #[derive(Debug, Error)]
 pub(crate) enum CorruptError {
-    /// The content is not the one that was written.
+    /// The content differs from the content that was written.
     #[error("its checksum does not match its content")]
     Checksum,
-    /// Neither an envelope nor a content of an earlier version.
+    /// The file has neither the envelope nor the content of an earlier version.
     #[error("{0}")]
     Form(#[from] serde_json::Error),
 }
 
-/// Bytes of a file with this content.
+/// Returns the bytes of a file with this content.
 ///
 /// # Errors
 /// [`serde_json::Error`] when the content cannot be serialized.
@@ -49,10 +49,10 @@ pub(crate) fn encode(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     Ok([HEAD, checksum.as_bytes(), MIDDLE, &content, TAIL].concat())
 }
 
-/// Content of a file with these bytes.
+/// Parses the bytes of a file and verifies the checksum.
 ///
 /// # Errors
-/// [`CorruptError`] when the bytes are not those that [`encode`], or an earlier version, made.
+/// [`CorruptError`] when neither [`encode`] nor an earlier version has written these bytes.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Content<T>, CorruptError> {
     let Some(rest) = bytes.strip_prefix(HEAD) else {
         return Ok(Content { value: serde_json::from_slice(bytes)?, is_checksummed: false });
@@ -78,7 +78,7 @@ mod tests {
         let numbers = Numbers::from([(1, 0.5), (7, -1e300)]);
         let bytes = encode(&numbers).unwrap();
         assert_eq!(decode(&bytes).unwrap(), Content { value: numbers.clone(), is_checksummed: true });
-        // An ordinary JSON document.
+        // The whole file is an ordinary JSON document.
         let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(document["content"]["7"], -1e300);
         let plain = serde_json::to_vec(&numbers).unwrap();

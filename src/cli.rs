@@ -1,7 +1,7 @@
-//! The command line's grammar.
+//! Grammar of the command line.
 //!
-//! Here are the commands for one machine; those that speak with a manager are in [`client`], those that are
-//! processes of a cluster in [`node`], those on stored data regions in [`region`].
+//! This file has the commands for one machine. [`client`] has the commands that connect to a manager, [`node`] the
+//! processes of a cluster, and [`region`] the commands for stored data regions.
 
 mod client;
 mod doctor;
@@ -9,6 +9,7 @@ mod external;
 pub(crate) mod manual;
 mod node;
 mod plan;
+mod plan_options;
 mod region;
 mod simulate;
 mod spill;
@@ -23,6 +24,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
 pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use plan::PlanArgs;
+pub(crate) use plan_options::{BucketArgs, PlanOptionArgs, TaskOrderArg};
 pub(crate) use region::RegionCommand;
 pub(crate) use simulate::SimulateArgs;
 pub(crate) use spill::SpillArgs;
@@ -30,13 +32,12 @@ pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
 use crate::exit::CommandError;
-use crate::size::MemorySize;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use pleach_actors::transport::identity::{NodeName, Role};
-use serde::{Deserialize, Serialize};
-use std::num::{NonZeroU32, NonZeroUsize};
+use pleach_planner::memory_size::MemorySize;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -53,7 +54,7 @@ struct Cli {
 pub(crate) enum Command {
     /// Run a study and write its results
     Run(RunArgs),
-    /// Show what a study would execute and reuse; nothing is executed
+    /// Show the planned execution and reuse of a study; nothing is executed
     Plan(PlanArgs),
     /// Show which tasks of an evaluation were run for it, and where the others are reused from
     Explain(ExplainArgs),
@@ -69,10 +70,10 @@ pub(crate) enum Command {
     /// Show a stored data region, or write it as a file that other programs read
     #[command(subcommand)]
     Region(RegionCommand),
-    /// Make certificates for the nodes of a cluster, and tokens to get one for
+    /// Make certificates for the nodes of a cluster, and tokens that workers exchange for certificates
     #[command(subcommand)]
     Certs(CertsCommand),
-    /// Run the manager of a cluster, which takes studies and assigns their tasks to workers
+    /// Run the manager of a cluster, which accepts studies and assigns their tasks to workers
     Manager(ManagerProcessArgs),
     /// Run a worker, which executes the tasks that a manager assigns
     Worker(WorkerProcessArgs),
@@ -92,7 +93,7 @@ pub(crate) enum Command {
     Drain(DrainArgs),
     /// Check a manager's state directory; nothing is changed (exit code 3 where a file is corrupt or missing)
     Doctor(DoctorArgs),
-    /// Simulate a study on a cluster that takes workers of a cloud: what policies take, cost and lose
+    /// Simulate a study on a cluster that rents cloud workers: makespan, cost and losses of policies
     Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster
     Replay(ReplayArgs),
@@ -122,15 +123,15 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Tasks that run at once, 1 to 1024 [default: the number of processors]
-    // Each is a thread here; beyond the processors of the largest machines there is nothing to gain.
+    // Each task takes a thread. More threads than the processors of the largest machines gain nothing.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) workers: Option<NonZeroU32>,
     /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
-    // Whatever follows is its value, so that -1 is told what is allowed.
+    // Accept any following word as the value, so that -1 gets the message about allowed sizes.
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
-    pub(crate) way: WayArgs,
+    pub(crate) plan: PlanOptionArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
@@ -188,7 +189,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
     #[command(flatten)]
-    pub(crate) way: WayArgs,
+    pub(crate) plan: PlanOptionArgs,
     /// Explain the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,
@@ -199,7 +200,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// What a simulation has written
+    /// Log of a simulation
     pub(crate) log: PathBuf,
     /// Stop after this many events
     #[arg(long, value_name = "N")]
@@ -207,98 +208,6 @@ pub(crate) struct ReplayArgs {
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How a study is to be planned.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct WayArgs {
-    /// How stage instances are merged into buckets
-    #[arg(long, value_enum, default_value_t = StrategyName::Trtma)]
-    pub(crate) strategy: StrategyName,
-    /// What tasks share, where a strategy makes buckets
-    #[arg(long, value_enum, default_value_t = ReuseName::Value)]
-    pub(crate) reuse: ReuseName,
-    #[command(flatten)]
-    pub(crate) buckets: BucketArgs,
-}
-
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct BucketArgs {
-    /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
-    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
-    pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
-    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
-    pub(crate) max_buckets: Option<NonZeroUsize>,
-    /// Order of a stage's tasks; those in front are shared most
-    #[arg(long, value_enum, default_value_t = TaskOrderName::Declared)]
-    pub(crate) task_order: TaskOrderName,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TaskOrderName {
-    /// As the workflow's descriptors list them
-    Declared,
-    /// The order in which this study's instances share most
-    Best,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum StrategyName {
-    /// Run everything, equal or not
-    None,
-    /// Merge equal stage instances
-    Stage,
-    /// As stage, with consecutive instances in buckets that share tasks
-    Naive,
-    /// As stage, with buckets cut out of the graph of all that instances share; for some hundreds of instances
-    Sca,
-    /// As stage, with alike instances in buckets that share tasks
-    Rtma,
-    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
-    Trtma,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanStrategyName {
-    /// Run everything, equal or not
-    None,
-    /// Merge equal stage instances
-    Stage,
-    /// As stage, with consecutive instances in buckets that share tasks
-    Naive,
-    /// As stage, with buckets cut out of the graph of all that instances share; for some hundreds of instances
-    Sca,
-    /// As stage, with alike instances in buckets that share tasks
-    Rtma,
-    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
-    Trtma,
-    /// Each of the above, to compare; sca where it can
-    All,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ReuseName {
-    /// Tasks that are equal after equal tasks
-    Tree,
-    /// Tasks that are equal and read the same, within a bucket and across buckets
-    Dataflow,
-    /// As dataflow, and tasks whose inputs turn out to be equal
-    Value,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlanReuseName {
-    /// Tasks that are equal after equal tasks
-    Tree,
-    /// Tasks that are equal and read the same, within a bucket and across buckets
-    Dataflow,
-    /// As dataflow, and tasks whose inputs turn out to be equal; a plan does not know which, and counts none
-    Value,
-    /// Each of the above, to compare
-    All,
 }
 
 #[derive(Debug, Subcommand)]
@@ -330,7 +239,7 @@ pub(crate) enum WorkflowCommand {
 pub(crate) enum CertsCommand {
     /// Make the authority of a new cluster
     Init {
-        /// Folder for the authority, which nobody but you should be able to read
+        /// Folder for the authority; only you should be able to read it
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
         /// Print one JSON document on stdout, and nothing else
@@ -339,7 +248,7 @@ pub(crate) enum CertsCommand {
     },
     /// Make a key and a certificate for a node
     Issue(IssueArgs),
-    /// Make a token that workers join with, who then get a certificate
+    /// Make a token that workers exchange for a certificate
     Token(TokenArgs),
 }
 
@@ -351,10 +260,10 @@ pub(crate) struct IssueArgs {
     /// The node's name: lower-case letters, digits and hyphens
     #[arg(long, value_name = "NAME")]
     pub(crate) name: NodeName,
-    /// What the node is for: manager, worker or client
+    /// Role of the node: manager, worker or client
     #[arg(long, value_name = "ROLE")]
     pub(crate) role: Role,
-    /// Days for which the certificate is valid, 1 to 3650
+    /// Validity of the certificate in days, 1 to 3650
     #[arg(long, value_name = "DAYS", default_value_t = 365)]
     pub(crate) days: u32,
     /// Folder for certificate and key [default: NAME in the authority's folder]
@@ -370,10 +279,10 @@ pub(crate) struct TokenArgs {
     /// The authority's folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// How long it can be used, as in 90s, 30m, 1h or 7d
+    /// Validity of the token, as in 90s, 30m, 1h or 7d
     #[arg(long, value_name = "TIME", default_value = "1h")]
     pub(crate) ttl: Span,
-    /// It can be used once only
+    /// Limit the token to one use
     #[arg(long)]
     pub(crate) single_use: bool,
     /// Print one JSON document on stdout, and nothing else
@@ -381,7 +290,7 @@ pub(crate) struct TokenArgs {
     pub(crate) json: bool,
 }
 
-/// A whole number of seconds, minutes, hours or days.
+/// Duration argument: a whole number of seconds, minutes, hours or days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
@@ -405,7 +314,7 @@ impl FromStr for Span {
     }
 }
 
-/// Rust's own words for a 0 ("zero for non-zero type") do not say what is allowed.
+/// Parses a number of at least 1. Rust's message for 0 ("zero for non-zero type") does not name the allowed values.
 fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
     text.parse().map_err(|_| "a whole number of at least 1 is allowed")
 }
@@ -415,7 +324,7 @@ fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
     threads.ok_or("1 to 1024 is allowed")
 }
 
-/// Pictures are drawings; as pixels they would need a typeface, which not every machine has.
+/// Parses the name of an SVG or PNG file.
 fn picture_file(text: &str) -> Result<PathBuf, &'static str> {
     let file = PathBuf::from(text);
     let known = file
@@ -424,20 +333,20 @@ fn picture_file(text: &str) -> Result<PathBuf, &'static str> {
     known.then_some(file).ok_or("a file that ends in .svg or .png is allowed")
 }
 
-/// The grammar itself, for what is generated from it.
+/// Returns the grammar, for generated completions, manual pages and tests.
 pub(crate) fn grammar() -> clap::Command {
     Cli::command()
 }
 
-/// Reads the arguments; help is printed here.
+/// Parses the arguments. Prints help and the version.
 ///
 /// # Errors
-/// [`CommandError::Input`] with what clap has to say of a mistake, in one line.
+/// Returns [`Parsed::Mistake`] with clap's message in one line, and [`Parsed::Help`] after printing help.
 pub(crate) fn parse() -> Result<Command, Parsed> {
     Cli::try_parse().map(|cli| cli.command).map_err(|error| {
         let asked_for_nothing = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         if !error.use_stderr() || asked_for_nothing {
-            // Nothing can be done about a stdout or stderr that is gone.
+            // A closed stdout or stderr cannot be reported.
             let _ = error.print();
             return Parsed::Help { asked_for_nothing };
         }
@@ -453,15 +362,15 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
     })
 }
 
-/// Why there is no command.
+/// Reason for parsing no command.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// Help or the version was asked for and printed, or help because there were no arguments at all.
+    /// Help or the version was requested and printed, or help was printed because there were no arguments.
     Help {
-        /// The second of the two.
+        /// Whether there were no arguments.
         asked_for_nothing: bool,
     },
-    /// The arguments are wrong.
+    /// Invalid arguments.
     Mistake(CommandError),
 }
 

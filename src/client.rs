@@ -1,7 +1,7 @@
-//! A client of a manager: asks over HTTPS, again and again where nobody answers, and understands refusals.
+//! Client of the manager's HTTPS API, with retries.
 //!
-//! Every request can be sent twice and means the same, so that one whose answer got lost is simply sent again. What is
-//! asked for, and what is shown of it, is up to the commands; who is believed and shown what is in [`tls`].
+//! Every request is idempotent: the client repeats a request after a lost answer. The commands decide which requests to
+//! send and how to show the answers. [`tls`] verifies the manager's certificate.
 
 pub(crate) mod address;
 pub(crate) mod download;
@@ -36,54 +36,54 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body, SendBody};
 
-/// Longest that an attempt to connect takes: a manager that is alive is there long before.
+/// Maximum time to connect in one attempt. A running manager accepts within milliseconds.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Longest silence within a request. Managers answer at once; one that reads a large submission needs a while.
+/// Maximum silence within a request: 60 s, because a manager needs time to read a large submission.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Before the second attempt; doubled from there on.
+/// Pause before the second attempt. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Longest pause: a manager that is started again is found soon.
+/// Maximum pause between attempts, so that the client soon finds a restarted manager.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Longest answer that is taken: a list of a million missing files.
+/// Maximum length of an answer: enough for a list of a million missing files.
 const MAX_ANSWER_BYTES: u64 = 128 << 20;
 
-/// Longest problem: one line.
+/// Maximum length of a problem document.
 const MAX_PROBLEM_BYTES: u64 = 1 << 20;
 
-/// See the module.
+/// A connection to one manager, with credentials and a retry policy.
 pub(crate) struct Client {
     agent: Agent,
     manager: ManagerUrl,
-    /// The header's value.
+    /// Value of the `Authorization` header.
     authorization: Option<String>,
     timeout: Duration,
     waiting: Waiting,
 }
 
-/// What the manager answers instead of what it was asked for.
+/// An error that the manager returned for a request.
 #[derive(Debug)]
 pub(crate) struct ManagerError {
     status: u16,
     detail: String,
 }
 
-/// What a single attempt came to, if not to an answer.
+/// A failed attempt.
 enum Attempt {
-    /// Another one may succeed; says why this one did not.
+    /// A retry may succeed. Holds the cause.
     Again(String),
-    /// None will.
+    /// A retry cannot succeed.
     Refused(ManagerError),
 }
 
 impl Client {
-    /// For the manager that the arguments name. Nothing is sent yet.
+    /// Creates a client for the manager that the arguments name. Sends nothing yet.
     ///
     /// # Errors
-    /// [`CommandError::Input`] for what is wrong with certificates and tokens.
+    /// Returns [`CommandError::Input`] if a certificate or token is missing or invalid.
     pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> CommandResult<Self> {
         let trust =
             Trust::load(&args.certs).map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
@@ -113,7 +113,7 @@ impl Client {
             .http_status_as_error(false)
             .https_only(true)
             .max_redirects(0)
-            // Between a cluster's nodes there is none.
+            // Nodes of a cluster reach each other without a proxy.
             .proxy(None)
             .user_agent(concat!("pleach/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECT.min(args.timeout.0.max(Duration::from_secs(1)))))
@@ -129,12 +129,12 @@ impl Client {
         })
     }
 
-    /// Whoever can be asked to stop waiting.
+    /// Returns the wait that a signal interrupts.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
-    /// Submits a study; under the same key it is the same study.
+    /// Submits a study. The manager returns the same study for the same `key`.
     pub(crate) fn submit(&self, submission: &Submission, key: &str) -> CommandResult<Submitted> {
         let body = serde_json::to_vec(submission).map_err(CommandError::defect)?;
         let mut response = self.call(|url| {
@@ -144,17 +144,17 @@ impl Client {
         self.read(&mut response)
     }
 
-    /// All studies.
+    /// Returns all studies.
     pub(crate) fn studies(&self) -> CommandResult<Vec<StudyStatus>> {
         Ok(self.get::<Studies>("/studies")?.studies)
     }
 
-    /// A study.
+    /// Returns a study.
     pub(crate) fn study(&self, id: &str) -> CommandResult<StudyStatus> {
         self.get(&format!("/studies/{}", escaped(id)))
     }
 
-    /// Ends a study.
+    /// Cancels a study.
     pub(crate) fn cancel(&self, id: &str) -> CommandResult<StudyStatus> {
         let path = format!("/studies/{}", escaped(id));
         let mut response =
@@ -170,17 +170,17 @@ impl Client {
         self.read(&mut response)
     }
 
-    /// How many workers are wanted, and what is predicted.
+    /// Returns the number of desired workers and the predicted time and cost.
     pub(crate) fn scaling(&self) -> CommandResult<ScalingStatus> {
         self.get("/scaling")
     }
 
-    /// All workers.
+    /// Returns all workers.
     pub(crate) fn workers(&self) -> CommandResult<Vec<WorkerStatus>> {
         Ok(self.get::<Workers>("/workers")?.workers)
     }
 
-    /// Lets a worker leave.
+    /// Starts draining a worker.
     pub(crate) fn drain(&self, name: &str) -> CommandResult<WorkerStatus> {
         let path = format!("/workers/{}/drain", escaped(name));
         let mut response =
@@ -188,12 +188,12 @@ impl Client {
         self.read(&mut response)
     }
 
-    /// Names of result files.
+    /// Returns the names of a study's result files.
     pub(crate) fn result_names(&self, id: &str) -> CommandResult<Vec<String>> {
         Ok(self.get::<Results>(&format!("/studies/{}/results", escaped(id)))?.results)
     }
 
-    /// A result file, as it arrives.
+    /// Opens a result file as a streaming response.
     fn result(&self, id: &str, name: &str) -> CommandResult<Response<Body>> {
         self.fetch(&format!("/studies/{}/results/{}", escaped(id), escaped(name)))
     }
@@ -219,11 +219,11 @@ impl Client {
         })
     }
 
-    /// Sends a request until it is answered; `send` is given the beginning of the URL.
+    /// Sends a request until the manager answers. `send` gets the base URL of the API.
     ///
     /// # Errors
-    /// [`CommandError::Input`] where the study is refused, [`CommandError::Refused`] where anything else is or nobody answers, and
-    /// [`CommandError::Interrupted`].
+    /// Returns [`CommandError::Input`] if the manager rejects the study (status 422), [`CommandError::Refused`] if it
+    /// refuses any other request or does not answer within the timeout, and [`CommandError::Interrupted`].
     fn call(
         &self,
         send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
@@ -234,7 +234,7 @@ impl Client {
         })
     }
 
-    /// As [`Client::call`], with refusals left to the caller.
+    /// Sends a request as [`Client::call`] does, and returns refusals to the caller.
     fn attempt(
         &self,
         send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
@@ -298,7 +298,7 @@ impl Client {
         }))
     }
 
-    /// Sends a file under its digest.
+    /// Sends an input file under its digest. `body` reopens the file for each attempt.
     fn put<'a>(
         &self,
         digest: &str,
@@ -314,14 +314,14 @@ impl Client {
     }
 }
 
-/// A document that was answered, if it is no longer than that.
+/// Parses the JSON body of a response of at most `longest` bytes.
 fn json<T: DeserializeOwned>(response: &mut Response<Body>, longest: u64) -> Result<T, String> {
     let body = response.body_mut().with_config().limit(longest).read_to_vec();
     let body = body.map_err(|error| error.to_string())?;
     serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
-/// Why a request got no answer, in as few words as say it.
+/// Returns the cause of a failed request in a few words.
 fn cause(error: &ureq::Error) -> String {
     if matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_))) {
         return "it does not speak HTTPS; is this the manager's --http address (by default port 7118)?"
@@ -335,7 +335,7 @@ fn cause(error: &ureq::Error) -> String {
     }
 }
 
-/// Whether TLS itself has failed: one of both does not believe the other, which another attempt would not change.
+/// Returns whether TLS failed: one side rejects the other's certificate or protocol, and a retry cannot succeed.
 fn is_about_trust(error: &ureq::Error) -> bool {
     tls_error(error).is_some()
 }
@@ -348,7 +348,7 @@ fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
     }
 }
 
-/// A part of a path: everything but letters, digits and a few signs by its number (RFC 3986, 2.1).
+/// Percent-encodes one path segment: all bytes but ASCII letters, digits and `-._~` (RFC 3986, 2.1).
 fn escaped(part: &str) -> String {
     let mut escaped = String::with_capacity(part.len());
     for byte in part.bytes() {

@@ -1,4 +1,4 @@
-//! The commands: each joins the crates for one purpose.
+//! Implements the commands. Each one connects the crates for one purpose.
 
 mod analyze;
 mod cancel;
@@ -13,7 +13,6 @@ mod man;
 mod manager;
 pub(crate) mod node;
 pub(crate) mod plan;
-pub(crate) mod plan_options;
 mod region;
 mod replay;
 mod results;
@@ -29,13 +28,10 @@ mod watch;
 mod worker;
 mod workflow;
 
-use crate::cli::{
-    BucketArgs, Command, PlanReuseName, PlanStrategyName, ReuseName, StrategyName, TaskOrderName,
-};
+use crate::cli::{BucketArgs, Command, TaskOrderArg};
 use crate::cost_history;
 use crate::exit::CommandResult;
 use crate::study::PreparedStudy;
-use clap::ValueEnum;
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -70,33 +66,7 @@ pub(crate) fn execute(command: Command) -> CommandResult {
     }
 }
 
-impl PlanStrategyName {
-    fn names(self) -> Vec<StrategyName> {
-        match self {
-            Self::None => vec![StrategyName::None],
-            Self::Stage => vec![StrategyName::Stage],
-            Self::Naive => vec![StrategyName::Naive],
-            Self::Sca => vec![StrategyName::Sca],
-            Self::Rtma => vec![StrategyName::Rtma],
-            Self::Trtma => vec![StrategyName::Trtma],
-            Self::All => StrategyName::value_variants().to_vec(),
-        }
-    }
-}
-
-impl PlanReuseName {
-    fn names(self) -> Vec<ReuseName> {
-        match self {
-            Self::Tree => vec![ReuseName::Tree],
-            Self::Dataflow => vec![ReuseName::Dataflow],
-            Self::Value => vec![ReuseName::Value],
-            Self::All => ReuseName::value_variants().to_vec(),
-        }
-    }
-}
-
-/// Makes ready for planning what the study itself leaves open: what operations cost, from the studies that a cache has
-/// seen, and the order of tasks.
+/// Completes the inputs of planning: measured task costs from the task cache, and the order of tasks.
 pub(crate) fn load_costs(
     prepared: &mut PreparedStudy,
     buckets: BucketArgs,
@@ -104,23 +74,23 @@ pub(crate) fn load_costs(
 ) -> CommandResult {
     prepared.costs = cache.map(cost_history::read).unwrap_or_default();
     match buckets.task_order {
-        TaskOrderName::Declared => Ok(()),
-        TaskOrderName::Best => prepared.order_tasks(),
+        TaskOrderArg::Declared => Ok(()),
+        TaskOrderArg::Best => prepared.order_tasks(),
     }
 }
 
-/// The number of workers asked for, or one for each processor.
+/// Returns the number of workers: `asked`, or one per processor.
 fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
     let processors = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
     asked.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
 }
 
-/// The token of a manager, as the environment has it: no argument, which others on the machine could read.
+/// Returns the manager's token from the environment. It is not an argument, because other users can read arguments.
 fn manager_token() -> Option<String> {
     std::env::var("PLEACH_TOKEN").ok().filter(|token| !token.is_empty())
 }
 
-/// Measures a task by what its thread allocates.
+/// Measures a task: returns the peak bytes that its thread allocates.
 fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }

@@ -1,7 +1,7 @@
-//! What operations took in earlier studies: kept in the folder of a cache, so that later plans weigh buckets by it.
+//! Learned costs of operations, kept in the folder of a task cache for later plans.
 //!
-//! Advice, not results: what cannot be read is forgotten, and of two studies that learn at the same time the one that has
-//! seen more runs is believed. What is learned, and how, is `pleach-dispatch`'s ([`CostModel`]).
+//! Costs affect plans but no results, so unreadable costs are ignored. If two studies learn concurrently, the
+//! costs learned from more runs win. [`CostModel`] of `pleach-dispatch` learns the costs.
 
 use pleach_dispatch::cost_model::CostModel;
 use pleach_storage::files::private;
@@ -9,13 +9,13 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-/// The file in the cache's folder: a line with a digest of the others, then a line for each thing known.
+/// File in the cache's folder: a line with a digest of the other lines, then one line per learned cost.
 const NAME: &str = "costs";
 
-/// The first word of the file. The number is raised when the lines change their meaning.
+/// First word of the file. Its number increases when the meaning of the lines changes.
 const FORMAT: &str = "pleach-costs-1";
 
-/// What the studies of a cache have learned; nothing where there is no such file, or it is damaged.
+/// Returns the costs learned by the studies of a cache. Empty if the file is missing or corrupt.
 pub(crate) fn read(cache: &Path) -> CostModel {
     let open = || {
         let file = File::open(cache.join(NAME))?;
@@ -25,10 +25,12 @@ pub(crate) fn read(cache: &Path) -> CostModel {
     open().map_or_else(|_: io::Error| CostModel::default(), |text| parse(&text))
 }
 
-/// Keeps what a study has learned beside what others have in the meantime.
+/// Merges the costs that a study has learned into the file. The exclusive file lock spans reading and
+/// writing, so that concurrent studies do not overwrite each other's costs.
 ///
 /// # Errors
-/// What the system says; what was kept before is then as good as lost.
+/// Returns the I/O error. After a failed write, the earlier costs are lost, because the digest no longer
+/// matches.
 pub(crate) fn keep(cache: &Path, learned: &CostModel) -> io::Result<()> {
     let path = cache.join(NAME);
     let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -41,7 +43,7 @@ pub(crate) fn keep(cache: &Path, learned: &CostModel) -> io::Result<()> {
     file.write_all(format!("{FORMAT} {}\n{lines}", blake3::hash(lines.as_bytes()).to_hex()).as_bytes())
 }
 
-/// All of a file; none of what is no text.
+/// Returns the text of a file. Empty if it is not UTF-8.
 fn text(mut file: impl Read) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
@@ -75,7 +77,7 @@ mod tests {
         assert_eq!(read(folder.path()), CostModel::default());
         keep(folder.path(), &learned(3, 2.0)).unwrap();
         assert_eq!(read(folder.path()), learned(3, 2.0));
-        // Of two, the one that has seen more.
+        // Of two models, the one learned from more runs wins.
         keep(folder.path(), &learned(2, 1.0)).unwrap();
         assert_eq!(read(folder.path()), learned(3, 2.0));
         keep(folder.path(), &learned(9, 1.0)).unwrap();

@@ -1,11 +1,10 @@
-//! A woven study executed, here or by a cluster: progress, the journal, and what was known before.
+//! A planned study executed, here or by a cluster: progress, the journal, and what was known before.
 
 use crate::cache_walk;
 use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
 use crate::interrupt::Interrupt;
 use crate::journal::{JournaledResponse, WriterError};
-use crate::planning::{PlannedStudy, task_counts};
 use crate::progress::{Mark, Progress, ProgressMode, Totals};
 use crate::session::Session;
 use crate::study::PreparedStudy;
@@ -18,6 +17,7 @@ use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::scaling::RemainingWork;
+use pleach_planner::{PlannedStudy, task_counts};
 use pleach_regions::MemoryCounter;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -60,13 +60,13 @@ impl ExecutionResult {
     }
 
     /// The responses there are.
-    pub(crate) fn known(&self, prepared: &PreparedStudy, woven: &PlannedStudy) -> Vec<JournaledResponse> {
+    pub(crate) fn known(&self, prepared: &PreparedStudy, planned: &PlannedStudy) -> Vec<JournaledResponse> {
         let stage = prepared.study.workflow.response.stage;
         let first = usize::from(!prepared.defaults_run());
         let runs = (first..=prepared.design.evaluations.len())
             .flat_map(|evaluation| (0..prepared.study.tiles.len()).map(move |tile| (evaluation, tile)));
         let known = |(evaluation, tile)| {
-            let results = self.finished.outcome.results.get(&woven.instance(evaluation, tile, stage))?;
+            let results = self.finished.outcome.results.get(&planned.instance(evaluation, tile, stage))?;
             Some(JournaledResponse { evaluation, tile, results: results.clone() })
         };
         runs.filter_map(known).collect()
@@ -165,7 +165,7 @@ impl Executor for LocalExecutor<'_> {
 /// [`CommandError::Input`] or [`CommandError::NoSpace`] when responses can no longer be written down, [`CommandError::Internal`] when the plan cannot be executed.
 pub(crate) fn execute(
     prepared: &PreparedStudy,
-    woven: &mut PlannedStudy,
+    planned: &mut PlannedStudy,
     session: &Session,
     past: &PriorResults,
     executor: &mut impl Executor,
@@ -175,14 +175,14 @@ pub(crate) fn execute(
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
     let within = |known: &&JournaledResponse| known.evaluation <= evaluations && known.tile < tiles;
-    let place = |known: &JournaledResponse| woven.instance(known.evaluation, known.tile, stage);
+    let place = |known: &JournaledResponse| planned.instance(known.evaluation, known.tile, stage);
     let mut before: HashMap<InstanceId, &JournaledResponse> =
         session.known.iter().filter(within).map(|known| (place(known), known)).collect();
-    let open_after_journal = woven.plan.open(&before.keys().copied().collect());
+    let open_after_journal = planned.plan.open(&before.keys().copied().collect());
     for known in session.here.iter().filter(within) {
         before.entry(place(known)).or_insert(known);
     }
-    let open_before = woven.plan.open(&before.keys().copied().collect());
+    let open_before = planned.plan.open(&before.keys().copied().collect());
     let recalling = Instant::now();
     let recalled = cache_walk::known(prepared, past);
     let recall_seconds = recalling.elapsed().as_secs_f64();
@@ -190,7 +190,7 @@ pub(crate) fn execute(
         before.entry(place(known)).or_insert(known);
     }
     let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
-    let plan = std::mem::take(&mut woven.plan);
+    let plan = std::mem::take(&mut planned.plan);
     let open = plan.open(&finished);
     let whole = vec![true; open.len()];
     let all = task_counts(&plan, &whole, plan.sharing).map_err(CommandError::defect)?;
@@ -209,7 +209,7 @@ pub(crate) fn execute(
 
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
     let ledger = executor.ledger();
-    let (stands_for, runs_of) = runs(prepared, woven, open.len());
+    let (stands_for, runs_of) = runs(prepared, planned, open.len());
     let totals = Totals {
         evaluations,
         tiles,
@@ -307,7 +307,7 @@ type Run = (usize, usize);
 /// serves.
 fn runs(
     prepared: &PreparedStudy,
-    woven: &PlannedStudy,
+    planned: &PlannedStudy,
     instances: usize,
 ) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
@@ -315,8 +315,8 @@ fn runs(
     let (mut stands_for, mut runs_of) = (vec![None; instances], HashMap::new());
     for evaluation in first..=prepared.design.evaluations.len() {
         for tile in 0..prepared.study.tiles.len() {
-            let instance = woven.instance(evaluation, tile, stage);
-            let run = *stands_for[instance.index()].get_or_insert_with(|| woven.first_run(instance));
+            let instance = planned.instance(evaluation, tile, stage);
+            let run = *stands_for[instance.index()].get_or_insert_with(|| planned.first_run(instance));
             let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
             // The reference is compared with itself, and is no evaluation.
             if evaluation > 0 {

@@ -8,13 +8,13 @@ mod response_key;
 
 use crate::cache_walk::{CacheWalk, CachedStep};
 use crate::exit::{CommandError, CommandResult};
-use crate::planning::PlannedStudy;
 use crate::study::PreparedStudy;
 use pleach_actors::task_cache::components;
 use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::{BucketId, InstanceId};
+use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Stage, TaskInput, Value};
 pub(crate) use response_key::ResponseKey;
@@ -46,29 +46,29 @@ pub(crate) struct TaskOrigin {
 /// [`CommandError::Internal`] when the plan does not know the run.
 pub(crate) fn explain(
     prepared: &PreparedStudy,
-    woven: &PlannedStudy,
+    planned: &PlannedStudy,
     cache: Option<(&Cache, &HashMap<RegionKey, RegionIdentity>)>,
     evaluation: usize,
     tile: usize,
 ) -> CommandResult<Vec<TaskOrigin>> {
-    let mut traced = cache.map(|(cache, identities)| Traced::of(prepared, woven, cache, identities, tile));
-    let origins = Origins::of(prepared, woven, tile);
+    let mut traced = cache.map(|(cache, identities)| Traced::of(prepared, planned, cache, identities, tile));
+    let origins = Origins::of(prepared, planned, tile);
     let mut tasks = Vec::new();
     for (number, stage) in prepared.study.workflow.stages.iter().enumerate() {
-        let instance = woven.instance(evaluation, tile, number);
-        let (first, _) = woven.first_run(instance);
+        let instance = planned.instance(evaluation, tile, number);
+        let (first, _) = planned.first_run(instance);
         let own = origins
             .of
             .get(&instance)
             .ok_or_else(|| CommandError::Internal("a run is in no bucket".to_owned()))?;
         for (place, task) in stage.tasks.iter().enumerate() {
-            let (mut from, mut whose) = origins.level(woven, instance, own, place);
+            let (mut from, mut whose) = origins.level(planned, instance, own, place);
             let step = traced.as_ref().and_then(|traced| traced.step(evaluation, number, place));
             if from == "run"
                 && let Some(traced) = &traced
                 && let Some(other) = step.and_then(|step| traced.first_with(step))
                 && other != evaluation
-                && woven.plan.sharing == ReuseScope::Value
+                && planned.plan.sharing == ReuseScope::Value
             {
                 (from, whose) = ("value", Some(other));
             }
@@ -102,11 +102,11 @@ struct Origins {
 }
 
 impl Origins {
-    fn of(prepared: &PreparedStudy, woven: &PlannedStudy, tile: usize) -> Self {
+    fn of(prepared: &PreparedStudy, planned: &PlannedStudy, tile: usize) -> Self {
         let mut origins = Self { of: HashMap::new(), first: HashMap::new() };
-        for (bucket, plan) in (0u32..).map(BucketId).zip(&woven.plan.buckets) {
-            for &id in plan.instances.iter().filter(|id| woven.first_run(**id).1 == tile) {
-                let instance = &woven.plan.instances[id.index()];
+        for (bucket, plan) in (0u32..).map(BucketId).zip(&planned.plan.buckets) {
+            for &id in plan.instances.iter().filter(|id| planned.first_run(**id).1 == tile) {
+                let instance = &planned.plan.instances[id.index()];
                 let stage = &prepared.study.workflow.stages[instance.stage];
                 let keys = keys(stage, &instance.parameters, &instance.inputs);
                 for &key in &keys {
@@ -121,23 +121,23 @@ impl Origins {
     /// The level at which a task of an instance is reused by how it comes about, and the evaluation that runs it.
     fn level(
         &self,
-        woven: &PlannedStudy,
+        planned: &PlannedStudy,
         instance: InstanceId,
         (bucket, keys): &(BucketId, Vec<TaskKey>),
         place: usize,
     ) -> (&'static str, Option<usize>) {
         // In a tree: with an instance of the bucket that shares all tasks so far.
-        let earlier = woven.plan.buckets[bucket.index()].instances.iter().take_while(|id| **id != instance);
+        let earlier = planned.plan.buckets[bucket.index()].instances.iter().take_while(|id| **id != instance);
         let shares =
             |id: &&InstanceId| self.of.get(id).is_some_and(|(_, others)| others[..=place] == keys[..=place]);
         let in_tree = earlier.into_iter().find(shares);
         if let Some(other) = in_tree {
-            return ("tree", Some(woven.first_run(*other).0));
+            return ("tree", Some(planned.first_run(*other).0));
         }
         let first = self.first.get(&keys[place]).filter(|first| **first != instance);
         match first {
-            Some(first) if woven.plan.sharing != ReuseScope::Tree => {
-                ("dataflow", Some(woven.first_run(*first).0))
+            Some(first) if planned.plan.sharing != ReuseScope::Tree => {
+                ("dataflow", Some(planned.first_run(*first).0))
             }
             _ => ("run", None),
         }
@@ -175,7 +175,7 @@ struct Traced<'a> {
 impl<'a> Traced<'a> {
     fn of(
         prepared: &'a PreparedStudy,
-        woven: &PlannedStudy,
+        planned: &PlannedStudy,
         cache: &'a Cache,
         identities: &'a HashMap<RegionKey, RegionIdentity>,
         tile: usize,
@@ -188,9 +188,9 @@ impl<'a> Traced<'a> {
             .map(|(number, values)| (number + offset, walk.steps(tile, values, reference)))
             .collect();
         let mut first = HashMap::new();
-        for id in woven.plan.buckets.iter().flat_map(|bucket| &bucket.instances) {
-            let (evaluation, on) = woven.first_run(*id);
-            let stage = woven.stage(*id);
+        for id in planned.plan.buckets.iter().flat_map(|bucket| &bucket.instances) {
+            let (evaluation, on) = planned.first_run(*id);
+            let stage = planned.stage(*id);
             if on == tile {
                 let of_stage = steps[&evaluation].iter().filter(|step| step.stage == stage);
                 of_stage.filter_map(|step| step.key).for_each(|key| {

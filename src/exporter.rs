@@ -1,8 +1,8 @@
-//! What a process measures and how it is, over plain HTTP: `GET /metrics` for Prometheus, `GET /healthz` for whoever restarts
-//! it, `GET /readyz` for whoever waits until it works.
+//! Plain HTTP server of a process: `GET /metrics` for Prometheus, `GET /healthz` as liveness probe and `GET /readyz`
+//! as readiness probe.
 //!
-//! None says anything about what studies hold. Nothing is decided here, and nothing else is served. All clients are without
-//! credentials, and bounded as [`listener`] does it.
+//! No answer contains data of studies. All clients are without credentials, and [`listener`] bounds their
+//! connections.
 
 mod text;
 
@@ -22,11 +22,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The media type of what is shown.
+/// Media type of the metrics.
 pub(crate) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Prometheus has one connection, probes another for a moment; a newcomer may end the oldest. An answer is there within
-/// milliseconds, and 200 kB of it within seconds at any speed that monitoring has.
+/// Bounds for monitoring: Prometheus has one connection, and a probe another for a moment. A newcomer may end the
+/// oldest connection. An answer is ready within milliseconds, and its 200 kB arrive within seconds at any speed that
+/// monitoring has.
 const BOUNDS: Bounds = Bounds {
     connections: 64,
     of_network: 48,
@@ -38,19 +39,19 @@ const BOUNDS: Bounds = Bounds {
 
 const PROBES: Probes = Probes(&["/healthz", "/readyz"]);
 
-/// What is done to show what there is now; `None` when the process ends.
+/// Future of a function that sets the sampled metrics. `None` when the process ends.
 pub(crate) type SampleFuture<'a> =
     Pin<Box<dyn Future<Output = Option<Box<dyn FnOnce() + Send>>> + Send + 'a>>;
 
-/// Whether the process does its work now; if not, why, in one line.
+/// Future of the readiness. The error is the reason, in one line.
 pub(crate) type Readiness<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
-/// Whoever knows how things are.
+/// Source of the sampled metrics and of the readiness.
 pub(crate) trait MetricSource: Send + Sync + 'static {
-    /// Looks, and gives what sets the metrics that are sampled.
+    /// Samples the process and returns a function that sets the sampled metrics.
     fn look(&self) -> SampleFuture<'_>;
 
-    /// Asks whether the process does its work.
+    /// Returns whether the process is ready.
     fn ready(&self) -> Readiness<'_>;
 }
 
@@ -60,18 +61,18 @@ struct State {
     text: Text,
 }
 
-/// Takes an address, before anything else is begun.
+/// Binds the address. Commands call this first, so that a taken address ends them before they start any work.
 ///
 /// # Errors
-/// [`CommandError::Input`] when it is taken, or none of this machine.
+/// [`CommandError::Input`] when the address is taken or does not belong to this machine.
 pub(crate) fn bind(address: SocketAddr) -> CommandResult<TcpListener> {
     TcpListener::bind(address).map_err(|error| CommandError::Input(format!("--metrics {address}: {error}")))
 }
 
-/// Serves on a thread of its own.
+/// Starts the server on a thread of its own.
 ///
 /// # Errors
-/// [`CommandError::Internal`] when the operating system gives no thread, or does not listen.
+/// [`CommandError::Internal`] when the operating system provides no thread or does not listen.
 pub(crate) fn serve(
     listener: TcpListener,
     exposition: Exposition,
@@ -101,7 +102,7 @@ async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
             .await
             .ok_or_else(|| HttpResponse::ServiceUnavailable().body("the process ends\n"))?;
         let state = Arc::clone(&state);
-        // The server has one thread, and others wait for it.
+        // Rendered on a blocking thread, because other clients wait for the server's only thread.
         let text = web::block(move || state.exposition.text(sample).map_err(|error| error.to_string()));
         let text = text.await.map_err(|error| error.to_string()).flatten();
         text.map_err(|error| HttpResponse::InternalServerError().body(format!("{error}\n")))

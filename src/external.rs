@@ -1,9 +1,10 @@
-//! Studies of models that pleach does not execute: samples are drawn into a file, and what somebody's own program has made
-//! of them is analyzed.
+//! Studies of external models: draws samples into a file and analyzes the responses that a user's program
+//! computed for them.
 //!
-//! [`problem`] reads which parameters there are, [`method`] what is to be done with them, [`sampling`] writes the samples;
-//! [`samples`] and [`responses`] read back, [`doubts`] judges the sample, [`analysis`] analyses. Files of tables are `pleach-tables`'s, designs and indices
-//! `pleach-sensitivity`'s. Nothing is executed, and no image is known here.
+//! [`problem`] reads the parameters, [`method`] the method and its settings. [`sampling`] writes the samples.
+//! [`samples`] and [`responses`] read them and their responses back, [`doubts`] checks the sample, and
+//! [`analysis`] computes the indices. `pleach-tables` handles table files, and `pleach-sensitivity` handles
+//! designs and indices. These modules execute no workflow and read no images.
 
 pub(crate) mod analysis;
 pub(crate) mod doubts;

@@ -1,14 +1,14 @@
-//! Fields of a TOML file, taken one by one: what is wrong is said with file, field, value and what is allowed, and what
-//! nobody has asked for is unknown.
+//! Reader of TOML fields. Errors name the file, the field, its value and the allowed values. Fields that the
+//! caller did not request are unknown.
 //!
-//! What the values mean is not known here.
+//! This module does not interpret values.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::{Table, Value};
 
-/// A file is wrong, and where.
+/// Error in a file, with its position.
 #[derive(Debug, Error)]
 pub(crate) enum FieldError {
     #[error("{}: failed to read: {cause}", file.display())]
@@ -19,7 +19,7 @@ pub(crate) enum FieldError {
     Field { file: PathBuf, field: String, problem: Box<FieldProblem> },
 }
 
-/// The kinds of mistakes.
+/// Kinds of invalid fields.
 #[derive(Debug, Error)]
 pub(crate) enum FieldProblem {
     #[error("missing; {allowed}")]
@@ -30,7 +30,7 @@ pub(crate) enum FieldProblem {
     Value { value: String, allowed: String },
 }
 
-/// A parsed file.
+/// Parsed file.
 #[derive(Debug)]
 pub(crate) struct Document {
     file: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Document {
 
 impl Document {
     /// # Errors
-    /// [`FieldError`] when the file cannot be read, or is no TOML.
+    /// [`FieldError`] if the file cannot be read or is not valid TOML.
     pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
         let unreadable = |cause| FieldError::Unreadable { file: file.to_owned(), cause };
         let text = pleach_workflow::text::read(file).map_err(unreadable)?;
@@ -55,7 +55,7 @@ impl Document {
     }
 }
 
-/// One table of a file, and where it is.
+/// Table of a file, with its path.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     file: &'a Path,
@@ -73,12 +73,12 @@ impl<'a> Section<'a> {
         FieldError::Field { file: self.file.to_owned(), field: self.field(key), problem: Box::new(problem) }
     }
 
-    /// A value that is not allowed, in words.
+    /// Returns the error for a value that is not allowed.
     pub(crate) fn wrong(&self, key: &str, value: &str, allowed: &str) -> FieldError {
         self.error(key, FieldProblem::Value { value: value.to_owned(), allowed: allowed.to_owned() })
     }
 
-    /// A field that has to be there.
+    /// Returns the error for a missing field.
     pub(crate) fn missing(&self, key: &str, allowed: &str) -> FieldError {
         self.error(key, FieldProblem::Missing { allowed: allowed.to_owned() })
     }
@@ -91,7 +91,7 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    /// A text.
+    /// Returns a text field. `None` if it is missing.
     pub(crate) fn text(&self, key: &'static str, allowed: &str) -> Result<Option<&'a str>, FieldError> {
         match self.get(key) {
             None => Ok(None),
@@ -100,12 +100,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A text that has to be there.
+    /// Returns a required text field.
     pub(crate) fn needed_text(&self, key: &'static str, allowed: &str) -> Result<&'a str, FieldError> {
         self.text(key, allowed)?.ok_or_else(|| self.missing(key, allowed))
     }
 
-    /// A number from `low` to `high`, which `allowed` names.
+    /// Returns a number in `low` to `high`. `allowed` describes the range in errors. `None` if it is missing.
     pub(crate) fn number(
         &self,
         key: &'static str,
@@ -115,7 +115,7 @@ impl<'a> Section<'a> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = match value {
             Value::Float(number) => Some(*number),
-            // Beyond 2^53 a number is rounded as any literal would be.
+            // Above 2^53, integers are rounded like float literals.
             Value::Integer(number) => Some(*number as f64),
             _ => None,
         };
@@ -123,7 +123,7 @@ impl<'a> Section<'a> {
         within.map(Some).ok_or_else(|| self.wrong(key, &shown(value), allowed))
     }
 
-    /// A number that has to be there.
+    /// Returns a required number.
     pub(crate) fn needed_number(
         &self,
         key: &'static str,
@@ -133,12 +133,12 @@ impl<'a> Section<'a> {
         self.number(key, range, allowed)?.ok_or_else(|| self.missing(key, allowed))
     }
 
-    /// A whole number from `low` to `high`.
+    /// Returns an integer in `low` to `high`. `None` if it is missing.
     pub(crate) fn count(&self, key: &'static str, low: u32, high: u32) -> Result<Option<u32>, FieldError> {
         self.get(key).map(|value| self.counted(key, value, low, high)).transpose()
     }
 
-    /// The same of a field that the file itself has named.
+    /// Returns an integer field whose name comes from the file.
     pub(crate) fn count_of(&self, key: &str, low: u32, high: u32) -> Result<Option<u32>, FieldError> {
         self.table.get(key).map(|value| self.counted(key, value, low, high)).transpose()
     }
@@ -150,13 +150,13 @@ impl<'a> Section<'a> {
         within.ok_or_else(|| self.wrong(key, &shown(value), &allowed()))
     }
 
-    /// A whole number that has to be there.
+    /// Returns a required integer.
     pub(crate) fn needed_count(&self, key: &'static str, low: u32, high: u32) -> Result<u32, FieldError> {
         let allowed = || format!("a whole number from {low} to {high} is needed");
         self.count(key, low, high)?.ok_or_else(|| self.missing(key, &allowed()))
     }
 
-    /// A table in it.
+    /// Returns a subtable. `None` if it is missing.
     pub(crate) fn section(&self, key: &'static str) -> Result<Option<Section<'a>>, FieldError> {
         match self.get(key) {
             None => Ok(None),
@@ -167,7 +167,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A list of tables in it, counted from 1.
+    /// Returns an array of tables, numbered from 1 in errors.
     pub(crate) fn sections(&self, key: &'static str) -> Result<Vec<Section<'a>>, FieldError> {
         let wrong = |value: &Value| self.wrong(key, &shown(value), &format!("tables [[{key}]] are allowed"));
         let list = match self.get(key) {
@@ -183,17 +183,17 @@ impl<'a> Section<'a> {
         list.iter().enumerate().map(section).collect()
     }
 
-    /// A path, relative to the file's folder.
+    /// Resolves a path relative to the file's folder.
     pub(crate) fn path(&self, text: &str) -> PathBuf {
         self.file.parent().unwrap_or(Path::new("")).join(text)
     }
 
-    /// Refuses what nobody has asked for.
+    /// Rejects fields that the caller did not request.
     pub(crate) fn end(&self) -> Result<(), FieldError> {
         self.end_with(self.asked.borrow().iter().copied())
     }
 
-    /// Refuses what is none of these.
+    /// Rejects fields that are not `known`.
     pub(crate) fn end_with<'k>(&self, known: impl Iterator<Item = &'k str>) -> Result<(), FieldError> {
         let known: Vec<String> = known.map(str::to_owned).collect();
         match self.table.keys().find(|key| !known.contains(key)) {

@@ -1,7 +1,8 @@
-//! The image files of a study, as storage loads them: each once, and only while it is what it was when the study began.
+//! Image files of a study as storage sources: each file is loaded only if its content is unchanged since the
+//! study began.
 //!
-//! What is written down of a study, and kept for others, stands for the files as they were digested. A file that has changed
-//! since then fails its runs. Of slides, which are read tile by tile, see `inputs/slide.rs`.
+//! Journaled and cached results refer to the files by digest, so a file that has changed since then fails its
+//! runs. `inputs/slide.rs` reads slides tile by tile.
 
 mod slide;
 
@@ -20,17 +21,17 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file, and what is read of it.
+/// Image file and its use.
 struct File {
     path: PathBuf,
-    /// BLAKE3 of its content when the study began; none where it could not be read.
+    /// BLAKE3 digest of its content when the study began. `None` if it could not be read.
     digest: Option<[u8; 32]>,
     read_as: ReadAs,
 }
 
 enum ReadAs {
     Tile,
-    /// In the size of a tile.
+    /// Reference in the size of a tile.
     Reference {
         tile: PathBuf,
         element: ElementType,
@@ -47,7 +48,7 @@ impl Source for File {
             }
         };
         let region = read.map_err(|error| fail(error.to_string()))?;
-        // Afterwards: what was read lies between two looks at the same content.
+        // Check the digest after reading. It matched before, so the content read is the digested content.
         if digest(&self.path) != self.digest {
             return Err(fail(format!("{}: it has changed since the study began", self.path.display())));
         }
@@ -55,8 +56,8 @@ impl Source for File {
     }
 }
 
-/// BLAKE3 of a file's content; of a slide in several files, of all that it is made of, by whichever name of its own. None
-/// where one of them cannot be read.
+/// Returns the BLAKE3 digest of a file's content. For a slide in several files, the digest covers all of them
+/// and is independent of the name of the index file. `None` if a file cannot be read.
 pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
     let files = files_of(path).ok()?;
     let [first, others @ ..] = &files[..] else { return None };
@@ -66,14 +67,14 @@ pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
     Some(digest_of_files(first, others.collect::<Option<Vec<_>>>()?))
 }
 
-/// BLAKE3 of one file's content; none where it cannot be read.
+/// Returns the BLAKE3 digest of one file's content. `None` if it cannot be read.
 pub(crate) fn content_digest(path: &Path) -> Option<[u8; 32]> {
     let mut hash = blake3::Hasher::new();
     hash.update_reader(std::fs::File::open(path).ok()?).ok()?;
     Some(*hash.finalize().as_bytes())
 }
 
-/// Files that storage can load, by key.
+/// Returns the sources of a study's input files for storage, by key.
 pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn Source>> {
     let elements = prepared.study.workflow.reference_elements();
     let digests = prepared.file_digests();
@@ -108,8 +109,8 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     sources
 }
 
-/// What workers are told of the files of a study, by key; those that were submitted are those of [`PreparedStudy::files`], in that
-/// order.
+/// Returns the input files of a study as sent to workers, by key. The submission's files are those of
+/// [`PreparedStudy::files`], in that order.
 pub(crate) fn specified(prepared: &PreparedStudy, submission: &Submission) -> HashMap<RegionKey, InputFile> {
     let files = &submission.inputs;
     let elements = prepared.study.workflow.reference_elements();
@@ -132,7 +133,7 @@ pub(crate) fn specified(prepared: &PreparedStudy, submission: &Submission) -> Ha
     inputs
 }
 
-/// Reads input files on a worker.
+/// Opens input files on a worker.
 pub(crate) struct InputFileReader;
 
 impl InputReader for InputFileReader {
@@ -141,7 +142,7 @@ impl InputReader for InputFileReader {
     }
 }
 
-/// A file that may have to be fetched.
+/// Input file that a worker may have to fetch.
 struct WorkersFile {
     input: InputFile,
     files: Arc<InputFileStore>,
@@ -184,7 +185,7 @@ impl Source for WorkersFile {
         let path = self.here(&self.input.file)?;
         if let Some((_, tile)) = &self.input.slide {
             let pixels = slide::pixels(&path, tile)?;
-            // As of other files, afterwards; a file that looks as it did is not digested again.
+            // Check after reading, as for other files. A file with unchanged metadata is not digested again.
             return self.here(&self.input.file).map(|_| pixels);
         }
         let read_as = match &self.input.reference {
@@ -193,6 +194,7 @@ impl Source for WorkersFile {
         };
         let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
         if loaded.is_err() {
+            // A fetched copy may be corrupt: the store removes it, so that the next task fetches it again.
             self.files.is_damaged(&self.input.file.digest);
         }
         loaded

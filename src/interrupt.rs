@@ -1,13 +1,13 @@
-//! Ctrl-C and SIGTERM: the first asks a study to stop, the second ends the process.
+//! Handles Ctrl-C and SIGTERM: the first signal asks a study to stop, the second ends the process.
 
 use crate::exit::{CommandError, CommandResult, INTERRUPTED};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// The way to ask the study to stop; empty once it was asked.
+/// Sender of the stop request. Empty after the first request.
 type Ask = Arc<Mutex<Option<oneshot::Sender<()>>>>;
 
-/// Listens to signals for the rest of the process.
+/// Signal listener for the rest of the process.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     ask: Ask,
@@ -15,10 +15,10 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Starts to listen (SIGINT, SIGTERM, SIGHUP).
+    /// Starts listening to SIGINT, SIGTERM and SIGHUP.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] when the system refuses.
+    /// Returns [`CommandError::Internal`] if the operating system rejects the handler.
     pub(crate) fn listen() -> CommandResult<Self> {
         let (ask, asked) = oneshot::channel();
         let ask: Ask = Arc::new(Mutex::new(Some(ask)));
@@ -32,12 +32,12 @@ impl Interrupt {
         Ok(Self { ask, asked: Some(asked) })
     }
 
-    /// Receives when a signal has come; to be taken once.
+    /// Returns the receiver of the first signal. Call it once: later calls return a receiver without a sender.
     pub(crate) fn take_asked(&mut self) -> oneshot::Receiver<()> {
         self.asked.take().unwrap_or_else(|| oneshot::channel().1)
     }
 
-    /// Asks the study to stop as a signal would.
+    /// Returns a function that asks the study to stop, as a signal does.
     pub(crate) fn asker(&self) -> impl FnOnce() + Send + 'static {
         let ask = Arc::clone(&self.ask);
         move || {
@@ -46,14 +46,14 @@ impl Interrupt {
     }
 }
 
-/// Whether this was the first time.
+/// Sends the stop request. Returns whether it is the first.
 fn request(ask: &Ask) -> bool {
     let ask = ask.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // A study that is over has nothing to stop.
+    // The send fails if the study has ended, which needs no stop.
     ask.map(|ask| ask.send(())).is_some()
 }
 
-/// Whoever asks twice does not want to wait; what was acknowledged is on disk.
+/// Ends the process on the second signal: the user does not want to wait. Acknowledged responses are on disk.
 #[expect(clippy::exit, reason = "the user wants the process to end at once")]
 fn end() {
     std::process::exit(INTERRUPTED.into());

@@ -1,9 +1,10 @@
-//! The journal of a running study: which responses are known, on disk before anybody is told.
+//! Journal of a running study: a write-ahead log of responses. A response is on disk before it is
+//! acknowledged.
 //!
-//! A text file in the folder of results. Its first line says whose it is; every further line is one finished run's
-//! response. Each line begins with a checksum, so that a line which a crash cut short is found out, and everything
-//! from there on is run again. Lines are written by a thread of their own, many at a time, and synced before they are
-//! acknowledged. What is to be done with responses, and when a journal is no longer needed, is decided elsewhere.
+//! The journal is a text file in the result folder. Its first line identifies the study, and each further
+//! line is the response of one finished run. Each line begins with a checksum. After a torn or corrupt line,
+//! a reader ignores the rest, and those runs are executed again. A separate thread writes lines in groups and
+//! syncs them before it acknowledges them (group commit). The session decides when to remove the journal.
 
 mod record;
 mod writer;
@@ -11,5 +12,5 @@ mod writer;
 pub(crate) use record::{Header, JournaledResponse, count, has_header, read};
 pub(crate) use writer::{Writer, WriterError};
 
-/// Its name in the folder of results.
+/// Name of the journal in the result folder.
 pub(crate) const NAME: &str = "journal";

@@ -1,8 +1,8 @@
-//! The API of the Kubernetes cluster that this process is a pod of, as far as it is needed: annotations of other pods of its
-//! namespace, by the right that its service account has to patch them.
+//! Client for the API of the Kubernetes cluster that runs this process as a pod. It sets annotations of other pods in
+//! the namespace, which the service account must be allowed to patch.
 //!
-//! Nothing is read there, and nothing is decided here. Whom to believe and who this is are in the folder that the cluster
-//! mounts; both files change while the process runs, so that they are read for each round.
+//! The cluster mounts a folder with the certificate of its authority and the token of the service account. Both files
+//! change while the process runs, so each round reads them again.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -16,20 +16,20 @@ use ureq::Agent;
 use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// Where the address of the API is, in every pod.
+/// Variables with the address of the API in the environment of every pod.
 const HOST: &str = "KUBERNETES_SERVICE_HOST";
 const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
-/// Longest that a request takes: an API server that is well answers within a second.
+/// 10 s for a request: a working API server answers within 1 s.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Longest answer that is looked at: it is read for one line of it.
+/// 64 KiB read of an answer: only one line of it is used.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
-/// What is shown of what the API says.
+/// Maximum number of characters shown of an error message of the API.
 const MAX_MESSAGE: usize = 300;
 
-/// Why the API cannot be asked, or did not do what it was asked for.
+/// Reason why the API was not called or refused the request.
 #[derive(Debug, Error)]
 pub(crate) enum ClusterError {
     #[error(
@@ -47,12 +47,12 @@ pub(crate) enum ClusterError {
 }
 
 impl ClusterError {
-    /// Whether there is no such pod.
+    /// Returns whether the pod does not exist.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
-    /// Whether what is asked next would fare no better: it is not about one pod.
+    /// Returns whether the error does not concern a single pod, so that further requests would fail too.
     pub(crate) fn is_general(&self) -> bool {
         match self {
             Self::Refused { status, .. } => matches!(status, 401 | 403 | 429 | 500..),
@@ -60,7 +60,7 @@ impl ClusterError {
         }
     }
 
-    /// For the label of a metric.
+    /// Returns the outcome label of the metric.
     pub(crate) fn outcome(&self) -> &'static str {
         match self {
             Self::Refused { status: 404, .. } => "gone",
@@ -70,32 +70,32 @@ impl ClusterError {
     }
 }
 
-/// The pods of this process's namespace.
+/// Pods in the namespace of this process.
 #[derive(Debug)]
 pub(crate) struct Pods {
     account: PathBuf,
-    /// Of all pods, with a slash at the end.
+    /// URL of all pods, with a slash at the end.
     url: String,
 }
 
-/// Some requests one after the other, by one token.
+/// Sequence of requests with one token.
 pub(crate) struct Round<'a> {
     pods: &'a Pods,
     agent: Agent,
     authorization: String,
 }
 
-/// What the API says where it does not do what it is asked for.
+/// Error answer of the API.
 #[derive(Deserialize)]
 struct Status {
     message: String,
 }
 
 impl Pods {
-    /// Those of the namespace in the folder of a service account (`ca.crt`, `namespace`, `token`).
+    /// Reads the folder of a service account (`ca.crt`, `namespace`, `token`).
     ///
     /// # Errors
-    /// [`ClusterError`] when the environment names no API, or the folder cannot be used.
+    /// [`ClusterError`] when the environment has no API address or the folder is unusable.
     pub(crate) fn of_account(account: &Path) -> Result<Self, ClusterError> {
         let variable = |name: &'static str| {
             let value = std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -109,10 +109,10 @@ impl Pods {
         Ok(pods)
     }
 
-    /// Begins a round.
+    /// Begins a round of requests.
     ///
     /// # Errors
-    /// [`ClusterError`] when the token or the authority's certificate cannot be read.
+    /// [`ClusterError`] when the token or the certificate of the authority cannot be read.
     pub(crate) fn round(&self) -> Result<Round<'_>, ClusterError> {
         let authorization = format!("Bearer {}", read(&self.account, "token")?);
         let path = self.account.join("ca.crt");
@@ -129,7 +129,7 @@ impl Pods {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(roots)))
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        // Proxies are for what is outside of the cluster.
+        // No proxy: the API is within the cluster.
         let config = Agent::config_builder()
             .tls_config(tls.build())
             .https_only(true)
@@ -142,10 +142,10 @@ impl Pods {
 }
 
 impl Round<'_> {
-    /// Gives a pod an annotation, or another value of it (JSON merge patch, RFC 7396).
+    /// Sets an annotation of a pod (JSON merge patch, RFC 7396).
     ///
     /// # Errors
-    /// [`ClusterError`] when the API does not answer, or refuses.
+    /// [`ClusterError`] when the API does not answer or refuses.
     pub(crate) fn annotate(&self, pod: &str, key: &str, value: &str) -> Result<(), ClusterError> {
         let url = format!("{}{pod}", self.pods.url);
         let patch = json!({"metadata": {"annotations": {key: value}}}).to_string();
@@ -159,7 +159,7 @@ impl Round<'_> {
             Err(error) => return Err(ClusterError::Unreachable { url, what: error.to_string() }),
         };
         let status = answer.status();
-        // It is read in any case, so that the connection can be used again.
+        // The body is read in every case, so that the connection can be reused.
         let text = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
         if status.is_success() {
             return Ok(());
@@ -172,7 +172,7 @@ impl Round<'_> {
     }
 }
 
-/// A file of the folder, without what is around its text.
+/// Reads a file of the folder without the white space around its text. An empty file is an error.
 fn read(account: &Path, name: &str) -> Result<String, ClusterError> {
     let path = account.join(name);
     let text = match fs::read_to_string(&path) {
@@ -185,7 +185,7 @@ fn read(account: &Path, name: &str) -> Result<String, ClusterError> {
     Ok(text)
 }
 
-/// As in a URL: addresses of IPv6 have brackets there.
+/// Returns host and port as in a URL, with brackets around IPv6 addresses.
 fn authority(host: &str, port: &str) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

@@ -1,13 +1,15 @@
 //! Accept loop of the HTTP servers.
 //!
-//! A server has one thread. The loop accepts every connection at once; where there are too many, of all clients or of one network,
-//! [`admission`] names the connection that ends for the newcomer. A client that stops reading is disconnected ([`stream`]).
-//! Until a client has shown credentials it gets one answer, within [`Bounds::anonymous_time`], and a few KiB of its requests
-//! are read. HTTP itself is actix's; which requests need credentials is up to the servers.
+//! A server has one thread. The loop accepts every connection at once. If there are too many, in total or from one
+//! network, [`admission`] chooses the connection that ends for the newcomer. A client that stops reading is
+//! disconnected ([`stream`]). Until a client has shown credentials, it gets one answer within
+//! [`Bounds::anonymous_time`], and the server reads a few KiB of its requests. actix parses HTTP, and each server
+//! decides which of its requests need credentials.
 //!
-//! Over plain HTTP a connection can be turned away as cheaply as it is opened, and a crowd from one address would end each other's
-//! connections, and a probe's, before they are served. So a plain server may keep probes apart ([`Probes`]): it looks at the first
-//! bytes of a newcomer, and a request of a probe never ends for one that is none.
+//! Over plain HTTP, a connection can be ended as cheaply as it is opened. A crowd from one address would therefore
+//! end its own connections, and those of a probe, before they are served. So a plain server may separate probes
+//! ([`Probes`]): it examines the first bytes of a newcomer, and the connection of a probe never ends for one that is
+//! no probe.
 
 mod admission;
 mod connection;
@@ -34,38 +36,41 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-/// Pause after an accept that failed, as without file descriptors: retrying at once would take the whole thread.
+/// 20 ms pause after a failed accept, for example without free file descriptors: an immediate retry would use the
+/// whole thread.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 
-/// Connections that the system keeps until they are accepted: a burst of newcomers waits here and not for their systems' next
-/// attempt, a second later.
+/// Connections that the operating system queues until they are accepted. Without room in this queue, a newcomer's
+/// system would retry 1 s later.
 const BACKLOG: i32 = 4096;
 
-/// Accepted before the connections that are open have a turn: far fewer than a network may have, so that a request is read and
-/// answered before as many newcomers could end it.
+/// Accepts before the open connections get a turn. Far fewer than the limit of a network, so that a request is read
+/// and answered before enough newcomers arrive to end it.
 const ACCEPTED_AT_ONCE: u32 = 8;
 
-/// Bytes that the system keeps unsent for a connection. More would hide for minutes that a slow client takes bytes.
+/// 128 KiB that the operating system buffers unsent for a connection. A larger buffer would hide for minutes whether
+/// a slow client still reads.
 const UNSENT_BYTES: u32 = 128 << 10;
 
 /// Limits of a server's connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Connections at once.
+    /// Maximum number of connections.
     pub(crate) connections: usize,
-    /// Of one network: an IPv4 address or an IPv6 /64. Clients behind one proxy share them.
+    /// Maximum number of connections from one network: an IPv4 address or an IPv6 /64. Clients behind one proxy share
+    /// them.
     pub(crate) of_network: usize,
-    /// Connections without credentials at once.
+    /// Maximum number of connections without credentials.
     pub(crate) anonymous: usize,
-    /// How long a connection without credentials lasts, from TLS to the end of its answer.
+    /// Maximum duration of a connection without credentials, from the TLS handshake to the end of its answer.
     pub(crate) anonymous_time: Duration,
-    /// For TLS, and again for the head of a request.
+    /// Maximum duration of the TLS handshake, and again of the head of a request.
     pub(crate) head: Duration,
-    /// How long a client may take none of the bytes that are sent to it.
+    /// Maximum time without progress of a write to a client.
     pub(crate) write: Duration,
 }
 
-/// A running server. Dropped, it stops at once.
+/// Running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub(crate) struct Server {
     stop: Option<oneshot::Sender<Duration>>,
@@ -73,16 +78,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Accepts nothing new, and ends requests that have begun, within `patience`.
+    /// Stops the server: accepts nothing new, and finishes requests in progress within `patience`.
     pub(crate) fn stop(mut self, patience: Duration) {
         self.end(patience);
     }
 
     fn end(&mut self, patience: Duration) {
-        // A thread that has ended receives nothing.
+        // A thread that has ended no longer receives.
         let _ = self.stop.take().map(|stop| stop.send(patience));
         if let Some(thread) = self.thread.take() {
-            // One that has panicked has ended the process.
+            // A panic has already ended the process.
             let _ = thread.join();
         }
     }
@@ -94,11 +99,11 @@ impl Drop for Server {
     }
 }
 
-/// Serves on a thread of its own. `make` builds the service on that thread; connections that it serves end early once it is
-/// notified. `probes` is for plain HTTP: under TLS the first bytes tell nothing.
+/// Starts a server on a thread of its own. `make` builds the service on that thread. Connections of the service end
+/// early once the [`Notify`] is notified. `probes` is for plain HTTP only, because TLS hides the request.
 ///
 /// # Errors
-/// When the operating system gives no thread, or does not listen.
+/// [`io::Error`] when the operating system provides no thread or does not listen, or when `make` fails.
 pub(crate) fn start<M, F>(
     name: &str,
     listener: TcpListener,
@@ -124,7 +129,7 @@ where
             match ready.await {
                 Err(error) => _ = started.send(Err(error)),
                 Ok((listener, serve)) => {
-                    // `start` waits for this.
+                    // `start` waits for this message and cannot have ended.
                     let _ = started.send(Ok(()));
                     let doors = Doors::new(bounds, probes, serve);
                     run(listener, &doors, &draining, stopped).await;
@@ -152,7 +157,7 @@ async fn run(
         match accepted {
             Ok((socket, address)) => {
                 doors.receive(socket, address);
-                // A crowd of newcomers does not keep the connections before it from their turns.
+                // A crowd of newcomers must not keep the open connections from their turns.
                 at_once += 1;
                 if at_once == ACCEPTED_AT_ONCE {
                     at_once = 0;
@@ -165,12 +170,12 @@ async fn run(
     drop(listener);
     draining.notify_waiters();
     doors.end_anonymous();
-    // What has not ended by then ends with the thread.
+    // Connections that are open after `patience` end with the thread.
     let _ = timeout(patience, doors.emptied()).await;
 }
 
-/// The connections of a server: those whose first bytes have not come, those of probes, and all others. Each kind has its bounds,
-/// so that none ends for a connection of another kind.
+/// Connections of a server in three kinds: newcomers without first bytes, probes, and all others. Each kind has
+/// bounds of its own, so that none ends for a connection of another kind.
 struct Doors {
     newcomers: Rc<Open>,
     probes: Rc<Open>,
@@ -186,7 +191,7 @@ impl Doors {
         Rc::new(Self { newcomers, probes, others: open(bounds), apart, serve })
     }
 
-    /// Serves a new connection, or closes it where there is no room.
+    /// Serves a new connection, or closes it if it is not admitted.
     fn receive(self: &Rc<Self>, socket: tokio::net::TcpStream, address: SocketAddr) {
         let Some(apart) = self.apart else {
             self.others.take(socket, address, &self.serve);
@@ -223,7 +228,7 @@ impl Doors {
     }
 }
 
-/// Connections of one kind, in the order in which they came.
+/// Open connections of one kind, by id in the order of their arrival.
 struct Open {
     bounds: Bounds,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
@@ -236,7 +241,7 @@ impl Open {
         Self { bounds, connections: RefCell::default(), next: Cell::default(), ended: Notify::new() }
     }
 
-    /// Enters a connection, for which another may end; `None` where there is no room.
+    /// Admits a connection, and ends an open one for it if necessary. Returns `None` if no connection may end.
     fn admit(self: &Rc<Self>, address: SocketAddr) -> Option<(Entry, Rc<Connection>)> {
         let network = admission::network(address.ip());
         let facts = |(id, connection): (&u64, &Rc<Connection>)| Facts {
@@ -262,10 +267,10 @@ impl Open {
         Some((Entry { open: Rc::clone(self), id }, connection))
     }
 
-    /// Serves a connection, or closes it where there is no room.
+    /// Serves a connection, or closes it if it is not admitted.
     fn take(self: &Rc<Self>, socket: tokio::net::TcpStream, address: SocketAddr, serve: &Serve) {
         let Some((entry, connection)) = self.admit(address) else { return };
-        // Without these options answers are slower, and clients may be too: no reason to turn one away.
+        // Failures are ignored: without these options answers are slower, which is no reason to close the connection.
         let options = SockRef::from(&socket);
         let _ = options.set_tcp_nodelay(true).and_then(|()| options.set_tcp_notsent_lowat(UNSENT_BYTES));
         let stream = Stream::new(socket, Rc::clone(&connection), self.bounds.write);
@@ -292,7 +297,7 @@ impl Open {
     }
 }
 
-/// A connection's place among those that are open; dropped with its task, however that ends.
+/// Place of a connection among the open ones, freed in Drop, so that a panicking or canceled task cannot leak it.
 struct Entry {
     open: Rc<Open>,
     id: u64,

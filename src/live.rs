@@ -1,7 +1,7 @@
-//! Lines at the end of a terminal that are redrawn in place: progress bars and tables that are watched.
+//! Draws lines at the end of a terminal and redraws them in place: progress bars and watched tables.
 //!
-//! Each line is cut to the width of the terminal, so that none wraps. Where the terminal has become narrower since, it
-//! has wrapped the lines itself: the rows that they take by then are counted and cleared, and nothing is left of them.
+//! Each line is cut to the terminal's width, so none wraps. When the terminal becomes narrower, it wraps the lines
+//! itself. The next frame counts the rows that they take by then and clears all of them.
 
 use rustix::termios::tcgetwinsize;
 use std::fmt::Write as _;
@@ -9,10 +9,10 @@ use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// 10 frames a second: as many as can be read, and nothing to a slow connection.
+/// 10 frames per second: as many as a user can read, and little traffic on a slow connection.
 const FRAME_EVERY: Duration = Duration::from_millis(100);
 
-/// Size of a terminal that does not know its own.
+/// Size of a terminal that does not report its own.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ struct Size {
     rows: usize,
 }
 
-/// The stream that a live area is drawn on.
+/// Output stream of a live area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {
     Stdout,
@@ -46,7 +46,7 @@ impl Stream {
     }
 
     fn write(self, text: &str) {
-        // Nothing can be done about a terminal that is gone.
+        // A closed terminal cannot be reported.
         let _ = match self {
             Self::Stdout => {
                 let mut stream = std::io::stdout().lock();
@@ -67,21 +67,22 @@ pub(crate) struct LiveArea {
 }
 
 impl LiveArea {
-    /// An area at the cursor; `None` where the stream is no terminal, or one that cannot move its cursor.
+    /// Creates an area at the cursor. `None` if the stream is not a terminal, or one that cannot move its cursor.
     pub(crate) fn new(stream: Stream) -> Option<Self> {
         let variable = |name| std::env::var(name).unwrap_or_default();
         let term = variable("TERM");
         if !stream.is_terminal() || term.is_empty() || term == "dumb" {
             return None;
         }
-        // These cut lines where the others wrap them anew: xterm (which sets the variable), rxvt, screen and the console.
+        // xterm (which sets the variable), rxvt, screen and the Linux console cut lines on a resize. Other terminals
+        // rewrap them.
         let cuts = !variable("XTERM_VERSION").is_empty()
             || ["rxvt", "linux"].iter().any(|name| term.starts_with(name))
             || (term.starts_with("screen") && variable("TMUX").is_empty());
         Some(Self { stream, reflows: !cuts, drawn: Drawn::default(), last: None })
     }
 
-    /// Shows lines that `lines` makes for a width, unless others were shown just now.
+    /// Shows the lines that `lines` returns for a width. Does nothing within 100 ms of the last frame.
     pub(crate) fn show(&mut self, lines: impl FnOnce(usize) -> Vec<String>) {
         let now = Instant::now();
         if self.last.is_some_and(|last| now.duration_since(last) < FRAME_EVERY) {
@@ -91,7 +92,7 @@ impl LiveArea {
         self.draw(lines);
     }
 
-    /// Shows lines for the last time, and leaves them above the cursor.
+    /// Shows final lines and leaves them above the cursor.
     pub(crate) fn leave(&mut self, lines: impl FnOnce(usize) -> Vec<String>) {
         self.draw(lines);
         if !self.drawn.widths.is_empty() {
@@ -100,7 +101,7 @@ impl LiveArea {
         self.drawn = Drawn::default();
     }
 
-    /// Removes what is shown.
+    /// Removes the lines.
     pub(crate) fn clear(&mut self) {
         self.draw(|_| Vec::new());
         self.last = None;
@@ -108,22 +109,22 @@ impl LiveArea {
 
     fn draw(&mut self, lines: impl FnOnce(usize) -> Vec<String>) {
         let size = self.stream.size();
-        // The last column stays empty: a full line would leave the cursor in a state of its own.
+        // Keep the last column empty: terminals differ in the cursor position after a full line.
         let lines = lines(size.columns.saturating_sub(1));
         let frame = self.drawn.replace(size, self.reflows, &lines);
         self.stream.write(&frame);
     }
 }
 
-/// The lines on the screen, of which the last has the cursor at its end.
+/// Lines on the screen. The cursor is at the end of the last one.
 #[derive(Debug, Default)]
 struct Drawn {
-    /// Letters of each line.
+    /// Width of each line in characters.
     widths: Vec<usize>,
 }
 
 impl Drawn {
-    /// The text that puts `lines` in place of those drawn before.
+    /// Returns the text that replaces the drawn lines by `lines`.
     fn replace(&mut self, size: Size, reflows: bool, lines: &[String]) -> String {
         let mut frame = String::new();
         if !self.widths.is_empty() {
@@ -131,12 +132,12 @@ impl Drawn {
             let above = self.widths.iter().map(rows_of).sum::<usize>() - 1;
             frame.push('\r');
             if above > 0 {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(frame, "\x1b[{above}A");
             }
             frame.push_str("\x1b[J");
         }
-        // What does not fit on the screen would scroll, and could not be cleared.
+        // Lines beyond the screen would scroll out, and could not be cleared.
         let shown: Vec<String> = lines
             .iter()
             .take(size.rows.saturating_sub(1).max(1))
@@ -148,7 +149,7 @@ impl Drawn {
     }
 }
 
-/// The first letters of a line.
+/// Cuts a line to `width` characters. The last one becomes `…`.
 pub(crate) fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
@@ -156,22 +157,22 @@ pub(crate) fn cut(line: &str, width: usize) -> String {
     line.chars().take(width.saturating_sub(1)).chain(['…']).take(width).collect()
 }
 
-/// A bar of `width` letters, filled by `share` of 1.
+/// Returns a bar of `width` characters, filled by `share`, 0–1.
 pub(crate) fn bar(width: usize, share: f64) -> String {
     let filled = (share.clamp(0.0, 1.0) * width as f64) as usize;
     let head = usize::from(filled > 0 && filled < width);
     format!("{}{}{}", "=".repeat(filled - head), ">".repeat(head), " ".repeat(width - filled))
 }
 
-/// Letters of a bar in a line of `width`: a quarter of it.
+/// Returns the width of a bar in a line: a quarter of it, 6–26 characters.
 pub(crate) fn bar_width(width: usize) -> usize {
     (width / 4).clamp(6, 26)
 }
 
-/// A part of a line, of more importance the lower its rank.
+/// Part of a line with its rank. Rank 0 is the most important.
 pub(crate) type Ranked = (u8, String);
 
-/// As many parts as fit into `width`, the least important left out first, joined in their order.
+/// Joins the parts that fit into `width`, in their order. Omits the least important first.
 pub(crate) fn fitting(parts: &[Ranked], width: usize) -> String {
     let mut most = parts.iter().map(|(rank, _)| *rank).max().unwrap_or(0);
     loop {

@@ -1,11 +1,10 @@
-//! What manager and workers say while they run, on stdout, a line each: for people, or as JSON for machines.
+//! Log of managers and workers on stdout: one line per event, as text or as JSON.
 //!
-//! Whatever is said comes through [`tracing`], with the spans that it belongs to: study, bucket and task, with their numbers.
-//! `PLEACH_LOG` says how much is wanted; by default what an operator has to know. Buckets are told at `debug` and tasks at
-//! `trace`, when they begin no line and when they are over one. However much there is to say, no place in the code says more than
-//! [`rate_limit`] lets it.
+//! Events come through [`tracing`] with their spans: study, bucket and task, with their numbers. `PLEACH_LOG` sets the
+//! level; the default has the events that an operator needs. Buckets are logged at `debug` and tasks at `trace`, when
+//! their spans close. [`rate_limit`] bounds the lines of each call site.
 //!
-//! Other commands say what they say by themselves (`output`), and errors end a process with a line on stderr (`exit`).
+//! Other commands print through `output`. An error that ends a process goes to stderr (`exit`).
 
 mod line;
 mod rate_limit;
@@ -26,16 +25,16 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Says how much is to be told.
+/// Environment variable that sets the log level.
 const VARIABLE: &str = "PLEACH_LOG";
 
-/// Where what pleach itself says comes from: its crates are named so.
+/// Prefix of the targets of pleach's own crates.
 const OWN: &str = "pleach";
 
-/// From now on what is said appears. To be called once, before threads that say something.
+/// Starts logging. Call it once, before any thread logs.
 ///
 /// # Errors
-/// [`CommandError::Input`] when `PLEACH_LOG` is no level and no list of levels by crate.
+/// Returns [`CommandError::Input`] if `PLEACH_LOG` is neither a level nor a list of levels by crate.
 pub(crate) fn start(format: LogFormat) -> CommandResult {
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let targets = targets(wanted.as_deref())?;
@@ -44,7 +43,7 @@ pub(crate) fn start(format: LogFormat) -> CommandResult {
     tracing_subscriber::registry().with(log.with_filter(targets)).try_init().map_err(CommandError::defect)
 }
 
-/// A level alone is meant for pleach itself: what it is made of has much to say.
+/// Parses the levels. A single level applies to pleach only, because its dependencies log a lot.
 fn targets(wanted: Option<&str>) -> CommandResult<Targets> {
     let Some(text) = wanted else { return Ok(Targets::new().with_target(OWN, Level::INFO)) };
     if let Ok(level) = text.parse::<LevelFilter>() {
@@ -55,7 +54,7 @@ fn targets(wanted: Option<&str>) -> CommandResult<Targets> {
     text.parse().map_err(|_| CommandError::Input(format!("{VARIABLE}={text}: {allowed}")))
 }
 
-/// Makes lines of events, and of spans that end.
+/// Layer that writes a line for each event and for each span that closes.
 struct Log {
     format: LogFormat,
     begun: Instant,
@@ -87,7 +86,7 @@ impl Log {
             LogFormat::Text => line.pretty(),
             LogFormat::Json => line.json(),
         };
-        // A reader that has gone away is no reason to stop working.
+        // A closed stdout does not stop the process.
         let _ = writeln!(std::io::stdout(), "{text}");
     }
 }
@@ -118,7 +117,7 @@ where
         self.say(event.metadata(), fields, context.event_span(event));
     }
 
-    /// What an operator has to know is said by events; the rest when it is over, with the time that it took.
+    /// Logs spans below `info` when they close, with their duration. Events cover the spans that an operator needs.
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id).filter(|span| *span.metadata().level() > Level::INFO) else {
             return;

@@ -1,7 +1,7 @@
-//! `pleach`: parameter sensitivity studies of image-analysis workflows, woven into one reuse plan.
+//! `pleach`: parameter sensitivity studies of image-analysis workflows, merged into one reuse plan.
 //!
-//! This crate is the command line: it reads arguments, joins the crates, writes files and says what went wrong.
-//! It is the only home of terminal output and exit codes.
+//! This crate is the command line. It parses arguments, connects the crates, writes files and reports errors. No other
+//! crate writes to the terminal or sets exit codes.
 
 mod analysis;
 mod api;
@@ -28,9 +28,7 @@ mod kubernetes;
 mod listener;
 mod live;
 mod log;
-mod memory_limit;
 mod output;
-mod planning;
 mod pools;
 mod progress;
 mod report;
@@ -39,7 +37,6 @@ mod rounds;
 mod service;
 mod session;
 mod single_run;
-mod size;
 mod slides;
 mod spill;
 mod study;

@@ -1,4 +1,4 @@
-//! What a study leaves behind: files, each written whole or not at all.
+//! Output of a study: result files with atomic publish, and printing.
 
 pub(crate) mod folder;
 pub(crate) mod record;
@@ -15,13 +15,13 @@ pub(crate) fn print_json(document: &impl Serialize) -> CommandResult {
     Ok(())
 }
 
-/// Prints a notice on stderr: a remark that is no result.
+/// Prints a notice on stderr. Notices are not part of the result.
 #[expect(clippy::print_stderr, reason = "notices of commands are printed here")]
 pub(crate) fn print_notice(text: &str) {
     eprintln!("{text}");
 }
 
-/// Prints a line. A reader that has gone away (`pleach … | head`) is no error.
+/// Prints a line on stdout. Ignores a closed pipe (`pleach … | head`).
 pub(crate) fn print_line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -1,24 +1,24 @@
-//! Pools of workers, as files describe them: for the manager, which says how many of each are wanted, and for simulated
-//! bursts, which also have to know how they behave.
+//! Reader for files that describe worker pools. The manager derives the desired workers of each pool from them, and
+//! simulated bursts also use their prices and start-up times.
 
 use crate::fields::{Document, FieldError, Section};
 use pleach_dispatch::scaling::WorkerPool;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Workers of one pool: more than any cluster has.
+/// Maximum number of workers of a pool, more than any cluster has.
 const MAX_WORKERS: u32 = 100_000;
 
-/// Cores of a worker, as `pleach worker` has it.
+/// Maximum number of cores of a worker, as in `pleach worker`.
 const MAX_CORES: u32 = 1024;
 
-/// A week: whoever takes longer to come is not worth waiting for, and no cloud bills longer periods.
+/// 7 days: a worker that starts more slowly is useless, and no cloud has a longer billing period.
 const MAX_SECONDS: f64 = 604_800.0;
 
-/// Beyond this a price is a mistake.
+/// Maximum price per hour. A higher price is a mistake.
 const DEAREST: f64 = 1e6;
 
-/// A pool.
+/// Description of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PoolSpec {
     pub(crate) name: String,
@@ -26,21 +26,21 @@ pub(crate) struct PoolSpec {
     pub(crate) cores: u32,
     pub(crate) price_per_hour: f64,
     pub(crate) billing_seconds: f64,
-    /// On average, from asking for a worker to its first task.
+    /// Average time from the request for a worker to its first task.
     pub(crate) startup_seconds: f64,
     pub(crate) min: u32,
     pub(crate) max: u32,
 }
 
-/// The pools of a manager: each with what the names of its workers begin with.
+/// Pools of a manager, each with the prefix of its workers' names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pools(pub(crate) Vec<(PoolSpec, String)>);
 
 impl PoolSpec {
-    /// The fields that all pools have.
+    /// Reads the fields that all pools have.
     ///
     /// # Errors
-    /// [`FieldError`] for the first one that is wrong or missing.
+    /// [`FieldError`] for the first field that is wrong or missing.
     pub(crate) fn read(section: &Section<'_>) -> Result<Self, FieldError> {
         const NAME: &str = "letters, digits and hyphens are allowed";
         let name = section.needed_text("name", NAME)?;
@@ -68,7 +68,7 @@ impl PoolSpec {
         })
     }
 
-    /// The pool with nobody there.
+    /// Returns the pool without workers.
     pub(crate) fn empty(&self) -> WorkerPool {
         WorkerPool {
             name: self.name.clone(),
@@ -85,10 +85,10 @@ impl PoolSpec {
     }
 }
 
-/// Refuses a name that another pool has.
+/// Checks that no other pool has this name, and adds it to `names`.
 ///
 /// # Errors
-/// [`FieldError`] for the second one.
+/// [`FieldError`] for the second pool of a name.
 pub(crate) fn check_new(
     names: &mut BTreeSet<String>,
     section: &Section<'_>,
@@ -101,10 +101,10 @@ pub(crate) fn check_new(
 }
 
 impl Pools {
-    /// Reads the pools of a manager.
+    /// Reads the pools of a manager from a file.
     ///
     /// # Errors
-    /// [`FieldError`] that names file, field, value and what is allowed.
+    /// [`FieldError`] that names file, field, value and the allowed values.
     pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
         let document = Document::read(file)?;
         let root = document.root();
@@ -124,7 +124,7 @@ impl Pools {
         Ok(Self(pools))
     }
 
-    /// The pool of a worker of this name: of several, the one whose beginning is longest.
+    /// Returns the pool with the longest prefix of this worker's name. `None` if no prefix fits.
     pub(crate) fn of(&self, worker: &str) -> Option<usize> {
         let begins = |(_, (_, prefix)): &(usize, &(PoolSpec, String))| worker.starts_with(prefix.as_str());
         let pools = self.0.iter().enumerate().filter(begins);

@@ -1,4 +1,4 @@
-//! Progress on stderr: a bar on a terminal, a plain line now and then elsewhere.
+//! Progress of a study on stderr: a bar on a terminal, else occasional lines.
 
 mod mark;
 
@@ -12,71 +12,72 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two plain lines: often enough to see that it goes on, seldom enough for a log.
+/// Interval between plain lines: short enough to show progress, long enough for a log.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Letters of a line of the bar. A terminal of 80 columns or more then never wraps it, not even one that tells of its
-/// new size some time after it has wrapped its lines, as tmux does when it is resized many times a second.
+/// Maximum width of a bar's line. A terminal of 80 or more columns then never wraps it, even if it reports its new size
+/// only after rewrapping, as tmux does during rapid resizes.
 const WIDEST: usize = 79;
 
-/// A run: evaluation and tile.
+/// Run: evaluation and tile.
 type Run = (usize, usize);
 
-/// What there is to do.
+/// Totals of a study at the start of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) evaluations: usize,
     pub(crate) tiles: usize,
-    /// Tasks that this process will do if none fails.
+    /// Tasks that this process executes if none fails.
     pub(crate) tasks: u64,
-    /// Tasks of the responses that are known already: none of those.
+    /// Tasks of responses known from the journal or earlier rounds. Not in `tasks`.
     pub(crate) known_tasks: u64,
-    /// Tasks of one run without any reuse.
+    /// Tasks of one run without reuse.
     pub(crate) tasks_a_run: u64,
-    /// Tasks that buckets share, and that a cache had: not among those.
+    /// Tasks saved by sharing in buckets. Not in `tasks`.
     pub(crate) shared_in_buckets: u64,
+    /// Tasks saved by the task cache. Not in `tasks`.
     pub(crate) recalled: u64,
-    /// The runs that share an instance, by the run that stands for it.
+    /// Runs that share an instance, by the run that represents it.
     pub(crate) runs_of: HashMap<Run, Vec<Run>>,
-    /// The tasks, and what they are believed to take.
+    /// Remaining tasks with their predicted times.
     pub(crate) left: RemainingWork,
 }
 
-/// How far a study is.
+/// Progress of a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProgressCounts {
-    /// Evaluations of which every run is known or has failed.
+    /// Evaluations with all runs known or failed.
     pub(crate) evaluations: usize,
     pub(crate) failed_runs: usize,
-    /// Tasks that this process had run.
+    /// Tasks that this process executed.
     pub(crate) tasks_run: u64,
     pub(crate) remaining_tasks: u64,
-    /// Tasks that were run, or did not have to be.
+    /// Tasks executed or reused.
     pub(crate) tasks_done: u64,
-    /// Since this process began with the study.
+    /// Time since this process began the study.
     pub(crate) passed: Duration,
-    /// What the tasks that are left are believed to take, one after the other.
+    /// Predicted time of the remaining tasks on one slot.
     pub(crate) work_seconds: f64,
-    /// What one run of those that are left is.
+    /// Predicted time of the most expensive remaining run.
     pub(crate) run_seconds: f64,
-    /// The share of the predicted work that is done; none where there is nothing to do.
+    /// Share of the predicted work that is done, 0–1. `None` if the study has no work.
     pub(crate) share: Option<f64>,
 }
 
 impl ProgressCounts {
-    /// What is left, at the pace so far.
+    /// Returns the remaining time at the throughput so far. `None` before the first task is done.
     pub(crate) fn remaining_seconds(&self) -> Option<f64> {
         let pace = self.passed.as_secs_f64() / self.tasks_done as f64;
         (self.tasks_done > 0).then_some(pace * self.remaining_tasks as f64)
     }
 }
 
-/// How progress is shown.
+/// Display of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressMode {
-    /// A bar where stderr is a terminal, else lines.
+    /// A bar if stderr is a terminal, else lines.
     Fitting,
-    /// Nothing.
+    /// No display.
     Nothing,
 }
 
@@ -91,33 +92,33 @@ struct State {
     totals: Totals,
     ledger: Arc<MemoryCounter>,
     start: Instant,
-    /// The share of the study, of 1, at which the bar of this process starts.
+    /// Initial share of the bar of this process, 0–1.
     share_before: f64,
-    /// The whole percent of it that the mark has.
+    /// Percentage in the last mark.
     marked: f64,
-    /// Tasks done, whether or not they had to be run.
+    /// Tasks executed or reused.
     done: u64,
-    /// Tasks run.
+    /// Tasks executed.
     tasks: u64,
     runs: usize,
     failed: usize,
-    /// Runs that each evaluation still waits for.
+    /// Open runs of each evaluation.
     open: Vec<usize>,
     evaluations: usize,
 }
 
-/// A study's progress, told from several threads.
+/// Progress of a study, updated by several threads.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Mutex<State>>);
 
 impl Progress {
-    /// `mark` remembers for a resumed study how far its bar was.
+    /// Creates the progress of a study. `mark` stores the position of the bar for a resumed study.
     pub(crate) fn new(shown: ProgressMode, totals: Totals, ledger: Arc<MemoryCounter>, mark: Mark) -> Self {
         let start = Instant::now();
         let all = totals.known_tasks + totals.tasks;
         let known = if all > 0 { totals.known_tasks as f64 / all as f64 } else { 0.0 };
-        // Tasks that had been done for responses that were not known yet are lost, and done again: the bar goes on from
-        // where it was, and what is left of it stands for all that is left to do.
+        // Tasks of unfinished responses are lost with the earlier process. The bar continues from its old position, and
+        // its rest represents all remaining tasks.
         let share_before = mark.share(all).map_or(known, |marked| marked.max(known));
         let style = match shown {
             ProgressMode::Nothing => Style::Nothing,
@@ -149,7 +150,7 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tasks are done, some of them because they were run.
+    /// Counts finished tasks, executed or reused.
     pub(crate) fn done(&self, tasks: &[TaskReport]) {
         let mut state = self.state();
         let ran = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
@@ -159,27 +160,27 @@ impl Progress {
         state.show();
     }
 
-    /// The responses of instances are known for good; each is named by the run that stands for it.
+    /// Counts journaled responses of instances. Each instance is named by the run that represents it.
     pub(crate) fn known(&self, runs: impl IntoIterator<Item = Run>) {
         let mut state = self.state();
         runs.into_iter().for_each(|run| state.count(run, false));
         state.show();
         let next_mark = state.next_mark();
         drop(state);
-        // Not under the lock, for which tasks wait that are done meanwhile.
+        // Write the mark after releasing the lock: reports of finished tasks wait for it.
         if let Some((mark, share, all)) = next_mark {
             mark.write(share, all);
         }
     }
 
-    /// An instance has failed.
+    /// Counts a failed instance.
     pub(crate) fn failed(&self, run: Run) {
         let mut state = self.state();
         state.count(run, true);
         state.show();
     }
 
-    /// How far the study is.
+    /// Returns the progress so far.
     pub(crate) fn counts(&self) -> ProgressCounts {
         let state = self.state();
         ProgressCounts {
@@ -195,13 +196,13 @@ impl Progress {
         }
     }
 
-    /// Tasks that need not be executed since buckets share them, and since a cache had them.
+    /// Returns the tasks saved by sharing in buckets and by the task cache.
     pub(crate) fn spared(&self) -> (u64, u64) {
         let state = self.state();
         (state.totals.shared_in_buckets, state.totals.recalled)
     }
 
-    /// Nothing more will be shown.
+    /// Ends the display.
     pub(crate) fn finish(&self) {
         let mut state = self.state();
         let next_mark = state.next_mark();
@@ -215,9 +216,9 @@ impl Progress {
     }
 }
 
-/// The percentage shown of a share: 100 only at the end.
+/// Returns the displayed percentage: 100 only at the end.
 fn percent(share: f64) -> f64 {
-    // 0.15 is a hair less than 15 hundredths.
+    // 0.15 is slightly less than 15 hundredths in binary.
     (share * 100.0 + 1e-9).floor()
 }
 
@@ -231,18 +232,18 @@ impl State {
         }
     }
 
-    /// What would have run without reuse for the runs that are known, less what has run.
+    /// Returns the tasks that the known runs would take without reuse, less those executed.
     fn reused(&self) -> u64 {
         (self.totals.tasks_a_run * (self.runs - self.failed) as u64).saturating_sub(self.tasks)
     }
 
-    /// How much of the study is done, of 1. It never falls, and a resumed study goes on from where it was.
+    /// Returns the share of the study that is done, 0–1. It never falls. A resumed study continues from its old share.
     fn share(&self) -> f64 {
         let done = if self.totals.tasks > 0 { self.done as f64 / self.totals.tasks as f64 } else { 1.0 };
         self.share_before + (1.0 - self.share_before) * done.min(1.0)
     }
 
-    /// The next mark, once the percentage shown has risen.
+    /// Returns the next mark once the displayed percentage has risen.
     fn next_mark(&mut self) -> Option<(Mark, f64, u64)> {
         let Style::Bar { mark, .. } = &self.style else { return None };
         let share = self.share();
@@ -274,14 +275,13 @@ impl State {
         ]
     }
 
-    /// Since this process began with the study, and what is left at its pace; nothing is known of that before a task is
-    /// done.
+    /// Returns the elapsed time, and the remaining time at the throughput so far. `None` before the first task is done.
     fn times(&self, passed: Duration) -> (Duration, Option<Duration>) {
         let open = self.totals.tasks.saturating_sub(self.done) as f64;
         (passed, (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)))
     }
 
-    /// The two lines of the bar in a width.
+    /// Returns the two lines of the bar.
     fn frame(&self, width: usize, passed: Duration) -> Vec<String> {
         let width = width.min(WIDEST);
         let share = self.share();
@@ -324,7 +324,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Two evaluations on two tiles of three tasks a run; on the second tile they share one instance.
+    /// Two evaluations on two tiles, with three tasks per run. Both share one instance on the second tile.
     fn progress() -> Progress {
         let runs_of = HashMap::from([
             ((0, 0), Vec::new()),
@@ -362,7 +362,7 @@ mod tests {
             |counts: &str, work: &str| assert_eq!(said(&progress), (counts.to_owned(), work.to_owned()));
         expect("0/2 evaluations, 0/4 runs", "0 tasks run, 0 reused, 12 MB held");
         progress.done(&[RAN, RAN, RAN, RAN, REUSED]);
-        // Of four, each took twice what was foreseen; what is reused makes the rest cheaper.
+        // Each of the four executed tasks took twice its predicted time. The reused task makes the rest cheaper.
         let counts = progress.counts();
         assert_eq!(counts.work_seconds, 4.0 * (16.0 + 4.0 * 4.0) / (5.0 + 4.0));
         assert_eq!(counts.run_seconds, 4.0);
@@ -375,7 +375,7 @@ mod tests {
         expect("2/2 evaluations, 4/4 runs, 1 failed", "6 tasks run, 3 reused, 12 MB held");
     }
 
-    /// A study of 100 tasks, of which `known` need not be done again.
+    /// Returns the progress of a study of 100 tasks. Of these, `known` are done.
     fn of_a_hundred(known: u64, mark: &Mark) -> Progress {
         let totals = Totals { tasks: 100 - known, known_tasks: known, ..Totals::default() };
         Progress::new(ProgressMode::Nothing, totals, Arc::new(MemoryCounter::default()), mark.clone())
@@ -390,7 +390,7 @@ mod tests {
         let had = first.state().share();
         assert_eq!(had, 0.15);
         mark.write(had, 100);
-        // Of the 15 tasks those of one response are known; the others are lost with the process.
+        // The response of 6 of the 15 tasks is known. The other 9 tasks are lost with the process.
         let resumed = of_a_hundred(6, &mark);
         assert_eq!(resumed.state().share(), had);
         let mut last = had;
@@ -401,7 +401,7 @@ mod tests {
             last = share;
         }
         assert_eq!(last, 1.0);
-        // Of another plan, or without a mark, what is known says where it starts.
+        // With a mark of another plan, or without a mark, the bar starts at the known tasks.
         mark.write(had, 99);
         assert_eq!(of_a_hundred(6, &mark).state().share(), 0.06);
         assert_eq!(of_a_hundred(100, &Mark::nowhere()).state().share(), 1.0);

@@ -47,11 +47,12 @@ mod workflow_diagram;
 
 use crate::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
-use crate::output::record::{PlanRecord, RunRecord};
+use crate::output::record::RunRecord;
 use crate::output::tables::RunResponse;
 use contents::Sections;
 use html::{Html, html, p};
 pub(crate) use metric::Far;
+use pleach_planner::PlanRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;

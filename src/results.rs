@@ -1,6 +1,6 @@
-//! The files of a study's results: what was planned, what came of it, what it says.
+//! Writes the result files of a study: plan, responses, indices, run record and report.
 //!
-//! The same for a study executed here and by a cluster. How it is executed, and what is printed, is not decided here.
+//! Local runs and clusters produce the same files. The callers execute the study and print the result.
 
 pub(crate) mod phases;
 mod record;
@@ -13,43 +13,44 @@ use crate::execution::ExecutionResult;
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::{self, Gallery, previews::Previews};
 use crate::output::folder::Folder;
-use crate::output::record::{Convergence, PlanFile, PlanRecord, RunRecord};
+use crate::output::record::{Convergence, PlanFile, RunRecord};
 use crate::output::tables;
 use crate::report;
 use crate::study::PreparedStudy;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
+use pleach_planner::PlanRecord;
 use std::time::Instant;
 
-/// A study that has been executed.
+/// Executed study.
 pub(crate) struct CompletedStudy<'a> {
     pub(crate) prepared: &'a PreparedStudy,
     pub(crate) plan: &'a PlanRecord,
     pub(crate) executed: &'a ExecutionResult,
     pub(crate) past: &'a PriorResults,
-    /// The tiers below memory, where the study was executed here.
+    /// Spill tiers of a local run.
     pub(crate) below: Option<&'a SpillStore>,
-    /// Why what operations cost is not kept, if it is not.
+    /// Reason why the learned costs of operations were not saved. `None` if they were.
     pub(crate) costs_lost: Option<String>,
-    /// How the sample grew, if it did.
+    /// Growth of the sample. `None` for a sample of fixed size.
     pub(crate) convergence: Option<&'a Convergence>,
-    /// When it began.
+    /// Start of the study.
     pub(crate) start: Instant,
 }
 
-/// What was written, for whoever shows it.
+/// Written results, for printing.
 pub(crate) struct WrittenResults {
     pub(crate) run: RunRecord,
-    /// Of each response.
+    /// One analysis per response.
     pub(crate) analyses: Vec<Analysis>,
     pub(crate) gallery: Gallery,
     pub(crate) failures: Option<Failures>,
 }
 
-/// Writes what is known before anything is executed: `plan.json` and `samples.csv`.
+/// Writes `plan.json` and `samples.csv`, which are known before the execution.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder cannot be written to.
+/// [`CommandError::Input`] if the folder is not writable.
 pub(crate) fn write_plan(prepared: &PreparedStudy, plan: &PlanRecord, folder: &Folder) -> CommandResult {
     let untimed = PlanRecord { planning_seconds: None, ..plan.clone() };
     let study_digest = &prepared.digest;
@@ -59,10 +60,10 @@ pub(crate) fn write_plan(prepared: &PreparedStudy, plan: &PlanRecord, folder: &F
     folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)
 }
 
-/// Writes all results.
+/// Writes all results of an executed study.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder cannot be written to.
+/// [`CommandError::Input`] if the folder is not writable.
 pub(crate) fn write(
     done: &CompletedStudy<'_>,
     collected: &Collected,

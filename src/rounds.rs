@@ -9,17 +9,12 @@ pub(crate) mod phases;
 use crate::analysis::Collected;
 use crate::execution::ExecutionResult;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::record::{Convergence, PlanRecord, RoundRecord};
-use crate::planning::PlannedStudy;
+use crate::output::record::{Convergence, RoundRecord};
 use crate::results::{self, WrittenResults};
 use crate::session::Session;
 use crate::study::PreparedStudy;
-
-/// A plan, and what is written down of it.
-pub(crate) struct PlannedRound {
-    pub(crate) woven: PlannedStudy,
-    pub(crate) plan: PlanRecord,
-}
+use pleach_planner::Plan;
+use pleach_planner::PlanRecord;
 
 /// A part that has been executed, its results written.
 pub(crate) struct RoundResult {
@@ -35,13 +30,13 @@ pub(crate) struct RoundResult {
 /// Whoever plans and executes.
 pub(crate) trait Runner {
     /// A plan of a study.
-    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<PlannedRound>;
+    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan>;
 
     /// Executes what of a plan is not known yet. `round` counts how often the sample has grown.
     fn execute(
         &mut self,
         prepared: &PreparedStudy,
-        planned: &mut PlannedRound,
+        planned: &mut Plan,
         session: &Session,
         round: usize,
     ) -> CommandResult<ExecutionResult>;
@@ -59,7 +54,7 @@ pub(crate) trait Runner {
 /// A study that has been executed, its sample as large as it was to be.
 pub(crate) struct StudyResult {
     pub(crate) prepared: PreparedStudy,
-    pub(crate) planned: PlannedRound,
+    pub(crate) planned: Plan,
     pub(crate) executed: ExecutionResult,
     pub(crate) collected: Collected,
     /// How the sample grew, if it was to.
@@ -73,7 +68,7 @@ pub(crate) struct StudyResult {
 pub(crate) fn execute(
     runner: &mut impl Runner,
     first: PreparedStudy,
-    mut planned: PlannedRound,
+    mut planned: Plan,
     session: &mut Session,
 ) -> CommandResult<StudyResult> {
     let mut rounds: Vec<RoundRecord> = Vec::new();
@@ -81,10 +76,10 @@ pub(crate) fn execute(
     let mut before: Option<ExecutionResult> = None;
     let (mut executed, collected) = loop {
         let current = grown.as_ref().unwrap_or(&first);
-        results::write_plan(current, &planned.plan, &session.folder)?;
+        results::write_plan(current, &planned.record, &session.folder)?;
         let mut executed = runner.execute(current, &mut planned, session, rounds.len())?;
         before.iter().for_each(|before| executed.add_prior(before));
-        let collected = Collected::new(current, &planned.woven, &executed.finished.outcome);
+        let collected = Collected::new(current, &planned.study, &executed.finished.outcome);
         if executed.finished.outcome.stopped {
             return Err(runner.stopped(current, &executed, &collected, session));
         }
@@ -98,7 +93,7 @@ pub(crate) fn execute(
             break (executed, collected);
         }
         let next = first.grown(times)?;
-        session.here = executed.known(current, &planned.woven);
+        session.here = executed.known(current, &planned.study);
         planned = runner.plan(&next)?;
         (grown, before) = (Some(next), Some(executed));
     };

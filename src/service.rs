@@ -1,15 +1,15 @@
-//! The manager's process: studies that are submitted, executed by its workers, and kept.
+//! Manager process: stores submitted studies, has its workers execute them, and keeps their results.
 //!
-//! - [`submission`]: what a client submits, and what the manager makes of it;
-//! - [`state`]: the folder that survives the process: who it is, and a folder for each study;
+//! - [`submission`]: the submission of a client and its conversion to a study;
+//! - [`state`]: the state directory, which outlives the process: the manager's identity and a folder for each study;
 //! - [`results`]: result files of a study and their checksums;
-//! - [`studies`]: the studies there are, and what can be done with them over HTTP;
+//! - [`studies`]: all studies of the manager and the operations on them over HTTP;
 //! - [`study_runner`]: one study from its plan to its results;
-//! - [`mend`]: corrupt files of a study that goes on;
-//! - [`pod_deletion_cost`]: what the cluster is told of pods that may go;
-//! - [`inputs`]: files that clients have sent.
+//! - [`mend`]: corrupt files of an unfinished study;
+//! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster;
+//! - [`inputs`]: input files that clients have sent.
 //!
-//! Who executes what is decided by the manager actor; results are written as `pleach run` writes them.
+//! The manager actor assigns work to workers. Results have the format of `pleach run`.
 
 pub(crate) mod inputs;
 pub(crate) mod local;

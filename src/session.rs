@@ -1,6 +1,7 @@
-//! A study's folder while it runs: begun afresh, continued where it was interrupted, or found complete.
+//! Session of a study in its result folder: new, resumed after an interruption, or complete.
 //!
-//! What is in a journal is `journal`'s, how a study is executed the command's.
+//! The journal file is locked for the whole session, so that only one process writes to the folder. `journal`
+//! defines the journal's content, and the commands execute the study.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::journal::{self, Header, JournaledResponse, Writer};
@@ -11,10 +12,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::path::Path;
 
-/// How a study treats its own results that are already in the folder.
+/// Treatment of existing results of the same study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// Refuses to touch them.
+    /// Keeps them and returns an error.
     Keep,
     /// Continues an interrupted run.
     Resume,
@@ -22,42 +23,43 @@ pub(crate) enum Existing {
     Overwrite,
 }
 
-/// What was found in the folder.
+/// State of the folder.
 #[derive(Debug)]
 pub(crate) enum SessionState {
-    /// All results of the study: there is nothing to continue.
+    /// All results of the study. No run remains.
     Complete(Folder),
-    /// The study can be run.
+    /// The study can run.
     Open(Session),
 }
 
-/// A folder that belongs to this process until the study is over.
+/// Folder that this process owns until the study ends.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) folder: Folder,
-    /// Responses that earlier processes wrote down.
+    /// Responses that earlier processes recorded.
     pub(crate) known: Vec<JournaledResponse>,
-    /// Responses that this process has computed in earlier parts of the study.
+    /// Responses that this process computed in earlier rounds or phases of the study.
     pub(crate) here: Vec<JournaledResponse>,
-    /// Bytes at the journal's end that could not be read and were cut off.
+    /// Unreadable bytes removed from the journal's end.
     pub(crate) cut_bytes: u64,
-    /// Whether the run started from nothing, rather than from an earlier journal.
+    /// Whether the session started without an earlier journal.
     pub(crate) is_new: bool,
     journal: File,
 }
 
-/// A run without `--resume` or `--overwrite` into a folder with all results of the study.
+/// Error for a run without `--resume` or `--overwrite` into a folder with all results of the study.
 pub(crate) const COMPLETE: &str = "holds complete results of this study; --resume leaves them as they are, --overwrite runs the study again";
 
-/// The same where some runs failed.
+/// Error for the same case if some runs failed.
 pub(crate) const SOME_FAILED: &str = "holds results of this study, some runs of which failed; --resume runs those again, \
                                       --overwrite runs all again";
 
-/// Takes the folder `out` for a study; `existing` decides over earlier results of the same study.
+/// Claims the folder `out` for a study. `existing` determines the treatment of earlier results of the same
+/// study.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder belongs to another study or another process, cannot be written to, or holds results that
-/// `existing` keeps or that cannot be continued; [`CommandError::NoSpace`].
+/// [`CommandError::Input`] if the folder belongs to another study or another process, is not writable, or has
+/// results that `existing` keeps or that cannot be resumed. [`CommandError::NoSpace`] if the disk is full.
 pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> CommandResult<SessionState> {
     let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let path = out.join(journal::NAME);
@@ -71,7 +73,8 @@ pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) ->
         };
     }
     let mut journal = open(&path).map_err(fail)?;
-    // Its owner is known without the journal's first line, which names the content of files as well.
+    // plan.json identifies the owner without the journal's header. The header also covers the content of
+    // input files, which may differ for `--overwrite`.
     let has_owner = out.join("plan.json").exists();
     match existing {
         Existing::Keep if out.join("run.json").exists() => {
@@ -100,6 +103,7 @@ pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) ->
             )));
         }
     }
+    // Truncate the torn or corrupt end: readers ignore all lines after it, including new ones.
     journal.set_len(read.good_bytes).map_err(unreadable)?;
     let folder = Folder::take(out, &prepared.digest)?;
     Ok(SessionState::Open(Session {
@@ -112,7 +116,7 @@ pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) ->
     }))
 }
 
-/// Begins anew; results of an earlier run of the same study are removed.
+/// Starts a new session and removes the results of an earlier run of the same study.
 fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> CommandResult<SessionState> {
     let folder = Folder::take(out, &prepared.digest)?;
     folder.clear()?;
@@ -130,13 +134,13 @@ fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> CommandResult
     }))
 }
 
-/// Removes how far a bar was: the next one starts anew.
+/// Removes the stored progress mark, so that the next progress bar starts at 0.
 fn forget_mark(folder: &Folder) {
-    // Where there is none, or it stays, no result is wrong.
+    // Ignores errors: a remaining mark does not affect results.
     let _ = std::fs::remove_file(folder.path().join(progress::MARK));
 }
 
-/// Opens a journal for this process alone.
+/// Opens a journal and locks it exclusively.
 fn open(path: &Path) -> Result<File, String> {
     let file = OpenOptions::new().read(true).append(true).open(path);
     let file = file.map_err(|error| format!("failed to open its {}: {error}", journal::NAME))?;
@@ -148,22 +152,23 @@ fn open(path: &Path) -> Result<File, String> {
 }
 
 impl Session {
-    /// Starts writing responses down; `acknowledge` hears of those on disk, `broken` when that is no longer possible.
+    /// Starts the journal writer. `acknowledge` receives responses that are on disk. `broken` is called once
+    /// if the journal cannot be written.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] when there is no thread to be had.
+    /// [`CommandError::Internal`] if the thread cannot be started.
     pub(crate) fn record(
         &self,
         acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
         broken: impl FnOnce() + Send + 'static,
     ) -> CommandResult<Writer> {
-        // The lock belongs to the open file, of which this is another handle.
+        // The clone shares the lock, which belongs to the open file description.
         let journal = self.journal.try_clone().map_err(CommandError::defect)?;
         Writer::start(journal, acknowledge, broken).map_err(CommandError::defect)
     }
 
-    /// The study is over, and its results are written: unless some runs failed and may be tried again, there is nothing
-    /// to continue.
+    /// Ends the session after the results are written. Removes the journal if `all_known`. It remains for
+    /// `--resume` if some runs failed.
     pub(crate) fn end(&self, all_known: bool) -> CommandResult {
         forget_mark(&self.folder);
         if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }

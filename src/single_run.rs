@@ -1,7 +1,8 @@
-//! One run on one tile, task after task on this thread: for a single result, and to see again what a study saw.
+//! Executes one run on one tile, task by task on the calling thread: for a single result, or to recreate
+//! regions of a study.
 //!
-//! Only tasks that a wanted region depends on are run, and a region is let go of after its last reader. Nothing is
-//! merged, stored or reused here, and no file is read; what a study computes is `pleach-actors`' work.
+//! Only tasks that a requested region depends on are run, and each region is dropped after its last reader.
+//! This module does not merge, store or reuse tasks and reads no files. `pleach-actors` executes studies.
 
 use pleach_regions::DataRegion;
 use pleach_workflow::{InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// An output of a task.
+/// Output of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TaskOutput {
     pub(crate) stage: usize,
@@ -18,58 +19,61 @@ pub(crate) struct TaskOutput {
     pub(crate) output: usize,
 }
 
-/// A run that can be executed.
+/// Run to execute.
 #[derive(Debug)]
 pub(crate) struct SingleRun<'a> {
     pub(crate) workflow: &'a Workflow,
     pub(crate) registry: &'a Registry,
-    /// A value for each parameter of the workflow.
+    /// One value per parameter of the workflow.
     pub(crate) values: &'a [Value],
-    /// Every input of the workflow is the tile itself; no image depends on the core of a slide's tile.
+    /// Region of the tile, which serves as every input of the workflow. Images do not depend on the core of a
+    /// slide's tile.
     pub(crate) tile: Arc<DataRegion>,
-    /// What the run is compared with; without it, its own result, as in the run that makes the reference.
+    /// Reference of the comparison. `None` compares the run with its own result, as in the run that creates
+    /// the reference.
     pub(crate) reference: Option<Arc<DataRegion>>,
 }
 
-/// Why a run came to no end.
+/// Reason why a run failed.
 #[derive(Debug, Error)]
 pub(crate) enum ReplayError {
     /// A task failed.
     #[error("stage {stage}, task {task}: {cause}")]
     Task {
-        /// Its stage.
+        /// Stage of the task.
         stage: String,
-        /// Its name.
+        /// Name of the task.
         task: String,
-        /// What the operation said.
+        /// Error of the operation.
         cause: OperationError,
     },
-    /// The workflow was checked against other operations than those given: a defect.
+    /// The workflow was checked against other operations than those given. This is an internal error.
     #[error("operation {0} is not linked in")]
     NotLinked(String),
-    /// A region is read that no task before writes: a defect.
+    /// A task reads a region that no earlier task wrote. This is an internal error.
     #[error("output {} of task {} of stage {} is not there", .0.output, .0.task, .0.stage)]
     Missing(TaskOutput),
 }
 
-/// Where a task's input comes from, past the names that stages give it.
+/// Source of a task's input, with stage inputs resolved.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Given(&'a DataRegion),
     Task(TaskOutput),
 }
 
-/// A region and how many will still read it.
+/// Region and the number of its remaining readers.
 struct Held {
     region: Arc<DataRegion>,
     readers: usize,
 }
 
 impl SingleRun<'_> {
-    /// Runs what `wanted` depends on, and returns those regions in that order. `timed` is told what each task took.
+    /// Runs the tasks that `wanted` depends on, and returns the wanted regions in their order. `timed`
+    /// receives the wall time of each task.
     ///
     /// # Errors
-    /// [`ReplayError`]; the first that occurs ends the run.
+    /// [`ReplayError`] of the first failure, which ends the run.
     pub(crate) fn run(
         &self,
         wanted: &[TaskOutput],
@@ -143,12 +147,12 @@ impl SingleRun<'_> {
         match (&self.reference, &self.workflow.reference) {
             (Some(region), _) => Source::Given(region),
             (None, Some(own)) => Source::Task(of_stage(self.workflow, own.stage, own.output)),
-            // A checked workflow reads no reference unless it names one.
+            // Unreachable for a checked workflow: it reads a reference only if it names one.
             (None, None) => Source::Given(&self.tile),
         }
     }
 
-    /// The tasks that `wanted` depends on, in an order in which each comes after those it reads from.
+    /// Returns the tasks that `wanted` depends on, each after the tasks that it reads from.
     fn needed(&self, wanted: &[TaskOutput]) -> BTreeSet<(usize, usize)> {
         let mut needed = BTreeSet::new();
         let mut open: Vec<_> = wanted.iter().map(|place| (place.stage, place.task)).collect();
@@ -161,7 +165,8 @@ impl SingleRun<'_> {
         needed
     }
 
-    /// How often each region is read; being wanted counts as once.
+    /// Returns the number of readers of each region. A wanted region has one more, so that it remains until
+    /// the end.
     fn readers(
         &self,
         needed: &BTreeSet<(usize, usize)>,
@@ -178,7 +183,7 @@ impl SingleRun<'_> {
     }
 }
 
-/// The task output that an output of a stage is.
+/// Returns the task output behind an output of a stage.
 pub(crate) fn of_stage(workflow: &Workflow, stage: usize, output: usize) -> TaskOutput {
     let declared = &workflow.stages[stage].outputs[output];
     TaskOutput { stage, task: declared.task, output: declared.output }
@@ -232,10 +237,10 @@ mod tests {
         let all = outputs(&workflow);
         let regions = replay.run(&all, |_, _| {}).unwrap();
         for (place, expected) in all.iter().zip(&regions) {
-            // Alone, with everything else let go of after its last reader.
+            // Requested alone, so that all other regions are dropped after their last readers.
             assert_eq!(&replay.run(&[*place], |_, _| {}).unwrap(), std::slice::from_ref(expected));
         }
-        // Its own result is the reference.
+        // The reference is the run's own result.
         assert_eq!(regions.last().unwrap().table().unwrap().get("dice"), Some(1.0));
     }
 

@@ -1,7 +1,7 @@
-//! Slides of a study: cut into tiles, of which those without tissue are left out, and shown as a whole.
+//! Slides of a study: splits them into tiles, skips tiles without tissue, and creates overviews.
 //!
-//! Of a slide this opens the header and the smallest level that will do for an overview. Tiles are read by whoever
-//! computes on them (`inputs.rs`). What a tile's halo is for is `pleach-workflow`'s (`core_measurement.rs`).
+//! Opens a slide's header and the smallest level that suffices for an overview. `inputs.rs` reads tiles for
+//! tasks, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::Jpeg;
@@ -14,25 +14,28 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Longest side of the overview that tissue is looked for in, pixels: of 120,000 px, one of it is 60.
+/// Maximum side in pixels of the overview for tissue detection. For a slide of 120,000 px, one pixel covers
+/// about 60 px.
 const TISSUE_PX: u32 = 2_048;
 
-/// Longest side of the overview that is shown, pixels.
+/// Maximum side in pixels of the overview in the report.
 const SHOWN_PX: u32 = 960;
 
-/// Good enough for an overview, and a tenth of a PNG.
+/// JPEG quality of the overview: sufficient for an overview, at a tenth of the bytes of a PNG.
 const QUALITY: u8 = 80;
 
-/// Most tiles of a study. Each of them is planned for, and its row in the results is a million times that of none.
+/// Maximum number of tiles of a study. The plan covers each tile, and the results have a row for each tile of
+/// each evaluation.
 const MAX_TILES: u64 = 1 << 20;
 
-/// First bytes of slides that are one file: TIFF and BigTIFF of either order of bytes, and SQLite.
+/// First bytes of slides in a single file: TIFF and BigTIFF of either byte order, and SQLite.
 const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b", b"SQLite format 3\0"];
 
-/// The tiles of a study of slides that are worth computing on: slide after slide, row after row.
+/// Returns the tiles with enough tissue, slide by slide and row by row.
 ///
 /// # Errors
-/// [`CommandError::Input`] where a slide cannot be read, has not the magnification, or gives too many tiles; and where none is left.
+/// [`CommandError::Input`] if a slide cannot be read, does not have the magnification or yields too many
+/// tiles, or if no tile remains.
 pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<Vec<StudyTile>> {
     let field = |field: &str, error: &dyn std::fmt::Display| {
         CommandError::Input(format!("{}: input.{field}: {error}", file.display()))
@@ -73,7 +76,8 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<
                 Some((rule.least.get(), Tissue::of(&overview, rule.saturation)))
             }
         };
-        // The slide's own magnification by its number, where it has one: so it is one key.
+        // Store the slide's own magnification if the study names none, so that an omitted and an explicit
+        // magnification give the same key.
         let magnification =
             slides.magnification.or_else(|| slide.magnification().and_then(|own| Real::try_from(own).ok()));
         for part in partition.tiles() {
@@ -84,7 +88,7 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<
                 };
                 let columns = share(core[0], core[2], scale.width_px);
                 let rows = share(core[1], core[3], scale.height_px);
-                // With a least share of 0 every tile is worth it.
+                // A minimum share of 0 accepts every tile.
                 tissue.share(columns, rows) >= *least
             });
             if shows_tissue {
@@ -115,22 +119,23 @@ fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError
     Partition::new(region, &[slides.tile_px.into(); 2], &[slides.halo_px.into(); 2])
 }
 
-/// Left, top, width and height of a box of two axes of an image.
+/// Returns left, top, width and height of a two-dimensional bounding box.
 fn sides(bounds: &SpatialBounds) -> [u32; 4] {
     let start = |axis: usize| bounds.axes()[axis].start() as u32;
     let length = |axis: usize| bounds.axes()[axis].length() as u32;
     [start(0), start(1), length(0), length(1)]
 }
 
-/// Whether it is one of several files of a slide (MIRAX, VMS, VMU): the one that names the others.
+/// Returns whether a file is the index file of a slide in several files (MIRAX, VMS, VMU).
 ///
 /// # Errors
-/// [`SlideError::Files`] where they are not known.
+/// [`SlideError::Files`] if the slide's files cannot be determined.
 fn is_in_several_files(path: &Path) -> Result<bool, SlideError> {
     Ok(files_of(path)?.len() > 1)
 }
 
-/// Others are in formats of which nobody here knows whether one file is all.
+/// Returns whether a file is a slide in a single file. Slides of other formats may have further files, which
+/// pleach cannot determine.
 fn is_one_file(path: &Path) -> Result<bool, SlideError> {
     let mut first = Vec::new();
     let fail = |cause| SlideError::Unreadable { path: path.to_owned(), cause };
@@ -138,10 +143,11 @@ fn is_one_file(path: &Path) -> Result<bool, SlideError> {
     Ok(ONE_FILE.iter().any(|magic| first.starts_with(magic)))
 }
 
-/// Endings of slides' names. TIFF has others, and may be a tile.
+/// Extensions of slide files. TIFF is missing because a TIFF file may be a tile.
 const ENDINGS: [&str; 8] = ["svs", "ndpi", "scn", "bif", "svslide", "mrxs", "vms", "vmu"];
 
-/// Endings of files that name the others of a slide. A MIRAX slide's is an image in itself: a thumbnail.
+/// Extensions of index files, which name the other files of a slide. The index file of a MIRAX slide is
+/// itself an image, a thumbnail.
 const NAMING_OTHERS: [&str; 3] = ["mrxs", "vms", "vmu"];
 
 fn has_ending(path: &Path, endings: &[&str]) -> bool {
@@ -149,54 +155,55 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     ending.is_some_and(|ending| endings.contains(&ending.as_str()))
 }
 
-/// Whether its name is that of a slide in several files.
+/// Returns whether a file has the extension of a slide in several files.
 pub(crate) fn has_name_of_several_files(path: &Path) -> bool {
     has_ending(path, &NAMING_OTHERS)
 }
 
-/// Whether a file that cannot be read as a tile is a slide, by its name or by its content.
+/// Returns whether a file that cannot be read as a tile is a slide, by its name or its content.
 pub(crate) fn is_slide(path: &Path, error: &ImageFileError) -> bool {
     let is_of_another_kind =
         !matches!(error, ImageFileError::Unreadable { .. } | ImageFileError::Empty { .. });
     is_of_another_kind && (has_ending(path, &ENDINGS) || Slide::open(path).is_ok())
 }
 
-/// A slide among the tiles of a study.
+/// Returns the message about a slide among the tiles of a study.
 pub(crate) fn mistaken(path: &Path) -> String {
     let path = path.display();
     format!("{path}: is a slide, and no tile; slides = [\"{path}\"] in place of tiles cuts it into tiles")
 }
 
-/// The pixels of a tile's window.
+/// Reads the pixels of a tile's window.
 ///
 /// # Errors
-/// [`SlideError`] where they cannot be read.
+/// [`SlideError`] if they cannot be read.
 pub(crate) fn read(path: &Path, tile: &SlideTile) -> Result<Raster, SlideError> {
-    // Opened anew for each tile, which takes some 20 ms: what is damaged in one leaves the others as they are.
+    // Opens the slide for each tile, which takes about 20 ms, so that a corrupt tile does not affect others.
     let slide = Slide::open(path)?;
     let scale = slide.scale(tile.magnification.map(Real::get));
-    // Without a magnification of its own it is read as it is.
+    // Without a magnification, the slide is read at its own.
     slide.read(&scale?, tile.window())
 }
 
-/// A slide as the report shows it.
+/// Overview of a slide in the report.
 #[derive(Debug)]
 pub(crate) struct Overview {
-    /// Its name.
+    /// Name of the slide.
     pub(crate) name: String,
-    /// The slide made small, or why it is not shown.
+    /// Reduced picture of the slide, or the reason for its absence.
     pub(crate) picture: Result<Jpeg, String>,
-    /// Width and height at the magnification of the study, pixels; as far as tiles go where it could not be opened.
+    /// Width and height in pixels at the magnification of the study. For a slide that cannot be opened, the
+    /// extent of its tiles.
     pub(crate) size_px: [u32; 2],
-    /// The magnification, where it is known.
+    /// Magnification, if it is known.
     pub(crate) magnification: Option<f64>,
-    /// Left, top, width and height of the cores that were computed on.
+    /// Left, top, width and height of the cores of the study's tiles.
     pub(crate) taken: Vec<[u32; 4]>,
-    /// The same of those that were left out.
+    /// Left, top, width and height of the cores of skipped tiles.
     pub(crate) skipped: Vec<[u32; 4]>,
 }
 
-/// The slides of a study; none of a study of tiles.
+/// Returns the overviews of a study's slides. Empty for a study of tiles.
 pub(crate) fn overviews(study: &Study) -> Vec<Overview> {
     let Some(slides) = &study.slides else { return Vec::new() };
     slides.files.iter().map(|file| overview(study, slides, file)).collect()
@@ -204,7 +211,7 @@ pub(crate) fn overviews(study: &Study) -> Vec<Overview> {
 
 fn overview(study: &Study, slides: &Slides, named: &StudyTile) -> Overview {
     let is_of = |tile: &&StudyTile| tile.name.rsplit_once('/').is_some_and(|(name, _)| name == named.name);
-    // Where the file lies now, which may be elsewhere than where the study was written.
+    // Use the present path of the file, which may differ from that in the study file.
     let path = study.tiles.iter().find(is_of).map_or(&named.path, |tile| &tile.path);
     let taken: Vec<&SlideTile> =
         study.tiles.iter().filter(is_of).filter_map(|tile| tile.slide.as_ref()).collect();

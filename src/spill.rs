@@ -1,4 +1,4 @@
-//! The tiers below memory that a process was given on its command line, as one store.
+//! Opens the spill tiers named on the command line as one store.
 
 use crate::cli::SpillArgs;
 use crate::exit::{CommandError, CommandResult};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
 
-/// Tiers, opened, and what each may hold, the fastest first.
+/// Open spill tiers, with the capacity of each, from fast to slow.
 #[derive(Debug)]
 pub(crate) struct OpenTiers {
     pub(crate) below: Arc<SpillStore>,
@@ -18,18 +18,18 @@ pub(crate) struct OpenTiers {
 }
 
 impl OpenTiers {
-    /// What can be stored in all of them.
+    /// Returns the total capacity in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.sizes.iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
     }
 }
 
-/// Opens the tiers that were named; none, where none was.
+/// Opens the named tiers. `None` without any.
 ///
 /// # Errors
-/// [`CommandError::Input`] when one of them cannot be used.
+/// [`CommandError::Input`] if one of them cannot be used.
 pub(crate) fn open(args: &SpillArgs) -> CommandResult<Option<OpenTiers>> {
-    // A folder of this machine is shared with other uses, such as input files: regions have one of their own in it.
+    // A local folder also serves other uses, such as input files. Regions have a subfolder of their own.
     let ssd = args.ssd.as_deref().filter(|_| args.tiers.is_none()).map(regions_of).transpose()?;
     let list = match &args.tiers {
         Some(file) => TierList::read(file),

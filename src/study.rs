@@ -11,11 +11,11 @@ use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
 use crate::output::print_notice;
-use crate::planning::{PlanBuilder, PlanTile, PlanningInput, identity};
 use crate::slides;
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_pathology::image_io;
+use pleach_planner::{PlanBuilder, PlanTile, PlanningInput, identity};
 use pleach_reuse::Merging;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::groups::Groups;
@@ -230,7 +230,7 @@ impl PreparedStudy {
         self.defaults_run() && is_own_reference(&self.study)
     }
 
-    pub(crate) fn material(&self) -> PlanningInput<'_> {
+    pub(crate) fn planning_input(&self) -> PlanningInput<'_> {
         PlanningInput {
             workflow: &self.study.workflow,
             registry: &self.registry,
@@ -247,8 +247,9 @@ impl PreparedStudy {
     /// # Errors
     /// [`CommandError::Input`] when the study has more runs than ids.
     pub(crate) fn order_tasks(&mut self) -> CommandResult {
-        let loom = PlanBuilder::set_up(self.material(), Merging::Merged).map_err(CommandError::input)?;
-        let orders = loom.best_orders();
+        let builder =
+            PlanBuilder::set_up(self.planning_input(), Merging::Merged).map_err(CommandError::input)?;
+        let orders = builder.best_orders();
         for (stage, order) in self.study.workflow.stages.iter_mut().zip(orders) {
             *stage = stage.in_order(&order).ok_or_else(|| CommandError::defect("an order that is none"))?;
         }

@@ -7,7 +7,7 @@ use crate::output::print_line;
 use crate::output::record::RunRecord;
 use crate::report;
 use crate::results::phases::Phase;
-use crate::size::human;
+use pleach_planner::memory_size::human;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::vbd::VbdIndices;
 use pleach_sensitivity::warnings::Warning;

@@ -1,7 +1,7 @@
-//! Region templates as folders: `template.json` says which data regions there are and where they lie, and each is a file
-//! of its own, named after it.
+//! Region templates as folders: `template.json` lists the data regions and their bounds, and each region is a
+//! file named after it.
 //!
-//! What is written is written beside the folder and renamed: there is all of it, or nothing.
+//! A template is written to a temporary folder beside its target and published by a rename.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
@@ -10,20 +10,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The name of the file that lists the others.
+/// Name of the file that lists the regions.
 const LIST: &str = "template.json";
 
-/// Where a data region of a template is.
+/// Returns the path of a data region of a template.
 pub(crate) fn file_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.region"))
 }
 
-/// Whether a folder is one of a template.
+/// Returns whether a folder contains a template.
 pub(crate) fn is_there(folder: &Path) -> bool {
     folder.join(LIST).is_file()
 }
 
-/// Whether a folder could be made: found out before the work is done.
+/// Checks that a folder can be created, before any work is done.
 pub(crate) fn check(folder: &Path) -> CommandResult {
     let fail = |text: &str| Err(CommandError::Input(format!("--regions {}: {text}", folder.display())));
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -35,7 +35,8 @@ pub(crate) fn check(folder: &Path) -> CommandResult {
     }
 }
 
-/// Writes a template with its data regions, which cover all of it, into a new folder. Keys are the first half of digests.
+/// Writes a template with its data regions to a new folder. Each region covers the whole template, and its
+/// key is the first half of its digest.
 pub(crate) fn write(
     folder: &Path,
     mut template: RegionTemplate,
@@ -56,7 +57,7 @@ pub(crate) fn write(
         fs::rename(&part, folder).map_err(fail)
     });
     if written.is_err() {
-        // It may not have been made.
+        // Ignores errors: the folder may not exist.
         let _ = fs::remove_dir_all(&part);
     }
     written
@@ -79,7 +80,7 @@ fn put(
     publish(&file_of(folder, name), &[&head.0, &*body].concat()).map_err(fail)
 }
 
-/// Reads which data regions a template has.
+/// Reads the list of a template's data regions.
 pub(crate) fn read(folder: &Path) -> CommandResult<RegionTemplate> {
     let file = folder.join(LIST);
     let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));

@@ -1,4 +1,4 @@
-//! Files that say where regions are kept: tiers from fast to slow, read from TOML and checked before anything is opened.
+//! Tier lists: TOML files with storage tiers from fast to slow, validated before any tier is opened.
 //!
 //! ```toml
 //! [[tier]]
@@ -11,7 +11,7 @@
 //! durable = false         # of "ssd" and "hdd": whether each region waits for the medium, to survive a loss of power
 //! ```
 //!
-//! What goes where is not decided here.
+//! `pleach-storage` decides the placement of regions.
 
 mod error;
 mod fields;
@@ -21,27 +21,27 @@ mod validate;
 pub(crate) use error::TierListError;
 pub(crate) use open::{OpenTier, open};
 
-use crate::size::MemorySize;
 use error::Problem;
 use fields::Fields;
 use pleach_objects::S3Location;
+use pleach_planner::memory_size::MemorySize;
 use pleach_storage::files::OsFileSystem;
 use pleach_storage::lustre::Striping;
 use pleach_storage::{Durability, EvictionPolicy, FolderKind, FolderTier, TierError, WriteMode};
 use std::path::{Path, PathBuf};
 
-/// What a tier is.
+/// Location of a tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Memory of this process.
     Ram,
-    /// A folder that exists; `striping` is of Lustre.
+    /// Existing folder. `striping` applies to Lustre.
     Folder { kind: FolderKind, path: PathBuf, durability: Durability, reserve_bytes: u64, striping: Striping },
     /// Object storage.
     Bucket(S3Location),
 }
 
-/// One tier of a list.
+/// Tier of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TierEntry {
     pub(crate) kind: StorageKind,
@@ -51,7 +51,7 @@ pub(crate) struct TierEntry {
     pub(crate) write: WriteMode,
 }
 
-/// Kinds of tiers, fast ones first.
+/// Kinds of tiers, from fast to slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StorageKind {
     Ram,
@@ -74,13 +74,13 @@ impl StorageKind {
         }
     }
 
-    /// Whether other nodes see what is in it.
+    /// Returns whether other nodes can read the tier.
     pub(crate) fn is_shared(self) -> bool {
         self >= Self::Lustre
     }
 
-    /// What the regions of a folder survive where nothing is said of it: nobody finds those of a node's own disk again once
-    /// its process has ended.
+    /// Returns the default durability of a folder's regions. Regions on a node's own disk need not survive
+    /// power loss, because they are of no use after their process has ended.
     fn durability(self) -> Durability {
         if self.is_shared() { Durability::PowerLoss } else { Durability::Process }
     }
@@ -94,15 +94,15 @@ impl StorageKind {
     }
 }
 
-/// Checked tiers, fast ones first.
+/// Validated tiers, from fast to slow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TierList(pub(crate) Vec<TierEntry>);
 
 impl TierList {
-    /// Reads a file. Folders are looked at, and nothing is opened.
+    /// Reads and validates a file. Inspects the folders but opens no tier.
     ///
     /// # Errors
-    /// [`TierListError`], which names the file, the number of the tier, the field, its value and what is allowed.
+    /// [`TierListError`] names the file, the number of the tier, the field, its value and the allowed values.
     pub(crate) fn read(file: &Path) -> Result<Self, TierListError> {
         let text = pleach_workflow::text::read(file)
             .map_err(|cause| TierListError::Unreadable { file: file.to_owned(), cause })?;
@@ -119,10 +119,10 @@ impl TierList {
         Ok(Self(entries))
     }
 
-    /// A list of folders that were named on the command line.
+    /// Creates a list of folders named on the command line.
     ///
     /// # Errors
-    /// [`TierListError`] when there is something wrong with one of them.
+    /// [`TierListError`] if one of them is invalid.
     pub(crate) fn of_folders(folders: &[(StorageKind, &Path)]) -> Result<Self, TierListError> {
         let mut entries = Vec::new();
         for (number, (kind, path)) in folders.iter().enumerate() {
@@ -143,10 +143,11 @@ impl TierList {
         Ok(Self(entries))
     }
 
-    /// The same with folders that are tiers already as durable as they are: whoever looks after them changes nothing.
+    /// Returns the list with the durability of existing tier folders as found, so that maintenance does not
+    /// change it.
     ///
     /// # Errors
-    /// [`TierError`] when one of them cannot be looked at.
+    /// [`TierError`] if a folder cannot be inspected.
     pub(crate) fn found(mut self) -> Result<Self, TierError> {
         for entry in &mut self.0 {
             if let Place::Folder { path, durability, .. } = &mut entry.place {
@@ -159,7 +160,7 @@ impl TierList {
 
 const KINDS: &str = "\"ram\", \"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed";
 
-/// One table of the file.
+/// Reads one table of the file.
 fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListError> {
     let name = fields.text("kind", KINDS)?.ok_or_else(|| fields.missing("kind", KINDS))?;
     let kind = StorageKind::ALL.into_iter().find(|kind| kind.name() == name);
@@ -189,7 +190,7 @@ fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListEr
             let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
             let striping = if kind == StorageKind::Lustre { striping(fields)? } else { Striping::default() };
             let reserve_bytes = size(fields, "reserve")?.map_or(0, MemorySize::bytes);
-            // What others read is durable.
+            // Shared tiers are always durable, because other nodes read them.
             let durable = if kind.is_shared() { None } else { fields.flag("durable")? };
             let durability = match durable {
                 None => kind.durability(),

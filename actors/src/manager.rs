@@ -28,7 +28,7 @@ pub use control::{
 };
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
 pub use outcome::{InstanceFailure, Observer, Progress, StudyEvent, StudyOutcome, TaskTotal};
-pub use study_run::{Replanner, StudyRequest};
+pub use study_run::StudyRequest;
 pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
 use crate::transport::clock::Clock;

@@ -8,8 +8,8 @@ mod toy;
 use actix::prelude::*;
 use outcome::{Sets, check};
 use pleach_actors::manager::{
-    Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, Replanner,
-    RetainResults, ServiceHooks, StartPlan, StudyOutcome, StudyRequest,
+    Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RetainResults,
+    ServiceHooks, StartPlan, StudyOutcome, StudyRequest,
 };
 use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Source, StorageActor};
@@ -23,6 +23,7 @@ use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::{ReattachState, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
+use pleach_dispatch::study::Replanner;
 use pleach_dispatch::study::Study;
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Value;

@@ -1,7 +1,8 @@
-//! Runs whose mask and reference are both empty: by convention they agree completely, whatever the parameters are.
+//! Runs whose mask and reference are both empty. By convention they agree completely, whatever the parameters
+//! are.
 //!
-//! Which they are is in a column beside the metrics ([`both_empty_column`]). Whether they count in the mean over tiles is the
-//! study's to decide ([`BothEmpty`]).
+//! A column beside the metrics marks them ([`both_empty_column`]). The study determines whether they count in
+//! the mean over tiles ([`BothEmpty`]).
 
 use super::Collected;
 use crate::output::tables::RunResponse;
@@ -18,13 +19,13 @@ pub(crate) struct BothEmptyRuns {
     pub(crate) runs: usize,
     /// Runs with a response.
     pub(crate) of: usize,
-    /// Tiles that have such runs.
+    /// Tiles with such runs.
     pub(crate) tiles: Vec<String>,
-    /// Whether they are left out of the mean over tiles.
+    /// Whether the mean over tiles excludes them.
     pub(crate) left_out: bool,
 }
 
-/// For each metric whether mask and reference are both empty; empty where that holds of no metric.
+/// Returns for each metric whether mask and reference are both empty. Empty if that holds for no metric.
 pub(super) fn of_table(table: &Table, workflow: &Workflow) -> Vec<bool> {
     let is_empty = |(name, _): &(String, Aggregate)| {
         both_empty_column(name).and_then(|column| table.get(column)).is_some_and(|flag| flag == 1.0)
@@ -34,14 +35,14 @@ pub(super) fn of_table(table: &Table, workflow: &Workflow) -> Vec<bool> {
 }
 
 impl RunResponse {
-    /// Whether mask and reference are both empty, as far as it matters to a metric.
+    /// Returns whether mask and reference are both empty for a metric.
     pub(super) fn is_both_empty(&self, metric: usize) -> bool {
         self.both_empty.get(metric).is_some_and(|is_empty| *is_empty)
     }
 }
 
 impl Collected {
-    /// Of each response of the study that has such runs.
+    /// Returns the runs with mask and reference both empty, one entry per response that has any.
     pub(crate) fn both_empty(&self, prepared: &PreparedStudy) -> Vec<BothEmptyRuns> {
         let study = &prepared.study;
         let of_metric = |metric: usize| {

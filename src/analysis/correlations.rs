@@ -1,4 +1,5 @@
-//! Correlations of a response with each parameter, four kinds side by side: what the papers call importance measures.
+//! Correlations of a response with each parameter: four kinds in one table. The papers call them importance
+//! measures.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::output::tables;
@@ -21,11 +22,11 @@ pub(crate) struct CorrelationTable {
     pub(crate) no_variation: bool,
     pub(crate) resamples: u32,
     pub(crate) parameters: Vec<ParameterCorrelation>,
-    /// Why partial coefficients are absent.
+    /// Reasons for missing partial coefficients.
     pub(crate) notes: Vec<String>,
 }
 
-/// Coefficients of one parameter, within −1 and 1.
+/// Coefficients of one parameter, each in −1 to 1.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ParameterCorrelation {
     pub(crate) name: String,
@@ -43,17 +44,19 @@ impl ParameterCorrelation {
         [&self.pearson, &self.spearman, &self.pcc, &self.prcc]
     }
 
-    /// How much it is worth: the partial rank correlation, or where there is none the rank correlation.
+    /// Returns the value that ranks the parameter: its absolute partial rank correlation, or else its
+    /// absolute rank correlation.
     fn size(&self) -> f64 {
         self.prcc.value.or(self.spearman.value).unwrap_or(0.0).abs()
     }
 }
 
 impl CorrelationTable {
-    /// Of the values of parameters and one response a row; partial coefficients where rows are enough for them.
+    /// Computes the correlations of one response, one value per row. Includes partial coefficients if there
+    /// are enough rows.
     ///
     /// # Errors
-    /// [`AnalysisError`] where there is not even a plain correlation.
+    /// [`AnalysisError`] if not even the plain correlations can be computed.
     pub(crate) fn of(
         columns: &Columns,
         response: Response<'_>,
@@ -96,7 +99,7 @@ impl CorrelationTable {
         })
     }
 
-    /// The parameters, those with the largest coefficients first.
+    /// Returns the parameters in descending order of their coefficients.
     pub(crate) fn ranked(&self) -> Vec<&ParameterCorrelation> {
         let mut ranked: Vec<_> = self.parameters.iter().collect();
         ranked.sort_by(|a, b| b.size().total_cmp(&a.size()));
@@ -107,7 +110,8 @@ impl CorrelationTable {
         tables::correlations(self)
     }
 
-    /// What a reader has to be told: of partial rank correlations, or where there are none of rank correlations.
+    /// Returns the warnings of the partial rank correlations, or of the rank correlations if there are no
+    /// partial ones.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         let partial = self.parameters.iter().any(|parameter| parameter.prcc.value.is_some());
         let of = |p: &ParameterCorrelation| Coefficient {
@@ -125,7 +129,7 @@ impl CorrelationTable {
         if partial { Indices::Prcc(shown).warnings() } else { Indices::Spearman(shown).warnings() }
     }
 
-    /// The document of `indices.json`.
+    /// Returns the document of `indices.json`.
     pub(super) fn json(&self) -> CommandResult<serde_json::Value> {
         let mut document = serde_json::to_value(self).map_err(CommandError::defect)?;
         document["method"] = "correlation".into();

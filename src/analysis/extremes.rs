@@ -1,8 +1,9 @@
 //! The default, the best and the worst evaluation of a response, with their parameters.
 //!
-//! Responses without a direction have a highest and a lowest one instead. Where the result at the defaults is itself the
-//! reference, agreement with it says nothing about quality: there are a nearest and a farthest one. The default is evaluation
-//! 0, outside the sample, wherever it is run; no index depends on it.
+//! A response without a direction has a highest and a lowest evaluation instead. If the result at the
+//! defaults is itself the reference, agreement with it does not measure quality: the evaluations are then the
+//! nearest and the farthest. The default is evaluation 0, which is not part of the sample. No index depends
+//! on it.
 
 use super::Collected;
 use crate::report::Far;
@@ -10,48 +11,49 @@ use crate::study::PreparedStudy;
 use pleach_workflow::{Parameter, Value};
 use serde::{Serialize, Serializer};
 
-/// The evaluations of note of one response.
+/// Notable evaluations of one response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Extremes {
     pub(crate) response: String,
-    /// Its column among the metrics of the workflow.
+    /// Index of the response among the metrics of the workflow.
     #[serde(skip)]
     pub(crate) metric: usize,
-    /// The default first, then the better one of the two ends; the ends only if an evaluation is complete.
+    /// The default, then the better and the worse end. The ends are missing if no evaluation is complete.
     pub(crate) evaluations: Vec<Extreme>,
 }
 
-/// One evaluation.
+/// One notable evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Extreme {
     pub(crate) role: Role,
-    /// Its number: from 1 in the sample, 0 for defaults that are run beside it. `None`: the defaults are not run.
+    /// Number of the evaluation: from 1 in the sample, 0 for the defaults run in addition. `None` if the
+    /// defaults are not run.
     pub(crate) evaluation: Option<usize>,
-    /// The response over all tiles. `None` where a run of it failed.
+    /// Response aggregated over all tiles. `None` if a run of the evaluation failed.
     pub(crate) value: Option<f64>,
-    /// Parameters that vary, or differ from their default.
+    /// Parameters that vary or differ from their default.
     #[serde(rename = "parameters", serialize_with = "as_map")]
     pub(crate) settings: Vec<Setting>,
 }
 
-/// Why an evaluation is of note.
+/// Reason why an evaluation is notable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Role {
     Default,
-    /// Agrees most with a reference that was given.
+    /// Best agreement with a given reference.
     Best,
     Worst,
-    /// Agrees most with the result at the defaults.
+    /// Best agreement with the result at the defaults.
     Nearest,
     Farthest,
-    /// Of a response without direction.
+    /// Highest value of a response without direction.
     Highest,
     Lowest,
 }
 
 impl Role {
-    /// As in a sentence.
+    /// Returns the role as a word.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -74,7 +76,7 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Whether the value is not the default.
+    /// Returns whether the value differs from the default.
     pub(crate) fn is_moved(&self) -> bool {
         self.value != self.default
     }
@@ -91,7 +93,7 @@ fn as_map<S: Serializer>(settings: &[Setting], to: S) -> Result<S::Ok, S::Error>
 }
 
 impl Extremes {
-    /// Of each response of a study.
+    /// Returns the extremes of each response of a study.
     pub(crate) fn of_all(prepared: &PreparedStudy, collected: &Collected) -> Vec<Self> {
         prepared.study.metrics().map(|metric| Self::of(prepared, collected, metric)).collect()
     }
@@ -116,14 +118,14 @@ impl Extremes {
         Self { response: name.clone(), metric, evaluations }
     }
 
-    /// The evaluation of a role.
+    /// Returns the evaluation of a role.
     #[cfg(test)]
     fn get(&self, role: Role) -> Option<&Extreme> {
         self.evaluations.iter().find(|extreme| extreme.role == role)
     }
 }
 
-/// Roles of the better and the worse end.
+/// Returns the roles of the better and of the worse end.
 fn roles(far: Far, is_own_reference: bool) -> [Role; 2] {
     match far {
         Far::Unknown => [Role::Highest, Role::Lowest],
@@ -132,7 +134,8 @@ fn roles(far: Far, is_own_reference: bool) -> [Role; 2] {
     }
 }
 
-/// The highest and the lowest response, each with its evaluation; of equals the first.
+/// Returns the highest and the lowest response, each with the number of its evaluation. On ties, the first
+/// evaluation wins.
 fn ends(responses: &[Option<f64>]) -> Option<[(usize, f64); 2]> {
     let finite = responses.iter().enumerate().filter_map(|(place, response)| {
         response.filter(|response| response.is_finite()).map(|response| (place + 1, response))
@@ -143,7 +146,8 @@ fn ends(responses: &[Option<f64>]) -> Option<[(usize, f64); 2]> {
     })
 }
 
-/// The defaults: beside the sample where they are run, else as an evaluation of the sample that happens to be them.
+/// Returns the defaults: evaluation 0 if it is run, or else the evaluation of the sample with the same
+/// values.
 fn default(prepared: &PreparedStudy, responses: &[Option<f64>], beside: Option<f64>) -> Extreme {
     let parameters = &prepared.study.workflow.parameters;
     let defaults: Vec<Value> = parameters.iter().map(|parameter| parameter.default).collect();

@@ -1,27 +1,27 @@
-//! What failed evaluations take with them, and which parameters they belong to.
+//! Failed evaluations: the units of the design that they exclude, and the parameters that caused them.
 
 use pleach_sensitivity::moat;
 use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::Structure;
 use serde::Serialize;
 
-/// Failed evaluations, and what is left out of the indices because of them.
+/// Failed evaluations and the units excluded from the indices because of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Failures {
     /// Evaluations without a response.
     pub(crate) evaluations: usize,
-    /// What is left out as a whole.
+    /// Unit that is excluded as a whole.
     pub(crate) unit: Unit,
-    /// How many of those are left out.
+    /// Number of excluded units.
     pub(crate) dropped: usize,
-    /// How many there are in all.
+    /// Number of all units.
     pub(crate) all: usize,
-    /// For each varying parameter, failed evaluations that a change of it alone led to, or those of its curve. Empty where parameters change all
-    /// at once.
+    /// For each varying parameter, the failed evaluations after a change of this parameter alone, or those of
+    /// its search curve. Empty for designs that change all parameters at once.
     pub(crate) parameters: Vec<OfParameter>,
 }
 
-/// What is left out of the indices when one of its evaluations fails.
+/// Unit excluded from the indices if one of its evaluations fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -43,7 +43,8 @@ pub(crate) struct OfParameter {
 }
 
 impl Failures {
-    /// Of the responses to a design, one an evaluation; `None` when none is missing.
+    /// Summarizes the missing responses of a design, given one response per evaluation. `None` if none is
+    /// missing.
     pub(super) fn of(structure: &Structure, responses: &[Option<f64>]) -> Option<Self> {
         let evaluations = responses.iter().filter(|response| response.is_none()).count();
         if evaluations == 0 {
@@ -109,7 +110,8 @@ mod tests {
         vec![parameter("a", levels()), parameter("held", held), parameter("b", levels())]
     }
 
-    /// Failures of the parameter in which alone a row differs from `base`, counted row by row.
+    /// Counts, row by row, the failures for each parameter that is the only difference between a failed row
+    /// and one of its `base` rows.
     fn counted(design: &Design, failed: &[usize], base: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
         let of = |column: usize| {
             let alone = |row: &&usize| {
@@ -141,7 +143,7 @@ mod tests {
         let failed = [0, 4, 5, 7, 10];
         let found = Failures::of(&design.structure, &responses(18, &failed)).unwrap();
         assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::Trajectory, 5, 4, 6));
-        // The row before, but not for the first of a trajectory.
+        // The base is the row before. The first row of a trajectory has none.
         let before = |row: usize| if row.is_multiple_of(3) { Vec::new() } else { vec![row - 1] };
         assert_eq!(shown(&found), counted(&design, &failed, before));
         assert_eq!(shown(&found).iter().sum::<usize>(), 4);
@@ -156,7 +158,8 @@ mod tests {
         let failed = [0, 1, 2, 8, 10, 29];
         let found = Failures::of(&design.structure, &responses(30, &failed)).unwrap();
         assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::BaseSample, 6, 3, 5));
-        // The first or the last row of the block, which are nobody's themselves.
+        // The base is the first or the last row of the block. These rows themselves change no single
+        // parameter.
         let ends = |row: usize| match row % 6 {
             0 | 5 => Vec::new(),
             place @ (1 | 2) => vec![row - place],

@@ -1,4 +1,5 @@
-//! The indices of any method as a list: a row a parameter, a column a number. Tables and terminals show it.
+//! Indices of any method as a table: one row per parameter, one column per number. CSV files and the terminal
+//! show it.
 
 use super::{Analysis, ParameterCorrelation};
 use crate::exit::{CommandError, CommandResult};
@@ -7,19 +8,20 @@ use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::warnings::Warning;
 
-/// The list.
+/// Indices of one response as a table.
 #[derive(Debug)]
 pub(crate) struct IndexTable {
-    /// Names of the columns, as tables have them.
+    /// Names of the columns, as in CSV headers.
     pub(crate) columns: Vec<String>,
-    /// A row a parameter, in the order of the parameters: its name, and a number a column; none where it is not defined.
+    /// One row per parameter in the order of the parameters: its name and one number per column. `None` if a
+    /// number is not defined.
     pub(crate) rows: Vec<(String, Vec<Option<f64>>)>,
-    /// The column by whose size parameters are ranked.
+    /// Index of the column that ranks the parameters by its absolute value.
     pub(crate) main: usize,
 }
 
 impl Analysis {
-    /// Name of the response.
+    /// Returns the name of the response.
     pub(crate) fn response(&self) -> &str {
         match self {
             Self::Indices(indices) => indices.response(),
@@ -29,7 +31,7 @@ impl Analysis {
         }
     }
 
-    /// What a reader has to be told of it.
+    /// Returns the warnings about the indices.
     pub(crate) fn warnings(&self) -> Vec<Warning> {
         match self {
             Self::Indices(indices) => indices.warnings(),
@@ -41,7 +43,7 @@ impl Analysis {
 }
 
 impl IndexTable {
-    /// Of an analysis; `None` where there are no indices.
+    /// Creates the table of an analysis. `None` if there are no indices.
     pub(crate) fn of(analysis: &Analysis) -> Option<Self> {
         Some(match analysis {
             Analysis::None { .. } => return None,
@@ -60,7 +62,7 @@ impl IndexTable {
         })
     }
 
-    /// Rows by the size of the main column, the largest first.
+    /// Returns the rows in descending order of the main column's absolute value.
     pub(crate) fn ranked(&self) -> Vec<&(String, Vec<Option<f64>>)> {
         let mut ranked: Vec<_> = self.rows.iter().collect();
         let size = |row: &(String, Vec<Option<f64>>)| row.1[self.main].unwrap_or(0.0).abs();
@@ -68,7 +70,7 @@ impl IndexTable {
         ranked
     }
 
-    /// As a CSV.
+    /// Returns the table as CSV.
     pub(crate) fn csv(&self) -> CommandResult<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let header = std::iter::once("parameter").chain(self.columns.iter().map(String::as_str));
@@ -79,7 +81,7 @@ impl IndexTable {
         writer.into_inner().map_err(CommandError::defect)
     }
 
-    /// Rows of a CSV: empty where a number is not defined.
+    /// Returns the rows of the CSV. Undefined numbers are empty.
     pub(crate) fn records(&self) -> impl Iterator<Item = Vec<String>> + '_ {
         let shown = |number: &Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
         self.rows.iter().map(move |(name, numbers)| {
@@ -88,7 +90,8 @@ impl IndexTable {
     }
 }
 
-/// Columns of estimates, each followed by the half-width of its interval.
+/// Creates a table of estimates. A column with the half-width of the interval follows each estimate. `main`
+/// is the index of the ranking estimate.
 fn estimates<'a>(
     names: &[&str],
     rows: impl Iterator<Item = (&'a str, Vec<Estimate>)>,
@@ -105,7 +108,7 @@ fn coefficients(name: &str, parameters: &[Coefficient]) -> IndexTable {
     estimates(&[name], parameters.iter().map(|p| (p.name.as_str(), vec![p.coefficient])), 0)
 }
 
-/// The same with a column of counts at the end.
+/// Appends a column of counts.
 fn with_counts(mut listed: IndexTable, name: &str, counts: impl Iterator<Item = usize>) -> IndexTable {
     listed.columns.push(name.to_owned());
     for ((_, numbers), count) in listed.rows.iter_mut().zip(counts) {
@@ -151,7 +154,7 @@ fn of_indices(indices: &Indices) -> Option<IndexTable> {
             for ((_, numbers), parameter) in listed.rows.iter_mut().zip(&found.parameters) {
                 numbers.push(plain(parameter));
             }
-            // Without resamples there is the plain estimate only.
+            // Without resamples, only the plain estimate is defined.
             if found.parameters.iter().all(|p| p.delta.value.is_none()) {
                 listed.main = 4;
             }

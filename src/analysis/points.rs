@@ -1,4 +1,4 @@
-//! Methods that need points and no structure of theirs: which there are, and what they make of responses.
+//! Given-data methods: computes their indices from points without a design.
 
 use super::{Analysis, CorrelationTable, Regressions};
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -9,7 +9,7 @@ use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::{delta, pawn, rbd_fast};
 use pleach_workflow::GivenDataMethod;
 
-/// A method, with its settings.
+/// Given-data method with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GivenDataAnalysis {
     Correlation,
@@ -20,7 +20,7 @@ pub(crate) enum GivenDataAnalysis {
 }
 
 impl From<GivenDataMethod> for GivenDataAnalysis {
-    /// With the settings that SALib has where nobody says others.
+    /// Converts a method with SALib's default settings.
     fn from(of: GivenDataMethod) -> Self {
         match of {
             GivenDataMethod::Correlation => Self::Correlation,
@@ -32,10 +32,10 @@ impl From<GivenDataMethod> for GivenDataAnalysis {
     }
 }
 
-/// Indices of each response, of the values of parameters, one a row.
+/// Computes the indices of each response from the values of the parameters, one row per evaluation.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses are too few, or such that the method cannot be.
+/// [`AnalysisError`] if there are too few responses or the method cannot handle them.
 pub(crate) fn of_points(
     columns: &Columns,
     method: GivenDataAnalysis,

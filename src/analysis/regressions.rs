@@ -1,4 +1,4 @@
-//! Standardized regression of a response on the parameters, of values and of ranks side by side.
+//! Standardized regression of a response on the parameters: of values and of ranks.
 
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -11,14 +11,14 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Regressions {
     pub(crate) response: String,
-    /// Of values: standardized regression coefficients.
+    /// Standardized regression coefficients, of values.
     pub(crate) src: Regression,
-    /// Of ranks: standardized rank regression coefficients.
+    /// Standardized rank regression coefficients, of ranks.
     pub(crate) srrc: Regression,
 }
 
 impl Regressions {
-    /// Of the values of parameters and some responses, one value a row.
+    /// Computes both regressions of each response, one row per evaluation.
     ///
     /// # Errors
     /// [`AnalysisError`] as [`regression::src()`].

@@ -1,6 +1,6 @@
-//! Who may ask: whoever shows the manager's token, or a certificate of a client of the cluster.
+//! Authentication of clients by the manager's token or by a client certificate of the cluster.
 //!
-//! Workers and other managers have certificates too; they have nothing to ask here.
+//! Certificates of workers and of other managers give no access.
 
 use super::State;
 use super::error::ApiError;
@@ -15,7 +15,7 @@ use pleach_actors::transport::identity::{NodeIdentity, Role};
 use std::rc::Rc;
 use tokio_rustls::server::TlsStream;
 
-/// Notes who is connected, for all requests of the connection.
+/// Records the client of a connection that showed a client certificate, for all of its requests.
 pub(super) fn on_connect(stream: &TlsStream<Stream>) {
     let (stream, tls) = stream.get_ref();
     let shown = tls.peer_certificates().and_then(<[_]>::first);
@@ -25,8 +25,8 @@ pub(super) fn on_connect(stream: &TlsStream<Stream>) {
     }
 }
 
-/// Lets a request through, or not. Nothing of its body has been read then. A connection on which the token was shown counts as
-/// one with credentials; each request shows the token all the same.
+/// Passes an authenticated request to its handler, before any of its body has been read. A connection that has shown
+/// the token counts as one with credentials. Each of its requests has to show the token all the same.
 pub(super) async fn authenticate<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -41,13 +41,13 @@ pub(super) async fn authenticate<B: MessageBody + 'static>(
     next.call(request).await
 }
 
-/// The client of a request that was let through.
+/// Returns the client of an authenticated request.
 pub(super) fn client(request: &HttpRequest) -> Result<Rc<str>, ApiError> {
     let client = request.conn_data::<Rc<Connection>>().and_then(|connection| connection.client());
     client.ok_or_else(|| ApiError::Defect("a request without a client".to_owned()))
 }
 
-/// The same for the operator's log: with its address.
+/// Returns the client with its address, for the operator's log.
 pub(super) fn client_at(request: &HttpRequest) -> Result<String, ApiError> {
     let who = client(request)?;
     let place = request.peer_addr().map(|address| format!(" at {}", address.ip().to_canonical()));

@@ -1,4 +1,4 @@
-//! Bodies of requests: piece by piece, none longer than its limit, none slower than allowed.
+//! Bodies of requests, read piece by piece: none is longer than its limit or slower than allowed.
 
 use super::Limits;
 use super::error::ApiError;
@@ -14,28 +14,28 @@ use std::time::{Duration, Instant};
 use tempfile::{SpooledTempFile, spooled_tempfile_in};
 use tokio_stream::StreamExt;
 
-/// Written at once, and kept in memory where a body is no longer: pieces are a few kB, and every write waits for a thread.
+/// 1 MiB per write: pieces of a body are a few kB, and every write waits for a thread. Shorter bodies stay in memory.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A body that is being read.
+/// Body of a request during its transfer.
 pub(super) struct Body {
     payload: Payload,
-    /// Bytes that may still come.
+    /// Remaining bytes of the limit.
     left: u64,
     limit: u64,
-    /// Time in which `least` bytes come. Only waiting counts.
+    /// Period: at least `least` bytes must arrive in each. Only waiting for the client counts.
     patience: Duration,
     least: u64,
-    /// Of both, what has not passed and not come.
+    /// Rest of `patience` and of `least` in the present period.
     patience_left: Duration,
     least_left: u64,
 }
 
 impl Body {
-    /// The body of a request.
+    /// Prepares to read the body of a request.
     ///
     /// # Errors
-    /// [`ApiError::TooLong`] where the client says that it is longer than `limit`.
+    /// [`ApiError::TooLong`] if the head of the request announces more than `limit` bytes.
     pub(super) fn new(
         request: &HttpRequest,
         payload: Payload,
@@ -50,10 +50,10 @@ impl Body {
         Ok(Self { payload, left: limit, limit, patience, least, patience_left: patience, least_left: least })
     }
 
-    /// The next piece, or none at the end.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError::TooLong`], [`ApiError::TooSlow`], and [`ApiError::Request`] for a body that is cut short.
+    /// [`ApiError::TooLong`], [`ApiError::TooSlow`], and [`ApiError::Request`] for a truncated body.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let asked = Instant::now();
         let Ok(piece) = timeout(self.patience_left, self.payload.next()).await else {
@@ -72,10 +72,11 @@ impl Body {
         Ok(Some(piece))
     }
 
-    /// All of it, to be read: in a file of `folder` that has no name, unless it is short. Memory does not grow with it.
+    /// Reads the whole body into an unnamed file in `folder`, or into memory if it is short. So memory does not grow
+    /// with the body.
     ///
     /// # Errors
-    /// As [`Body::next`], and [`ApiError::Input`] when it cannot be kept.
+    /// As [`Body::next`], and [`ApiError::Input`] when the file cannot be written.
     pub(super) async fn spool(mut self, folder: &Path) -> Result<impl Read + Send + use<>, ApiError> {
         let mut file = spooled_tempfile_in(BLOCK_BYTES, folder);
         let mut pieces = Vec::new();

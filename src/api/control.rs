@@ -1,7 +1,7 @@
-//! What HTTP asks of the manager.
+//! Operations that the HTTP interface calls on the manager.
 //!
-//! Calls may come from several threads at once. Nothing here says how anything is decided, or what an answer looks like
-//! over HTTP ([`problem`](super::error)).
+//! Calls may come from several threads at once. The implementation decides, and [`error`](super::error) defines how
+//! errors appear over HTTP.
 
 use super::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
 use crate::service::inputs::InputDigest;
@@ -11,36 +11,36 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use thiserror::Error;
 
-/// An answer on its way.
+/// Future of an answer.
 pub(crate) type ControlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ControlError>> + Send + 'a>>;
 
-/// Why a request is not met: one line for the user that asked, who reads it as it is.
+/// Reason why a request is refused: one line, shown to the user as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ControlError {
-    /// There is no such study, result or worker.
+    /// The study, result or worker does not exist.
     #[error("{0}")]
     Missing(String),
-    /// What is asked for is not possible in the present state.
+    /// The present state does not allow the operation.
     #[error("{0}")]
     Conflict(String),
-    /// The study cannot be executed as it is; says which number is wrong, and what is allowed.
+    /// The study cannot be executed. The message names the wrong value and the allowed ones.
     #[error("{0}")]
     Study(String),
-    /// The manager cannot answer yet, or any more; the same request may be met later.
+    /// The manager cannot answer yet, or no longer. The same request may succeed later.
     #[error("{0}")]
     NotReady(String),
-    /// A file is not the one that was written; says which.
+    /// A file differs from the one that was written. The message names it.
     #[error("{0}")]
     Corrupt(String),
-    /// A defect of the manager.
+    /// Internal error of the manager.
     #[error("{0}")]
     Defect(String),
 }
 
-/// The manager.
+/// Operations of a manager.
 pub(crate) trait Control: Send + Sync + 'static {
-    /// Takes a study. What is submitted again under the same key is the same study: a client that got no answer asks
-    /// again. `client` is for the operator's log.
+    /// Accepts a study. A second submission under the same key returns the same study, because clients without an
+    /// answer retry. `client` appears in the operator's log.
     fn submit(
         &self,
         submission: Submission,
@@ -48,41 +48,41 @@ pub(crate) trait Control: Send + Sync + 'static {
         client: String,
     ) -> ControlFuture<'_, Submitted>;
 
-    /// A file that may have been missing is in the input store now, whole and on disk.
+    /// Handles the arrival of an input file, which is complete and on disk now.
     fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()>;
 
-    /// All studies, those submitted last at the end.
+    /// Returns all studies in the order of their submission.
     fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>>;
 
-    /// A study.
+    /// Returns a study.
     fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus>;
 
-    /// Ends a study. One that is canceled already stays so; what is complete or has failed is a
-    /// [`ControlError::Conflict`]. `client` is for the operator's log.
+    /// Ends a study. A canceled study stays canceled. A complete or failed study is a [`ControlError::Conflict`].
+    /// `client` appears in the operator's log.
     fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus>;
 
-    /// Removes a study that has ended, its results, and input files that no other study reads. A study that was removed
-    /// before stays so; one that has not ended is a [`ControlError::Conflict`].
+    /// Removes an ended study, its results, and the input files that no other study reads. Repeating the removal
+    /// succeeds. A study that has not ended is a [`ControlError::Conflict`].
     fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten>;
 
-    /// The names of a study's result files; [`ControlError::Conflict`] as long as there are none.
+    /// Returns the names of a study's result files. [`ControlError::Conflict`] until the study is complete.
     fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>>;
 
-    /// Where one of them is. Its content does not change any more; [`ControlError::Corrupt`] if it has.
+    /// Returns the path of a result file, whose content is final. [`ControlError::Corrupt`] if it has changed.
     fn result<'a>(&'a self, id: &'a str, name: &'a str) -> ControlFuture<'a, PathBuf>;
 
-    /// All workers, by name.
+    /// Returns all workers by name.
     fn workers(&self) -> ControlFuture<'_, Vec<WorkerStatus>>;
 
-    /// Lets a worker end what it has begun, and leave.
+    /// Drains a worker: it finishes its started instances and leaves.
     fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus>;
 
-    /// How many workers are wanted, and what is predicted.
+    /// Returns the scaling decision and its predictions.
     fn scaling(&self) -> ControlFuture<'_, ScalingStatus>;
 
-    /// Whether studies are taken.
+    /// Returns whether the manager accepts studies.
     fn is_ready(&self) -> ControlFuture<'_, bool>;
 
-    /// What is measured, in Prometheus' text format.
+    /// Returns the metrics in Prometheus' text format.
     fn metrics(&self) -> ControlFuture<'_, String>;
 }

@@ -1,4 +1,4 @@
-//! Files on their way out: a block at a time, read where reading may take long.
+//! Downloads of files in blocks, read on threads that may wait for the disk.
 
 use super::error::ApiError;
 use actix_web::HttpResponse;
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Read at once: few calls for a file, little memory for a connection.
+/// 256 KiB per read: few calls for a file, and little memory for a connection.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// Blocks that are read ahead of the client.
+/// Number of blocks that are read ahead of the client.
 const AHEAD: usize = 2;
 
-/// A file, whole or visibly cut short: its length is said first.
+/// Returns a response that streams a file. Its length is in the head, so the client notices a truncated file.
 ///
 /// # Errors
-/// [`ApiError::Defect`] when it cannot be opened.
+/// [`ApiError::Defect`] when the file cannot be opened.
 pub(super) async fn file(path: PathBuf) -> Result<HttpResponse, ApiError> {
     let media_type = media_type(&path);
     let fail = |error: &dyn std::fmt::Display| ApiError::Defect(format!("{}: {error}", path.display()));
@@ -38,7 +38,7 @@ pub(super) async fn file(path: PathBuf) -> Result<HttpResponse, ApiError> {
     Ok(HttpResponse::Ok().content_type(media_type).body(body))
 }
 
-/// Reads until the end, or until nobody receives any more.
+/// Reads blocks until the end of the file, or until the receiver is gone.
 async fn read(mut file: File, send: mpsc::Sender<io::Result<Bytes>>) {
     loop {
         let read = block(move || {
@@ -59,7 +59,7 @@ async fn read(mut file: File, send: mpsc::Sender<io::Result<Bytes>>) {
     }
 }
 
-/// That of result files, by their ending.
+/// Returns the media type of a result file by its extension.
 fn media_type(path: &Path) -> &'static str {
     match path.extension().and_then(OsStr::to_str) {
         Some("json") => "application/json",

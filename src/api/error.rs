@@ -1,4 +1,4 @@
-//! What goes wrong, as HTTP says it: a status and a problem (RFC 9457) of one line.
+//! Errors over HTTP: a status and one line of problem details (RFC 9457).
 
 use super::control::ControlError;
 use super::schema::ProblemDetails;
@@ -8,53 +8,53 @@ use actix_web::http::header::{ALLOW, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use thiserror::Error;
 
-/// The media type of problems.
+/// Media type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why a request is not met.
+/// Reason why a request fails.
 #[derive(Debug, Error)]
 pub(super) enum ApiError {
-    /// The manager refuses.
+    /// The manager refuses the request.
     #[error("{0}")]
     Refused(#[from] ControlError),
-    /// An input file is not stored.
+    /// The input file is not stored.
     #[error("{0}")]
     Input(#[from] InputError),
-    /// Neither a token nor a certificate of a client was shown.
+    /// The client showed neither a token nor a client certificate.
     #[error("{0}")]
     Unauthorized(&'static str),
-    /// The request is not understood.
+    /// The request cannot be parsed.
     #[error("{0}")]
     Request(String),
-    /// The body is of another kind than allowed.
+    /// The body has a media type that is not allowed.
     #[error("{0}")]
     MediaType(&'static str),
     /// The body is longer than allowed.
     #[error("the body is longer than {limit} bytes, the most that is allowed here")]
     TooLong {
-        /// The most that is allowed.
+        /// Maximum length in bytes.
         limit: u64,
     },
-    /// The body did not come in time.
+    /// The body came more slowly than allowed.
     #[error("the body came slower than {bytes} bytes in {seconds} s, the least that is allowed")]
     TooSlow {
-        /// Bytes in that time.
+        /// Minimum bytes in that time.
         bytes: u64,
-        /// How long was waited.
+        /// Length of the period in seconds.
         seconds: f64,
     },
-    /// There is nothing at this path.
+    /// No route has this path.
     #[error("{0}: there is nothing at this path; /api/v1/openapi.json says what there is")]
     Path(String),
-    /// The path does not take this method.
+    /// The path does not allow this method.
     #[error("{method} is not allowed here; {allowed} is")]
     Method {
-        /// What was asked.
+        /// Method of the request.
         method: String,
-        /// What is allowed.
+        /// Allowed methods.
         allowed: String,
     },
-    /// A defect of ours.
+    /// Internal error of the server.
     #[error("{0}")]
     Defect(String),
 }
@@ -91,13 +91,14 @@ impl ResponseError for ApiError {
             Self::Method { allowed, .. } => {
                 response.insert_header((ALLOW, allowed.as_str()));
             }
-            // The rest of the body is not read.
+            // The server closes the connection, because it does not read the rest of the body.
             Self::TooLong { .. } | Self::TooSlow { .. } => {
                 response.force_close();
             }
             _ => {}
         }
-        // Scripts read it line by line, whatever a path or a library put into it.
+        // One line, because scripts read the output line by line. A path or a library's message may contain line
+        // ends.
         let detail = self.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
         let problem = ProblemDetails {
             kind: "about:blank".to_owned(),
@@ -110,7 +111,7 @@ impl ResponseError for ApiError {
     }
 }
 
-/// For paths that there are not.
+/// Answers a request for an unknown path.
 pub(super) async fn no_path(request: HttpRequest) -> Result<HttpResponse, ApiError> {
     Err(ApiError::Path(request.path().to_owned()))
 }

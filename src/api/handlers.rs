@@ -1,4 +1,4 @@
-//! What is done for each path: the request is understood, the manager asked, and its answer said.
+//! Request handlers: each parses a request, calls the manager, and returns its answer.
 
 pub(super) mod health;
 pub(super) mod inputs;
@@ -11,7 +11,7 @@ use super::error::ApiError;
 use actix_web::HttpResponse;
 use actix_web::web::Data;
 
-/// What all requests share.
+/// State that all requests share.
 type Shared = Data<State>;
 
 type Reply = Result<HttpResponse, ApiError>;

@@ -1,6 +1,6 @@
-//! Requests counted and timed: how many of each kind, how they were answered, and how long that took.
+//! Metrics of requests: count by method, route and status, and duration.
 //!
-//! A path is counted by its pattern, and what there is not as one: clients cannot make up series.
+//! The label is the pattern of the route, and all unknown paths share one label, so clients cannot create series.
 
 use actix_web::Error;
 use actix_web::body::MessageBody;
@@ -10,7 +10,7 @@ use actix_web::middleware::Next;
 use pleach_telemetry::catalog::{HTTP_IN_FLIGHT, HTTP_REQUESTS, HTTP_SECONDS};
 use std::time::Instant;
 
-/// A request that is being answered, whatever comes of it.
+/// Request in progress. The gauge decreases on drop, however the request ends.
 struct InFlight(metrics::Gauge);
 
 impl InFlight {
@@ -27,7 +27,7 @@ impl Drop for InFlight {
     }
 }
 
-/// Methods that somebody may have in mind; others are one.
+/// Returns the label of a method. All methods that no client is expected to use share one label.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -39,7 +39,7 @@ fn method(method: &Method) -> &'static str {
     }
 }
 
-/// Around everything that is asked.
+/// Measures a request and calls the next handler.
 pub(super) async fn measure(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

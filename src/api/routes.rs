@@ -1,5 +1,5 @@
-//! What can be asked: every path with its methods, once, for the server and for the test that compares it with the
-//! document that describes it.
+//! Routes of the HTTP interface: every path with its methods, both for the server and for the test that compares them
+//! with `openapi.json`.
 
 use super::access::authenticate;
 use super::error::{ApiError, no_path};
@@ -9,17 +9,18 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, PathConfig, ServiceConfig, delete, post, put};
 use actix_web::{HttpRequest, Route, guard};
 
-/// A path and a method.
+/// Route for one path and method.
 pub(super) struct Entry {
     pub(super) method: Method,
-    /// With parameters in braces. A last one with `:.+` may contain slashes.
+    /// Path with parameters in braces. A last parameter with `:.+` may contain slashes.
     pub(super) path: &'static str,
-    /// Whether anybody may ask: probes and monitoring have no token, and learn nothing of studies but names and progress.
+    /// Whether the route needs no credentials: probes and monitoring have no token, and learn only the names and
+    /// progress of studies.
     pub(super) is_open: bool,
     route: Route,
 }
 
-/// All there are; those of one path stand together.
+/// Returns all routes. Routes of one path are adjacent.
 pub(super) fn entries() -> Vec<Entry> {
     let guarded = |method, path, route| Entry { method, path, is_open: false, route };
     let open = |path, route| Entry { method: Method::GET, path, is_open: true, route };
@@ -42,12 +43,12 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
-/// What can be got can also be asked about (RFC 9110, 9.3.2): the same without a body.
+/// Returns a route that accepts GET and also HEAD, which returns the same without a body (RFC 9110, 9.3.2).
 fn get() -> Route {
     web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
 }
 
-/// Registers all of them, with an answer for what there is not.
+/// Registers all routes, and an error for every other path.
 pub(super) fn configure(config: &mut ServiceConfig) {
     let mut entries = entries().into_iter().peekable();
     while let Some(first) = entries.next() {
@@ -72,7 +73,7 @@ pub(super) fn configure(config: &mut ServiceConfig) {
         }
     }
     let not_text = |error, request: &HttpRequest| {
-        // A path that is no UTF-8 names nothing.
+        // A path that is not UTF-8 names nothing.
         let _: actix_web::error::PathError = error;
         ApiError::Path(request.path().to_owned()).into()
     };

@@ -1,6 +1,7 @@
-//! What goes over HTTP: studies and workers as their users see them. `openapi.json` says the same for everybody else.
+//! JSON types of the HTTP interface: studies and workers as clients see them. `openapi.json` describes the same types
+//! for other programs.
 //!
-//! These are plain facts, made by the manager and shown by clients; nothing here knows how they come about.
+//! The manager fills these plain data types, and clients show them.
 
 use crate::service::inputs::InputDigest;
 use serde::{Deserialize, Serialize};
@@ -8,27 +9,27 @@ use std::fmt;
 use time::OffsetDateTime;
 use time::serde::rfc3339;
 
-/// How far a study is.
+/// State of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StudyState {
-    /// The manager lacks files that it reads.
+    /// The manager lacks files that the study reads.
     Waiting,
-    /// It can begin, and has not.
+    /// The study is ready to start.
     Queued,
-    /// Workers execute it.
+    /// Workers execute the study.
     Running,
-    /// All evaluations are known or have failed, and the results are written.
+    /// All evaluations have a result or have failed, and the results are written.
     Complete,
-    /// A user ended it.
+    /// A user canceled the study.
     #[serde(alias = "cancelled")] // as older state directories have it
     Canceled,
-    /// It cannot go on, and its message says why; the manager tries again when it is started again.
+    /// The study cannot continue, and its message gives the reason. The manager tries again after its next start.
     Failed,
 }
 
 impl StudyState {
-    /// Whether it stays as it is.
+    /// Returns whether the state is final.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Complete | Self::Canceled | Self::Failed)
     }
@@ -47,76 +48,76 @@ impl fmt::Display for StudyState {
     }
 }
 
-/// A study.
+/// Status of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StudyStatus {
-    /// What it is asked for by, unique to this manager.
+    /// Unique id on this manager.
     pub(crate) id: String,
-    /// As its file says; several studies may have the same.
+    /// Name in the study file. Several studies may have the same name.
     pub(crate) name: String,
     pub(crate) state: StudyState,
-    /// Evaluations of which every run is known or has failed.
+    /// Evaluations with a result, or a failure, for every run.
     pub(crate) evaluations_done: u64,
-    /// As far as is known: of phases that are to come, and of samples that may grow, nothing is.
+    /// Number of known evaluations. Later phases and growing samples add more.
     pub(crate) evaluations: u64,
     pub(crate) tasks_executed: u64,
-    /// As far as is known: what turns out to be reused will not be executed.
+    /// Number of known tasks left. Reuse may remove some of them.
     pub(crate) remaining_tasks: u64,
-    /// At the present pace, where there is one.
+    /// Prediction at the present throughput. `None` if it is unknown.
     pub(crate) remaining_seconds: Option<f64>,
-    /// Runs (evaluation and tile) that have failed.
+    /// Failed runs. A run is one evaluation on one tile.
     pub(crate) failed: u64,
     #[serde(with = "rfc3339")]
     pub(crate) submitted: OffsetDateTime,
-    /// Why it waits or has failed.
+    /// Reason for waiting or for the failure.
     pub(crate) message: Option<String>,
-    /// When it should have ended.
+    /// Latest desired time of its end.
     #[serde(default, with = "rfc3339::option")]
     pub(crate) deadline: Option<OffsetDateTime>,
-    /// What its workers may cost.
+    /// Maximum cost of its workers.
     #[serde(default)]
     pub(crate) budget: Option<f64>,
-    /// Seconds of work of one core that are left, as the cost model has them; none where it does not run.
+    /// Remaining work of one core in seconds, as the cost model predicts it. `None` if the study is not running.
     #[serde(default)]
     pub(crate) remaining_work_seconds: Option<f64>,
-    /// The phase that runs, from 1; none where it does not run, or has no phases.
+    /// Number of the running phase, from 1. `None` if the study is not running or has no phases.
     #[serde(default)]
     pub(crate) phase: Option<u64>,
-    /// Of how many; none where it has none.
+    /// Number of phases. `None` if the study has none.
     #[serde(default)]
     pub(crate) phases: Option<u64>,
-    /// The share of its predicted work that is done, of the part that runs; none where it is not known.
+    /// Finished share of the predicted work of the running round. `None` if it is unknown.
     #[serde(default)]
     pub(crate) progress: Option<f64>,
-    /// Anything that keeps it waiting or slows it down, each in a few words.
+    /// Remarks of a few words each on conditions that delay the study.
     #[serde(default)]
     pub(crate) remarks: Vec<String>,
 }
 
 impl StudyStatus {
-    /// Which of its phases runs, in words.
+    /// Returns the running phase in words, `None` without one.
     pub(crate) fn phase_of(&self) -> Option<String> {
         self.phase.zip(self.phases).map(|(phase, phases)| format!("phase {phase} of {phases}"))
     }
 }
 
-/// A study that has been removed.
+/// Answer to the removal of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Forgotten {
     pub(crate) id: String,
-    /// Bytes that were freed, 0 where it was removed before.
+    /// Freed bytes, 0 if the study was removed before.
     pub(crate) bytes: u64,
 }
 
-/// What a worker does.
+/// State of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WorkerState {
-    /// It takes work.
+    /// The worker takes work.
     Active,
-    /// It ends what it has begun, and leaves.
+    /// The worker finishes its started instances and leaves.
     Draining,
-    /// Its connection is lost; it may come back.
+    /// The worker is disconnected and may reattach.
     Away,
 }
 
@@ -130,88 +131,89 @@ impl fmt::Display for WorkerState {
     }
 }
 
-/// A worker.
+/// Status of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkerStatus {
     pub(crate) name: String,
     pub(crate) state: WorkerState,
     pub(crate) cores: u32,
-    /// Tasks that it runs now.
+    /// Tasks that it executes now.
     pub(crate) running: u32,
-    /// Data regions that it holds.
+    /// Bytes of data regions that it holds.
     pub(crate) bytes: u64,
-    /// The most that it may hold.
+    /// Maximum of these bytes.
     pub(crate) memory_bytes: u64,
-    /// Where it is connected from.
+    /// Remote address of its connection, or `local`.
     pub(crate) address: String,
-    /// Operations of running studies that it does not have: stages with them go to others.
+    /// Operations of running studies that it lacks. Stages with these operations run on other workers.
     pub(crate) missing_operations: Vec<String>,
-    /// When it will be gone.
+    /// Known end of the worker.
     #[serde(with = "rfc3339::option")]
     pub(crate) time_limit: Option<OffsetDateTime>,
-    /// Anything that an operator should do something about, each in a few words.
+    /// Remarks of a few words each on conditions that an operator should resolve.
     #[serde(default)]
     pub(crate) remarks: Vec<String>,
 }
 
-/// The answer to a submission.
+/// Answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Submitted {
     pub(crate) id: String,
-    /// Files that the study reads and the manager lacks; it begins when they have been sent.
+    /// Files that the study reads and the manager lacks. The study starts when clients have sent them.
     pub(crate) missing: Vec<InputDigest>,
 }
 
-/// All studies, those submitted last at the end.
+/// All studies in the order of their submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Studies {
     pub(crate) studies: Vec<StudyStatus>,
 }
 
-/// All workers, by name.
+/// All workers by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Workers {
     pub(crate) workers: Vec<WorkerStatus>,
 }
 
-/// How many workers are wanted, and what is predicted. Money is in the currency of the prices.
+/// Scaling decision and predictions. Costs are in the currency of the prices.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ScalingStatus {
-    /// Workers wanted, of all pools together; none where the manager knows no pools.
+    /// Desired workers of all pools together. `None` if the manager has no pools.
     pub(crate) workers_desired: Option<u32>,
-    /// Workers that take work.
+    /// Number of workers that take work.
     pub(crate) workers_active: u32,
-    /// Why so many are wanted: `idle`, `minimum`, `deadline`, `infeasible`, `budget` or `stabilized`.
+    /// Reason for this number: `idle`, `minimum`, `deadline`, `infeasible`, `budget` or `stabilized`.
     pub(crate) reason: Option<String>,
-    /// Until all studies are done, with the workers wanted, or with those that are there where the manager knows no pools.
+    /// Seconds until all studies end, with the desired workers, or with the connected ones if the manager has no
+    /// pools.
     pub(crate) predicted_remaining_seconds: Option<f64>,
-    /// Of those workers until then.
+    /// Cost of those workers until then.
     pub(crate) predicted_cost: Option<f64>,
-    /// Of all workers, for the studies that have not ended, so far.
+    /// Cost so far of all workers, for the studies that have not ended.
     pub(crate) cost_so_far: Option<f64>,
-    /// Where a deadline cannot be met, the fastest that there is.
+    /// Fastest possible end, if a deadline cannot be met.
     pub(crate) fastest: Option<CostEstimate>,
-    /// Where the budget does not allow what would meet the deadlines, what that takes.
+    /// Time and cost of meeting the deadlines, if the budget does not allow it.
     pub(crate) without_budget: Option<CostEstimate>,
     pub(crate) pools: Vec<PoolStatus>,
-    /// Workers that are more than wanted, in the order in which they should be drained.
+    /// Surplus workers in removal order.
     pub(crate) drain_order: Vec<String>,
 }
 
-/// What some number of workers takes and costs from now on; none: for ever.
+/// Time and cost of a number of workers from now on. `None` means no end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CostEstimate {
     pub(crate) seconds: Option<f64>,
     pub(crate) cost: Option<f64>,
 }
 
-/// A pool of workers.
+/// Status of a worker pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PoolStatus {
     pub(crate) name: String,
     pub(crate) desired: u32,
     pub(crate) running: u32,
-    /// Wanted a short time ago, and not there yet.
+    /// Workers that were desired a short time ago and have not joined yet.
     pub(crate) starting: u32,
     pub(crate) draining: u32,
 }
@@ -222,35 +224,36 @@ pub(crate) struct Results {
     pub(crate) results: Vec<String>,
 }
 
-/// A file that has been stored.
+/// Answer to the upload of an input file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub(crate) digest: InputDigest,
     pub(crate) bytes: u64,
 }
 
-/// That a process answers.
+/// Answer of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Health {
     /// `ok` or `ready`.
     pub(crate) status: String,
 }
 
-/// Why a request was not met (RFC 9457).
+/// Problem details of a refused request (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProblemDetails {
-    /// `about:blank`: the status says what kind of problem it is.
+    /// `about:blank`: the status alone identifies the kind of problem.
     #[serde(rename = "type")]
     pub(crate) kind: String,
     /// The status in words.
     pub(crate) title: String,
     pub(crate) status: u16,
-    /// One line that says what is wrong, and what is allowed.
+    /// One line with the problem and the allowed values.
     pub(crate) detail: String,
 }
 
-/// Whether a name of a result file stays within a folder wherever it is joined to one: one or more names with `/` between
-/// them, none of which leads elsewhere or is hidden.
+/// Returns whether a path made of a folder and this name of a result file stays within the folder. Such a name has
+/// one or more components separated by `/`. No component is empty or has a leading dot, and the name contains neither
+/// control characters nor backslashes.
 pub(crate) fn is_result_name(name: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.');
     let no_odd_letter = name.chars().all(|letter| !letter.is_control() && letter != '\\');

@@ -1,11 +1,11 @@
-//! What each client may have at once, whatever others have.
+//! Permits that bound how much each client does at once, independently of other clients.
 
 use super::error::ApiError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Permits for clients, so many for each.
+/// Semaphores of clients, with `each` permits per client.
 #[derive(Debug)]
 pub(super) struct Shares {
     each: usize,
@@ -17,10 +17,10 @@ impl Shares {
         Self { each, clients: Mutex::default() }
     }
 
-    /// Waits until the client has one to spare.
+    /// Waits until the client has a free permit.
     ///
     /// # Errors
-    /// [`ApiError::Defect`]; there is none.
+    /// [`ApiError::Defect`] when the semaphore is closed.
     pub(super) async fn take(&self, client: &str) -> Result<Share, ApiError> {
         let semaphore = self.of(client);
         let permit = Arc::clone(&semaphore).acquire_owned().await;
@@ -40,10 +40,11 @@ impl Shares {
     }
 }
 
-/// One of a client's; dropped, it is free again.
+/// Permit of a client, returned on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     _permit: OwnedSemaphorePermit,
+    // The map holds only a weak reference: a client without permits is removed from it.
     _semaphore: Arc<Semaphore>,
 }
 

@@ -1,4 +1,4 @@
-//! The server, over TLS, with a manager that is no more than its memory.
+//! Tests of the server over TLS, with a manager in memory.
 
 mod access;
 mod client;

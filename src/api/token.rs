@@ -1,7 +1,7 @@
-//! The bearer token of a manager: whoever has it may do everything over HTTP.
+//! Bearer token of a manager. A client with the token may call every operation over HTTP.
 //!
-//! It is a text in a file that its owner alone can read. It does not expire; to change it, its file is replaced and
-//! the manager started again.
+//! The token is a text in a file that only its owner can read. It does not expire. To change it, the operator
+//! replaces the file and starts the manager again.
 
 use pleach_actors::transport::certs::CertsError;
 use pleach_actors::transport::certs::secret_files::{read, write_new};
@@ -12,55 +12,55 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Random bytes of a token that is made here: nobody guesses 256 bits.
+/// Random bytes of a generated token: 256 bits cannot be guessed.
 const TOKEN_BYTES: usize = 32;
 
-/// The shortest token that is taken from a file: half of that is still beyond guessing.
+/// Minimum length of a token from a file. As 32 hexadecimal digits it still has 128 bits, which cannot be guessed.
 const SHORTEST: usize = 32;
 
-/// The longest; it has to fit a header's line along with everything else.
+/// Maximum length, so that the token fits into the head of a request with everything else.
 const LONGEST: usize = 1024;
 
-/// A token, as text.
+/// Token as text.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ApiToken(String);
 
-/// Why there is no token.
+/// Reason why no token is available.
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
-    /// Its file cannot be read or written.
+    /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] CertsError),
-    /// The text is none.
+    /// The text in the file is not a token.
     #[error("{}: {SHORTEST} to {LONGEST} letters, digits and signs of ASCII without spaces are allowed", .0.display())]
     Form(PathBuf),
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("the system gives no random numbers")]
     Random,
 }
 
 impl ApiToken {
-    /// That of a file.
+    /// Reads the token from a file.
     ///
     /// # Errors
-    /// [`TokenError::File`] and [`TokenError::Form`].
+    /// [`TokenError::File`] and [`TokenError::Form`] when the file cannot be read or has no valid token.
     pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
         let content = read(path)?;
         let text = std::str::from_utf8(&content).unwrap_or_default();
         Self::from_text(text).ok_or_else(|| TokenError::Form(path.to_owned()))
     }
 
-    /// That of a text, if it is one; spaces and line ends around it do not count.
+    /// Parses a token, without the white space around it. `None` if the text is not a token.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = (SHORTEST..=LONGEST).contains(&text.len());
         (fits && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
     }
 
-    /// That of a file, which is made where there is none, with a new token, for its owner alone.
+    /// Reads the token from a file. A missing file is created with a new token, readable by its owner alone.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// [`TokenError`] when the file cannot be read or created, or has no valid token.
     pub(crate) fn read_or_make(path: &Path) -> Result<Self, TokenError> {
         match Self::read(path) {
             Err(TokenError::File(CertsError::File { source, .. }))
@@ -70,19 +70,19 @@ impl ApiToken {
         let mut bytes = [0; TOKEN_BYTES];
         SystemRandom::new().fill(&mut bytes).map_err(|_| TokenError::Random)?;
         match write_new(path, format!("{}\n", hex(&bytes)).as_bytes()) {
-            // Whoever was first has made it.
+            // If another process has created the file meanwhile, its token counts.
             Ok(()) | Err(CertsError::Exists(_)) => Self::read(path),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// As it is shown to a manager.
+    /// Returns the token as clients send it.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the text. How long that takes does not depend on how much of it is right: what is compared are
-    /// digests, in constant time.
+    /// Returns whether `text` is the token. Compares digests in constant time, so the duration does not depend on the
+    /// number of correct characters.
     pub(crate) fn is(&self, text: &[u8]) -> bool {
         blake3::hash(self.0.as_bytes()) == blake3::hash(text)
     }

@@ -1,4 +1,4 @@
-//! The operation that puts two tables together, for studies of responses that several stages measure.
+//! Operation that joins two tables, for studies whose responses several stages measure.
 
 use pleach_regions::{DataRegion, ElementType, Table, WrongElement};
 use pleach_workflow::{Argument, JOIN, Operation, OperationError, Port, Value};
@@ -10,7 +10,7 @@ const INPUTS: [Port; 2] = [
 
 const OUTPUTS: [Port; 1] = [Port { name: "both", element: ElementType::Table }];
 
-/// Columns of the first table, then those of the second.
+/// Join operation: the columns of the first table, then those of the second.
 pub(super) struct Join;
 
 impl Operation for Join {

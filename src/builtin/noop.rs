@@ -1,14 +1,14 @@
-//! A workflow that computes nothing: what a study of it takes is what pleach itself takes. Each evaluation gives back its
+//! Workflow without computation, which measures the overhead of pleach itself. Each evaluation returns its
 //! number.
 
 use pleach_regions::{DataRegion, ElementType, Table};
 use pleach_workflow::{Accepts, Argument, Operation, OperationError, Port, Value};
 
-/// Its descriptors; the workflow file first.
+/// Descriptors of the workflow, the workflow file first.
 pub(super) const DESCRIPTORS: [(&str, &str); 2] =
     [("workflow.json", include_str!("noop/workflow.json")), ("noop.json", include_str!("noop/noop.json"))];
 
-/// The largest number that a table holds exactly.
+/// Largest argument, 2^53: tables hold f64, which is exact up to there.
 const LARGEST: i64 = 1 << 53;
 
 const ARGUMENTS: [Argument; 1] =
@@ -16,7 +16,7 @@ const ARGUMENTS: [Argument; 1] =
 
 const OUTPUTS: [Port; 1] = [Port { name: "echo", element: ElementType::Table }];
 
-/// Gives back a number.
+/// Operation that returns its argument.
 pub(super) struct Echo;
 
 impl Operation for Echo {

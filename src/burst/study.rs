@@ -1,13 +1,12 @@
 //! The study of a burst: planned as for the base cluster, and what its tasks take.
 
 use super::StudySpec;
-use crate::cli::{BucketArgs, ReuseName, StrategyName, TaskOrderName};
-use crate::command::plan_options::{BucketLimits, PlanOptions};
 use crate::exit::{CommandError, CommandResult};
-use crate::planning::{self, PlanBuilder, PlanTile, identity};
 use crate::study::PreparedStudy;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::plan::ReuseScope;
+use pleach_planner::{BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StrategyName, identity};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::Workload;
 use serde::Deserialize;
@@ -72,15 +71,17 @@ impl Planned {
         if let Some((tiles, pixels)) = spec.tiles {
             prepared.tiles = made_up(&prepared, tiles, u64::from(pixels));
         }
-        let way = PlanOptions::new(StrategyName::Trtma, ReuseName::Tree);
-        let buckets =
-            BucketArgs { max_bucket_size: None, max_buckets: None, task_order: TaskOrderName::Declared };
-        let loom = PlanBuilder::set_up(prepared.material(), way.merging()).map_err(CommandError::input)?;
-        let limits = BucketLimits::choose(buckets, &loom, slots, u64::MAX).map_err(CommandError::input)?;
-        let mut woven =
-            planning::plan_study(loom, way.level(limits), slots.get()).map_err(CommandError::input)?;
-        let traces = woven.traces();
-        let plan = std::mem::take(&mut woven.plan);
+        let request = PlanRequest {
+            options: PlanOptions::new(StrategyName::Trtma, ReuseScope::Tree),
+            buckets: BucketLimitOptions::default(),
+            slots,
+            workers: &[],
+            tree_fallback: false,
+        };
+        let planned = pleach_planner::plan(prepared.planning_input(), &request);
+        let mut study = planned.map_err(CommandError::input)?.study;
+        let traces = study.traces();
+        let plan = std::mem::take(&mut study.plan);
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
         let workload =

@@ -1,28 +1,28 @@
-//! The grammar of the commands that speak with a manager.
+//! Grammar of the commands that connect to a manager.
 
-use super::{Span, TimeArg, WayArgs};
+use super::{PlanOptionArgs, Span, TimeArg};
 use crate::client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Where the manager is, and who asks.
+/// Address of the manager and credentials of the client.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ManagerArgs {
     /// The manager's address, as in https://HOST:PORT
     #[arg(long, value_name = "URL", env = "PLEACH_MANAGER", hide_env_values = true)]
     pub(crate) manager: ManagerUrl,
-    /// Folder of a client's certificate and key, or of the authority's certificate (ca.pem) for who has a token
+    /// Folder of a client's certificate and key, or, with a token, of the authority's certificate (ca.pem)
     #[arg(long, value_name = "DIR", env = "PLEACH_CERTS", hide_env_values = true)]
     pub(crate) certs: PathBuf,
     /// File with the manager's token, instead of a client's certificate; PLEACH_TOKEN may hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// How long a manager that does not answer is tried again, as in 90s or 5m
+    /// Retry time for a manager that does not answer, as in 90s or 5m
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) timeout: Span,
 }
 
-/// Money, in any currency.
+/// Amount of money, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostArg(pub(crate) f64);
 
@@ -44,16 +44,16 @@ pub(crate) struct SubmitArgs {
     /// Wait until the study has ended
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Folder for the results; waits until there are any
+    /// Folder for the results; implies --wait
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) way: WayArgs,
-    /// When the study should have ended: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The
-    /// manager says how many workers that takes
+    pub(crate) plan: PlanOptionArgs,
+    /// Deadline of the study: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The manager
+    /// computes how many workers that takes
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeArg>,
-    /// What the study's workers may cost, in the currency of the manager's pools
+    /// Maximum cost of the study's workers, in the currency of the manager's pools
     #[arg(long, value_name = "COST", allow_hyphen_values = true)]
     pub(crate) budget: Option<CostArg>,
     /// Evaluate the parameter sets of a CSV file instead of sampling

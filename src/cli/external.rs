@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct SampleArgs {
-    /// Parameters, and the method where it says one: a study file (.toml), a SALib problem (.json) or parameter file (.txt), or a
-    /// Dakota input (.in)
+    /// Parameters, and the method if it names one: a study file (.toml), a SALib problem (.json) or parameter file
+    /// (.txt), or a Dakota input (.in)
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
     /// The file for the samples: CSV (.csv, .tsv) or Parquet (.parquet)
@@ -17,16 +17,16 @@ pub(crate) struct SampleArgs {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// Evaluations; of vbd base samples, of fast those of each parameter's curve
+    /// Evaluations; for vbd base samples, for fast those of each parameter's curve
     #[arg(long, value_name = "N")]
     pub(crate) samples: Option<u32>,
-    /// How points are drawn; not every sampler serves every method [default: lhs; morris of moat, saltelli of vbd]
+    /// Sampler; not every sampler serves every method [default: lhs; morris of moat, saltelli of vbd]
     #[arg(long, value_name = "NAME", value_parser = samplers())]
     pub(crate) sampler: Option<String>,
     /// Trajectories (moat) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) trajectories: Option<u32>,
-    /// Trajectories of which those are kept that lie farthest from each other (moat) [default: all that are drawn]
+    /// Trajectories to draw; the most distant from each other are kept (moat) [default: all that are drawn]
     #[arg(long, value_name = "N")]
     pub(crate) candidates: Option<u32>,
     /// Seed of the random numbers [default: that of the file, or 0]
@@ -36,14 +36,14 @@ pub(crate) struct SampleArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// Parameters, and the method where it says one: as for `pleach sample`
+    /// Parameters, and the method if it names one: as for `pleach sample`
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
     /// The parameter sets: CSV, Parquet, or text without a header, one a row
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: PathBuf,
-    /// The responses, in the order of the samples, or with a column `evaluation`; also responses.csv of a study [default: the
-    /// file of the samples]
+    /// Responses, in the order of the samples or with a column `evaluation`; also responses.csv of a study [default:
+    /// the file of the samples]
     #[arg(long, value_name = "FILE")]
     pub(crate) responses: Option<PathBuf>,
     /// Analyze this column only; may be repeated [default: all that are no parameters]
@@ -51,13 +51,14 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) response: Vec<String>,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// How indices are estimated (vbd) [default: saltelli]
+    /// Estimator of the indices (vbd) [default: saltelli]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) estimator: Option<EstimatorName>,
     /// Slices of a parameter's values (pawn) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) slices: Option<u32>,
-    /// Bootstrap resamples behind the intervals, 0 for none [default: 1000, and fewer of more than a million rows; moat has 1000]
+    /// Bootstrap resamples behind the intervals, 0 for none [default: 1000, and fewer of more than a million rows; moat
+    /// has 1000]
     #[arg(long, value_name = "N")]
     pub(crate) resamples: Option<u32>,
     /// Seed of the resamples [default: that of the file, or 0]
@@ -74,7 +75,7 @@ pub(crate) struct AnalyzeArgs {
     pub(crate) json: bool,
 }
 
-/// The method, and what sampling and analysis both have to know of it.
+/// The method, and the options that sampling and analysis share.
 #[derive(Debug, Args)]
 pub(crate) struct MethodArgs {
     /// The method [default: that of the file]
@@ -86,7 +87,7 @@ pub(crate) struct MethodArgs {
     /// Levels of continuous parameters (moat) or of a grid [default: 20 of moat, 2 of a grid]
     #[arg(long, value_name = "N")]
     pub(crate) levels: Option<u32>,
-    /// Harmonics that are told apart (fast, rbd-fast) [default: 4 and 10]
+    /// Number of harmonics (fast, rbd-fast) [default: 4 and 10]
     #[arg(long, value_name = "N")]
     pub(crate) harmonics: Option<u32>,
 }
@@ -149,7 +150,7 @@ impl EstimatorName {
     }
 }
 
-/// Names of samplers, and those of the designs that moat and vbd have by themselves.
+/// Returns the parser of sampler names, including the designs of moat and vbd.
 fn samplers() -> PossibleValuesParser {
     PossibleValuesParser::new(Sampler::NAMES.into_iter().chain(["morris", "saltelli"]))
 }
@@ -167,7 +168,7 @@ impl MethodArgs {
 }
 
 impl SampleArgs {
-    /// What is said of the method here.
+    /// Returns the method of the arguments.
     pub(crate) fn recipe(&self) -> MethodSpec {
         MethodSpec {
             samples: self.samples.map(u64::from),
@@ -180,7 +181,7 @@ impl SampleArgs {
 }
 
 impl AnalyzeArgs {
-    /// What is said of the method here.
+    /// Returns the method of the arguments.
     pub(crate) fn recipe(&self) -> MethodSpec {
         MethodSpec {
             estimator: self.estimator.map(|estimator| estimator.name().to_owned()),

@@ -1,8 +1,8 @@
-//! Parts of manual pages that the grammar does not know: exit statuses, environment variables, examples.
+//! Parts of manual pages that the grammar does not contain: exit statuses, environment variables, examples.
 //!
-//! `docs/reference.md` has the same table of exit statuses, and every example is parsed by the grammar: tests compare them.
+//! Tests compare `docs/reference.md` with the table of exit statuses, and parse every example with the grammar.
 
-/// Exit statuses of every command. `exit` ends the process with them.
+/// Exit statuses of every command, which `exit` returns.
 pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
     (0, "Success."),
     (
@@ -16,8 +16,8 @@ pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
     (70, "Internal error of pleach."),
 ];
 
-/// Variables that commands read without an option of the same meaning: the option that a command has which reads
-/// one, the variable, and its meaning.
+/// Environment variables without an equivalent option: an option that each command with the variable has, the variable,
+/// and its meaning.
 pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
     ("timeout", "PLEACH_TOKEN", "Token of the manager, instead of a client's certificate or --token-file."),
     (
@@ -27,10 +27,10 @@ pub(super) const VARIABLES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// An example: a command line, and what it does.
+/// Example: a command line, and its effect.
 pub(crate) type Example = (&'static str, &'static str);
 
-/// Examples of each command, by its words after `pleach`; those of `pleach` itself first.
+/// Examples of each command, by its words after `pleach`. Those of `pleach` itself come first.
 pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     (
         "",
@@ -193,7 +193,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     ("man", &[("pleach man --out ~/.local/share/man/man1", "Install these pages for yourself.")]),
 ];
 
-/// Examples of a command; of a group, those of its members.
+/// Returns the examples of a command, or of the members of a command group.
 pub(crate) fn examples(command: &str) -> Vec<Example> {
     let own = EXAMPLES.iter().filter(|(name, _)| *name == command);
     let members = EXAMPLES.iter().filter(|(name, _)| {
@@ -203,7 +203,7 @@ pub(crate) fn examples(command: &str) -> Vec<Example> {
     own.chain(members).flat_map(|(_, examples)| examples.iter().copied()).collect()
 }
 
-/// Variables that a command reads, with their meanings: those of its arguments, and others.
+/// Returns the variables that a command reads, with their meanings.
 pub(crate) fn variables(command: &clap::Command) -> Vec<(String, String)> {
     let of_argument = |argument: &clap::Arg| {
         let variable = argument.get_env()?.to_str()?.to_owned();

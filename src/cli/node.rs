@@ -1,13 +1,13 @@
-//! The grammar of the commands that are processes of a cluster.
+//! Grammar of the commands that run a process of a cluster.
 
 use super::{Span, SpillArgs, at_least_one, threads};
-use crate::size::MemorySize;
 use clap::{Args, ValueEnum};
+use pleach_planner::memory_size::MemorySize;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-/// How what is said while a process runs is written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// A line of text, with the time
@@ -18,41 +18,43 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManagerProcessArgs {
-    /// Where workers connect (QUIC over UDP)
+    /// Address for workers (QUIC over UDP)
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7117")]
     pub(crate) listen: SocketAddr,
-    /// Where clients ask (HTTPS)
+    /// Address for clients (HTTPS)
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7118")]
     pub(crate) http: SocketAddr,
     /// Folder for studies, their journals and their results
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
-    /// Folder of the manager's certificate and key; with the authority's key (pleach certs init) workers may join with tokens
+    /// Folder of the manager's certificate and key; with the authority's key (pleach certs init) workers may join with
+    /// tokens
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: PathBuf,
-    /// File with the token that clients show [default: token in --state, made where there is none]
+    /// File with the token that clients show [default: token in --state, created if missing]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Which of the buckets that are ready a worker gets
+    /// Rule that selects one of the ready buckets for a worker
     #[arg(long, value_enum, default_value_t = Placement::Locality)]
     pub(crate) placement: Placement,
-    /// Days after its end for which a study is kept [default: without limit]
+    /// Retention of an ended study in days [default: without limit]
     #[arg(long, value_name = "DAYS", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) keep_days: Option<NonZeroU32>,
-    /// Most that studies that have ended, and input files only they read, may take; the oldest goes first [default: without limit]
+    /// Maximum size of ended studies and the input files that only they read; the oldest goes first [default: without
+    /// limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
-    /// Counts and times nothing, to see what that takes
+    /// Disable metrics, to measure their cost
     #[arg(long, hide = true)]
     pub(crate) no_metrics: bool,
-    /// File that lists the pools of workers (TOML), to say how many of each are wanted for the studies' deadlines and budgets
+    /// File that lists the pools of workers (TOML), to compute how many of each the studies' deadlines and budgets need
     #[arg(long, value_name = "FILE")]
     pub(crate) pools: Option<PathBuf>,
-    /// Tells the Kubernetes cluster that the manager is a pod of which workers to take first where there are more than
-    /// wanted (the annotation controller.kubernetes.io/pod-deletion-cost of the pods that are named as they are)
+    /// Report to the Kubernetes cluster of the manager's pod which surplus workers to remove first (the annotation
+    /// controller.kubernetes.io/pod-deletion-cost of the pods that are named as the workers are)
     #[arg(long, requires = "pools")]
     pub(crate) pod_deletion_cost: bool,
     /// Folder of the service account that may patch these pods: ca.crt, namespace and token
@@ -60,21 +62,21 @@ pub(crate) struct ManagerProcessArgs {
     pub(crate) service_account: PathBuf,
 }
 
-/// Which of the buckets that are ready a worker gets.
+/// Rule that selects one of the ready buckets for a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Placement {
-    /// The one for which least has to be brought to it
+    /// The bucket with the fewest bytes to transfer to the worker
     Locality,
-    /// The first in the plan's order
+    /// The first bucket in the plan's order
     PlanOrder,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WorkerProcessArgs {
-    /// Where the manager is, as HOST:PORT
+    /// Address of the manager, as HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(crate) manager: String,
-    /// Folder of the worker's certificate and key; with --token they are put there
+    /// Folder of the worker's certificate and key; with --token they are stored there
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: PathBuf,
     /// Token to get a certificate with (pleach certs token), or a file that holds it
@@ -91,20 +93,20 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
     pub(crate) below: SpillArgs,
-    /// Where other workers fetch regions (QUIC over UDP); port 0 is any free port
+    /// Address for other workers, which fetch regions (QUIC over UDP); port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,
     /// Folder in memory that workers of one machine share
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub(crate) shm_dir: PathBuf,
-    /// Buckets asked for beyond what idle processors take: their inputs come while others compute
+    /// Buckets requested beyond those that idle processors take: their inputs arrive while others compute
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_buckets: u32,
-    /// When the machine goes: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker leaves
-    /// before, by --drain-timeout
+    /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker
+    /// leaves earlier, by --drain-timeout
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<TimeArg>,
-    /// How long leaving in order may take; then the worker leaves at once
+    /// Maximum time to drain the worker; then it leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
     /// Address for metrics and probes (HTTP: /metrics, /healthz, /readyz), as in 0.0.0.0:7120 [default: none]
@@ -115,7 +117,7 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) log_format: LogFormat,
 }
 
-/// A moment, in seconds since 1970, or a time from now.
+/// Time argument: seconds since 1970, or a time from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeArg {
     At(u64),
@@ -123,7 +125,7 @@ pub(crate) enum TimeArg {
 }
 
 impl TimeArg {
-    /// In seconds since 1970, where it is `now`.
+    /// Returns the time in seconds since 1970, with `now` in the same unit.
     pub(crate) fn seconds(self, now: u64) -> u64 {
         match self {
             Self::At(seconds) => seconds,

@@ -1,11 +1,11 @@
-//! The grammar of `pleach region`: stored data regions, seen from outside.
+//! Grammar of `pleach region`, which shows and exports stored data regions.
 
 use clap::Subcommand;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RegionCommand {
-    /// Show what a region file holds: type, shape, where it lies, digest, sizes, statistics; or what a template does
+    /// Show the content of a region file: type, shape, bounds, digest, sizes, statistics; or that of a region template
     Show {
         /// A file of a storage tier, any other encoding of a data region, or the folder of a region template
         file: PathBuf,
@@ -13,11 +13,11 @@ pub(crate) enum RegionCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Write what a region file holds as an image, polygons, a table or an array, by the name's extension
+    /// Write a region file as an image, polygons, a table or an array, by the name's extension
     Export {
         /// A file of a storage tier, or any other encoding of a data region
         file: PathBuf,
-        /// Where it goes: a name that ends in .png, .tiff, .geojson, .csv or .npy
+        /// Output file: a name that ends in .png, .tiff, .geojson, .csv or .npy
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
     },

@@ -1,4 +1,4 @@
-//! The grammar of `pleach simulate`.
+//! Grammar of `pleach simulate`.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) struct SimulateArgs {
     /// The burst file (TOML): a study, a base cluster, pools of workers and policies
     pub(crate) burst: PathBuf,
-    /// Folder for pictures: cost and makespan, workers over time, and what each slot did; as SVG and PNG
+    /// Folder for figures: cost and makespan, workers over time, and the timeline of each slot; as SVG and PNG
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Seed of everything random, instead of the file's

@@ -1,18 +1,18 @@
-//! Arguments that name tiers below memory.
+//! Arguments that name spill tiers.
 
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SpillArgs {
-    /// Folder on a disk of this machine: regions go there when memory is short; on a worker also input files that the
-    /// manager sends
+    /// Folder on a disk of this machine: regions spill there when memory is short; on a worker also input files that
+    /// the manager sends
     #[arg(long, value_name = "DIR")]
     pub(crate) ssd: Option<PathBuf>,
-    /// Folder on a file system that all workers share, below that
+    /// Folder on a file system that all workers share, the tier below --ssd
     #[arg(long, value_name = "DIR")]
     pub(crate) lustre: Option<PathBuf>,
-    /// File that lists tiers (TOML), instead
+    /// File that lists spill tiers (TOML), instead of these folders
     #[arg(long, value_name = "FILE", conflicts_with = "lustre")]
     pub(crate) tiers: Option<PathBuf>,
 }

@@ -1,27 +1,27 @@
-//! The grammar of the commands that look after tiers.
+//! Grammar of the commands that maintain storage tiers.
 
 use super::Span;
-use crate::size::MemorySize;
 use clap::{Args, Subcommand};
+use pleach_planner::memory_size::MemorySize;
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StorageCommand {
-    /// Measure how fast each tier stores and reads, beside writing and reading plain files in the same folder
+    /// Measure the write and read throughput of each tier, beside that of plain files in the same folder
     Bench(BenchArgs),
     /// List the regions of each tier
     Ls(TierArgs),
-    /// Read every region and check it; damaged ones are moved to quarantine (exit code 3)
+    /// Read and check every region; corrupt ones are moved to quarantine (exit code 3)
     Verify(TierArgs),
-    /// Remove what is in quarantine, regain the room of removed regions, and remove regions by age or size
+    /// Remove quarantined files, compact segments, and remove regions by age or size
     Gc(GcArgs),
 }
 
-/// Which tiers.
+/// Tiers of a command.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct TierArgs {
-    /// Folder of a tier on a disk of this machine; nobody else may have it open
+    /// Folder of a tier on a disk of this machine; no other process may have it open
     #[arg(long, value_name = "DIR", required_unless_present_any = ["lustre", "tiers"])]
     pub(crate) ssd: Option<PathBuf>,
     /// Folder of a tier on a file system of the cluster
@@ -54,7 +54,7 @@ pub(crate) struct GcArgs {
     /// Remove the oldest regions until a tier takes no more than this
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<MemorySize>,
-    /// Only say what would be removed
+    /// Only report what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

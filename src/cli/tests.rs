@@ -1,5 +1,5 @@
-//! What is deployed and what the binary knows cannot drift apart: every command of the chart, of Compose and of the units of
-//! systemd is parsed by the grammar itself, and the time that a worker gets is the time that it was promised.
+//! Checks the deployment files against the binary. The grammar parses every command of the Helm chart, of Compose and
+//! of the systemd units, and each worker's stop timeout matches its drain timeout.
 
 #[path = "../../tests/support/chart.rs"]
 mod chart;
@@ -16,10 +16,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a worker gets beyond its drain timeout, everywhere.
+/// Time that every deployment gives a worker beyond its drain timeout.
 const GOODBYE: Duration = Duration::from_secs(15);
 
-/// A call of the binary, and where it stands.
+/// Call of the binary, and the container or unit that contains it.
 struct Call {
     of: String,
     words: Vec<String>,
@@ -34,7 +34,7 @@ impl Call {
     }
 }
 
-/// The calls of a container: itself, or those in its script.
+/// Returns the calls of a container: its own command, or those in its script.
 fn calls(container: &Container) -> Vec<Call> {
     let of = || container.of.clone();
     match container.command.first().map(String::as_str) {
@@ -48,7 +48,7 @@ fn calls(container: &Container) -> Vec<Call> {
     }
 }
 
-/// The call of a line, without what is done with its output.
+/// Returns the call in a line of shell, without redirections and following commands.
 fn call_in(line: &str) -> Option<&str> {
     let from = line.find("pleach ")?;
     let is_call = from == 0 || line[..from].ends_with([' ', ';', '(']);
@@ -57,7 +57,7 @@ fn call_in(line: &str) -> Option<&str> {
     is_call.then(|| &text[..ends.unwrap_or(text.len())])
 }
 
-/// The same with what commands that speak with a manager take from the environment: ours is not the container's.
+/// Adds the options that client commands take from the container's environment, which differs from the test's.
 fn with_environment(mut words: Vec<String>, container: &Container) -> Vec<String> {
     let speaks = ["status", "submit"].contains(&words[1].as_str());
     for (option, variable) in [("--manager", "PLEACH_MANAGER"), ("--certs", "PLEACH_CERTS")] {
@@ -68,7 +68,7 @@ fn with_environment(mut words: Vec<String>, container: &Container) -> Vec<String
     words
 }
 
-/// The words of a line, as the shell of a container makes them.
+/// Splits a line into words, as the shell of the container does.
 fn words(line: &str, container: &Container) -> Vec<String> {
     let output = std::process::Command::new("sh")
         .args(["-euc", &format!("printf '%s\\n' {line}")])
@@ -106,7 +106,8 @@ fn the_binary_knows_what_the_chart_calls() {
             for call in found {
                 names.push(match call.parsed() {
                     Command::Manager(args) => {
-                        // Its account's folder is mounted where it looks, and nowhere else.
+                        // Kubernetes mounts the service account at the default path of the option, and only with that
+                        // option.
                         let mounted = &container.pod["automountServiceAccountToken"];
                         assert_eq!(*mounted, args.pod_deletion_cost, "{}", call.of);
                         let place = Path::new("/var/run/secrets/kubernetes.io/serviceaccount");
@@ -140,7 +141,7 @@ fn the_binary_knows_what_the_chart_calls() {
     }
 }
 
-/// The test above can fail.
+/// A call with an unknown option or an invalid value is refused, so the test above can fail.
 #[test]
 fn what_the_binary_does_not_know_is_seen() {
     for (words, expected) in [
@@ -157,7 +158,7 @@ fn what_the_binary_does_not_know_is_seen() {
     }
 }
 
-/// Tiers that a pool's workers read when they start: read by the same code, with folders of ours in place of theirs.
+/// The tier files of the chart are valid. The test replaces their folders with existing ones.
 #[test]
 fn tiers_of_the_chart_can_be_read() {
     let Some(tools) = Tools::of("tiers_of_the_chart_can_be_read") else { return };
@@ -170,10 +171,10 @@ fn tiers_of_the_chart_can_be_read() {
         for map in objects.iter().filter(|object| object["kind"] == "ConfigMap") {
             let Some(text) = map["data"]["tiers.toml"].as_str() else { continue };
             let text = text.replace("/var/cache/pleach", place.path().to_str().unwrap());
-            // This machine's disk may be smaller than what they have there.
+            // The disk of the test machine may be smaller than the stated capacity.
             let smaller = |line: &str| match line.strip_prefix("capacity = ") {
                 Some(size) => {
-                    size.trim_matches('"').parse::<crate::size::MemorySize>().expect(size);
+                    size.trim_matches('"').parse::<pleach_planner::memory_size::MemorySize>().expect(size);
                     "capacity = \"1MiB\"".to_owned()
                 }
                 None => line.to_owned(),
@@ -188,7 +189,7 @@ fn tiers_of_the_chart_can_be_read() {
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["lustre", "s3", "ssd"]);
 }
 
-/// Pools of the chart that are scaled: read by the same code, and their workers found by the names of their pods.
+/// The pool file of the chart is valid, and each worker's pod name matches a pool.
 #[test]
 fn pools_of_the_chart_can_be_read() {
     let Some(tools) = Tools::of("pools_of_the_chart_can_be_read") else { return };
@@ -222,7 +223,7 @@ fn the_binary_knows_what_compose_calls() {
             continue;
         }
         let entry = strings(&service["entrypoint"]);
-        // That of the image, where there is no other.
+        // Without an entry point of its own, the service uses the image's.
         let entry = if entry.is_empty() { vec!["pleach".to_owned()] } else { entry };
         let container = Container {
             of: name.clone(),

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 pub(crate) struct SegmentArgs {
     /// The tile (PNG, JPEG or TIFF)
     pub(crate) tile: PathBuf,
-    /// Where the mask goes (1-bit PNG)
+    /// File for the mask (1-bit PNG)
     #[arg(long, value_name = "MASK.png")]
     pub(crate) out: PathBuf,
-    /// Folder for a region template of the tile: all that its tasks wrote, for pleach region; a new one
+    /// New folder for a region template of the tile: all regions that its tasks wrote, for pleach region
     #[arg(long, value_name = "DIR")]
     pub(crate) regions: Option<PathBuf>,
     /// A parameter's value, as in G1=60; may be given again

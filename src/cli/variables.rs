@@ -1,6 +1,6 @@
 //! Environment variables in messages about options that are missing.
 
-/// The variables that would do instead of options that are missing, as a message names them.
+/// Returns the part of a message that names the environment variables for missing options.
 pub(super) fn instead_of(told: &str) -> String {
     let grammar = super::grammar();
     let called = std::env::args().nth(1).and_then(|name| grammar.find_subcommand(name));

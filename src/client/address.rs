@@ -1,4 +1,4 @@
-//! Where a manager is: the part of a URL before the path.
+//! Address of a manager: scheme and authority of its URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ impl FromStr for ManagerUrl {
     fn from_str(text: &str) -> Result<Self, &'static str> {
         const ALLOWED: &str = "https://HOST:PORT is allowed, the address of a manager's --http";
         let uri: Uri = text.parse().map_err(|_| ALLOWED)?;
-        // `HOST:PORT` is a URI of its own kind, with nothing but an authority.
+        // The parser accepts `HOST:PORT` as a URI that has only an authority.
         if !matches!(uri.scheme_str(), Some("https") | None) || !matches!(uri.path(), "" | "/") {
             return Err(ALLOWED);
         }
         let authority = uri.authority().filter(|_| uri.query().is_none()).ok_or(ALLOWED)?;
         let is_address = !authority.host().is_empty() && !authority.as_str().contains('@');
-        // A port that is none is cut off silently, and is not what was meant.
+        // An invalid port is dropped silently. The address is then not the one that the user meant.
         let has_port = authority.port_u16().is_some_and(|port| port > 0);
         let names_port = authority.as_str().len() > authority.host().len();
         if !is_address || names_port != has_port {

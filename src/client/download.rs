@@ -1,5 +1,5 @@
-//! A study's results, brought into a folder: all of them or, after any interruption, none. What arrives goes into a draft beside
-//! the folder (`download/draft.rs`), which is published when it is complete.
+//! Downloads a study's results into a folder: all files or, after an interruption, none. Files arrive in a draft
+//! (`download/draft.rs`). The client publishes the draft when it is complete.
 
 mod draft;
 
@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 use ureq::http::header::CONTENT_LENGTH;
 
-/// The file that says whose results they are.
+/// The file that names the study of a results folder.
 const PLAN: &str = "plan.json";
 
-/// Longest of these: it has a few figures for each stage.
+/// Maximum length of `plan.json`, which holds a few numbers for each stage.
 const MAX_PLAN_BYTES: u64 = 64 << 20;
 
 #[derive(Deserialize)]
@@ -27,12 +27,12 @@ struct Plan {
     study_digest: String,
 }
 
-/// Brings all result files of a study into a folder, and returns their number. A folder with results of another study is
-/// left alone. Until all files are there, and after an error, the folder is as it was; files of an earlier download of the
-/// same study are replaced.
+/// Downloads all result files of a study into a folder. Returns the number of files. Replaces files of an earlier
+/// download of the same study and keeps results of any other study. Until all files have arrived, and after an error,
+/// the folder is unchanged.
 ///
 /// # Errors
-/// [`CommandError::Input`] where the folder cannot be used or written to, and as [`Client::study`].
+/// Returns [`CommandError::Input`] if the folder is unusable, and the errors of [`Client::study`].
 pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &TransferBar) -> CommandResult<usize> {
     let names = client.result_names(id)?;
     if let Some(name) = names.iter().find(|name| !is_result_name(name)) {
@@ -59,10 +59,10 @@ fn digest(client: &Client, id: &str) -> CommandResult<String> {
     Ok(plan.study_digest)
 }
 
-/// How often a file is asked for of which not all arrives: each time the manager has answered, so it is there.
+/// Attempts to fetch a file that arrives incomplete. The manager has answered each time, so the file exists.
 const ATTEMPTS: usize = 3;
 
-/// Writes a file into the draft, and waits until it is on the medium. What is cut short is asked for again.
+/// Writes a file into the draft and syncs it. Fetches the file again if it arrives incomplete.
 fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &TransferBar) -> CommandResult {
     let target = draft.files().join(name);
     let fail = |error: io::Error| draft.failed(name, &error);
@@ -101,17 +101,17 @@ fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &Transf
     Err(CommandError::Refused(format!("{}: {name} of study {id}: {why}", client.manager)))
 }
 
-/// How soon an interruption is heard of while nothing arrives.
+/// Interval between checks for an interruption while no data arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Read at once.
+/// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Pieces that may wait to be written.
+/// Maximum pieces that wait to be written.
 const AHEAD: usize = 2;
 
-/// A body piece by piece, read on a thread of its own: a manager that stalls delays no interruption. The thread ends with
-/// the body, with its receiver, or with the process.
+/// Reads a body in pieces on its own thread, so that a stalled manager does not delay an interruption. The thread ends
+/// with the body, with its receiver or with the process.
 fn pieces(mut body: impl Read + Send + 'static) -> CommandResult<Receiver<io::Result<Vec<u8>>>> {
     let (send, receive) = sync_channel(AHEAD);
     let read = move || {

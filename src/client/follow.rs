@@ -1,4 +1,4 @@
-//! Studies followed to their end.
+//! Follows studies until they end.
 
 use super::Client;
 use super::progress_bars::{LINE_EVERY, StudyBar, frame, plain, progress};
@@ -10,13 +10,13 @@ use crate::output::print_line;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// Between two looks: as often as anybody reads, and nothing to a manager.
+/// Interval between requests: frequent enough for a reader, and negligible load on the manager.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Follows a study to its end; unless nothing is to be shown, shows how far it is on stderr.
+/// Follows a study until it ends, and shows its progress on stderr unless `is_quiet`.
 ///
 /// # Errors
-/// As [`Client::study`], and [`CommandError::Interrupted`]: the study goes on.
+/// Returns the errors of [`Client::study`], and [`CommandError::Interrupted`], which does not cancel the study.
 pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> CommandResult<StudyStatus> {
     let mut followed = StudyBar::new(is_quiet);
     let end = loop {
@@ -33,10 +33,10 @@ pub(crate) fn to_its_end(client: &Client, id: &str, is_quiet: bool) -> CommandRe
     end
 }
 
-/// What a study's end means for the command that has waited for it.
+/// Converts the end of a study into the result of the command that waited for it.
 ///
 /// # Errors
-/// [`CommandError::SomeFailed`] for a study of which runs have failed, and [`CommandError::Refused`] for one without results.
+/// Returns [`CommandError::SomeFailed`] if some runs failed, and [`CommandError::Refused`] if the study has no results.
 pub(crate) fn verdict(study: &StudyStatus) -> CommandResult {
     let id = plain(&study.id);
     let told = study.message.as_deref().map(|message| format!(": {}", plain(message))).unwrap_or_default();
@@ -51,11 +51,11 @@ pub(crate) fn verdict(study: &StudyStatus) -> CommandResult {
     }
 }
 
-/// Shows one study, or all that are open, until they have ended: live on a terminal, else a line now and then, on stdout.
-/// Returns what was watched, as it was last.
+/// Shows one study, or all studies that are not over, on stdout until they end: live on a terminal, else as occasional
+/// lines. Returns the last status of each study.
 ///
 /// # Errors
-/// As [`to_its_end`].
+/// Returns the errors of [`to_its_end`].
 pub(crate) fn watch(client: &Client, id: Option<&str>) -> CommandResult<Vec<StudyStatus>> {
     let mut view: Box<dyn View> = match LiveArea::new(Stream::Stdout) {
         Some(area) => Box::new(Live { area, studies: Vec::new() }),
@@ -77,7 +77,7 @@ pub(crate) fn watch(client: &Client, id: Option<&str>) -> CommandResult<Vec<Stud
     end.map(|()| watched.into_values().collect())
 }
 
-/// Looks once; whether everything has ended.
+/// Queries and shows the status once. Returns whether all watched studies have ended.
 fn look(
     client: &Client,
     id: Option<&str>,
@@ -89,7 +89,7 @@ fn look(
         None => client.studies()?,
     };
     for study in studies {
-        // What had ended before anybody looked is of no interest.
+        // Skip studies that had ended before the watch began.
         if id.is_some() || !study.state.is_over() || watched.contains_key(&study.id) {
             watched.insert(study.id.clone(), study);
         }
@@ -104,7 +104,7 @@ trait View {
     fn finish(&mut self) {}
 }
 
-/// A line for each study when its state changes, and now and then.
+/// Prints a line for each study when its state changes, and at intervals.
 #[derive(Default)]
 struct Lines(HashMap<String, (Instant, StudyState)>);
 
@@ -121,10 +121,10 @@ impl View for Lines {
     }
 }
 
-/// A bar for each study, and the workers below.
+/// Shows a bar for each study, and the workers below.
 struct Live {
     area: LiveArea,
-    /// As they were last, in the order of their numbers.
+    /// Latest status of each study, sorted by id.
     studies: Vec<StudyStatus>,
 }
 
@@ -137,7 +137,7 @@ impl View for Live {
         });
     }
 
-    /// The studies stay on the screen, the workers do not.
+    /// Leaves the studies on the screen and removes the workers.
     fn finish(&mut self) {
         self.area.leave(|width| self.studies.iter().flat_map(|study| frame(study, width)).collect());
     }

@@ -1,4 +1,4 @@
-//! What commands show while they wait, on stderr: bars on a terminal, a plain line now and then elsewhere.
+//! Progress of client commands on stderr: bars on a terminal, else occasional lines.
 
 use crate::api::schema::StudyStatus;
 use crate::live::{self, LiveArea, Stream, bar_width};
@@ -6,35 +6,35 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Between two plain lines: often enough to see that it goes on, seldom enough for a log.
+/// Interval between plain lines: short enough to show progress, long enough for a log.
 pub(super) const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Longest text of a manager's or a study's that is shown within a line.
+/// Maximum length of a remote text within a line.
 const MAX_LETTERS: usize = 200;
 
-/// Texts of others in a line of ours: no line ends, and nothing that a terminal obeys.
+/// Quotes a remote text: without line breaks and without control characters that a terminal obeys.
 pub(crate) fn plain(text: &str) -> String {
     pleach_workflow::text::quoted(text, MAX_LETTERS)
 }
 
-/// Says something on stderr.
+/// Prints a line on stderr.
 #[expect(clippy::print_stderr, reason = "this is where clients say how it goes on")]
 pub(crate) fn line_on_stderr(text: &str) {
     eprintln!("{}", pleach_workflow::text::quoted(text, 4 * MAX_LETTERS));
 }
 
-/// Bytes on their way, up or down.
+/// Progress bar of an upload or download.
 #[derive(Clone, Debug)]
 pub(crate) struct TransferBar(ProgressBar);
 
 impl TransferBar {
-    /// Shown on a terminal, unless nothing is to be.
+    /// Creates a bar. It is hidden if `is_quiet` or if stderr is not a terminal.
     pub(crate) fn new(what: &'static str, is_quiet: bool) -> Self {
         if is_quiet || !std::io::stderr().is_terminal() {
             return Self(ProgressBar::hidden());
         }
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        // One line that fits 60 columns; narrower, the bar goes.
+        // One line that fits 60 columns. On a narrower terminal the bar shrinks away.
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes} {bytes_per_sec}") {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -58,22 +58,23 @@ impl TransferBar {
         self.0.set_position(position);
     }
 
-    /// Nothing more will be shown.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
 
-/// How far a study is, in one line.
+/// Returns the progress of a study in one line.
 pub(super) fn progress(study: &StudyStatus) -> String {
     let percent = percent(study).map_or_else(String::new, |percent| format!("{percent} done, "));
     format!("{}, {percent}{}", heading(study), details(study))
 }
 
-/// The share of the predicted work that is done: it moves where evaluations, which end late in a merged plan, do not.
+/// Returns the share of the predicted work that is done. It rises steadily, whereas most evaluations of a merged plan
+/// end late.
 pub(super) fn percent(study: &StudyStatus) -> Option<String> {
     let share = study.progress.filter(|share| (0.0..=1.0).contains(share))?;
-    // 100 % is for what has ended.
+    // 100 % is reserved for studies that have ended.
     let most = if study.state.is_over() { 100.0 } else { 99.0 };
     Some(format!("{:.0} %", (100.0 * share).floor().min(most)))
 }
@@ -103,13 +104,13 @@ fn details(study: &StudyStatus) -> String {
     text
 }
 
-/// The time that a study will take, in words.
+/// Returns the predicted remaining time of a study in words.
 pub(super) fn time_left(study: &StudyStatus) -> Option<String> {
     let left = study.remaining_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     left.filter(|_| !study.state.is_over()).map(|left| HumanDuration(left).to_string())
 }
 
-/// A study that is waited for.
+/// Progress display of a study that a command waits for.
 pub(super) struct StudyBar {
     area: Option<LiveArea>,
     last: Option<Instant>,
@@ -143,9 +144,9 @@ impl StudyBar {
     }
 }
 
-/// How far a study is, as a bar with a line below it.
+/// Returns the progress of a study as a bar and a line below it.
 pub(super) fn frame(study: &StudyStatus, width: usize) -> Vec<String> {
-    // Evaluations end late where much is shared; tasks say better how far it is.
+    // With much reuse, evaluations end late. Tasks measure progress better.
     let tasks = study.tasks_executed.saturating_add(study.remaining_tasks).max(1);
     let share = study.tasks_executed as f64 / tasks as f64;
     let bar = live::bar(bar_width(width), share);

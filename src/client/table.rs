@@ -1,12 +1,12 @@
-//! Studies and workers as tables of text.
+//! Tables of studies and workers as text.
 
 use super::progress_bars::{percent, plain, time_left};
 use crate::api::schema::{CostEstimate, ScalingStatus, StudyStatus, WorkerStatus};
-use crate::size::human;
 use indicatif::HumanDuration;
+use pleach_planner::memory_size::human;
 use std::time::Duration;
 
-/// The workers, a line each.
+/// Returns a table with one line for each worker.
 pub(crate) fn workers(workers: &[WorkerStatus]) -> String {
     let header = ["WORKER", "STATE", "CORES", "RUNNING", "HELD", "OF", "ADDRESS", "REMARKS"];
     lines(
@@ -44,7 +44,8 @@ pub(crate) fn workers(workers: &[WorkerStatus]) -> String {
     )
 }
 
-/// How many workers are wanted, where the manager knows pools; and what a deadline or a budget comes to.
+/// Returns lines about the desired workers and about the cost of the deadline and the budget. Empty if the manager has
+/// no pools.
 pub(crate) fn scaling(scaling: &ScalingStatus) -> Vec<String> {
     let (Some(wanted), Some(reason)) = (scaling.workers_desired, &scaling.reason) else { return Vec::new() };
     let pools: Vec<String> = scaling
@@ -77,7 +78,7 @@ fn price(price: CostEstimate) -> String {
     price.cost.map_or(time.clone(), |cost| format!("{time} for {cost:.2}"))
 }
 
-/// The studies, a line each.
+/// Returns a table with one line for each study.
 pub(crate) fn studies(studies: &[StudyStatus]) -> String {
     let header = [
         "STUDY",
@@ -115,7 +116,7 @@ fn remarks(study: &StudyStatus) -> String {
     first.into_iter().chain(study.remarks.iter().map(|remark| plain(remark))).collect::<Vec<_>>().join("; ")
 }
 
-/// Columns as wide as their longest text, two spaces between them, nothing at the ends of lines.
+/// Formats rows as columns of the width of their longest text, separated by two spaces, without trailing spaces.
 fn lines<const N: usize>(header: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let rows: Vec<[String; N]> = std::iter::once(header.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);

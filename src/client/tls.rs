@@ -1,7 +1,7 @@
-//! The connector that puts TLS over TCP: the cluster's own, so that its certificates are looked at as between nodes.
+//! TLS connector over TCP with the cluster's configuration, which verifies certificates as between nodes.
 //!
-//! ureq's has a configuration of fewer words: it looks for the URL's host in the certificate, where a manager's says what
-//! it is.
+//! ureq's own connector would look for the URL's host in the certificate. A manager's certificate holds its role
+//! instead.
 
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -13,11 +13,11 @@ use ureq::unversioned::transport::{
     Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport, TransportAdapter,
 };
 
-/// See the module.
+/// Connector that starts TLS on a TCP connection.
 #[derive(Debug)]
 pub(super) struct ClusterTls {
     config: Arc<ClientConfig>,
-    /// Looked for in the certificate that is shown.
+    /// Name that the manager's certificate must contain.
     name: ServerName<'static>,
 }
 
@@ -43,7 +43,7 @@ impl<In: Transport> Connector<In> for ClusterTls {
     }
 }
 
-/// A connection under TLS.
+/// TLS connection.
 pub(super) struct Encrypted {
     buffers: LazyBuffers,
     stream: StreamOwned<ClientConnection, TransportAdapter>,

@@ -1,7 +1,7 @@
-//! Files that the manager lacks, sent to it.
+//! Uploads input files that the manager is missing.
 //!
-//! Only files that the study reads are ever sent, whatever the manager asks for. Whether what arrives is what was
-//! submitted is found out there, by its digest.
+//! The client sends only files that the study reads, whatever the manager requests. The manager verifies the content by
+//! its digest.
 
 use super::Client;
 use super::progress_bars::TransferBar;
@@ -16,7 +16,7 @@ use std::io::{self, Read};
 /// Sends each of the missing files.
 ///
 /// # Errors
-/// [`CommandError::Input`] for a file that cannot be read or has changed, and as [`Client::submit`].
+/// Returns [`CommandError::Input`] if a file is unreadable or has changed, and the errors of [`Client::submit`].
 pub(crate) fn missing(
     client: &Client,
     inputs: &[InputFile],
@@ -39,7 +39,7 @@ pub(crate) fn missing(
 fn send(client: &Client, file: &InputFile, transfer: &TransferBar) -> CommandResult {
     let unreadable = |error: io::Error| CommandError::Input(format!("{}: {error}", file.path));
     let changed = || CommandError::Input(format!("{}: has changed since it was submitted", file.path));
-    // Before anything is sent: its length has been said.
+    // Check before sending: the request announces this length.
     if File::open(&file.path).and_then(|file| file.metadata()).map_err(unreadable)?.len() != file.bytes {
         return Err(changed());
     }
@@ -55,7 +55,7 @@ fn send(client: &Client, file: &InputFile, transfer: &TransferBar) -> CommandRes
     })
 }
 
-/// Notes what is read, and ends where the user wants to.
+/// Reader that advances the transfer bar and fails after an interruption.
 struct Watched<'a> {
     file: io::Take<File>,
     transfer: &'a TransferBar,

@@ -1,4 +1,4 @@
-//! Waiting for a manager, as long as the user wants to.
+//! Waits that a signal from the user ends.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
@@ -8,47 +8,47 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot::Receiver;
 use tokio::time::timeout;
 
-/// Waits, and knows whether the user has asked to stop.
+/// Interruptible waits.
 pub(crate) struct Waiting {
-    /// Without, a signal ends the process.
+    /// Receives the first signal. Without it, a signal ends the process.
     asked: RefCell<Option<Receiver<()>>>,
     was_asked: Cell<bool>,
-    /// What there is to say of what goes on without this process.
+    /// Message of an interruption: the state of the study without this process.
     goes_on: RefCell<String>,
     runtime: Runtime,
 }
 
 impl Waiting {
-    /// Ends with the process only.
+    /// Creates waits that only the end of the process interrupts.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] when the operating system refuses.
+    /// Returns [`CommandError::Internal`] if the operating system cannot create the runtime.
     pub(crate) fn until_killed() -> CommandResult<Self> {
         let runtime = Builder::new_current_thread().enable_time().build().map_err(CommandError::defect)?;
         let goes_on = RefCell::new("nothing was submitted".to_owned());
         Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
     }
 
-    /// From here on it ends when the first signal has come; the second ends the process.
+    /// Makes the first signal interrupt all later waits. A second signal ends the process.
     pub(crate) fn listen_to(&self, interrupt: &mut Interrupt) {
         self.asked.replace(Some(interrupt.take_asked()));
     }
 
-    /// From here on an interruption ends with these words.
+    /// Sets the message of later interruptions.
     pub(crate) fn goes_on(&self, words: String) {
         self.goes_on.replace(words);
     }
 
-    /// Waits so long.
+    /// Waits for `time`.
     ///
     /// # Errors
-    /// [`CommandError::Interrupted`].
+    /// Returns [`CommandError::Interrupted`].
     pub(crate) fn pause(&self, time: Duration) -> CommandResult {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()
         {
             let heard = self.runtime.block_on(async { timeout(time, asked).await });
-            // An error: whoever could have asked is gone, and will not.
+            // An error means that the sender was dropped, so no signal can arrive any more.
             self.was_asked.set(matches!(heard, Ok(Ok(()))));
         } else {
             std::thread::sleep(time);
@@ -56,10 +56,10 @@ impl Waiting {
         self.check()
     }
 
-    /// Whether the user has asked to stop.
+    /// Checks whether the user has interrupted the command.
     ///
     /// # Errors
-    /// [`CommandError::Interrupted`].
+    /// Returns [`CommandError::Interrupted`].
     pub(crate) fn check(&self) -> CommandResult {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()

@@ -1,4 +1,4 @@
-//! `pleach analyze`: sensitivity indices of responses that somebody's own model gave.
+//! `pleach analyze`: computes sensitivity indices of the responses of an external model.
 
 use crate::analysis::Analysis;
 use crate::cli::AnalyzeArgs;
@@ -61,7 +61,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
     Ok(())
 }
 
-/// The document of `indices.json`.
+/// Returns the document of `indices.json`.
 fn document(
     wanted: &MethodRequest<'_>,
     samples: &SampleTable,
@@ -84,7 +84,7 @@ fn document(
     }))
 }
 
-/// The files, each whole or not at all; a folder of a study's results is left alone.
+/// Writes the result files, each atomically. Refuses a folder with results of a study.
 fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> CommandResult {
     let fail = |what: &str, error: io::Error| {
         CommandError::writing(format_args!("--out {}: {what}", out.display()), &error)
@@ -107,7 +107,7 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Com
     Ok(())
 }
 
-/// The figures of each response, as drawings and as pixels. Names of several responses are in those of files.
+/// Writes the figures of each response as SVG and PNG. With several responses, file names contain the response.
 fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> CommandResult {
     let fail = |what: &str, error: io::Error| {
         CommandError::writing(format_args!("--plot {}: {what}", folder.display()), &error)
@@ -115,7 +115,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> C
     fs::create_dir_all(folder).map_err(|error| fail("cannot be made", error))?;
     let several = drawn.len() > 1;
     for (place, drawn) in drawn.enumerate() {
-        // Letters that every file system takes; the number tells apart what is the same without the others.
+        // Keep only letters that every file system accepts. The number distinguishes responses that become equal.
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
         let response: String = drawn.analysis.response().chars().take(60).map(plain).collect();
         let before = if several { format!("{}-{response}-", place + 1) } else { String::new() };
@@ -131,7 +131,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> C
     Ok(())
 }
 
-/// Indices of all responses, whose names come first.
+/// Returns the table of all responses' indices. The first column names the response.
 fn table(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for (place, analysis) in analyses.iter().enumerate() {
@@ -149,7 +149,7 @@ fn table(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     writer.into_inner().map_err(CommandError::defect)
 }
 
-/// Indices of second order, where there are any.
+/// Returns the table of second-order indices. `None` if no response has any.
 fn pairs(analyses: &[Analysis]) -> CommandResult<Option<Vec<u8>>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer
@@ -172,7 +172,7 @@ fn pairs(analyses: &[Analysis]) -> CommandResult<Option<Vec<u8>>> {
 }
 
 fn show(analyses: &[Analysis], measured: &[ResponseColumn], doubts: &[String]) {
-    // Responses of one sample have some warnings in common: each is shown once.
+    // Responses of one sample share warnings. Print each warning once.
     let mut shown: HashSet<String> = HashSet::new();
     for (analysis, measured) in analyses.iter().zip(measured) {
         for line in summary::ranking(analysis) {

@@ -1,4 +1,4 @@
-//! `pleach certs init|issue|token`: an authority for a cluster, certificates for its nodes, and tokens to join with.
+//! `pleach certs init|issue|token`: creates a cluster's authority, certificates for its nodes, and tokens to join with.
 
 use crate::cli::{CertsCommand, IssueArgs, TokenArgs};
 use crate::exit::{CommandError, CommandResult};
@@ -80,7 +80,7 @@ fn token(args: &TokenArgs) -> CommandResult {
     if args.json {
         return print_json(&Token { token: token.to_string(), ends: token.ends(), once: args.single_use });
     }
-    // Nothing else: it is read by scripts.
+    // Scripts read the token, so print only that.
     print_line(&token.to_string());
     Ok(())
 }
@@ -89,7 +89,7 @@ fn of(authority: &Authority) -> Fingerprint {
     fingerprint(authority.certificate())
 }
 
-/// What a user can put right, and what nobody should ever see.
+/// Converts an error into an input error if the user can correct it, and else into an internal error.
 fn stop(error: CertsError) -> CommandError {
     match error {
         CertsError::File { .. } => CommandError::caused(&error, error.to_string()),

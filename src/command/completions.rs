@@ -1,6 +1,6 @@
-//! `pleach completions`: what a shell has to know of the command line, generated from its grammar.
+//! `pleach completions`: generates a shell's completion script from the grammar.
 //!
-//! Names of files are left to the shell; a study's parameters are not completed.
+//! The shell completes file names. Parameters of a study are not completed.
 
 use crate::cli;
 use crate::exit::CommandResult;
@@ -11,7 +11,7 @@ use std::io::Write;
 pub(super) fn execute(shell: Shell) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut cli::grammar(), "pleach", &mut script);
-    // A reader that has gone away is no error.
+    // A closed stdout is not an error.
     let _ = std::io::stdout().write_all(&script);
     Ok(())
 }

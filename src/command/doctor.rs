@@ -1,6 +1,6 @@
 //! `pleach doctor`: checks an installation without changing it.
 //!
-//! Each check is one entry of [`CHECKS`] and gives findings; here they are printed and counted.
+//! Each entry of [`CHECKS`] returns findings, which this module prints and counts.
 
 mod state;
 mod study;
@@ -8,12 +8,12 @@ mod study;
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use crate::size::human;
+use pleach_planner::memory_size::human;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A check of one part of an installation.
+/// Check of one part of an installation.
 struct Check {
     name: &'static str,
     execute: fn(&DoctorArgs) -> CommandResult<Report>,
@@ -28,9 +28,9 @@ const CHECKS: [Check; 1] = [Check { name: "state directory", execute: state::che
 enum Severity {
     /// A file is corrupt, missing or unreadable: exit code 3.
     Error,
-    /// An operator should have a look.
+    /// An operator should investigate.
     Warning,
-    /// Nothing has to be done.
+    /// No action is needed.
     Note,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A file or folder that is not as it should be.
+/// File or folder with a problem.
 #[derive(Debug, Serialize)]
 struct Finding {
     severity: Severity,
@@ -57,7 +57,7 @@ struct Finding {
 /// Outcome of a check.
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// Files that are as they were written.
+    /// Files with intact content.
     sound_files: u64,
     sound_bytes: u64,
     findings: Vec<Finding>,
@@ -98,7 +98,7 @@ impl Report {
     }
 }
 
-/// A report and its check's name.
+/// Report with the name of its check.
 #[derive(Serialize)]
 struct Named {
     check: &'static str,

@@ -1,4 +1,4 @@
-//! `pleach drain`: lets a worker end what it has begun, and leave.
+//! `pleach drain`: lets a worker finish its running tasks and leave.
 
 use crate::cli::DrainArgs;
 use crate::client::progress_bars::plain;

@@ -1,15 +1,14 @@
 //! `pleach explain`: where the tasks of an evaluation come from.
 
-use super::plan_options::{BucketLimits, PlanOptions};
 use super::{load_costs, workers};
 use crate::cache_walk;
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::explain::{self, ResponseKey, TaskOrigin};
-use crate::memory_limit::default_memory_bytes;
 use crate::output::{print_json, print_line};
-use crate::planning::{self, PlanBuilder};
 use crate::study::PreparedStudy;
+use pleach_planner::memory_limit::default_memory_bytes;
+use pleach_planner::{PlanRequest, WorkerMemory};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -26,7 +25,7 @@ struct Run {
 /// Runs the command.
 pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
     let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
-    load_costs(&mut prepared, args.way.buckets, args.cache.as_deref())?;
+    load_costs(&mut prepared, args.plan.buckets, args.cache.as_deref())?;
     let evaluations = prepared.design.evaluations.len();
     let first = usize::from(!prepared.defaults_run());
     if args.evaluation < first || args.evaluation > evaluations {
@@ -48,16 +47,20 @@ pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
     let cache = args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
     let identities = if cache.is_some() { cache_walk::identities(&prepared) } else { HashMap::new() };
     let workers = workers(args.workers);
-    let way = PlanOptions::new(args.way.strategy, args.way.reuse);
-    let loom = PlanBuilder::set_up(prepared.material(), way.merging()).map_err(CommandError::input)?;
-    let memory_bytes = default_memory_bytes();
-    let limits =
-        BucketLimits::choose(args.way.buckets, &loom, workers, memory_bytes).map_err(CommandError::input)?;
-    let woven = planning::plan_study(loom, way.level(limits), workers.get()).map_err(CommandError::input)?;
+    let request = PlanRequest {
+        options: args.plan.options(),
+        buckets: args.plan.buckets.limits(),
+        slots: workers,
+        workers: &[WorkerMemory { memory_bytes: default_memory_bytes(), below_bytes: 0 }],
+        // As `run --cache`, whose results only the value scope finds.
+        tree_fallback: args.cache.is_none(),
+    };
+    let planned = pleach_planner::plan(prepared.planning_input(), &request);
+    let planned = planned.map_err(CommandError::input)?.study;
     let mut runs = Vec::new();
     for tile in tiles {
         let known = cache.as_ref().map(|cache| (cache, &identities));
-        let tasks = explain::explain(&prepared, &woven, known, args.evaluation, tile)?;
+        let tasks = explain::explain(&prepared, &planned, known, args.evaluation, tile)?;
         let key = ResponseKey::of(&prepared, tile)?;
         runs.push(Run { evaluation: args.evaluation, tile: names[tile].to_owned(), tasks, key });
     }

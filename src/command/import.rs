@@ -1,4 +1,4 @@
-//! `pleach workflow import`: a file of another program as a study file.
+//! `pleach workflow import`: converts a file of another program to a study file.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::{import, recipe};
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Runs the command.
 pub(super) fn execute(file: &Path, out: Option<&Path>) -> CommandResult {
     let imported = import(file)?;
-    // What is no study is found here, and not by the one who reads it.
+    // Reject an invalid problem now, rather than when `pleach` reads the study file.
     imported.parameters().map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
     let text = study(&imported, file);
     match out {
@@ -34,7 +34,7 @@ fn counted(imported: &Imported) -> String {
     format!("{varying} varying and {resting} fixed parameters, {method}")
 }
 
-/// The study file. It has no workflow: what a parameter of the other program is in one is for its user to say.
+/// Returns the study file. It names no workflow, because only the user can map the other program's parameters to one.
 fn study(imported: &Imported, file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();

@@ -1,4 +1,4 @@
-//! `pleach man`: manual pages, generated from the command line's grammar.
+//! `pleach man`: generates manual pages from the grammar of the command line.
 
 use crate::cli::{self, manual};
 use crate::exit::{CommandError, CommandResult};
@@ -14,7 +14,7 @@ pub(super) fn execute(out: &Path) -> CommandResult {
     let fail =
         |what: &str, error| CommandError::writing(format_args!("--out {}: {what}", out.display()), &error);
     fs::create_dir_all(out).map_err(|error| fail("cannot be written to", error))?;
-    // `pleach help` explains itself, and would need a page for every other page.
+    // Omit `pleach help`: it would need a page for every other page.
     let mut grammar = cli::grammar().disable_help_subcommand(true);
     grammar.build();
     let pages = pages(&grammar)?;
@@ -25,7 +25,7 @@ pub(super) fn execute(out: &Path) -> CommandResult {
     Ok(())
 }
 
-/// File name and content of a command's page, and of those of the commands below it.
+/// Returns the file names and contents of the pages of a command and its subcommands.
 fn pages(command: &clap::Command) -> CommandResult<Vec<(String, Vec<u8>)>> {
     let man =
         Man::new(command.clone()).manual("pleach").source(concat!("pleach ", env!("CARGO_PKG_VERSION")));
@@ -38,7 +38,7 @@ fn pages(command: &clap::Command) -> CommandResult<Vec<(String, Vec<u8>)>> {
     Ok(all)
 }
 
-/// The sections in the order of man-pages(7).
+/// Renders the sections in the order of man-pages(7).
 fn render(man: &Man, command: &clap::Command, page: &mut Vec<u8>) -> std::io::Result<()> {
     man.render_title(page)?;
     man.render_name_section(page)?;
@@ -62,7 +62,7 @@ fn render(man: &Man, command: &clap::Command, page: &mut Vec<u8>) -> std::io::Re
     Ok(())
 }
 
-/// A section of terms and what each means; none without terms.
+/// Writes a section of terms and their meanings. Writes nothing without terms.
 fn section<T: AsRef<str>, M: AsRef<str>>(
     page: &mut Vec<u8>,
     title: &str,
@@ -78,7 +78,7 @@ fn section<T: AsRef<str>, M: AsRef<str>>(
     Ok(())
 }
 
-/// Text as a line of roff: nothing in it is a request or an escape, and hyphens can be copied.
+/// Escapes text for a line of roff, so that it contains no request or escape and its hyphens can be copied.
 fn roff(text: &str) -> String {
     let escaped = text.replace('\\', "\\(rs").replace('-', "\\-");
     // A dot or an apostrophe at the start of a line begins a request.

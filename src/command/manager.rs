@@ -1,4 +1,4 @@
-//! `pleach manager`: the process that studies are submitted to and workers come to.
+//! `pleach manager`: runs the process that accepts submissions and workers.
 
 use crate::api::{self, Limits, token::ApiToken};
 use crate::cli::{ManagerProcessArgs, Placement};
@@ -12,7 +12,6 @@ use crate::service::metrics::record_expiry;
 use crate::service::pod_deletion_cost;
 use crate::service::state::StateDir;
 use crate::service::studies::{Asked, Retention, StudyContext};
-use crate::size::MemorySize;
 use actix::prelude::*;
 use pleach_actors::manager::{Connect, ManagerActor, PauseGrants, PendingWorker, ServiceHooks};
 use pleach_actors::transport::certs::{CA_KEY_FILE, Credentials};
@@ -23,6 +22,7 @@ use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{JoinService, Peer, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use pleach_actors::transport::settings::Settings;
 use pleach_dispatch::manager::WorkerInfo;
+use pleach_planner::memory_size::MemorySize;
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use std::net::TcpListener;
@@ -31,10 +31,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// Threads for everything that is sent and received.
+/// Threads for network I/O.
 const NETWORK_THREADS: usize = 2;
 
-/// Workers of the last start have come back by then: the longest they wait before they try again, and some more.
+/// Grace period for workers to reattach: their maximum reconnect delay of 2 s, and a margin of 0.5 s.
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
@@ -44,7 +44,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
     let pods = pods.map_err(|error| CommandError::Input(format!("--pod-deletion-cost: {error}")))?;
-    // All that a manager writes is in its state folder, and that is its user's alone.
+    // A manager writes only into its state directory, which other users must not read.
     private::restrict_process();
     let state = StateDir::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -80,7 +80,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let tls = https::server(&credentials, &clock).map_err(CommandError::input)?;
     let listener = TcpListener::bind(args.http)
         .map_err(|error| CommandError::Input(format!("--http {}: {error}", args.http)))?;
-    // Before anything is measured.
+    // Install metrics before any code records one.
     let (role, version) = (pleach_telemetry::ProcessRole::Manager, env!("CARGO_PKG_VERSION"));
     let exposition = match args.no_metrics {
         true => Exposition::detached(role),
@@ -103,8 +103,8 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
             network: network.handle().clone(),
             by_data: args.placement == Placement::Locality,
         };
-        // The actor starts when nothing can fail any more: one that is dropped before it was polled is started by that, where
-        // there is no runtime, and panics. Until then it has messages wait.
+        // Start the actor only after the last operation that can fail. Dropping an actor that was never polled starts
+        // it outside a runtime, which panics. Until then, messages wait in its context.
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
         let opened =
@@ -118,10 +118,11 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
         if let Some(pods) = pods {
             network.handle().spawn(pod_deletion_cost::keep_telling(Arc::clone(&opened), pods));
         }
+        // Grant no leases until workers have had time to reattach with theirs.
         if opened.goes_on() {
             manager.do_send(PauseGrants(COMING_BACK));
         }
-        // Nobody else sets it.
+        // No other code sets this cell.
         let _ = shared.set(Arc::clone(&opened));
         let (server, mut peers) =
             Server::listen(&network, args.listen, setup).map_err(CommandError::input)?;
@@ -154,8 +155,8 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     })
 }
 
-/// Gives certificates for tokens, where the authority's key is at hand: in the folder of certificates, or above it, where
-/// `pleach certs issue` makes folders for nodes.
+/// Opens the service that issues certificates for tokens. `None` without the authority's key, which is in the folder of
+/// certificates or in its parent, where `pleach certs issue` creates folders for nodes.
 fn desk(args: &ManagerProcessArgs) -> CommandResult<Option<Arc<JoinService>>> {
     let places = [args.certs.as_path(), args.certs.parent().unwrap_or(&args.certs)];
     let Some(folder) = places.into_iter().find(|folder| folder.join(CA_KEY_FILE).is_file()) else {

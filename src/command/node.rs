@@ -1,9 +1,9 @@
-//! What manager and worker processes have in common.
+//! Code shared by manager and worker processes.
 
 use crate::exit::{CommandError, CommandResult};
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// A number that nobody else has.
+/// Returns a random number, unique in practice.
 pub(crate) fn random() -> CommandResult<u64> {
     let mut bytes = [0; 8];
     let filled = SystemRandom::new().fill(&mut bytes);

@@ -5,24 +5,21 @@
 pub(crate) mod parts;
 mod table;
 
-use super::plan_options::fit::{Fitted, Room, fit};
-use super::plan_options::{BucketLimits, PlanOptions};
 use super::{load_costs, workers};
 use crate::cache_walk;
-use crate::cli::{PlanArgs, ReuseName, StrategyName};
+use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
-use crate::output::record::{Annotated, PlanRecord, Plans};
+use crate::output::record::{Annotated, Plans};
 use crate::output::{print_json, print_line};
-use crate::planning::{self, Forecast, PlanBuilder, PlanningError, PlanningInput, ReuseMode, WorkerMemory};
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
-use crate::size::MemorySize;
 use crate::study::{PreparedStudy, annotations};
-use pleach_reuse::{Buckets, Merging, Strategy};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_planner::memory_size::MemorySize;
+use pleach_planner::{MakespanForecast, PlanComparison, PlanOptions, PlanningError, StrategyName};
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::time::Instant;
 
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> CommandResult {
@@ -32,30 +29,31 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
     load_costs(&mut prepared, args.buckets, args.cache.as_deref())?;
     let workers = workers(args.workers);
-    let (strategies, levels) = (args.strategy.names(), args.reuse.names());
-    let mut planner = Planner::new(args, prepared.material());
-    let (mut plans, mut curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let (strategies, scopes) = (args.strategy.strategies(), args.reuse.scopes());
+    let memory_bytes = args.memory.map(MemorySize::bytes);
+    let mut comparison = PlanComparison::new(prepared.planning_input(), args.buckets.limits(), memory_bytes);
+    let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for strategy in strategies.iter().copied() {
-        let ways = ways(strategy, &levels);
-        let made = planner.plans(&ways, workers).and_then(|plans| {
-            let curves = if args.plot.is_some() { planner.curves(&ways)? } else { Vec::new() };
-            Ok((plans, curves))
+        let options = options(strategy, &scopes);
+        let made = comparison.plans(&options, workers).and_then(|plans| {
+            let drawn = if args.plot.is_some() { curves(&mut comparison, &options)? } else { Vec::new() };
+            Ok((plans, drawn))
         });
         match made {
             Ok((made, drawn)) => {
                 plans.extend(made);
-                curves.extend(drawn);
+                all_curves.extend(drawn);
             }
             // Of all strategies, one that cannot is no reason not to hear of the others.
-            Err(error) if strategies.len() > 1 && error.is_too_many_to_cut() => {
-                let name = PlanOptions::new(strategy, ReuseName::Tree).strategy_name();
+            Err(error) if strategies.len() > 1 && error.is_strategy_limit() => {
+                let name = strategy.as_str();
                 left_out.push(format!("{name}: left out: {error}"));
             }
             Err(error) => return Err(CommandError::input(error)),
         }
     }
     if let Some(file) = &args.plot {
-        plot(file, &prepared, args, curves)?;
+        plot(file, &prepared, args, all_curves)?;
     }
     if args.json {
         // In print only is said what is not there: a document holds plans.
@@ -70,138 +68,28 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     Ok(())
 }
 
-/// The ways to use a strategy; levels of reuse are one where it has none.
-fn ways(strategy: StrategyName, levels: &[ReuseName]) -> Vec<PlanOptions> {
-    let mut ways: Vec<PlanOptions> = levels.iter().map(|&reuse| PlanOptions::new(strategy, reuse)).collect();
-    ways.dedup();
-    ways
+/// Returns the options of a strategy: one for each scope, or a single one if the strategy has none.
+fn options(strategy: StrategyName, scopes: &[ReuseScope]) -> Vec<PlanOptions> {
+    let mut options: Vec<PlanOptions> =
+        scopes.iter().map(|&scope| PlanOptions::new(strategy, scope)).collect();
+    options.dedup();
+    options
 }
 
-/// Makes many plans of one study: what they have in common is done once, and counted for each.
-struct Planner<'a> {
-    args: &'a PlanArgs,
-    material: PlanningInput<'a>,
-    /// With nothing merged, and with equal instances merged; each with the seconds it took to set up.
-    looms: [Option<(PlanBuilder<'a>, f64)>; 2],
-    /// The strategy that was used last, what came of it, and the seconds it took.
-    solved: Option<(Option<Strategy>, Vec<Buckets>, f64)>,
-}
-
-/// A solution.
-struct Solved<'a> {
-    loom: &'a PlanBuilder<'a>,
-    level: ReuseMode,
-    limits: BucketLimits,
-    buckets: &'a [Buckets],
-    /// What it took or would have taken alone.
-    seconds: f64,
-}
-
-impl<'a> Planner<'a> {
-    fn new(args: &'a PlanArgs, material: PlanningInput<'a>) -> Self {
-        Self { args, material, looms: [None, None], solved: None }
-    }
-
-    fn set_up<'b>(
-        looms: &'b mut [Option<(PlanBuilder<'a>, f64)>; 2],
-        material: PlanningInput<'a>,
-        way: PlanOptions,
-    ) -> Result<(&'b PlanBuilder<'a>, f64), PlanningError> {
-        let place = usize::from(way.merging() == Merging::Merged);
-        let known = match looms[place].take() {
-            Some(known) => known,
-            None => {
-                let start = Instant::now();
-                (PlanBuilder::set_up(material, way.merging())?, start.elapsed().as_secs_f64())
-            }
-        };
-        let (loom, seconds) = looms[place].insert(known);
-        Ok((loom, *seconds))
-    }
-
-    fn solve(&mut self, way: PlanOptions, workers: NonZeroU32) -> Result<Solved<'_>, PlanningError> {
-        let (loom, set_up_seconds) = Self::set_up(&mut self.looms, self.material, way)?;
-        let start = Instant::now();
-        let memory_bytes = self.args.memory.map_or(u64::MAX, MemorySize::bytes);
-        let limits = BucketLimits::choose(self.args.buckets, loom, workers, memory_bytes)?;
-        let level = way.level(limits);
-        let strategy = level.strategy();
-        let known = self.solved.take().filter(|(known, ..)| *known == strategy);
-        let solved = match known {
-            Some(solved) => solved,
-            None => (strategy, loom.solve(level)?, start.elapsed().as_secs_f64()),
-        };
-        let (_, buckets, seconds) = self.solved.insert(solved);
-        Ok(Solved { loom, level, limits, buckets, seconds: set_up_seconds + *seconds })
-    }
-
-    fn plans(&mut self, ways: &[PlanOptions], workers: NonZeroU32) -> Result<Vec<PlanRecord>, PlanningError> {
-        let memory = self.args.memory.map(MemorySize::bytes);
-        let plan = |way: &PlanOptions| {
-            if let Some(memory_bytes) = memory {
-                return self.fitted(*way, workers, memory_bytes);
-            }
-            let Solved { loom, level, limits, buckets, seconds } = self.solve(*way, workers)?;
-            let start = Instant::now();
-            let figures = planning::figures(loom, buckets, level, workers.get())?;
-            Ok(PlanRecord {
-                strategy: way.strategy_name(),
-                reuse: way.reuse_name(),
-                figures,
-                planning_seconds: Some(seconds + start.elapsed().as_secs_f64()),
-                workers: workers.get(),
-                max_bucket_size: way.max_bucket_size(limits),
-                max_buckets: way.max_buckets(limits),
-                least_bytes: None,
-            })
-        };
-        ways.iter().map(plan).collect()
-    }
-
-    /// A plan for workers with so much memory, as `run` and managers make it, and what it needs.
-    fn fitted(
-        &mut self,
-        way: PlanOptions,
-        workers: NonZeroU32,
-        memory_bytes: u64,
-    ) -> Result<PlanRecord, PlanningError> {
-        let (loom, seconds) = Self::set_up(&mut self.looms, self.material, way)?;
-        let start = Instant::now();
-        let memory = WorkerMemory { memory_bytes, below_bytes: 0 };
-        let buckets = self.args.buckets;
-        let room = Room { buckets, slots: workers, workers: &[memory], may_be_tree: false };
-        let Fitted { way, limits, draft, .. } = fit(loom, way, room)?;
-        let figures = planning::figures(loom, draft.solutions(), way.level(limits), workers.get())?;
-        Ok(PlanRecord {
-            strategy: way.strategy_name(),
-            reuse: way.reuse_name(),
-            figures,
-            planning_seconds: Some(seconds + start.elapsed().as_secs_f64()),
-            workers: workers.get(),
-            max_bucket_size: way.max_bucket_size(limits),
-            max_buckets: way.max_buckets(limits),
-            least_bytes: Some(draft.needs().least_bytes),
-        })
-    }
-
-    /// The makespan over numbers of workers, for each of the ways.
-    fn curves(&mut self, ways: &[PlanOptions]) -> Result<Vec<Curve>, PlanningError> {
-        let named = |way: &PlanOptions| Curve {
-            strategy: way.strategy_name(),
-            reuse: way.reuse_name(),
-            points: Vec::new(),
-        };
-        let mut curves: Vec<Curve> = ways.iter().map(named).collect();
-        for workers in scaling::WORKERS {
-            for (curve, way) in curves.iter_mut().zip(ways) {
-                let Solved { loom, level, buckets, .. } = self.solve(*way, workers)?;
-                let Forecast { makespan_seconds, lower_bound_seconds } =
-                    planning::forecast(loom, buckets, level, workers.get())?;
-                curve.points.push(Point { workers, makespan_seconds, lower_bound_seconds });
-            }
-        }
-        Ok(curves)
-    }
+/// Predicts the makespan over numbers of workers: one curve for each of the options.
+fn curves(comparison: &mut PlanComparison<'_>, options: &[PlanOptions]) -> Result<Vec<Curve>, PlanningError> {
+    let rows = comparison.forecasts(options, &scaling::WORKERS)?;
+    let point = |(workers, forecast): (NonZeroU32, MakespanForecast)| Point {
+        workers,
+        makespan_seconds: forecast.makespan_seconds,
+        lower_bound_seconds: forecast.lower_bound_seconds,
+    };
+    let curve = |(options, row): (&PlanOptions, Vec<MakespanForecast>)| Curve {
+        strategy: options.strategy_name(),
+        reuse: options.reuse_name(),
+        points: scaling::WORKERS.into_iter().zip(row).map(point).collect(),
+    };
+    Ok(options.iter().zip(rows).map(curve).collect())
 }
 
 /// Draws the curves to a file: the whole picture, or nothing.

@@ -1,6 +1,6 @@
-//! `pleach region show|export`: data regions in files, of a storage tier or from elsewhere.
+//! `pleach region show|export`: shows and exports data regions in files of a storage tier or from elsewhere.
 //!
-//! Whatever is read is digested: what is shown or written is what was stored.
+//! Decoding verifies the digest, so the output equals the stored content.
 
 mod statistics;
 
@@ -9,8 +9,8 @@ use crate::exit::{CommandError, CommandResult};
 use crate::export::{self, Format};
 use crate::output::folder::publish;
 use crate::output::{print_json, print_line};
-use crate::size::human;
 use crate::template;
+use pleach_planner::memory_size::human;
 use pleach_regions::{DataRegion, Description};
 use serde_json::{Value, json};
 use std::fs;
@@ -24,7 +24,7 @@ pub(super) fn execute(command: &RegionCommand) -> CommandResult {
     }
 }
 
-/// A region file's content, what it says of itself, and its length.
+/// Reads a region file. Returns its content, its header and its length in bytes.
 fn read(file: &Path) -> CommandResult<(DataRegion, Description, u64)> {
     let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
     let found = fs::metadata(file).map_err(|error| fail(format!("cannot be read: {error}")))?;
@@ -73,7 +73,7 @@ fn show(file: &Path, as_json: bool) -> CommandResult {
     Ok(())
 }
 
-/// What a folder's region template says of itself and of its data regions.
+/// Shows a folder's region template and its data regions.
 fn show_template(folder: &Path, as_json: bool) -> CommandResult {
     let template = template::read(folder)?;
     if as_json {
@@ -118,7 +118,7 @@ fn document(
     })
 }
 
-/// A statistic as people read it.
+/// Formats a statistic as text.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! `pleach replay`: a simulation's log, event by event, up to the rule that was broken.
+//! `pleach replay`: shows a simulation's log event by event, up to the first violated rule.
 
 use crate::cli::ReplayArgs;
 use crate::exit::{CommandError, CommandResult};
@@ -8,14 +8,14 @@ use pleach_simulation::replay::{Replay, Step, event_in_words};
 use pleach_simulation::scenario::Scenario;
 use serde::Serialize;
 
-/// All of it as a document.
+/// Document of the replay.
 #[derive(Debug, Serialize)]
 struct Replayed<'a> {
     schedule: &'a Scenario,
     /// Events in the log.
     events: usize,
     steps: Vec<Step>,
-    /// The rule that the last step broke.
+    /// Rule that the last step violated.
     breach: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `pleach results`: the files that a study has left on a manager, brought into a folder.
+//! `pleach results`: downloads the result files of a study into a folder.
 
 use crate::cli::ResultsArgs;
 use crate::client::progress_bars::{TransferBar, plain};

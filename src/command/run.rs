@@ -1,6 +1,7 @@
-//! `pleach run`: a study from its file to its report.
+//! `pleach run`: executes a study from its file to its report.
 //!
-//! `part` executes a study of one part or one phase, `planned` plans it, `phases` has one phase follow the other.
+//! `part` executes a whole study or one phase, `memory_fit` plans it within the memory limit, and `phases` executes the
+//! phases in order.
 
 mod memory_fit;
 mod part;
@@ -20,7 +21,7 @@ use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
 
 impl RunArgs {
-    /// The treatment of results that are already there.
+    /// Returns the treatment of existing results.
     fn existing(&self) -> Existing {
         match (self.resume, self.overwrite) {
             (true, _) => Existing::Resume,
@@ -76,7 +77,8 @@ fn in_one_part(
     status(&collected, folder)
 }
 
-/// A defect of the bookkeeping, not of the results: said once they are safe.
+/// Returns an internal error if regions were leaked. This is checked after the results are safe, since they are
+/// correct.
 fn nothing_left(left_bytes: u64) -> CommandResult {
     if left_bytes > 0 {
         return Err(CommandError::Internal(format!("{left_bytes} bytes of regions were never let go of")));
@@ -84,7 +86,7 @@ fn nothing_left(left_bytes: u64) -> CommandResult {
     Ok(())
 }
 
-/// All results are there: says so, as a run of the study would.
+/// Reports that the folder is complete, in the format of a run.
 fn already_complete(args: &RunArgs, folder: &Folder) -> CommandResult {
     if args.json {
         let fail = |error| {
@@ -104,7 +106,7 @@ fn already_complete(args: &RunArgs, folder: &Folder) -> CommandResult {
     Ok(())
 }
 
-/// The end of the command: 3 when runs failed.
+/// Returns the result of the command. Failed runs give exit code 3.
 fn status(collected: &Collected, folder: &Folder) -> CommandResult {
     let Some(first) = collected.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
     let file = folder.path().join("failed.csv");

@@ -1,4 +1,4 @@
-//! `pleach sample`: parameter sets for a model that somebody executes elsewhere.
+//! `pleach sample`: draws parameter sets for an external model.
 
 use crate::cli::SampleArgs;
 use crate::exit::CommandResult;

@@ -1,4 +1,4 @@
-//! `pleach segment`: one run of the reference application on one tile, task after task on this thread.
+//! `pleach segment`: executes one run of the reference application on one tile, task after task on the calling thread.
 
 use crate::builtin;
 use crate::cli::SegmentArgs;
@@ -77,7 +77,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
     Ok(())
 }
 
-/// The tile.
+/// Reads the tile. Rejects slides.
 fn read(tile: &Path) -> CommandResult<DataRegion> {
     let a_slide = || {
         CommandError::Input(format!(
@@ -93,7 +93,7 @@ fn read(tile: &Path) -> CommandResult<DataRegion> {
     }
 }
 
-/// What tasks write on the way to the mask, and its name; comparisons come after it.
+/// Returns the names and locations of all task outputs up to the stage of the mask. Comparison stages come later.
 fn written(workflow: &Workflow) -> Vec<(String, TaskOutput)> {
     let last = workflow.reference.as_ref().map_or(0, |reference| reference.stage);
     let mut all = Vec::new();
@@ -108,7 +108,7 @@ fn written(workflow: &Workflow) -> Vec<(String, TaskOutput)> {
     all
 }
 
-/// The tile's region template, without data regions yet.
+/// Returns the tile's region template, still without data regions.
 fn template_of(args: &SegmentArgs, tile: &DataRegion) -> CommandResult<RegionTemplate> {
     let name = args.tile.file_name().unwrap_or_default().to_string_lossy();
     let tile = tile.raster(ElementType::Bgr8).map_err(CommandError::defect)?;
@@ -119,7 +119,7 @@ fn template_of(args: &SegmentArgs, tile: &DataRegion) -> CommandResult<RegionTem
     Ok(template.map_err(fail)?.with_version(1, i64::try_from(now).unwrap_or(i64::MAX)))
 }
 
-/// Whether the mask has a place to go: found out before the work is done.
+/// Checks the path of the mask before any task runs.
 fn check_out(args: &SegmentArgs) -> CommandResult {
     let out = &args.out;
     let fail = |text: String| Err(CommandError::Input(format!("--out {}: {text}", out.display())));
@@ -134,7 +134,7 @@ fn check_out(args: &SegmentArgs) -> CommandResult {
     }
 }
 
-/// Parameter values: defaults, then what `--set` says.
+/// Returns the parameter values: defaults, replaced by those of `--set`.
 fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> CommandResult<Vec<Value>> {
     let mut values: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
     for setting in &args.set {

@@ -1,5 +1,5 @@
-//! `pleach simulate`: one study on a base cluster and pools of a cloud, under several policies: a table, a document,
-//! pictures.
+//! `pleach simulate`: simulates a study on a base cluster and cloud pools under several policies. Prints a table or a
+//! document and writes figures.
 
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
@@ -13,26 +13,27 @@ use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-/// Fixed numbers of workers that are tried for the front of cost and makespan: doubled, up to all there are.
+/// Maximum number of fixed worker counts for the front of cost and makespan. Counts double up to the pool's maximum.
 const MAX_TRIED: usize = 12;
 
-/// The name of what is compared with.
+/// Name of the baseline: the base cluster alone.
 const BASE_ALONE: &str = "base-alone";
 
-/// All of it as a document.
+/// Document of all outcomes.
 #[derive(Debug, Serialize)]
 struct Simulated<'a> {
     study: &'a str,
     evaluations: usize,
     tiles: usize,
     seed: u64,
-    /// Where there is one; that of the base alone is told by the first policy.
+    /// Deadline of the study in seconds, also if the file states a share of the base cluster's makespan. `None` without
+    /// one.
     deadline_seconds: Option<f64>,
     budget: Option<f64>,
     pools: Vec<&'a str>,
-    /// The base cluster alone, then the policies of the file.
+    /// Outcomes of the base cluster alone, then of the policies of the file.
     policies: &'a [Outcome],
-    /// Fixed numbers of workers of the first pool.
+    /// Outcomes of fixed worker counts of the first pool.
     front: &'a [Outcome],
 }
 
@@ -102,7 +103,7 @@ pub(super) fn execute(args: &SimulateArgs) -> Ended {
     Ok(())
 }
 
-/// What fixed numbers of workers of the first pool take and cost.
+/// Simulates fixed worker counts of the first pool.
 fn front(
     file: &BurstFile,
     alone: &Policy,
@@ -125,7 +126,7 @@ fn front(
     numbers.into_iter().map(of).collect()
 }
 
-/// Pictures go into a folder: what is there and is none is refused before anything is simulated.
+/// Rejects an existing `out` that is not a folder, before the simulation.
 fn check_folder(out: &Path) -> Ended {
     if out.exists() && !out.is_dir() {
         return Err(CommandError::Input(format!(
@@ -187,7 +188,7 @@ fn show(file: &BurstFile, planned: &Planned, deadline: Option<f64>, outcomes: &[
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..header.len()).map(width).collect();
     for row in &rows {
-        // Names on the left, numbers on the right.
+        // Names are left-aligned, numbers right-aligned.
         let cell = |(column, cell): (usize, &String)| match column {
             0 => format!("{cell:<width$}", width = widths[0]),
             column => format!("{cell:>width$}", width = widths[column]),
@@ -201,7 +202,7 @@ fn show(file: &BurstFile, planned: &Planned, deadline: Option<f64>, outcomes: &[
     }
 }
 
-/// What cannot be, and what could.
+/// Returns notes on infeasible deadlines and budgets, with feasible alternatives.
 fn notes(outcome: &Outcome) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some((deadline, seconds)) = outcome.deadline_seconds.zip(outcome.fastest_seconds) {

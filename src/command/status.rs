@@ -1,4 +1,4 @@
-//! `pleach status`: a manager's studies and workers, once.
+//! `pleach status`: shows a manager's studies and workers once.
 
 use crate::api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use crate::cli::StatusArgs;

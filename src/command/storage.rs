@@ -1,6 +1,6 @@
-//! `pleach storage`: tiers are measured, listed, checked and cleaned, while no worker has them open.
+//! `pleach storage`: measures, lists, verifies and cleans tiers that no worker has open.
 //!
-//! Nothing here says what goes where while studies run.
+//! Placement of regions during studies is decided elsewhere.
 
 mod bench;
 mod gc;
@@ -21,7 +21,7 @@ pub(super) fn execute(command: &StorageCommand) -> CommandResult {
     }
 }
 
-/// Opens the tiers that were named.
+/// Opens the tiers of the arguments.
 fn opened(args: &TierArgs) -> CommandResult<Vec<OpenTier>> {
     let list = match &args.tiers {
         Some(file) => TierList::read(file),

@@ -1,4 +1,4 @@
-//! `pleach submit`: a study for a manager, and perhaps its results.
+//! `pleach submit`: submits a study to a manager, and optionally waits for its results.
 
 use crate::api::schema::StudyState;
 use crate::cli::SubmitArgs;
@@ -13,7 +13,7 @@ use pleach_actors::transport::token::hex;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 
-/// How often files that the manager lacks are sent. Once is enough, unless it loses them meanwhile.
+/// Maximum upload rounds. One round is enough unless the manager loses files meanwhile.
 const ROUNDS: usize = 3;
 
 #[derive(Serialize)]
@@ -26,9 +26,9 @@ pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
     let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let submission = Submission::of(args)?;
-    // Beside the study's id, which scripts read.
+    // Use stderr: scripts read the study's id from stdout.
     annotations::told(&submission.study).iter().for_each(|line| line_on_stderr(line));
-    // Until here there is nothing to say of what goes on: a signal just ends the process.
+    // Listen only now: before the submission a signal may simply end the process.
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(&mut interrupt);
     let id = submit(&client, &submission, args.json)?;
@@ -42,7 +42,7 @@ pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
     follow_to_results(&client, args, &id)
 }
 
-/// Submits a study with all its files, and returns its id.
+/// Submits a study with all its files. Returns its id.
 pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> CommandResult<String> {
     let key = new_key()?;
     let mut submitted = client.submit(submission, &key)?;
@@ -59,7 +59,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
         transfer.finish();
         sent?;
-        // The same key, so the same study: says what is missing still.
+        // The same key identifies the same study. The manager returns the files that are still missing.
         submitted = client.submit(submission, &key)?;
     }
     if submitted.missing.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
     )))
 }
 
-/// By which the manager knows a study that is submitted twice since an answer was lost.
+/// Returns a random idempotency key. It identifies a study that is submitted twice after a lost answer.
 fn new_key() -> CommandResult<String> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! `pleach tissue`: synthetic tiles with exact label maps.
+//! `pleach tissue`: generates synthetic tiles with exact label maps.
 
 use crate::cli::TissueArgs;
 use crate::exit::{CommandError, CommandResult};

@@ -1,4 +1,4 @@
-//! `pleach watch`: a manager's studies and workers, until the studies have ended.
+//! `pleach watch`: shows a manager's studies and workers until the studies have ended.
 
 use crate::cli::WatchArgs;
 use crate::client::{Client, Waiting, follow};
@@ -17,6 +17,6 @@ pub(super) fn execute(args: &WatchArgs) -> CommandResult {
     if watched.is_empty() {
         print_line("no study is open");
     }
-    // How several ended was shown; one was asked for by its id.
+    // With several studies, the view has shown their ends. A single study determines the exit code.
     if args.id.is_some() { watched.iter().try_for_each(follow::verdict) } else { Ok(()) }
 }

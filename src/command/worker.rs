@@ -1,5 +1,7 @@
-//! `pleach worker`: a process that executes what a manager gives it, until it is told to leave. What is measured of it is in
-//! `figures`, how it stands with its manager in `standing`, when it connects again in `retry`.
+//! `pleach worker`: runs a process that executes leases of a manager until it has left.
+//!
+//! `metrics` samples the worker's metrics, `readiness` answers probes, and `retry` decides when the worker connects
+//! again.
 
 mod certificate;
 mod metrics;
@@ -15,9 +17,7 @@ use crate::exporter;
 use crate::inputs::InputFileReader;
 use crate::interrupt::Interrupt;
 use crate::log;
-use crate::memory_limit::{self, default_memory_bytes};
 use crate::service::metrics::record_expiry;
-use crate::size::{MemorySize, human};
 use crate::spill;
 use actix::prelude::*;
 use metrics::WorkerSampler;
@@ -36,6 +36,8 @@ use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
     LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
 };
+use pleach_planner::memory_limit::{self, default_memory_bytes};
+use pleach_planner::memory_size::{MemorySize, human};
 use pleach_regions::{MemoryCounter, RamTier};
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
@@ -50,14 +52,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-/// Threads for everything that is sent and received.
+/// Threads for network I/O.
 const NETWORK_THREADS: usize = 2;
 
-/// Another worker that does not answer for so long is not there: what it held is had from others, or computed again, which
-/// takes not much longer.
+/// Timeout of a handshake with another worker. An unresponsive peer counts as lost: fetching its regions elsewhere or
+/// recomputing them hardly takes longer.
 const SILENT_PEER: Duration = Duration::from_millis(1500);
 
-/// What the names of scratch folders begin with, in the system's folder for temporary files.
+/// Prefix of scratch folders in the system's temporary folder.
 const SCRATCH: &str = "pleach-worker";
 
 /// Runs the command.
@@ -70,13 +72,13 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     }
     let manager = resolve(&args.manager)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    // Before anything is measured.
+    // Install metrics before any code records one.
     let exposition = exporter
         .as_ref()
         .map(|_| Exposition::install(pleach_telemetry::ProcessRole::Worker, env!("CARGO_PKG_VERSION")));
     let exposition = exposition.transpose().map_err(CommandError::defect)?;
     let standing = WorkerReadiness::new(manager);
-    // From now on it answers, however long the manager takes to come.
+    // Serve probes from now on, because the manager may take long to appear.
     let exported = exporter.zip(exposition);
     let exported =
         exported.map(|(at, what)| exporter::serve(at, what, Box::new(standing.clone()))).transpose()?;
@@ -200,33 +202,33 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
         info!("{fetched} regions came from other workers, {} in all", human(fetched_bytes));
         drop(exported);
         exchange.close().await;
-        // Its last words are on their way; a manager that takes longer than this to hear them counts as gone.
+        // The last messages may still be in transit. A manager that takes longer than the idle timeout counts as lost.
         let _ = tokio::time::timeout(process.settings.idle, process.connector.idle()).await;
         process.connector.close().await;
         served
     })
 }
 
-/// A scratch folder for input files, since the worker was given no disk of its own. Those of killed workers are removed.
+/// Creates a scratch folder for input files of a worker without a disk of its own. Removes those of killed workers.
 fn scratch() -> CommandResult<Scratch> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| {
         CommandError::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
     })?;
-    // Where locks do not cross machines, a folder of another machine's worker would look abandoned.
+    // Without locks across machines, a live worker's folder on another machine would look abandoned.
     if !locks_are_local(&parent).unwrap_or(true) {
         match Scratch::sweep(&parent, SCRATCH) {
             Ok(gone) => gone.iter().for_each(|gone| {
                 info!("removed {}, the scratch folder of a killed worker", gone.display());
             }),
-            // Folders for temporary files need not be readable.
+            // A temporary folder need not be readable.
             Err(error) => warn!("cannot look for what killed workers left in {}: {error}", parent.display()),
         }
     }
     Ok(scratch)
 }
 
-/// The process around the worker actor.
+/// Process around the worker actor.
 struct Process<'a> {
     args: &'a WorkerProcessArgs,
     manager: SocketAddr,
@@ -249,13 +251,13 @@ impl Process<'_> {
         let mut retry = Retry::new(&self.settings, random()?);
         let mut open: Option<OpenLink> = None;
         let mut not_before = tokio::time::Instant::now();
-        // Why the worker was refused last, if that was logged: it is logged once, not with every attempt.
+        // Cause of the last logged refusal: repeated attempts with the same cause are not logged.
         let mut refused: Option<Cause> = None;
         let mut leaving: Option<tokio::time::Instant> = None;
         let ends =
             self.until.map(|until| tokio::time::Instant::now() + left(until, self.args.drain_timeout.0));
         loop {
-            // A wait that never ends stands for a moment that there is not.
+            // Placeholder for a time that is not set. The guards disable its branch.
             let never = tokio::time::Instant::now() + Duration::from_secs(3600);
             tokio::select! {
                 connected = self.connect(&mut retry, not_before), if open.is_none() => {
@@ -302,7 +304,7 @@ impl Process<'_> {
         }
     }
 
-    /// Says how a link has ended; returns how long to wait before the next one.
+    /// Logs the end of a link. Returns the wait before the next attempt.
     fn disconnected(
         &self,
         link: Option<OpenLink>,
@@ -354,7 +356,7 @@ impl Process<'_> {
         actix::spawn(async move {
             while let Some(arrival) = arrivals.recv().await {
                 let files = Arc::clone(&files);
-                // It may take as long as the disk does.
+                // Use a blocking thread: storing the file may take as long as the disk does.
                 let kept = tokio::task::spawn_blocking(move || files.arrived(arrival)).await;
                 if kept.is_err() {
                     return;
@@ -365,12 +367,12 @@ impl Process<'_> {
     }
 }
 
-/// A link to the manager.
+/// Link to the manager.
 struct OpenLink {
-    /// Who it is, by its certificate.
+    /// Identity of the manager, from its certificate.
     manager: String,
     end: LinkEnd,
-    /// When the manager accepted this worker, if it has.
+    /// Time of the manager's welcome. `None` before it.
     welcome: Option<Instant>,
 }
 
@@ -381,7 +383,7 @@ fn resolve(address: &str) -> CommandResult<SocketAddr> {
     found.next().ok_or_else(|| fail("it has no address".to_owned()))
 }
 
-/// Seconds since 1970.
+/// Converts the time limit to seconds since 1970.
 fn moment(until: TimeArg) -> u64 {
     until.seconds(now())
 }
@@ -390,7 +392,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
 }
 
-/// How long there is until the worker has to begin to leave.
+/// Returns the time until the worker must start draining.
 fn left(until: u64, drain: Duration) -> Duration {
     Duration::from_secs(until.saturating_sub(now())).saturating_sub(drain)
 }

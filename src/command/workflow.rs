@@ -1,4 +1,4 @@
-//! `pleach workflow check|show`: descriptors, checked and explained. What [`import`] makes of others' files is its own.
+//! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs.
 
 use super::import;
 use crate::builtin;
@@ -57,7 +57,8 @@ fn load(file: &Path, registry: &Registry) -> CommandResult<Workflow> {
     loaded.map_err(CommandError::input)
 }
 
-/// Whether the file is a stage descriptor; whatever cannot be told is checked as a workflow, which says why.
+/// Returns whether the file is a stage descriptor. An unreadable file counts as a workflow, whose check reports the
+/// cause.
 fn is_stage(file: &Path) -> bool {
     let text = text::read(file).unwrap_or_default();
     let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();

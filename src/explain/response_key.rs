@@ -1,8 +1,8 @@
-//! What a run's response can be found by again: the attributes that paper 004's data minimization leaves of the images
-//! that its last stage reads.
+//! Minimal key of a run's response: the attributes that the data minimization of paper 004 selects for the
+//! images that the last stage reads.
 //!
-//! Statements are the tasks of the run, the reading of its files, and the run at default parameters where that is the
-//! reference. A file is known by its digest, whose bytes nobody has to move.
+//! Statements are the tasks of the run, the reading of its files, and the run at default parameters if that
+//! is the reference. A key includes the digest of a file instead of its content.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::study::PreparedStudy;
@@ -11,37 +11,37 @@ use pleach_workflow::{InputOrigin, ReferenceSource, StageInput, TaskInput};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// Bytes of a file's digest.
+/// Size of a file's digest in bytes.
 const DIGEST_BYTES: u64 = 32;
 
-/// Bytes of a parameter's value.
+/// Size of a parameter's value in bytes.
 const VALUE_BYTES: u64 = 8;
 
-/// See the module.
+/// Minimal key of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ResponseKey {
-    /// Parameters by name, and files as `digest of REGION`.
+    /// Attributes of the key: names of parameters, and files as `digest of REGION`.
     pub(crate) attributes: Vec<String>,
-    /// Bytes they take.
+    /// Size of the attributes in bytes.
     pub(crate) bytes: u64,
-    /// Bytes of what the last stage reads, which they stand for.
+    /// Size in bytes of the inputs of the last stage, which the key replaces.
     pub(crate) instead_of_bytes: u64,
 }
 
-/// Variables by what they are of.
+/// Identity of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Name {
     Parameter(usize),
-    /// The digest of a workflow input's file.
+    /// Digest of a workflow input's file.
     File(usize),
-    /// The digest of the reference's file.
+    /// Digest of the reference's file.
     ReferenceFile,
     Image(usize),
     Reference,
     Output(usize, usize, usize),
 }
 
-/// The graph as it grows.
+/// Builder of the flow graph.
 #[derive(Default)]
 struct Statements {
     vertices: u32,
@@ -75,10 +75,10 @@ impl Statements {
 }
 
 impl ResponseKey {
-    /// Of the runs on a tile: which values they have does not matter.
+    /// Computes the key of the runs on a tile. It does not depend on the parameters' values.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] when the workflow is no graph.
+    /// [`CommandError::Internal`] if the workflow is not a valid graph.
     pub(crate) fn of(prepared: &PreparedStudy, tile: usize) -> CommandResult<Self> {
         let workflow = &prepared.study.workflow;
         let pixels = prepared.tiles[tile].pixels;
@@ -128,7 +128,8 @@ impl ResponseKey {
 }
 
 impl Statements {
-    /// What a stage reads; of a reference that is a file or a run, where it comes from as well.
+    /// Returns the variable that a stage input reads. Adds the statement that creates the reference at its
+    /// first use.
     fn source(&mut self, prepared: &PreparedStudy, input: &StageInput, pixels: u64) -> Name {
         let workflow = &prepared.study.workflow;
         match input.origin {
@@ -141,7 +142,7 @@ impl Statements {
                 if !self.ids.contains_key(&Name::Reference) {
                     let made = self.vertex();
                     if prepared.study.reference == ReferenceSource::Defaults {
-                        // By the workflow itself, from the same files.
+                        // The workflow itself creates the reference from the same files.
                         for number in 0..workflow.inputs.len() {
                             self.reads(made, Name::Image(number), "", 0);
                         }

@@ -1,7 +1,7 @@
-//! Metrics as text, rendered once for all who ask at the same time, and sent in pieces.
+//! Text of the metrics, rendered once for concurrent clients and sent in pieces.
 //!
-//! Rendering takes milliseconds of a server's only thread. Clients that read slowly share the bytes: a connection holds a piece
-//! of its own and no more.
+//! Rendering takes milliseconds of a server's only thread. Slow clients share the bytes: a connection owns at most
+//! one piece.
 
 use actix_web::body::{BodySize, MessageBody};
 use bytes::Bytes;
@@ -11,19 +11,19 @@ use std::task::{Context, Poll};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// A piece of text that is copied for a connection: half of what actix buffers before it waits for the client.
+/// 16 KiB, copied for each connection: half of the bytes that actix buffers before it waits for the client.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The latest text.
+/// Latest text, with the time when its rendering began.
 #[derive(Debug, Default)]
 pub(crate) struct Text(Mutex<Option<(Instant, Bytes)>>);
 
 impl Text {
-    /// A text that shows at least all that had happened before the call: that of another caller, if rendering it began since, or
-    /// else what `render` gives. Renders one at a time.
+    /// Returns a text with all events before the call. Uses the text of another caller if its rendering began after
+    /// the call, otherwise calls `render`. The lock serializes calls of `render`.
     ///
     /// # Errors
-    /// Those of `render`.
+    /// The errors of `render`.
     pub(crate) async fn get<E>(&self, render: impl Future<Output = Result<String, E>>) -> Result<Pieces, E> {
         let asked = Instant::now();
         let mut latest = self.0.lock().await;
@@ -37,7 +37,7 @@ impl Text {
     }
 }
 
-/// A body of shared bytes.
+/// Response body of shared bytes.
 #[derive(Debug)]
 pub(crate) struct Pieces(Bytes);
 
@@ -78,7 +78,7 @@ mod tests {
             go.notify_one();
         };
         let (shown, ()) = tokio::join!(all, release);
-        // Those who came while the first was rendered share one that was rendered since.
+        // The last three clients asked during the first rendering, so they share the second one.
         assert_eq!([&shown.0[..], &shown.1, &shown.2, &shown.3], [b"1", b"2", b"2", b"2"]);
         go.notify_one();
         assert_eq!(text.get(render()).await.unwrap().0, "3", "nothing is shown of the past");

@@ -1,4 +1,4 @@
-//! The analysis of responses that were read, by the method that is wanted.
+//! Analysis of the responses of an external model by the requested method.
 
 use crate::analysis::{Analysis, IndexTable, of_points};
 use crate::exit::{CommandError, CommandResult};
@@ -19,7 +19,7 @@ use pleach_sensitivity::vbd::Estimator;
 use pleach_sensitivity::{design_detection, fast, vbd};
 use pleach_workflow::Value;
 
-/// How the rows of samples belong together.
+/// Design of a sample: how its rows are related.
 #[derive(Debug)]
 pub(crate) enum DesignForm {
     Trajectories(Trajectories),
@@ -28,21 +28,23 @@ pub(crate) enum DesignForm {
     Columns(Columns),
 }
 
-/// Evaluations from which resamples become fewer, and how few they may become.
+/// Threshold for the default number of resamples. It is [`RESAMPLES`] up to this number of evaluations.
+/// Beyond, it decreases in inverse proportion, down to [`MIN_RESAMPLES`].
 const MANY: usize = 1_000_000;
 const MIN_RESAMPLES: usize = 100;
 
-/// Resamples where nobody has said how many: each is a pass over all evaluations.
+/// Returns the default number of resamples. It decreases with the number of evaluations because each resample
+/// is a pass over all of them.
 pub(crate) fn usual_resamples(evaluations: usize) -> u32 {
     let fewer = (RESAMPLES as u64 * MANY as u64 / evaluations.max(1) as u64) as usize;
     fewer.clamp(MIN_RESAMPLES, RESAMPLES) as u32
 }
 
 impl DesignForm {
-    /// The form that the method needs.
+    /// Detects the design that the method needs.
     ///
     /// # Errors
-    /// [`CommandError::Input`] that names the first row without it.
+    /// [`CommandError::Input`] names the first row that does not fit the design.
     pub(crate) fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> CommandResult<Self> {
         let fail = |error: &dyn std::fmt::Display| {
             CommandError::Input(format!("{}: {error}", samples.file.display()))
@@ -52,7 +54,7 @@ impl DesignForm {
         }
         match wanted.way {
             ExternalMethod::Moat { levels, .. } => {
-                // Checked when they were read.
+                // `SampleTable::read` has checked the values against their types, so the fallback is unused.
                 let value = |row: usize, column: usize| {
                     let value_type = samples.parameters[column].value_type;
                     Value::from_f64(samples.columns[column][row], value_type).unwrap_or(Value::Integer(0))
@@ -82,7 +84,8 @@ impl DesignForm {
 }
 
 impl DesignForm {
-    /// Evaluations that are independent of each other: of those of a trajectory one, of those of a block two.
+    /// Returns the number of independent evaluations: 1 per trajectory, 2 per row block, and all rows of
+    /// search curves and columns.
     pub(crate) fn independent(&self) -> usize {
         match self {
             Self::Trajectories(trajectories) => trajectories.complete().len(),
@@ -93,10 +96,10 @@ impl DesignForm {
     }
 }
 
-/// Indices of each response.
+/// Computes the indices of each response.
 ///
 /// # Errors
-/// [`AnalysisError`] when responses are too few, or such that the method cannot be.
+/// [`AnalysisOrMoat`] if there are too few responses or the method cannot handle them.
 pub(crate) fn analyze(
     form: &DesignForm,
     way: ExternalMethod,
@@ -127,13 +130,13 @@ pub(crate) fn analyze(
     Ok(analyses)
 }
 
-/// Why there are no indices, whichever the method.
+/// Reason why a method computed no indices.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AnalysisOrMoat {
-    /// Of MOAT.
+    /// Error of MOAT.
     #[error(transparent)]
     Moat(moat::MoatError),
-    /// Of any other.
+    /// Error of any other method.
     #[error(transparent)]
     Other(#[from] AnalysisError),
 }
@@ -142,14 +145,16 @@ fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {
     found.into_iter().map(|found| Analysis::Indices(indices(found))).collect()
 }
 
-/// Parts of a sample that are analyzed: halves of halves, down to what tells nothing.
+/// Maximum number of nested parts of a sample, each half of the next. The smallest is 1/64 of the sample.
+/// Smaller parts give no useful estimate.
 const STEPS: u32 = 7;
 
-/// Resamples of a part: its interval is drawn, and not calculated with.
+/// Maximum number of resamples of a part. 200 suffice because its interval is only plotted.
 const STEP_RESAMPLES: u32 = 200;
 
-/// The indices of one response over growing parts of the sample, with their evaluations. Search curves have no beginnings
-/// that are such, and parts that are too small for the method none.
+/// Computes the indices of one response for growing parts of the sample, each with its number of evaluations.
+/// Omits parts that are too small for the method. Empty for search curves, because a prefix of a search curve
+/// is no search curve.
 pub(crate) fn convergence(
     form: &DesignForm,
     way: ExternalMethod,

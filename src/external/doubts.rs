@@ -1,29 +1,31 @@
-//! Doubts about a sample that follow from its values alone, whatever the responses: bounds that it does not cover, and
-//! parameters that it does not tell apart.
+//! Warnings about a sample that depend only on its values: bounds that it does not cover, and parameters that
+//! it cannot distinguish.
 //!
-//! Values outside the bounds are no doubt but an error, found where samples are read.
+//! Values outside the bounds are errors. `samples` reports them when it reads the sample.
 
 use super::analysis::DesignForm;
 use super::samples::SampleTable;
 use pleach_workflow::{Domain, Parameter};
 
-/// Evaluations from which the spread of a sample is judged: with fewer, half of the range is often left out by chance. Of
-/// 10 uniform values, 1 in 100 samples covers less.
+/// Minimum number of evaluations for a check of the coverage. Smaller samples often miss half of the range by
+/// chance: of samples of 10 uniform values, 1 in 100 covers less than half.
 const MIN_ROWS: usize = 10;
 
-/// The share of a parameter's range below which a sample does not stand for the bounds.
+/// Minimum share of a parameter's range that a sample must cover to represent the bounds.
 const MIN_COVERAGE: f64 = 0.5;
 
-/// The correlation from which two columns are taken for one: of their variance, 2 % are their own.
+/// Correlation above which two columns count as one: only 2 % of their variance is their own.
 const MAX_CORRELATION: f64 = 0.99;
 
-/// Most parameters whose columns are compared with each other: beyond, comparing takes longer than analyzing.
+/// Maximum number of parameters whose columns are compared pairwise. With more, the comparison takes longer
+/// than the analysis.
 const MAX_COMPARED: usize = 300;
 
-/// Names that one line lists; more are counted.
+/// Maximum number of names in a line. The line counts the remaining names.
 const MAX_NAMES: usize = 6;
 
-/// One line for each kind of doubt. In designs of methods that draw their own, parameters may move together.
+/// Returns one line per kind of warning. Checks for columns that vary together only in given data: designs
+/// may couple parameters on purpose.
 pub(crate) fn doubts(samples: &SampleTable, form: &DesignForm) -> Vec<String> {
     if samples.rows < MIN_ROWS {
         return Vec::new();
@@ -40,14 +42,15 @@ pub(crate) fn doubts(samples: &SampleTable, form: &DesignForm) -> Vec<String> {
     uncovered(&varying).into_iter().chain(together).collect()
 }
 
-/// Parameters of whose range the sample leaves out half.
+/// Returns a line with the parameters whose range the sample covers by less than half. `None` without such
+/// parameters.
 fn uncovered(varying: &[(&Parameter, &[f64])]) -> Option<String> {
     let share = |(parameter, column): &(&Parameter, &[f64])| {
         let (low, high) = parameter.domain.bounds();
         let least = column.iter().copied().fold(f64::INFINITY, f64::min);
         let most = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let share = (most - least) / (high - low);
-        // Bounds far from each other by orders of magnitude are those of a distribution, not of a range.
+        // The bounds of a distribution may be orders of magnitude apart and are no range to cover.
         (share.is_finite() && !is_distributed(parameter) && share < MIN_COVERAGE)
             .then(|| format!("{} ({:.0} %)", parameter.name, 100.0 * share))
     };
@@ -66,7 +69,8 @@ fn is_distributed(parameter: &Parameter) -> bool {
     matches!(parameter.domain, Domain::Distributed { .. })
 }
 
-/// Pairs of columns that are one but for rounding.
+/// Returns a line with the pairs of columns that are equal except for scale and rounding. `None` without such
+/// pairs.
 fn together(varying: &[(&Parameter, &[f64])]) -> Option<String> {
     if varying.len() > MAX_COMPARED {
         return None;
@@ -86,7 +90,7 @@ fn together(varying: &[(&Parameter, &[f64])]) -> Option<String> {
     })
 }
 
-/// Deviations from the mean, of length 1; zeros of a column with one value.
+/// Returns the deviations from the mean, scaled to length 1. All 0 for a constant column.
 fn centered(column: &[f64]) -> Vec<f64> {
     let mean = column.iter().sum::<f64>() / column.len() as f64;
     let length = column.iter().map(|value| (value - mean).powi(2)).sum::<f64>().sqrt();

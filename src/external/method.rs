@@ -1,4 +1,5 @@
-//! What is to be done: the method and its settings, from a file and from the command line, where the latter wins.
+//! Method of an external study and its settings, from a file and from the command line. Command-line
+//! arguments take precedence.
 
 use crate::analysis::GivenDataAnalysis;
 use crate::exit::{CommandError, CommandResult};
@@ -12,17 +13,18 @@ use pleach_workflow::{BasePoints, MethodSpec};
 /// A method with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ExternalMethod {
-    /// Morris' screening.
+    /// Morris screening.
     Moat { trajectories: u32, levels: u32, base: Option<Sequence>, candidates: Option<u32> },
-    /// Variance-based decomposition. Of a sample that is read, `None` takes the order that it has.
+    /// Variance-based decomposition. For a sample read from a file, `second_order: None` means the order of
+    /// the sample.
     Vbd { second_order: Option<bool>, base: BasePoints, estimator: Estimator },
-    /// Methods of columns.
+    /// Given-data methods.
     Columns(GivenDataAnalysis),
     /// eFAST.
     Fast { harmonics: u32 },
 }
 
-/// What is to be done, and what the file and the arguments say of it.
+/// Requested method, with the keys of the file and of the arguments.
 #[derive(Debug)]
 pub(crate) struct MethodRequest<'a> {
     pub(crate) way: ExternalMethod,
@@ -30,11 +32,11 @@ pub(crate) struct MethodRequest<'a> {
     recipe: MethodSpec,
     kind: &'static str,
     problem: &'a Problem,
-    /// Keys that the command line has said.
+    /// Keys given on the command line.
     said: Vec<&'static str>,
 }
 
-/// Names of methods, and the keys that each has.
+/// Names of the methods, each with its allowed keys.
 const METHODS: [(&str, &[&str]); 8] = [
     ("moat", &["sampler", "base", "trajectories", "levels", "candidates"]),
     ("vbd", &["sampler", "base", "samples", "second_order", "estimator", "resamples"]),
@@ -46,21 +48,23 @@ const METHODS: [(&str, &[&str]); 8] = [
     ("rbd-fast", &["sampler", "samples", "harmonics", "resamples"]),
 ];
 
-/// Levels of a trajectory, as in study files, and of a grid: the bounds.
+/// Default number of levels of a trajectory, as in study files.
 const LEVELS: u32 = 20;
+/// Default number of levels of a grid: the two bounds.
 const GRID_LEVELS: u32 = 2;
 
-/// Trajectories as in study files.
+/// Default number of trajectories, as in study files.
 const TRAJECTORIES: u32 = 10;
 
-/// More resamples take hours and tell nothing.
+/// Maximum number of resamples. More take hours and do not improve the intervals.
 const MAX_RESAMPLES: u64 = 100_000;
 
 impl<'a> MethodRequest<'a> {
-    /// The method of the arguments, or of the file.
+    /// Creates the request from the arguments, or else from the file.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when there is none, or a setting does not go with it, and why.
+    /// [`CommandError::Input`] if neither names a method, or if a setting does not belong to the method or is
+    /// out of range.
     pub(crate) fn of(problem: &'a Problem, arguments: MethodSpec) -> CommandResult<Self> {
         let said = arguments.given();
         let named = arguments.kind.as_deref().or(problem.recipe.kind.as_deref());
@@ -75,7 +79,7 @@ impl<'a> MethodRequest<'a> {
                 problem.fault(format!("method.kind: \"{named}\" is not allowed; allowed: {}", allowed()))
             );
         };
-        // Settings of another method are of no use.
+        // Ignore the file's settings if they belong to another method.
         let mine = problem.recipe.kind.as_deref().is_none_or(|of_file| usual(of_file) == named);
         let of_file = if mine { problem.recipe.clone() } else { MethodSpec::default() };
         let recipe = merged(of_file, arguments);
@@ -135,13 +139,13 @@ impl<'a> MethodRequest<'a> {
         })
     }
 
-    /// How points are drawn that have no structure, and how many.
+    /// Returns the sampler of a given-data method and its number of samples.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it is not said how many, or the sampler does not serve the method.
+    /// [`CommandError::Input`] if the number is missing or the sampler does not serve the method.
     pub(crate) fn sampler(&self) -> CommandResult<(Sampler, u32)> {
         let named = self.recipe.sampler.as_deref().unwrap_or("lhs");
-        // A grid says itself how many it has.
+        // The levels of a grid determine its number of samples.
         let is_grid = named.ends_with("factorial");
         let samples = if is_grid { 0 } else { self.samples()? };
         let sampler = self.sampler_named("sampler", named, samples)?;
@@ -158,10 +162,10 @@ impl<'a> MethodRequest<'a> {
         Ok((sampler, samples))
     }
 
-    /// How many samples are wanted.
+    /// Returns the requested number of samples.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it is not said.
+    /// [`CommandError::Input`] if it is missing.
     pub(crate) fn samples(&self) -> CommandResult<u32> {
         match self.number("samples", self.recipe.samples, 1, 10_000_000)? {
             Some(samples) => Ok(samples),
@@ -180,7 +184,8 @@ impl<'a> MethodRequest<'a> {
         }
     }
 
-    /// What is said of base points: by either key, of which one may be there.
+    /// Returns the key and the name of the base points. `None` if neither key is given or the name is the
+    /// method's `own` sampler. Either of the keys `base` and `sampler` may name them, but not both.
     fn base(&self, own: &str, wanted: SamplePurpose) -> CommandResult<Option<(&'static str, &str)>> {
         let (key, name) = match (&self.recipe.base, &self.recipe.sampler) {
             (Some(_), Some(_)) => return Err(self.fault("sampler", "base says the same; give one of them")),
@@ -251,18 +256,18 @@ impl<'a> MethodRequest<'a> {
         }
     }
 
-    /// The name of the method.
+    /// Name of the method.
     pub(crate) fn kind(&self) -> &'static str {
         self.kind
     }
 }
 
-/// A method's name here, of one that it is known by as well.
+/// Returns the name of a method used in this module. `efast` is an alias of `fast`.
 fn usual(name: &str) -> &str {
     if name == "efast" { "fast" } else { name }
 }
 
-/// The argument that says a key.
+/// Returns the command-line option of a key.
 fn option(key: &str) -> String {
     match key {
         "kind" => "--method".to_owned(),
@@ -271,9 +276,9 @@ fn option(key: &str) -> String {
     }
 }
 
-/// What the arguments say, and what they do not say from the file.
+/// Merges the keys of the arguments with those of the file. Arguments take precedence.
 fn merged(file: MethodSpec, said: MethodSpec) -> MethodSpec {
-    // One of the two says how points are drawn.
+    // `sampler` on the command line replaces `base` in the file: only one of the keys may be set.
     let base = if said.sampler.is_some() { None } else { said.base.or(file.base) };
     MethodSpec {
         kind: said.kind.or(file.kind),

@@ -1,4 +1,4 @@
-//! Which parameters there are, from any of the files that say so.
+//! Reads the parameters of an external model from any of the supported file formats.
 
 use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
@@ -10,24 +10,25 @@ use pleach_sensitivity::{dakota, problem};
 use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, text};
 use std::path::{Path, PathBuf};
 
-/// Parameters, and what the file says of a method.
+/// Parameters, and the method that the file names.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) file: PathBuf,
     pub(crate) seed: u64,
     pub(crate) parameters: Vec<Parameter>,
-    /// The group that each parameter moves with: a parameter that moves alone is one of its own name.
+    /// Group of each parameter. A parameter that moves alone forms a group of its own name.
     labels: Vec<String>,
     pub(crate) recipe: MethodSpec,
-    /// Responses that are known, and how tiles are put together.
+    /// Declared responses with their aggregation over tiles.
     pub(crate) metrics: Vec<(String, Aggregate)>,
 }
 
 impl Problem {
-    /// Reads a file: by the ending of its name a study, a problem of SALib's, an input of Dakota's, or a parameter file.
+    /// Reads a file. Its extension determines the format: a study, a SALib problem, a Dakota input or a
+    /// parameter file.
     ///
     /// # Errors
-    /// [`CommandError::Input`], naming file, field, value and what is allowed.
+    /// [`CommandError::Input`] names the file, the field, its value and the allowed values.
     pub(crate) fn load(file: &Path) -> CommandResult<Self> {
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         if ending.as_deref() == Some("toml") {
@@ -54,31 +55,31 @@ impl Problem {
         Ok(Self { file: file.to_owned(), seed, parameters, labels, recipe: method, metrics })
     }
 
-    /// The groups of some of the parameters, by their places.
+    /// Returns the groups of the parameters at `places`.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] when there are no such places.
+    /// [`CommandError::Internal`] if labels and parameters differ in number.
     pub(crate) fn groups_of(&self, places: &[usize]) -> CommandResult<Groups> {
         let parameters: Vec<Parameter> = places.iter().map(|&place| self.parameters[place].clone()).collect();
         let labels: Vec<String> = places.iter().map(|&place| self.labels[place].clone()).collect();
         Groups::labeled(&parameters, &labels).map_err(CommandError::defect)
     }
 
-    /// The groups of all parameters.
+    /// Returns the groups of all parameters.
     pub(crate) fn groups(&self) -> CommandResult<Groups> {
         Groups::labeled(&self.parameters, &self.labels).map_err(CommandError::defect)
     }
 
-    /// A message about the file.
+    /// Returns an input error that names the file.
     pub(crate) fn fault(&self, problem: impl std::fmt::Display) -> CommandError {
         CommandError::Input(format!("{}: {problem}", self.file.display()))
     }
 }
 
-/// Reads a file that was written for another program.
+/// Reads a file in the format of another program: SALib or Dakota.
 ///
 /// # Errors
-/// [`CommandError::Input`], naming file, place and what is allowed.
+/// [`CommandError::Input`] names the file, the position and the allowed values.
 pub(crate) fn import(file: &Path) -> CommandResult<Imported> {
     let fail = |error: &dyn std::fmt::Display| CommandError::Input(format!("{}: {error}", file.display()));
     let content = text::read(file).map_err(|error| fail(&format!("failed to read: {error}")))?;
@@ -95,7 +96,7 @@ pub(crate) fn import(file: &Path) -> CommandResult<Imported> {
     Ok(with_levels(imported))
 }
 
-/// Levels of a grid that differ between parameters, as lists of values.
+/// Converts the levels of a grid to lists of values if their numbers differ between parameters.
 fn with_levels(mut imported: Imported) -> Imported {
     if imported.method == Some(ImportedMethod::Grid) && grid_levels(&imported).is_none() {
         for parameter in imported.parameters.iter_mut().filter(|parameter| !parameter.rests()) {
@@ -113,14 +114,14 @@ fn with_levels(mut imported: Imported) -> Imported {
     imported
 }
 
-/// Levels of a grid, where all parameters that vary have as many.
+/// Returns the number of levels of a grid. `None` if it differs between varying parameters.
 fn grid_levels(imported: &Imported) -> Option<u64> {
     let mut varying = imported.parameters.iter().filter(|parameter| !parameter.rests());
     let first = varying.next()?.partitions?;
     varying.all(|parameter| parameter.partitions == Some(first)).then_some(first + 1)
 }
 
-/// The method of an imported file, in our terms.
+/// Returns the method of an imported file as pleach's keys.
 pub(crate) fn recipe(imported: &Imported) -> MethodSpec {
     let sampler = imported.sampler.map(ImportedSampler::name);
     let base = MethodSpec { samples: imported.samples, ..MethodSpec::default() };

@@ -1,7 +1,9 @@
-//! Responses read from a file, of each evaluation one value a response, or none where it failed.
+//! Reads responses from a file: one value per response and evaluation, or an empty field if the evaluation
+//! failed.
 //!
-//! Rows are in the order of the samples, or say by a column `evaluation` whose they are. A table that has a column `tile` as
-//! well, as a study's responses.csv, holds several rows an evaluation, which are put together.
+//! Rows are in the order of the samples unless a column `evaluation` names the evaluation of each row. A
+//! table that also has a column `tile`, such as a study's responses.csv, holds several rows per evaluation.
+//! The reader aggregates them over tiles.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
@@ -11,24 +13,25 @@ use pleach_workflow::Aggregate;
 use pleach_workflow::text::quoted;
 use std::path::Path;
 
-/// The column that says on which tile a response was measured.
+/// Column with the tile of a response.
 const TILE: &str = "tile";
 
-/// What Dakota says of itself in its tables.
+/// Column that Dakota adds to its tables. It holds no response.
 const DAKOTA_INTERFACE: &str = "interface";
 
-/// One response.
+/// One response of all evaluations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResponseColumn {
     pub(crate) name: String,
-    /// A value an evaluation, in the order of the samples; none where it failed.
+    /// One value per evaluation, in the order of the samples. `None` for a failed evaluation.
     pub(crate) values: Vec<Option<f64>>,
 }
 
-/// Reads the responses of samples: the columns `only`, or without such all that are no parameters.
+/// Reads the responses to the samples: the columns `only`, or all columns that are no parameters if `only` is
+/// empty.
 ///
 /// # Errors
-/// [`CommandError::Input`] that names file, row and column of what is missing, doubled or no number.
+/// [`CommandError::Input`] names the file, row and column of a missing, duplicate or non-numeric value.
 pub(crate) fn read(
     problem: &Problem,
     samples: &SampleTable,
@@ -82,7 +85,7 @@ pub(crate) fn read(
     Ok(measured.collect())
 }
 
-/// Which columns hold what.
+/// Columns of a table by content.
 struct Layout {
     responses: Vec<(usize, String)>,
     evaluation: Option<usize>,
@@ -132,7 +135,7 @@ impl Layout {
     }
 }
 
-/// The place of each row's evaluation.
+/// Returns the index of each row's evaluation in the sample.
 fn places(samples: &SampleTable, numbers: Vec<f64>, content: &TableData) -> Result<Vec<u32>, String> {
     let mut places = Vec::with_capacity(numbers.len());
     for (row, number) in numbers.into_iter().enumerate() {
@@ -145,13 +148,13 @@ fn places(samples: &SampleTable, numbers: Vec<f64>, content: &TableData) -> Resu
                 samples.span()
             ));
         };
-        // Samples are at most ten million.
+        // The cast is lossless: a sample has at most 10,000,000 rows.
         places.push(place as u32);
     }
     Ok(places)
 }
 
-/// Columns of one row an evaluation; those without one failed.
+/// Sorts columns with one row per evaluation. Evaluations without a row failed.
 fn apart(
     columns: &[Vec<f64>],
     places: &[u32],
@@ -175,14 +178,14 @@ fn apart(
     Ok(columns.iter().map(sorted).collect())
 }
 
-/// The tile of each row.
+/// Tiles of a table, with the tile of each row.
 struct Tiles {
     count: usize,
     of: Vec<u32>,
     names: Vec<String>,
 }
 
-/// The evaluation of each row.
+/// Evaluations of a table, with the evaluation of each row.
 struct Rows<'a> {
     places: &'a [u32],
     evaluations: usize,
@@ -193,8 +196,8 @@ fn over_tiles(problem: &Problem, name: &str) -> Aggregate {
     problem.metrics.iter().find(|(known, _)| known == name).map_or(Aggregate::Mean, |(_, over)| *over)
 }
 
-/// Columns put together over tiles. An evaluation failed that has no response on a tile on which another has one; tiles on
-/// which none has are no rows, and say nothing.
+/// Aggregates columns over tiles. An evaluation without a value on any of the table's tiles failed. A tile on
+/// which every evaluation failed has no rows and does not count.
 fn together(
     columns: &[Vec<f64>],
     rows: &Rows<'_>,
@@ -214,7 +217,7 @@ fn together(
         found[place as usize] += 1;
     }
     let put = |(column, over): (&Vec<f64>, &Aggregate)| {
-        // A missing number makes the sum one.
+        // A missing value is NaN and makes the sum NaN.
         let mut sums = vec![0.0; rows.evaluations];
         rows.places.iter().zip(column).for_each(|(&place, &number)| sums[place as usize] += number);
         for (sum, &found) in sums.iter_mut().zip(&found) {

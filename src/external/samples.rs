@@ -1,4 +1,4 @@
-//! Parameter sets read back from a file: a column of numbers for each parameter, in the order of evaluations.
+//! Reads parameter sets from a file: one column of numbers per parameter, in the order of evaluations.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
@@ -12,27 +12,28 @@ use pleach_workflow::text::quoted;
 use pleach_workflow::{Domain, Parameter, ValueType};
 use std::path::{Path, PathBuf};
 
-/// How Dakota calls the column that numbers evaluations.
+/// Dakota's name of the column that numbers evaluations.
 const DAKOTA_EVALUATION: &str = "%eval_id";
 
-/// The parameter sets of a file.
+/// Parameter sets of a file.
 #[derive(Debug)]
 pub(crate) struct SampleTable {
     pub(crate) file: PathBuf,
-    /// The parameters that have a column, in the order of the problem; all that vary among them.
+    /// Parameters with a column, in the order of the problem. They include all varying parameters.
     pub(crate) parameters: Vec<Parameter>,
-    /// Those that move together.
+    /// Groups of these parameters.
     pub(crate) groups: Groups,
-    /// A column for each of them.
+    /// One column per parameter.
     pub(crate) columns: Vec<Vec<f64>>,
     pub(crate) rows: usize,
-    /// Numbers of the evaluations, ascending; none where they are 1, 2, ….
+    /// Numbers of the evaluations, ascending. `None` if they are 1, 2, ….
     numbers: Option<Vec<u64>>,
-    /// For each row of the file its place here; none where they are the same.
+    /// For each row of the file, its index in ascending order of evaluations. `None` if the rows are in that
+    /// order.
     order: Option<Vec<u32>>,
 }
 
-/// The place of the column that numbers evaluations.
+/// Returns the index of the column that numbers evaluations.
 pub(super) fn evaluation_column(names: &[String]) -> Option<usize> {
     names.iter().position(|name| name == EVALUATION_COLUMN || name == DAKOTA_EVALUATION)
 }
@@ -41,7 +42,7 @@ impl SampleTable {
     /// Reads the parameter sets of a problem.
     ///
     /// # Errors
-    /// [`CommandError::Input`] that names file, row and column of what is missing or cannot be.
+    /// [`CommandError::Input`] names the file, row and column of a missing or invalid value.
     pub(crate) fn read(problem: &Problem, file: &Path) -> CommandResult<Self> {
         let table = Table::open(file).map_err(CommandError::input)?;
         let (places, found) = columns_of(problem, file, &table)?;
@@ -79,12 +80,12 @@ impl SampleTable {
         Ok(Self { file: file.to_owned(), parameters, groups, columns, rows: content.rows, numbers, order })
     }
 
-    /// The same as the design of a method has them.
+    /// Returns the parameter sets as input for design detection.
     pub(crate) fn sets(&self) -> ParameterColumns<'_> {
         ParameterColumns { parameters: &self.parameters, columns: &self.columns }
     }
 
-    /// The values of parameters that vary, to be drawn.
+    /// Returns the values of the varying parameters for plots.
     pub(crate) fn along(&self) -> Vec<Along<'_>> {
         let varying =
             self.parameters.iter().zip(&self.columns).filter(|(parameter, _)| parameter.domain.varies());
@@ -93,7 +94,7 @@ impl SampleTable {
             .collect()
     }
 
-    /// The place of an evaluation by its number.
+    /// Returns the index of an evaluation with this number.
     pub(crate) fn place(&self, number: u64) -> Option<usize> {
         match &self.numbers {
             Some(numbers) => numbers.binary_search(&number).ok(),
@@ -101,14 +102,14 @@ impl SampleTable {
         }
     }
 
-    /// Which evaluations there are, in words.
+    /// Returns the first and the last number of the evaluations as text.
     pub(crate) fn span(&self) -> String {
         let numbers = self.numbers.as_ref().and_then(|numbers| numbers.first().zip(numbers.last()));
         let (first, last) = numbers.map_or((1, self.rows as u64), |(first, last)| (*first, *last));
         format!("{first} to {last}")
     }
 
-    /// Numbers in the order of the file's rows, in the order of evaluations.
+    /// Reorders numbers from the order of the file's rows to the order of evaluations.
     pub(crate) fn in_order(&self, numbers: Vec<f64>) -> Vec<f64> {
         match &self.order {
             Some(order) => ordered(&numbers, order),
@@ -116,10 +117,10 @@ impl SampleTable {
         }
     }
 
-    /// That no evaluation is left out, as a method needs it whose rows belong together.
+    /// Checks that no evaluation is missing. Methods with a design need all of its rows.
     ///
     /// # Errors
-    /// [`CommandError::Input`] that names the first one that is.
+    /// [`CommandError::Input`] names the first missing evaluation.
     pub(crate) fn check_complete(&self) -> CommandResult {
         let Some(numbers) = &self.numbers else { return Ok(()) };
         let gap = numbers.iter().zip(1..).find(|(number, expected)| *number != expected);
@@ -140,7 +141,7 @@ fn ordered(numbers: &[f64], order: &[u32]) -> Vec<f64> {
     sorted
 }
 
-/// Which parameters have a column, and which.
+/// Returns the indices of the parameters that have a column, and the indices of these columns.
 fn columns_of(problem: &Problem, file: &Path, table: &Table) -> CommandResult<(Vec<usize>, Vec<usize>)> {
     let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
     let all: Vec<usize> = (0..problem.parameters.len()).collect();
@@ -182,12 +183,12 @@ fn columns_of(problem: &Problem, file: &Path, table: &Table) -> CommandResult<(V
     Ok(found)
 }
 
-/// Names that a message has room for.
+/// Joins names for a message: at most 20 names and 300 characters.
 pub(super) fn listed(names: &[String]) -> String {
     quoted(&names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", "), 300)
 }
 
-/// Whether numbers are values of a parameter.
+/// Checks that all numbers are valid values of a parameter.
 fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
     let name = quoted(&parameter.name, 80);
     let at = |row: usize, problem: String| Err(format!("{}, column {name}: {problem}", content.place(row)));
@@ -211,11 +212,11 @@ fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<
     Ok(())
 }
 
-/// How far beyond the bounds a value may be, as a share of the range: values that were printed with three digits. Anything
-/// beyond is another parameter's column, another unit, or another problem's file.
+/// Tolerance beyond the bounds as a share of the range, for values printed with 3 digits. A value farther
+/// outside belongs to another parameter, unit or problem.
 const ROUNDING_SHARE: f64 = 1e-3;
 
-/// Refuses values beyond the bounds, with their number and the farthest.
+/// Rejects values outside the bounds. The message has their count and the farthest value.
 fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
     let (low, high) = parameter.domain.bounds();
     if !parameter.domain.varies() {
@@ -239,7 +240,8 @@ fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &TableData) -> 
     ))
 }
 
-/// Numbers of evaluations, ascending, and for each row its place among them; none where they are 1, 2, ….
+/// Numbers of the evaluations, ascending, and for each row its index among them. Each is `None` where
+/// [`SampleTable`] has `None`.
 type Numbering = (Option<Vec<u64>>, Option<Vec<u32>>);
 
 fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, String> {
@@ -268,7 +270,7 @@ fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, Strin
     Ok((numbers, Some(order)))
 }
 
-/// The number of an evaluation.
+/// Converts a number to that of an evaluation.
 pub(super) fn whole(number: f64, row: usize, content: &TableData) -> Result<u64, String> {
     if number >= 1.0 && number.fract() == 0.0 && number < 1e15 {
         return Ok(number as u64);

@@ -1,13 +1,13 @@
-//! Samples on their way into a file.
+//! Draws samples into a file.
 //!
-//! Rows of points and of Saltelli's design are made as they are written, so that what is held are the points: 8 bytes for
-//! each parameter and row, of Saltelli's design 16 for each parameter and base sample. Trajectories, search curves and grids
-//! are held whole, 16 bytes a value.
+//! Rows of points and of Saltelli's design are generated while they are written. Memory holds only the
+//! points: 8 bytes per parameter and row, or 16 bytes per parameter and base sample of Saltelli's design.
+//! Trajectories, search curves and grids are held completely, at 16 bytes per value.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::method::{ExternalMethod, MethodRequest};
 use crate::external::problem::Problem;
-use crate::memory_limit;
+use pleach_planner::memory_limit;
 use pleach_sensitivity::sampling::fast::Fast;
 use pleach_sensitivity::sampling::morris::{
     BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
@@ -20,10 +20,11 @@ use pleach_tables::{FileError, TableProblem, Writer};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::path::Path;
 
-/// Draws the samples of a method into a file, and says how many there are.
+/// Draws the samples of a method into a file and returns their number.
 ///
 /// # Errors
-/// [`CommandError::Input`] when there are none, or the file cannot be written.
+/// [`CommandError::Input`] if the method cannot draw samples of these parameters or the file cannot be
+/// written.
 pub(crate) fn draw(
     problem: &Problem,
     wanted: &MethodRequest<'_>,
@@ -65,7 +66,8 @@ pub(crate) fn draw(
     rows.finish()
 }
 
-/// Refuses designs that do not fit into memory. Those that samplers refuse for their size are left to them.
+/// Rejects designs that do not fit into memory. Leaves designs beyond [`MAX_EVALUATIONS`] to the sampler,
+/// which rejects them.
 fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> CommandResult {
     let parameters = &problem.parameters;
     let places = (0..parameters.len()).filter(|&place| parameters[place].domain.varies());
@@ -103,7 +105,7 @@ fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Comm
                     let rows = varying.iter().map(levels).fold(1, u64::saturating_mul);
                     (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
                 }
-                // Of resolution IV: twice the power of two that holds all parameters.
+                // A design of resolution IV has twice the smallest power of 2 that holds all parameters.
                 Sampler::Fraction(_) => {
                     let rows = 2 * count.next_power_of_two();
                     (rows, footprint::rows_bytes(rows, parameters.len()), "--levels")
@@ -124,7 +126,7 @@ fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Comm
     memory_limit::check_room(needed, &work, &advice).map_err(|text| problem.fault(format!("method: {text}")))
 }
 
-/// Rows that are written; an error ends it.
+/// Writer of rows. The first error stops it, and `finish` returns that error.
 struct Rows {
     writer: Writer,
     numbered: bool,
@@ -139,7 +141,7 @@ impl Rows {
             .iter()
             .map(|parameter| (parameter.name.clone(), parameter.value_type))
             .collect();
-        // A parameter of that name comes first.
+        // A parameter with the name of the column takes precedence.
         let numbered = !columns.iter().any(|(name, _)| name == EVALUATION_COLUMN);
         if numbered {
             columns.insert(0, (EVALUATION_COLUMN.to_owned(), ValueType::Integer));
@@ -153,7 +155,7 @@ impl Rows {
             return;
         }
         self.written += 1;
-        // Designs have at most ten million rows.
+        // The cast is lossless: designs have at most 10,000,000 rows.
         let number = self.numbered.then_some(Value::Integer(self.written as i64));
         self.failed = self.writer.row(number.into_iter().chain(row)).err();
     }

@@ -1,6 +1,7 @@
-//! Tiles of slides, as storage loads them: each once, of a file that is digested once for all of them.
+//! Tiles of slides as storage sources. All tiles of a slide share one digest of its file.
 //!
-//! A slide is as large as a thousand tiles. It is digested again only where it looks different from when it was last.
+//! A slide is as large as about 1,000 tiles. It is digested again only if its files' metadata has changed
+//! since the last digest.
 
 use crate::slides;
 use pleach_actors::storage::Source;
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Length and time of change of each file that the slide is made of.
+/// Length and modification time of each file of a slide.
 type Looks = Vec<(u64, Option<SystemTime>)>;
 
-/// How a slide looks; none where one of its files cannot be looked at.
+/// Returns the metadata of a slide's files. `None` if it cannot be read for one of them.
 fn looks(path: &Path) -> Option<Looks> {
     let look = |file: PathBuf| {
         let metadata = file.metadata().ok()?;
@@ -24,12 +25,12 @@ fn looks(path: &Path) -> Option<Looks> {
     files_of(path).ok()?.into_iter().map(look).collect()
 }
 
-/// A slide of which tiles are read.
+/// Slide whose tiles are read.
 pub(super) struct SlideFile {
     path: PathBuf,
-    /// BLAKE3 of its content when the study began; none where it could not be read.
+    /// BLAKE3 digest of its content when the study began. `None` if it could not be read.
     digest: Option<[u8; 32]>,
-    /// How it looked when it had that digest.
+    /// Metadata of its files when it had that digest.
     seen: Mutex<Option<Looks>>,
 }
 
@@ -38,10 +39,12 @@ impl SlideFile {
         Arc::new(Self { path: path.to_owned(), digest, seen: Mutex::default() })
     }
 
-    /// Whether it holds what it did when the study began.
+    /// Returns whether the content is the same as when the study began.
     fn is_unchanged(&self) -> bool {
+        // Read the metadata before digesting, so that a change during the digest makes the next check digest
+        // again.
         let Some(looks) = looks(&self.path) else { return false };
-        // Held while it is digested: others would digest it as well.
+        // Holds the lock while digesting: other threads would digest the same slide concurrently.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.as_ref() == Some(&looks) {
             return true;
@@ -52,7 +55,7 @@ impl SlideFile {
     }
 }
 
-/// The window of a tile.
+/// Source of the pixels of a tile's window.
 pub(super) struct Window {
     pub(super) file: Arc<SlideFile>,
     pub(super) tile: SlideTile,
@@ -61,7 +64,7 @@ pub(super) struct Window {
 impl Source for Window {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
         let pixels = pixels(&self.file.path, &self.tile)?;
-        // Afterwards: what was read lies between two looks at the same content.
+        // Check the digest after reading. It matched before, so the content read is the digested content.
         if self.file.is_unchanged() {
             return Ok(pixels);
         }
@@ -70,7 +73,7 @@ impl Source for Window {
     }
 }
 
-/// Which part of the window is the tile's own.
+/// Source of the table with the tile's core.
 pub(super) struct Core(pub(super) SlideTile);
 
 impl Source for Core {
@@ -79,7 +82,7 @@ impl Source for Core {
     }
 }
 
-/// The pixels of a tile's window.
+/// Reads the pixels of a tile's window.
 pub(super) fn pixels(path: &Path, tile: &SlideTile) -> Result<DataRegion, TaskFailure> {
     slides::read(path, tile).map(DataRegion::Bgr8).map_err(|error| failure(error.to_string()))
 }

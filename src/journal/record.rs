@@ -1,4 +1,4 @@
-//! The lines of a journal: made, and read back.
+//! Lines of a journal: formatting and parsing.
 
 use pleach_regions::Table;
 use serde::{Deserialize, Serialize, Serializer};
@@ -6,37 +6,37 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 use thiserror::Error;
 
-/// Raised when the lines below change.
+/// Format version. It increases when the lines below change.
 const FORMAT: u32 = 1;
 
-/// Hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash.
+/// Number of hexadecimal digits of a line's checksum: the first 64 bits of its BLAKE3 hash.
 const CHECKSUM_DIGITS: usize = 16;
 
-/// Longest first line that is looked for: a digest for each part of a study, of which there are some ten.
+/// Maximum length of the first line, 1 MiB: it has one digest for each of about 10 parts of a study.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 
-/// Whose journal it is.
+/// First line of a journal: identifies the study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     journal: u32,
-    /// The version of pleach that wrote it.
+    /// Version of pleach that wrote the journal.
     version: String,
-    /// Digests of what makes the study what it is, by part.
+    /// Digests of the parts of the study that determine its results.
     study: BTreeMap<String, String>,
 }
 
-/// The response of one run.
+/// Response of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JournaledResponse {
-    /// Evaluation, from 1, or 0 for the reference.
+    /// Number of the evaluation, from 1, or 0 for the reference.
     pub(crate) evaluation: usize,
     /// Index of the tile.
     pub(crate) tile: usize,
-    /// What the run reported.
+    /// Tables that the run reported.
     pub(crate) results: Vec<Table>,
 }
 
-/// What is in a line; numbers as text in their shortest form that reads back exactly.
+/// Content of a parsed line. Numbers are text in their shortest form that parses to the same value.
 #[derive(Deserialize)]
 struct Line {
     evaluation: usize,
@@ -44,7 +44,7 @@ struct Line {
     results: Vec<Vec<(String, String)>>,
 }
 
-/// The same as it is written: thousands a second, so nothing is copied for that.
+/// Content of a line to write. It borrows its tables because thousands of lines are written per second.
 #[derive(Serialize)]
 struct Written<'a> {
     evaluation: usize,
@@ -76,56 +76,56 @@ impl Serialize for Text {
     }
 }
 
-/// A journal that was read.
+/// Content of a journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Responses in the order in which they were written.
+    /// Responses in the order of writing.
     pub(crate) known: Vec<JournaledResponse>,
-    /// Bytes up to which every line is whole.
+    /// Length in bytes of the prefix of intact lines.
     pub(crate) good_bytes: u64,
-    /// Bytes after that: cut short or damaged.
+    /// Bytes after the intact lines: torn or corrupt.
     pub(crate) bad_bytes: u64,
 }
 
-/// Why a journal cannot be continued.
+/// Reason why a journal cannot be continued.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum HeaderError {
-    /// Its first line cannot be read.
+    /// The first line is corrupt.
     #[error("its first line is damaged, so it cannot be said whose it is")]
     Damaged,
-    /// It is of another format.
+    /// The journal has another format version.
     #[error("it is of format {found}; this pleach reads format {FORMAT}")]
     Format {
-        /// Which.
+        /// Format version of the journal.
         found: u32,
     },
-    /// Another version wrote it, whose results may differ.
+    /// Another version of pleach wrote the journal. Its results may differ.
     #[error("pleach {found} wrote it, and this is pleach {}; only the same version may continue it", env!("CARGO_PKG_VERSION"))]
     Version {
-        /// Which.
+        /// Version that wrote the journal.
         found: String,
     },
-    /// It is of another study.
+    /// The journal belongs to another study.
     #[error("the study is not the one that was interrupted; what changed: {parts}")]
     Study {
-        /// The parts that differ.
+        /// Names of the parts that differ.
         parts: String,
     },
 }
 
 impl Header {
-    /// The header of a study of this program.
+    /// Creates the header of a study run by this version.
     pub(crate) fn new(parts: &[(&'static str, String)]) -> Self {
         let study = parts.iter().map(|(part, digest)| ((*part).to_owned(), digest.clone())).collect();
         Self { journal: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), study }
     }
 
-    /// As the first line of a journal.
+    /// Returns the header as the first line of a journal.
     pub(crate) fn line(&self) -> String {
         line(self)
     }
 
-    /// Whether a journal that begins with `found` may be continued by the study of this header.
+    /// Checks that this study may continue a journal with the header `found`.
     fn check(&self, found: &Self) -> Result<(), HeaderError> {
         if found.journal != self.journal {
             return Err(HeaderError::Format { found: found.journal });
@@ -140,7 +140,7 @@ impl Header {
 }
 
 impl JournaledResponse {
-    /// As a line of a journal.
+    /// Returns the response as a line of a journal.
     pub(crate) fn line(&self) -> String {
         let results = Tables(&self.results);
         line(&Written { evaluation: self.evaluation, tile: self.tile, results })
@@ -162,12 +162,12 @@ fn checksum(text: &str) -> String {
 }
 
 fn line(content: &impl Serialize) -> String {
-    // Strings, integers and lists of them cannot fail to be written.
+    // Serialization of strings, integers and lists of them cannot fail.
     let text = serde_json::to_string(content).unwrap_or_default();
     format!("{} {text}\n", checksum(&text))
 }
 
-/// The content of a line without its end, if it is whole.
+/// Returns the content of a line without its newline. `None` if its checksum does not match.
 fn content(line: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(line).ok()?;
     let (sum, text) = line.split_at_checked(CHECKSUM_DIGITS)?;
@@ -175,10 +175,10 @@ fn content(line: &[u8]) -> Option<&str> {
     (checksum(text) == sum).then_some(text)
 }
 
-/// Whether the first line of a journal is as it was written.
+/// Returns whether the first line of a journal is intact.
 ///
 /// # Errors
-/// [`io::Error`] when it cannot be read.
+/// [`io::Error`] if the journal cannot be read.
 pub(crate) fn has_header(journal: impl Read) -> io::Result<bool> {
     let mut first = Vec::new();
     BufReader::new(journal).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first)?;
@@ -189,20 +189,20 @@ fn header_of(line: &[u8]) -> Option<Header> {
     serde_json::from_str(content(line.strip_suffix(b"\n")?)?).ok()
 }
 
-/// Bytes of a journal, by whose lines.
+/// Numbers of intact and corrupt bytes of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes {
     pub(crate) whole: u64,
-    /// From the first line on that is not as it was written.
+    /// Bytes from the first corrupt line on.
     pub(crate) corrupt: u64,
-    /// They are one line without an end, as a process leaves it that is killed.
+    /// Whether the corrupt bytes are a single line without an end, as a killed process leaves it.
     pub(crate) is_torn: bool,
 }
 
-/// Counts the bytes of a journal. What its lines mean is not looked at.
+/// Counts the bytes of a journal. It checks the checksums of lines but does not parse their content.
 ///
 /// # Errors
-/// [`io::Error`] when it cannot be read.
+/// [`io::Error`] if the journal cannot be read.
 pub(crate) fn count(journal: impl Read) -> io::Result<Bytes> {
     let mut bytes = Bytes { whole: 0, corrupt: 0, is_torn: false };
     let (mut reader, mut line) = (BufReader::new(journal), Vec::new());
@@ -215,10 +215,10 @@ pub(crate) fn count(journal: impl Read) -> io::Result<Bytes> {
     Ok(bytes)
 }
 
-/// Reads a journal that `header` may continue, up to the first line that is not whole.
+/// Reads a journal that a study with this `header` may continue, up to the first torn or corrupt line.
 ///
 /// # Errors
-/// [`HeaderError`] when it must not be continued.
+/// [`HeaderError`] if the study may not continue the journal.
 pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Journal, HeaderError> {
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     let whole = |line: &[u8]| line.strip_suffix(b"\n").and_then(content).map(str::to_owned);
@@ -252,7 +252,7 @@ mod tests {
             .prop_map(|(evaluation, tile, results)| JournaledResponse { evaluation, tile, results })
     }
 
-    /// A table whose values can be compared, NaN with NaN.
+    /// Form of a table for comparison: as bits, NaN equals NaN.
     type Bits = Vec<(String, u64)>;
 
     fn bits(known: &[JournaledResponse]) -> Vec<(usize, usize, Vec<Bits>)> {
@@ -270,7 +270,7 @@ mod tests {
             prop_assert_eq!((read.good_bytes, read.bad_bytes), (text.len() as u64, 0));
         }
 
-        /// One byte changed, or the end missing: what comes before is kept, nothing made up.
+        /// With one byte changed or the end missing, reading returns exactly the lines before.
         #[test]
         fn damage_ends_a_journal_where_it_is(
             known in prop::collection::vec(known(), 1..20),

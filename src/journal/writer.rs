@@ -1,4 +1,4 @@
-//! Writing a journal: a thread that appends what has come in, syncs it, and only then says so.
+//! Journal writer: a thread that appends responses, syncs them and then acknowledges them.
 
 use super::record::JournaledResponse;
 use pleach_telemetry::catalog::{JOURNAL_COMMIT, JOURNAL_RECORDS};
@@ -9,15 +9,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Between two syncs: what comes meanwhile is synced together. Nobody waits for one of them: a worker goes on while its
-/// reports are on their way to the disk.
+/// Minimum time between two syncs, 10 ms: responses that arrive meanwhile share one sync. The delay blocks no
+/// worker, because workers continue while their reports are unacknowledged.
 const BETWEEN_SYNCS: Duration = Duration::from_millis(10);
 
-/// Where a journal is written to: a file, or in tests a disk that loses what was not synced.
+/// Destination of a journal: a file, or in tests a disk that loses unsynced bytes.
 pub(crate) trait Medium: Send + 'static {
-    /// Adds bytes at the end.
+    /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes all that was appended survive a loss of power.
+    /// Makes all appended bytes survive a power loss.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -31,23 +31,23 @@ impl Medium for File {
     }
 }
 
-/// Why a response is not on disk.
+/// Error of the journal writer: a response is not on disk.
 #[derive(Debug, Error)]
 #[error("failed to write the journal: {0}")]
 pub(crate) struct WriterError(#[from] pub(crate) io::Error);
 
-/// Takes responses to the thread that writes them; nothing happens once that has ended.
+/// Sender of responses to the writer thread. Responses sent after the thread ended are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder(Sender<Option<JournaledResponse>>);
 
 impl Recorder {
     pub(crate) fn record(&self, known: JournaledResponse) {
-        // The thread tells of its end by itself.
+        // Ignores a stopped thread: the thread itself calls `broken`.
         let _ = self.0.send(Some(known));
     }
 }
 
-/// Appends responses to a journal in the order in which they come.
+/// Writer that appends responses to a journal in the order of their arrival.
 #[derive(Debug)]
 pub(crate) struct Writer {
     recorder: Recorder,
@@ -55,8 +55,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread; `acknowledge` is told of responses once they are on disk, `broken` once of an error, after
-    /// which nothing more is written.
+    /// Starts the thread. `acknowledge` receives responses once they are on disk. `broken` is called once
+    /// after an error, and the thread then writes no more responses.
     pub(crate) fn start(
         medium: impl Medium,
         acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
@@ -73,15 +73,15 @@ impl Writer {
         Ok(Self { recorder: Recorder(recorder), thread })
     }
 
-    /// For the responses.
+    /// Returns a sender of responses.
     pub(crate) fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
-    /// Waits until everything that was recorded before is written.
+    /// Waits until all responses recorded so far are written, and stops the thread.
     ///
     /// # Errors
-    /// [`WriterError`] when some response is not on disk.
+    /// [`WriterError`] if a response is not on disk.
     pub(crate) fn finish(self) -> Result<(), WriterError> {
         let _ = self.recorder.0.send(None);
         let gone = |_| WriterError(io::Error::other("its thread is gone"));
@@ -89,8 +89,8 @@ impl Writer {
     }
 }
 
-/// Group commit: a sync costs as much for one response as for a hundred, and waking this thread for each of a hundred
-/// more than both.
+/// Writes responses with group commit: one sync costs the same for 1 response as for 100, and waking this
+/// thread 100 times would cost more than both.
 fn write(
     incoming: &Receiver<Option<JournaledResponse>>,
     mut medium: impl Medium,
@@ -121,6 +121,7 @@ fn write(
         synced = Some(now);
         commit.record(now.duration_since(begun).as_secs_f64());
         records.increment(group.len() as u64);
+        // Acknowledge only after the sync: an acknowledged response must survive a power loss.
         acknowledge(&group);
     }
     Ok(())
@@ -134,12 +135,12 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::{Arc, Mutex};
 
-    /// A disk: what was synced, and what was not.
+    /// Disk with synced bytes, and cached bytes that a power loss may destroy.
     #[derive(Default)]
     struct Disk {
         synced: Vec<u8>,
         cached: Vec<u8>,
-        /// Syncs until the disk is full.
+        /// Number of syncs until the disk is full.
         left: usize,
     }
 
@@ -149,7 +150,7 @@ mod tests {
         fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
             let mut disk = self.0.lock().unwrap();
             if disk.left == 0 {
-                // A full disk takes a part.
+                // A full disk accepts a part of the bytes.
                 disk.cached.extend(&bytes[..bytes.len() / 2]);
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -175,8 +176,8 @@ mod tests {
     }
 
     proptest! {
-        /// The power fails after any number of syncs, and of what was not synced any part is lost, the rest perhaps
-        /// torn: everything acknowledged is read back, and nothing that was not written.
+        /// The power fails after any number of syncs. Any part of the unsynced bytes is lost, and the rest
+        /// may be torn. Reading returns every acknowledged response and no response that was not written.
         #[test]
         fn what_is_acknowledged_survives_a_loss_of_power(
             count in 0usize..40,

@@ -1,8 +1,9 @@
-//! Which connection ends when there are too many.
+//! Admission control: chooses the connection that ends when there are too many.
 //!
-//! A newcomer gets in as long as there is a connection without credentials to end for it, or one with credentials that is idle.
-//! A network that has as many as it may loses its own. Otherwise the network with most connections without credentials loses its
-//! oldest: a client from elsewhere is never in the way of one that opens many.
+//! A newcomer is admitted if a connection without credentials can end for it, or one with credentials that is idle. A
+//! network at its limit loses one of its own connections. Otherwise the network with the most connections without
+//! credentials loses its oldest. So a client never loses its connection to a client of another network that opens
+//! many.
 
 use super::Bounds;
 use std::cmp::Reverse;
@@ -10,46 +11,47 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-/// Without a byte in either direction for so long, a connection with credentials may end for another. Clients send one request
-/// after another, and reconnect.
+/// After 10 s without a byte in either direction, a connection with credentials may end for a newcomer. Clients send
+/// one request after another and reconnect when necessary.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What a connection has come to. The furthest end first for others: a client that has its answer, read or not, and then one whose
-/// answer takes time. A probe is answered at once, so that a crowd does not push it out.
+/// Progress of a connection. The furthest connection ends first: one with an answer, read or not, then one whose
+/// answer takes time. A probe is answered at once, so a crowd does not end its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// The head of its request has not been read.
+    /// The head of its first request has not been read.
     Arriving,
-    /// Its request is not answered yet.
+    /// Its request has not been answered yet.
     Asking,
     /// Its request has been answered.
     Answered,
 }
 
-/// One open connection.
+/// Properties of one open connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
-    /// Grows with every connection.
+    /// Number that increases with every connection.
     pub(super) id: u64,
     pub(super) network: IpAddr,
     pub(super) is_anonymous: bool,
     pub(super) step: Step,
-    /// Since its last byte.
+    /// Time since its last byte.
     pub(super) idle: Duration,
 }
 
-/// What happens to a newcomer.
+/// Decision on a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is served.
+    /// The newcomer is served.
     Room,
-    /// It is served, and the connection of this id ends.
+    /// The newcomer is served, and the connection with this id ends.
     Instead(u64),
-    /// It is closed.
+    /// The newcomer is closed.
     Full,
 }
 
-/// The network of an address: an IPv4 address, or the /64 of an IPv6 address, which is the least that a host is given.
+/// Returns the network of an address: an IPv4 address, or the /64 of an IPv6 address, which is the smallest network
+/// that a host gets.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -57,7 +59,7 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Decides on a newcomer. `open` is in the order of ids.
+/// Decides on a newcomer. `open` is sorted by id.
 pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admission {
     let of_network: Vec<Facts> = open.iter().filter(|facts| facts.network == newcomer).copied().collect();
     if of_network.len() >= bounds.of_network {
@@ -74,7 +76,8 @@ pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admiss
     instead(if crowded.is_empty() { open } else { &crowded })
 }
 
-/// Of those without credentials the oldest of the furthest step, or the one with credentials that is idle longest.
+/// Chooses the oldest connection at the furthest step among those without credentials. Without such a connection,
+/// chooses the one with credentials that has been idle longest, if it is idle for [`IDLE`].
 fn instead(among: &[Facts]) -> Admission {
     let all = among.iter().filter(|facts| facts.is_anonymous);
     let anonymous = all.max_by_key(|facts| (facts.step, Reverse(facts.id)));

@@ -1,6 +1,6 @@
 //! State of one connection, shared by the accept loop, its stream and the handlers of its requests.
 //!
-//! All of them are on the server's thread.
+//! All of them run on the server's thread, so cells replace locks.
 
 use super::admission::Step;
 use std::cell::{Cell, RefCell};
@@ -11,23 +11,23 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// An open connection.
+/// Open connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     network: IpAddr,
     began: Instant,
-    /// The last time a byte went in either direction.
+    /// Time of the last byte in either direction.
     moved: Cell<Instant>,
-    /// Named as soon as it has shown credentials.
+    /// Name of the client. `None` until it has shown credentials.
     client: RefCell<Option<Rc<str>>>,
-    /// By a certificate, which holds for all of its requests.
+    /// Whether the credentials are a certificate, which holds for all of its requests.
     is_certified: Cell<bool>,
     step: Cell<Step>,
-    /// The client does not take the bytes that are sent to it.
+    /// Whether a write waits for the client.
     pub(super) is_stalled: Cell<bool>,
-    /// Bytes read.
+    /// Bytes received.
     pub(super) received: Cell<u64>,
-    /// Of the task that reads on when the client is told apart.
+    /// Waker of the task that continues to read once the client has shown credentials or has its answer.
     waker: RefCell<Option<Waker>>,
     end: Notify,
 }
@@ -49,8 +49,8 @@ impl Connection {
         }
     }
 
-    /// The client has shown a certificate of this name, or the token. Clients that share the token are told apart by their
-    /// network.
+    /// Records that the client has shown a certificate of this name, or the token if `name` is `None`. Clients with
+    /// the same token are distinguished by their network.
     pub(crate) fn trust(&self, name: Option<&str>) {
         self.is_certified.set(self.is_certified() || name.is_some());
         let client = || name.map_or_else(|| format!("token {}", self.network), |name| format!("node {name}"));
@@ -58,12 +58,12 @@ impl Connection {
         self.wake();
     }
 
-    /// Whether the client has shown a certificate.
+    /// Returns whether the client has shown a certificate.
     pub(crate) fn is_certified(&self) -> bool {
         self.is_certified.get()
     }
 
-    /// The client, where it has shown credentials.
+    /// Returns the client, or `None` if it has not shown credentials.
     pub(crate) fn client(&self) -> Option<Rc<str>> {
         self.client.borrow().clone()
     }
@@ -72,23 +72,23 @@ impl Connection {
         self.client.borrow().is_none()
     }
 
-    /// The head of a request has been read.
+    /// Records that the head of a request has been read.
     pub(super) fn asks(&self) {
         self.step.set(self.step.get().max(Step::Asking));
     }
 
-    /// What it has come to.
+    /// Returns the furthest step so far.
     pub(super) fn step(&self) -> Step {
         self.step.get()
     }
 
-    /// A request has been answered.
+    /// Records that a request has been answered.
     pub(super) fn answered(&self) {
         self.step.set(Step::Answered);
         self.wake();
     }
 
-    /// Wakes a task when the client has shown credentials, or has its answer.
+    /// Registers a task, which wakes when the client has shown credentials or has its answer.
     pub(super) fn wakes_when_told_apart(&self, waker: &Waker) {
         self.waker.replace(Some(waker.clone()));
     }
@@ -111,7 +111,7 @@ impl Connection {
         self.moved.set(Instant::now());
     }
 
-    /// Ends the connection, whatever it does.
+    /// Ends the connection in any state.
     pub(super) fn end(&self) {
         self.end.notify_one();
     }
@@ -120,7 +120,8 @@ impl Connection {
         self.end.notified().await;
     }
 
-    /// Returns once the connection has lasted as long as it may without credentials.
+    /// Completes once a connection without credentials has lasted for `time`. Never completes for one with
+    /// credentials.
     pub(super) async fn expired(&self, time: Duration) {
         tokio::time::sleep_until(self.began + time).await;
         if !self.is_anonymous() {

@@ -1,14 +1,14 @@
-//! Probes of a plain server, told from all other requests by the first bytes of a connection.
+//! Recognition of probes at a plain server by the first bytes of their connection.
 
 use super::Bounds;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// Far more than the request line of a probe, and little to copy for every newcomer.
+/// 64 bytes: far more than the request line of a probe, and little to copy for every newcomer.
 const LINE_BYTES: usize = 64;
 
-/// Connections whose first bytes have not come: a client sends them with its handshake or just after. They cost a socket each, and
-/// as many wait as the system may have accepted meanwhile.
+/// Bounds of connections without first bytes. Clients send these with the handshake or just after it. Each connection
+/// costs one socket, and the operating system may have accepted as many meanwhile.
 pub(super) const NEWCOMERS: Bounds = Bounds {
     connections: 1024,
     of_network: 512,
@@ -18,19 +18,21 @@ pub(super) const NEWCOMERS: Bounds = Bounds {
     write: Duration::from_secs(2),
 };
 
-/// The paths that probes ask for.
+/// Paths of probe requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probes(pub(crate) &'static [&'static str]);
 
 impl Probes {
-    /// Waits for the first bytes of a connection, and leaves them there; `None` where none come.
+    /// Waits for the first bytes of a connection without consuming them, and returns whether they begin the request
+    /// of a probe. `None` if none arrive.
     pub(super) async fn asks(self, socket: &TcpStream) -> Option<bool> {
         let mut line = [0; LINE_BYTES];
         let bytes = socket.peek(&mut line).await.ok().filter(|bytes| *bytes > 0)?;
         Some(self.is_asked(&line[..bytes]))
     }
 
-    /// Whether these bytes begin the request of a probe. One that comes in pieces counts among all others.
+    /// Returns whether these bytes begin the request of a probe. A request line that arrives in pieces counts as no
+    /// probe.
     fn is_asked(self, line: &[u8]) -> bool {
         let path = line.strip_prefix(b"GET ").and_then(|rest| rest.split(|byte| *byte == b' ').next());
         path.is_some_and(|path| self.0.iter().any(|probe| probe.as_bytes() == path))

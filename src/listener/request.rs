@@ -1,8 +1,8 @@
-//! Of a client without credentials, the head of one request.
+//! Stream that passes on the head of one request until its client has shown credentials.
 //!
-//! What a client sends behind that is left where it is until the request has shown credentials, or has been answered, and is then
-//! read to be forgotten: a thousand requests in a row cost as much as one, and a client that sends a body is told what is wrong
-//! with its head.
+//! Bytes behind the head are held back until the request has shown credentials. After the answer to a request without
+//! credentials they are read and discarded. So 1,000 requests in a row cost as much as one, and a client that sends a
+//! body still gets the error in its head.
 
 use super::admission::Step;
 use super::{Connection, Stream};
@@ -13,12 +13,12 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 
-/// Read at once, of clients without credentials.
+/// 4 KiB per read from clients without credentials.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// A stream that belongs to a connection.
+/// Stream that belongs to a connection.
 pub(crate) trait Connected {
-    /// Its connection.
+    /// Returns its connection.
     fn connection(&self) -> &Rc<Connection>;
 }
 
@@ -34,17 +34,17 @@ impl Connected for TlsStream<Stream> {
     }
 }
 
-/// Where the head of a request ends: at the first empty line behind a line that is not. Lines end as HTTP parsers take them, with
-/// or without a carriage return.
+/// Detector for the end of a request's head: the first empty line behind a non-empty line. Lines end with or without
+/// a carriage return, as HTTP parsers accept them.
 #[derive(Debug, Default)]
 struct Head {
     has_begun: bool,
-    /// Since the last end of a line there was something.
+    /// Whether the present line has a character.
     is_in_line: bool,
 }
 
 impl Head {
-    /// Looks at more bytes; how many of them belong to the head, where it ends among them.
+    /// Scans more bytes. Returns the number of them that belong to the head if the head ends among them.
     fn end(&mut self, bytes: &[u8]) -> Option<usize> {
         for (at, byte) in bytes.iter().enumerate() {
             match byte {
@@ -58,12 +58,12 @@ impl Head {
     }
 }
 
-/// See the module.
+/// Stream of one connection, which begins without credentials.
 #[derive(Debug)]
 pub(super) struct OneRequest<T> {
     stream: T,
     head: Head,
-    /// Read behind the head.
+    /// Bytes read behind the head.
     rest: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl<T: Connected + AsyncRead + Unpin> OneRequest<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads to the end of what the client sends.
+    /// Reads and discards all bytes until the client closes its side.
     fn poll_forget(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; PIECE_BYTES];
         loop {

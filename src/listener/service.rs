@@ -1,4 +1,4 @@
-//! An actix application behind the accept loop.
+//! Adapter from an actix application to the accept loop.
 
 use super::request::{Connected, OneRequest};
 use super::{Bounds, Connection, Stream};
@@ -19,16 +19,16 @@ use std::rc::Rc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
-/// A connection being served, to its end.
+/// Future that serves a connection to its end.
 pub(crate) type Served = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Serves a connection.
+/// Function that serves a connection.
 pub(crate) type Serve = Box<dyn Fn(Stream, SocketAddr) -> Served>;
 
-/// Serves requests of a stream, which may be one under TLS. `on_connect` sees it first.
+/// Returns a function that serves the requests of a stream, which may be a TLS stream. It first calls `on_connect`.
 ///
 /// # Errors
-/// When the application does not start.
+/// [`io::Error`] when the application does not start.
 pub(crate) async fn service<T, A, S, B>(
     app: A,
     bounds: Bounds,
@@ -65,13 +65,13 @@ where
     Ok(move |stream: T, address: SocketAddr| -> Served {
         let service = Rc::clone(&service);
         Box::pin(async move {
-            // A connection that fails concerns its client, which sees it.
+            // The client sees the failure of its connection, which concerns nothing else.
             let _ = service.call((OneRequest::new(stream), Protocol::Http1, Some(address))).await;
         })
     })
 }
 
-/// Answers clients without credentials once, and closes their connection after that.
+/// Answers a client without credentials once and then closes its connection.
 pub(crate) async fn answer_once<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,

@@ -1,8 +1,8 @@
-//! A socket that fails when its client stops reading, and that reads no more than the server can answer.
+//! Socket that fails when its client stops reading, and that reads no more than the server can answer.
 //!
-//! As long as a write waits, reads wait too: otherwise requests of a client that reads no answers would pile up. Of a client
-//! without credentials no more than the head of a request is read before it is answered. Bytes count as taken once the system has
-//! them, which holds back little of what it has not sent (see `tune`).
+//! While a write waits, reads wait too. Otherwise the requests of a client that reads no answers would accumulate.
+//! From a client without credentials, at most [`ANONYMOUS_BYTES`] are read before it is answered. Bytes count as sent
+//! once the operating system has buffered them. The accept loop limits this buffer.
 
 use super::Connection;
 use super::admission::Step;
@@ -15,23 +15,24 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// Read of a client without credentials before it is answered: TLS and the longest head that clients send, which is that of a
-/// certificate's chain and a token.
+/// 48 KiB read from a client without credentials before its answer: the TLS handshake and the longest head that
+/// clients send, with a certificate chain and a token.
 const ANONYMOUS_BYTES: u64 = 48 << 10;
 
-/// Time in which the server has had a turn: requests are looked at as they are read, on a thread that waits for nothing.
+/// 500 ms, after which the server has certainly had a turn: it examines requests as it reads them, on a thread that
+/// never blocks.
 const TURN: Duration = Duration::from_millis(500);
 
-/// A socket of a server.
+/// Socket of a server.
 #[derive(Debug)]
 pub(crate) struct Stream {
     socket: TcpStream,
     connection: Rc<Connection>,
-    /// How long a write may wait.
+    /// Maximum duration of a write without progress.
     patience: Duration,
-    /// Since the write that waits.
+    /// Timer of the waiting write.
     stall: Option<Pin<Box<Sleep>>>,
-    /// For the server's turn to answer, once all has been read that is read of a client without credentials.
+    /// Timer for the server's turn, once [`ANONYMOUS_BYTES`] of a client without credentials have been read.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -40,7 +41,7 @@ impl Stream {
         Self { socket, connection, patience, stall: None, pause: None }
     }
 
-    /// The connection of this socket.
+    /// Returns the connection of this socket.
     pub(crate) fn connection(&self) -> &Rc<Connection> {
         &self.connection
     }
@@ -66,15 +67,15 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         let connection = Rc::clone(&self.connection);
         if connection.is_stalled.get() {
-            // The write that waits wakes the task.
+            // The waiting write wakes the task.
             return Poll::Pending;
         }
         if connection.received.get() >= ANONYMOUS_BYTES
             && connection.is_anonymous()
             && connection.step() == Step::Arriving
         {
-            // The server looks at what it has: credentials may be in it. TLS reads on in the same turn, so that turns cannot be told
-            // apart by calls.
+            // The server gets a turn to examine the received bytes, which may contain credentials. TLS reads again in
+            // the same turn, so a count of calls cannot separate turns. A timer can.
             let pause = self.pause.get_or_insert_with(|| {
                 cx.waker().wake_by_ref();
                 Box::pin(sleep(TURN))

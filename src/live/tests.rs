@@ -1,9 +1,8 @@
-//! What frames leave on a screen: that of a terminal which wraps lines anew where it is resized.
+//! Tests frames on a simulated terminal that rewraps lines on a resize.
 
 use super::*;
 
-/// A terminal as those that reflow: lines as they were written, wrapped into rows of its width, with the cursor behind
-/// the last letter of the last one.
+/// Terminal that rewraps: written lines, wrapped into rows of its width, with the cursor at the end of the last line.
 struct Terminal {
     columns: usize,
     lines: Vec<String>,
@@ -19,7 +18,7 @@ impl Terminal {
         rows.collect()
     }
 
-    /// Writes a frame: text, line ends, and from its start the way up and clearing.
+    /// Writes a frame: text and line breaks, preceded by a move up and a clear.
     fn write(&mut self, frame: &str) {
         let mut text = frame;
         if let Some(rest) = text.strip_prefix('\r').filter(|rest| !rest.starts_with('\n')) {

@@ -1,4 +1,4 @@
-//! One line of a log: for people, or as one JSON object.
+//! Formats one log line, as text or as a JSON object.
 
 use serde_json::{Map, Value, json};
 use std::fmt::{self, Write};
@@ -8,15 +8,15 @@ use time::format_description::well_known::Rfc3339;
 use tracing::Level;
 use tracing::field::{Field, Visit};
 
-/// The field that a message is in.
+/// Name of the field for the message.
 const MESSAGE: &str = "message";
 
-/// What an event or a span says, in its order.
+/// Fields of an event or a span, in their order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
-    /// A span is over.
+    /// Returns the fields of a closed span.
     pub(super) fn over(name: &str, time: Duration) -> Self {
         Self(vec![(MESSAGE, json!(format!("{name} is over"))), ("seconds", json!(time.as_secs_f64()))])
     }
@@ -64,39 +64,39 @@ impl Visit for Fields {
     }
 }
 
-/// What is kept of a span.
+/// Recorded state of a span.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) fields: Fields,
     pub(super) begun: Instant,
 }
 
-/// See the module.
+/// Log line before formatting.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) time: SystemTime,
     pub(super) level: Level,
     pub(super) target: &'static str,
     pub(super) fields: Fields,
-    /// The spans that it is in, the outermost first.
+    /// Enclosing spans, outermost first.
     pub(super) spans: Vec<(&'static str, Fields)>,
-    /// Lines of the same place that were not said before it.
+    /// Lines of the same call site that were suppressed before this one.
     pub(super) suppressed: u64,
 }
 
 impl Line {
-    /// With so many nanoseconds for one.
+    /// Formats the time with a resolution of `unit` nanoseconds.
     fn time(&self, unit: u32) -> String {
         let time = OffsetDateTime::from(self.time);
         let whole = time.nanosecond() / unit * unit;
         time.replace_nanosecond(whole).unwrap_or(time).format(&Rfc3339).unwrap_or_default()
     }
 
-    /// For people: the time and the message; a level that is not the usual one before it, and after it, of what is not for
-    /// every day, the numbers.
+    /// Formats the line as text: time and message. Adds the level if it is not `info`, and the fields and spans below
+    /// `info`.
     pub(super) fn pretty(&self) -> String {
         let mut text = self.time(1_000_000_000);
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         if self.level != Level::INFO {
             let _ = write!(text, " {}", self.level);
         }
@@ -118,7 +118,7 @@ impl Line {
         text
     }
 
-    /// For machines. Fields of its own cannot take the place of what every line has.
+    /// Formats the line as JSON. Fields of the event cannot replace the standard keys.
     pub(super) fn json(&self) -> String {
         let mut line = Map::new();
         for (name, value) in self.fields.others() {
@@ -151,7 +151,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Whatever a name holds, a line stays one, and moves no cursor.
+/// Replaces control characters, so that a text stays in one line and moves no cursor.
 fn one_line(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { '\u{fffd}' } else { letter };
     text.chars().map(plain).collect()

@@ -1,41 +1,41 @@
-//! How much each place in the code may say: a log is to be read, and a disk is not to be filled by something that repeats.
+//! Rate limit of log lines per call site. It keeps a log readable and a disk from filling with repeated lines.
 //!
-//! Each place may say [`AT_ONCE`] lines at once and [`A_SECOND`] a second for as long as it likes. What is beyond is counted, and
-//! the next line that is said tells how many there were. Places do not take from each other: what is rare is not lost in what
-//! is frequent. Nothing is chosen by chance, so that the first lines of anything are always there.
+//! Each call site may write [`AT_ONCE`] lines at once and [`A_SECOND`] lines per second without end. Further lines are
+//! counted, and the next line reports their number. Call sites do not share limits, so a frequent line does not
+//! suppress a rare one. The limit does not sample: the first lines of each call site are always written.
 
 use std::collections::HashMap;
 use std::time::Duration;
 use tracing::callsite::Identifier;
 
-/// Lines that a place may say at once: as many workers may join, or tasks end, before the first is left out.
+/// Burst of a call site: as many workers may join, or tasks end, before a line is suppressed.
 const AT_ONCE: u32 = 200;
 
-/// Lines that it may say in each second from then on: at most a gigabyte in a week of a place that never stops, at 150 bytes a
-/// line.
+/// Lines per second after the burst: at 150 bytes each, a call site that never stops writes at most 1 GB per week.
 const A_SECOND: u32 = 10;
 
-/// What one place has said.
+/// Limiter state of a call site.
 #[derive(Clone, Copy, Debug)]
 struct CallSite {
-    /// Lines that it may still say at once, in as many parts as a line takes nanoseconds.
+    /// Remaining burst. Each line costs the time of [`a_line`].
     credit: Duration,
-    /// When that was so.
+    /// Time of the last update.
     at: Duration,
     suppressed: u64,
 }
 
-/// The time after which a line more may be said.
+/// Returns the time that a call site waits for one more line.
 fn a_line() -> Duration {
     Duration::from_secs(1) / A_SECOND
 }
 
-/// All places that have said something.
+/// Rate limiter of all call sites.
 #[derive(Debug, Default)]
 pub(super) struct LogRateLimiter(HashMap<Identifier, CallSite>);
 
 impl LogRateLimiter {
-    /// Whether this place may say a line at `now`, which only grows; then how many were left out before it.
+    /// Takes one line of the call site's limit at `now`, which must not decrease. Returns the number of lines
+    /// suppressed before it. `None` if the line is suppressed.
     pub(super) fn may(&mut self, place: Identifier, now: Duration) -> Option<u64> {
         let whole = a_line() * AT_ONCE;
         let place = self.0.entry(place).or_insert(CallSite { credit: whole, at: now, suppressed: 0 });
@@ -61,7 +61,7 @@ mod tests {
     use tracing::Callsite;
     use tracing::callsite::DefaultCallsite;
 
-    /// Two places.
+    /// Returns the identifiers of two call sites.
     fn places() -> [Identifier; 2] {
         macro_rules! place {
             () => {{

@@ -1,4 +1,4 @@
-//! The folder of a study's results.
+//! Result folder of a study: ownership, result files and previews.
 
 use crate::exit::{CommandError, CommandResult};
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The file that tells whose folder it is.
+/// File that names the study that owns the folder.
 pub(crate) const PLAN: &str = "plan.json";
 
-/// Result files of any study: a folder that holds one of them belongs to a study.
+/// Result files of any study. A folder with one of them belongs to a study.
 pub(crate) const RESULTS: [&str; 9] = [
     PLAN,
     "samples.csv",
@@ -22,29 +22,29 @@ pub(crate) const RESULTS: [&str; 9] = [
     "survivors.json",
 ];
 
-/// The folder within for images that were asked for.
+/// Subfolder for the requested images.
 const PREVIEWS: &str = "previews";
 
-/// The part of `plan.json` that says whose folder it is.
+/// Part of `plan.json` that identifies the owner.
 #[derive(Serialize, Deserialize)]
 struct Digest {
     study_digest: String,
 }
 
-/// The study whose results a folder holds.
+/// Owner of the results in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// It holds no results.
+    /// The folder has no results.
     None,
-    /// The one with this digest.
+    /// The study with this digest.
     Study(String),
-    /// That cannot be told: `plan.json` is damaged, for this reason.
+    /// Unknown: `plan.json` is damaged for this reason.
     Damaged(String),
-    /// That cannot be told: it holds this, and no `plan.json`.
+    /// Unknown: the folder has this file but no `plan.json`.
     Unknown(&'static str),
 }
 
-/// Finds out whose results a folder holds.
+/// Returns the owner of the results in a folder.
 pub(crate) fn owner(path: &Path) -> Owner {
     let mut results = RESULTS.iter().chain([&PREVIEWS]);
     let Some(&name) = results.find(|name| path.join(name).symlink_metadata().is_ok()) else {
@@ -60,12 +60,12 @@ pub(crate) fn owner(path: &Path) -> Owner {
     }
 }
 
-/// The study that a `plan.json` is of, by its digest.
+/// Returns the digest of the study of a `plan.json`.
 pub(crate) fn study_of(plan: &[u8]) -> serde_json::Result<String> {
     serde_json::from_slice::<Digest>(plan).map(|plan| plan.study_digest)
 }
 
-/// The result files that a folder holds, by their names in it.
+/// Returns the names of the result files in a folder.
 pub(crate) fn results_in(path: &Path) -> Vec<String> {
     let is_there = |name: &String| path.join(name).symlink_metadata().is_ok();
     let previews = fs::read_dir(path.join(PREVIEWS)).into_iter().flatten().flatten();
@@ -73,13 +73,13 @@ pub(crate) fn results_in(path: &Path) -> Vec<String> {
     RESULTS.iter().map(|name| (*name).to_owned()).filter(is_there).chain(previews).collect()
 }
 
-/// A folder that holds results of another study.
+/// Returns the error for a folder with results of another study.
 pub(crate) fn of_another(path: &Path, name: &str) -> CommandError {
     let text = format!("holds {name} of another study; an empty or new folder is allowed");
     CommandError::Input(format!("--out {}: {text}", path.display()))
 }
 
-/// A folder that holds results of some study, with a damaged `plan.json`.
+/// Returns the error for a folder whose `plan.json` is damaged.
 pub(crate) fn damaged(path: &Path, why: &str) -> CommandError {
     let text = format!(
         "its {PLAN}, which tells whose results it holds, is damaged: {why}; an empty or new folder is allowed"
@@ -87,22 +87,22 @@ pub(crate) fn damaged(path: &Path, why: &str) -> CommandError {
     CommandError::Input(format!("--out {}: {text}", path.display()))
 }
 
-/// Checks that files can be made in a folder, which is made itself if it is missing.
+/// Checks that files can be created in a folder. Creates the folder if it is missing.
 pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     let probe = path.join(".pleach-write-test");
     fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe))
 }
 
-/// A folder that this study may write to.
+/// Folder that this study may write to.
 #[derive(Debug)]
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Takes the folder for a study, creating it if need be. A folder that holds the same study's results will
-    /// have them replaced.
+    /// Claims the folder for a study and creates it if it is missing. Results of the same study will be
+    /// replaced.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it holds another study's results, does not tell whose, or cannot be written to.
+    /// [`CommandError::Input`] if it holds results of another or an unknown study, or is not writable.
     pub(crate) fn take(path: &Path, digest: &str) -> CommandResult<Self> {
         match owner(path) {
             Owner::None => {}
@@ -117,14 +117,15 @@ impl Folder {
         probe(path).map(|()| Self(path.to_owned())).map_err(unwritable)
     }
 
-    /// A folder within it, which belongs to the same study.
+    /// Returns a subfolder, which belongs to the same study.
     pub(crate) fn part(&self, name: &str) -> Self {
         Self(self.0.join(name))
     }
 
-    /// Removes results of an earlier run of the same study, so that none is mistaken for one of this run.
+    /// Removes the results of an earlier run of the same study, so that they cannot be mistaken for results
+    /// of this run.
     pub(crate) fn clear(&self) -> CommandResult {
-        // The one that tells whose folder it is goes last: what is left by an interruption is this study's still.
+        // Remove plan.json last: after an interruption, the remaining files still belong to this study.
         for name in RESULTS.into_iter().rev() {
             match fs::remove_file(self.0.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -136,7 +137,7 @@ impl Folder {
         clear_previews(&self.0.join(PREVIEWS)).map_err(|error| self.failed(PREVIEWS, &error))
     }
 
-    /// Writes an image that was asked for, and returns its name within the folder.
+    /// Writes a requested image and returns its path within the folder.
     pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> CommandResult<String> {
         let name = format!("{PREVIEWS}/{name}");
         fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, &error))?;
@@ -144,30 +145,30 @@ impl Folder {
         Ok(name)
     }
 
-    /// Whether it holds a file of this name.
+    /// Returns whether the folder has a file of this name.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.0.join(name).exists()
     }
 
-    /// Removes a file, for good.
+    /// Removes a file and syncs the folder.
     pub(crate) fn remove(&self, name: &str) -> CommandResult {
         let removed = fs::remove_file(self.0.join(name)).and_then(|()| File::open(&self.0)?.sync_all());
         removed.map_err(|error| self.failed(name, &error))
     }
 
-    /// Writes a file: its whole content under its name, or nothing.
+    /// Writes a file with atomic publish.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> CommandResult {
         publish(&self.0.join(name), content).map_err(|error| self.failed(name, &error))
     }
 
-    /// Writes a JSON file.
+    /// Writes a JSON file with atomic publish.
     pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> CommandResult {
         let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
         text.push(b'\n');
         self.write(name, &text)
     }
 
-    /// Where images that were asked for are.
+    /// Returns the path of the subfolder for images.
     pub(crate) fn previews(&self) -> PathBuf {
         self.0.join(PREVIEWS)
     }
@@ -181,8 +182,8 @@ impl Folder {
     }
 }
 
-/// Removes the images that an earlier run left, and their folder if nothing else is in it. A link is no folder of ours:
-/// nothing behind it is touched.
+/// Removes the images of an earlier run, and their folder if it is then empty. Removes a symbolic link
+/// without following it.
 fn clear_previews(folder: &Path) -> std::io::Result<()> {
     match folder.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -193,18 +194,19 @@ fn clear_previews(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().into_string().unwrap_or_default();
-        // What a preview is called: the evaluation first.
+        // Names of previews start with the number of the evaluation.
         let numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<u64>().is_ok());
         if numbered && (name.ends_with(".png") || name.ends_with(".png.part")) {
             fs::remove_file(entry.path())?;
         }
     }
-    // Files of others keep the folder.
+    // Fails if other files remain, and keeps the folder in that case.
     let _ = fs::remove_dir(folder);
     Ok(())
 }
 
-/// Writes beside the target, syncs, and renames: readers see the old file or the new one.
+/// Publishes a file atomically: writes `NAME.part`, syncs it and renames it. Readers see the old file or the
+/// new one.
 pub(crate) fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".part");
@@ -214,7 +216,7 @@ pub(crate) fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
         file.sync_all()
     });
     let published = written.and_then(|()| fs::rename(&part, target)).and_then(|()| {
-        // The rename itself is durable once the folder is. That of a mere name is this one.
+        // Syncing the folder makes the rename durable. The folder of a bare file name is the current one.
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
     });

@@ -1,44 +1,26 @@
-//! The JSON documents: `plan --json`, `plan.json`, `run.json`.
+//! JSON documents: `plan --json`, `plan.json` and `run.json`.
 
 use crate::analysis::BothEmptyRuns;
 use crate::analysis::extremes::Extremes;
 use crate::command::plan::parts::Forecast;
-use crate::planning::PlanSummary;
+use pleach_planner::PlanRecord;
 use pleach_workflow::{Annotations, ReferenceSource, StoppingRule, Study};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What `pleach plan --json` prints.
+/// Output of `pleach plan --json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Plans {
     pub(crate) plans: Vec<PlanRecord>,
-    /// What can be said of all parts of a study of several; none of any other.
+    /// Forecast of each phase. Empty for a study with a single plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) parts: Vec<Forecast>,
-    /// How the annotations of each reference file lie in its tile; none where no reference file holds any.
+    /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) annotations: Vec<Annotated>,
 }
 
-/// One plan.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct PlanRecord {
-    pub(crate) strategy: &'static str,
-    pub(crate) reuse: Option<&'static str>,
-    #[serde(flatten)]
-    pub(crate) figures: PlanSummary,
-    /// Left out where documents of equal plans are to be equal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) planning_seconds: Option<f64>,
-    pub(crate) workers: u32,
-    pub(crate) max_bucket_size: Option<usize>,
-    pub(crate) max_buckets: Option<usize>,
-    /// What a worker needs at least, where the plan was made for a given memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) least_bytes: Option<u64>,
-}
-
-/// `plan.json`: the plan that was executed, and whose folder this is.
+/// `plan.json`: the executed plan and the study that owns the folder.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlanFile<'a> {
     pub(crate) study: &'a str,
@@ -58,61 +40,61 @@ pub(crate) struct RunRecord {
     pub(crate) host: HostRecord,
     pub(crate) planning_seconds: Option<f64>,
     pub(crate) wall_seconds: f64,
-    /// Of these, those in which tasks were executed.
+    /// Seconds of `wall_seconds` spent on executing tasks.
     pub(crate) execution_seconds: f64,
     pub(crate) evaluations: usize,
     pub(crate) runs: usize,
-    /// Runs without a response.
+    /// Number of runs without a response.
     pub(crate) failed: usize,
     pub(crate) tasks_executed: u64,
     pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
     pub(crate) operations: Vec<OperationRecord>,
-    /// What `--cache` came to.
+    /// Use of the task cache. `None` without `--cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cache: Option<CacheRecord>,
-    /// What the tiers below memory came to.
+    /// Use of the spill tiers. `None` without spill tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) storage: Option<StorageRecord>,
     pub(crate) peak_bytes_admitted: u64,
     pub(crate) peak_rss_bytes: u64,
     pub(crate) workers: u32,
     pub(crate) tiles: Vec<String>,
-    /// Tiles on which no evaluation has a response: left out of the indices.
+    /// Tiles without a response of any evaluation. The indices exclude them.
     pub(crate) excluded_tiles: Vec<String>,
-    /// How the annotations of each reference file lie in its tile; none where no reference file holds any.
+    /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) annotations: Vec<Annotated>,
-    /// Runs whose mask and reference are both empty, by response; none where there are none.
+    /// Runs whose mask and reference are both empty, by response. Empty without such runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) both_empty: Vec<BothEmptyRuns>,
-    /// The default, the best and the worst evaluation, by response.
+    /// Default, best and worst evaluation, by response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) extremes: Vec<Extremes>,
-    /// How a sample grew; none where it did not.
+    /// Growth of the sample. `None` for a sample of fixed size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) convergence: Option<Convergence>,
-    /// Its phases; none in a study of one part.
+    /// Phases. Empty for a study of a single phase.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) phases: Vec<PhaseRun>,
 }
 
-/// A reference file of annotations, and how they lie in its tile.
+/// Reference file of annotations, and their positions in its tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Annotated {
-    /// The tile's name.
+    /// Name of the tile.
     pub(crate) tile: String,
     pub(crate) reference: String,
     pub(crate) annotations: usize,
-    /// Those without a pixel in the tile: they do not count.
+    /// Number of annotations without a pixel in the tile. They do not count.
     pub(crate) outside: usize,
-    /// Those that are cut off at the tile's border.
+    /// Number of annotations that are cut off at the tile's border.
     pub(crate) partly_outside: usize,
-    /// Those within the tile that take no pixel of their own.
+    /// Number of annotations within the tile that have no pixel of their own.
     pub(crate) unusable: usize,
 }
 
 impl Annotated {
-    /// Of each file of the study.
+    /// Returns the entries of all reference files of the study.
     pub(crate) fn of(study: &Study) -> Vec<Self> {
         let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
         let of = |found: &Annotations| {
@@ -129,24 +111,24 @@ impl Annotated {
     }
 }
 
-/// How a sample grew until its intervals were narrow enough.
+/// Growth of a sample until it converged or reached its maximum size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Convergence {
-    /// The response that it was about.
+    /// Response whose intervals the stopping rule limits.
     pub(crate) response: String,
-    /// The width that is narrow enough.
+    /// Maximum width of an interval at convergence.
     pub(crate) ci_width: f64,
     pub(crate) max_evaluations: usize,
-    /// Whether the widest interval is narrow enough; else a larger sample would have been too large.
+    /// Whether the sample converged. If not, the next sample would have exceeded `max_evaluations`.
     pub(crate) converged: bool,
     pub(crate) rounds: Vec<RoundRecord>,
 }
 
-/// A sample on the way.
+/// One round of a growing sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct RoundRecord {
     pub(crate) evaluations: usize,
-    /// Width of the widest 95 % interval; none where one of them is not known.
+    /// Width of the widest 95 % confidence interval. `None` if an interval is not known.
     pub(crate) max_ci_width: Option<f64>,
 }
 
@@ -163,15 +145,15 @@ impl Convergence {
     }
 }
 
-/// One phase of a study: what it varied, and what it took.
+/// One phase of a study: varied parameters, work and time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PhaseRun {
     pub(crate) phase: usize,
     pub(crate) folder: String,
     pub(crate) method: &'static str,
-    /// Those that varied.
+    /// Parameters that varied.
     pub(crate) parameters: Vec<String>,
-    /// Those that go on to be varied; none after the last phase.
+    /// Parameters that the next phase varies. `None` for the last phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) survivors: Option<Vec<String>>,
     pub(crate) evaluations: usize,
@@ -184,20 +166,20 @@ pub(crate) struct PhaseRun {
     pub(crate) convergence: Option<Convergence>,
 }
 
-/// A cache after the study: counts of what this process asked of it, and what is in it now.
+/// Task cache after the study: counts of this process's operations, and its content.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct CacheRecord {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) stored: u64,
-    /// For want of room, or because nothing can be written.
+    /// Entries not stored for lack of space or because the folder is not writable.
     pub(crate) not_stored: u64,
-    /// Entries that were not what had been written, and were computed again.
+    /// Corrupt entries, whose tasks were executed again.
     pub(crate) corrupt: u64,
     pub(crate) traces: u64,
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
-    /// What went wrong with it, in words.
+    /// Warnings of the cache, as text.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -218,31 +200,31 @@ impl CacheRecord {
     }
 }
 
-/// The tiers below memory after the study: what left memory when it was short, in order of what that costs, and what came
-/// back. Bytes are those in memory.
+/// Spill tiers after the study: regions moved out of memory under memory pressure, in ascending order of
+/// cost, and regions promoted to it. Bytes are those in memory.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StorageRecord {
-    /// Regions that were let go of, since they can be read again from where they came from.
+    /// Regions dropped because they can be read again from their source.
     pub(crate) dropped: Moved,
-    /// Regions that were moved below.
+    /// Regions demoted to a spill tier.
     pub(crate) demoted: Moved,
-    /// Regions that came back.
+    /// Regions promoted to memory.
     pub(crate) promoted: Moved,
-    /// Regions that were damaged below, and were computed again.
+    /// Regions missing or corrupt in the spill tiers. Their tasks were executed again.
     pub(crate) lost: u64,
-    /// Regions that could not be moved below.
+    /// Regions that could not be written to a spill tier.
     pub(crate) refused: u64,
     pub(crate) tiers: Vec<StorageTier>,
 }
 
-/// Regions that were moved.
+/// Number and bytes of moved regions.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Moved {
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
 }
 
-/// One tier below memory.
+/// One spill tier.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct StorageTier {
     pub(crate) name: String,
@@ -251,11 +233,11 @@ pub(crate) struct StorageTier {
     pub(crate) inserted: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
-    /// Regions that made room and are below now.
+    /// Regions evicted from this tier that a tier below holds.
     pub(crate) spilled: u64,
-    /// Regions that were brought up before they were asked for.
+    /// Regions prefetched to this tier.
     pub(crate) prefetched: u64,
-    /// Regions that made room and are gone.
+    /// Regions evicted from this tier that no tier below holds.
     pub(crate) evicted: u64,
     pub(crate) lost: u64,
     pub(crate) errors: u64,
@@ -289,7 +271,7 @@ impl StorageRecord {
     }
 }
 
-/// Where it ran.
+/// Host of the run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct HostRecord {
     pub(crate) name: String,
@@ -298,16 +280,17 @@ pub(crate) struct HostRecord {
     pub(crate) architecture: &'static str,
 }
 
-/// An operation's runs and time.
+/// Runs of an operation, and their time in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct OperationRecord {
     pub(crate) name: String,
     pub(crate) runs: u64,
     pub(crate) seconds: f64,
-    /// What the cost model foretold, each run just before it; of what it does not foretell nothing.
+    /// Seconds that the cost model predicted just before each run, summed over runs. `None` for operations
+    /// without a prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) predicted_seconds: Option<f64>,
-    /// By how much it was wrong, summed over runs, of the seconds.
+    /// Absolute prediction error, summed over runs, as a share of `seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prediction_error: Option<f64>,
 }
@@ -324,7 +307,7 @@ impl HostRecord {
     }
 }
 
-/// The most memory this process ever had resident, in bytes; 0 where the system does not tell.
+/// Returns the peak resident memory of this process in bytes. 0 if the system does not report it.
 pub(crate) fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

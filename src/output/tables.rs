@@ -1,4 +1,4 @@
-//! The CSV files.
+//! CSV files of results.
 
 use crate::analysis::{CorrelationTable, ParameterCorrelation};
 use crate::exit::{CommandError, CommandResult};
@@ -6,27 +6,27 @@ use pleach_sensitivity::moat::MoatIndices;
 use pleach_sensitivity::vbd::VbdIndices;
 use pleach_workflow::Value;
 
-/// One run's responses: the value of each metric, or why there is none.
+/// Responses of one run: the value of each metric, or the failure.
 #[derive(Clone, Debug)]
 pub(crate) struct RunResponse {
-    /// Evaluation, from 1.
+    /// Number of the evaluation, from 1.
     pub(crate) evaluation: usize,
     /// Index of the tile.
     pub(crate) tile: usize,
     /// Values of all metrics, in the order of their columns.
     pub(crate) result: Result<Vec<f64>, RunFailure>,
-    /// Of each metric, whether mask and reference are both empty; empty where they are of no metric.
+    /// For each metric, whether mask and reference are both empty. Empty if they are for no metric.
     pub(crate) both_empty: Vec<bool>,
 }
 
-/// Why a run has no response.
+/// Reason why a run has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunFailure {
-    /// The stage in which it failed.
+    /// Stage that failed.
     pub(crate) stage: String,
-    /// The task, or the input that could not be read.
+    /// Task that failed, or input that could not be read.
     pub(crate) at: String,
-    /// What went wrong.
+    /// Cause of the failure.
     pub(crate) cause: String,
 }
 
@@ -39,7 +39,7 @@ fn write<R: AsRef<[String]>>(header: &[&str], rows: impl IntoIterator<Item = R>)
     writer.into_inner().map_err(CommandError::defect)
 }
 
-/// `samples.csv`: one parameter set a row.
+/// Returns `samples.csv`: one parameter set per row.
 pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> CommandResult<Vec<u8>> {
     let mut header = vec!["evaluation"];
     header.extend(names.iter().map(String::as_str));
@@ -50,8 +50,8 @@ pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> CommandRe
     write(&header, rows)
 }
 
-/// `responses.csv`: one run a row, in the order given; failed runs are in `failed.csv`. `first` are
-/// the columns of the metrics that the study analyses: they come first.
+/// Returns `responses.csv`: one run per row, in the given order. Omits failed runs, which are in
+/// `failed.csv`. `first` are the columns of the analyzed metrics, which precede the others.
 pub(crate) fn responses(
     metrics: &[&str],
     first: &[usize],
@@ -65,15 +65,15 @@ pub(crate) fn responses(
     let rows = runs.iter().filter_map(|run| {
         let values = run.result.as_ref().ok()?;
         let mut row = vec![run.evaluation.to_string(), tiles[run.tile].to_owned()];
-        // Display of f64 is the shortest form that reads back.
+        // The Display form of f64 is the shortest that parses to the same value.
         row.extend(order.iter().map(|&metric| values[metric].to_string()));
         Some(row)
     });
     write(&header, rows)
 }
 
-/// Tables of one form, each of a response: one below the other, the response in the first column. Those without rows and
-/// columns of their own are left out.
+/// Joins the tables of several responses, with the response in the first column. Omits tables without rows
+/// and columns of their own.
 pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut is_headed = false;
@@ -95,7 +95,7 @@ pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> CommandResult<Vec<u8>> 
     writer.into_inner().map_err(CommandError::defect)
 }
 
-/// `failed.csv`: one failed run a row, with its parameters, so that it can be run again.
+/// Returns `failed.csv`: one failed run per row with its parameters, so that it can be run again.
 pub(crate) fn failed(
     names: &[String],
     evaluations: &[Vec<Value>],
@@ -114,7 +114,8 @@ pub(crate) fn failed(
     write(&header, rows)
 }
 
-/// `indices.csv` of a variance-based decomposition: one parameter a row; empty where an index is not defined.
+/// Returns `indices.csv` of a variance-based decomposition: one parameter per row. Undefined indices are
+/// empty.
 pub(crate) fn vbd(indices: &VbdIndices) -> CommandResult<Vec<u8>> {
     let header = ["parameter", "first", "first_conf", "total", "total_conf", "failed"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
@@ -125,7 +126,7 @@ pub(crate) fn vbd(indices: &VbdIndices) -> CommandResult<Vec<u8>> {
     write(&header, rows)
 }
 
-/// `indices.csv` of correlations: one parameter a row; empty where a coefficient is not defined.
+/// Returns `indices.csv` of correlations: one parameter per row. Undefined coefficients are empty.
 pub(crate) fn correlations(found: &CorrelationTable) -> CommandResult<Vec<u8>> {
     let kinds =
         ParameterCorrelation::KINDS.iter().flat_map(|kind| [(*kind).to_owned(), format!("{kind}_conf")]);
@@ -139,7 +140,7 @@ pub(crate) fn correlations(found: &CorrelationTable) -> CommandResult<Vec<u8>> {
     write(&header, rows)
 }
 
-/// `indices.csv` of a MOAT study: one parameter a row; empty where one trajectory shows no spread.
+/// Returns `indices.csv` of a MOAT study: one parameter per row. Spreads are empty with a single trajectory.
 pub(crate) fn moat(indices: &MoatIndices) -> CommandResult<Vec<u8>> {
     let header = ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();

@@ -1,14 +1,14 @@
-//! How far the bar of a study was, in the study's folder, for the process that resumes it.
+//! Stores the position of a study's progress bar in the study's folder, for the process that resumes it.
 //!
-//! It is shown and nothing else: a mark that is missing, old or of another plan is ignored, and no error of writing it is
-//! one of the study. `session` removes it with the journal.
+//! The mark affects only the display. A missing, old or foreign mark is ignored, and a failed write does not fail the
+//! study. `session` removes the mark with the journal.
 
 use std::path::{Path, PathBuf};
 
-/// Its name in the folder of results.
+/// Name of the mark in the results folder.
 pub(crate) const NAME: &str = ".progress";
 
-/// Where the mark is; nowhere where nothing is shown.
+/// Path of the mark. `None` if no progress is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark(Option<PathBuf>);
 
@@ -22,7 +22,8 @@ impl Mark {
         Self(None)
     }
 
-    /// The share, of 1, that was reached of a study of `tasks`.
+    /// Returns the stored share, 0–1, of a study of `tasks`. `None` if the mark is missing, invalid or of another
+    /// number of tasks.
     pub(super) fn share(&self, tasks: u64) -> Option<f64> {
         let text = std::fs::read_to_string(self.0.as_ref()?).ok()?;
         let (share, of) = text.trim_end().split_once(' ')?;
@@ -30,11 +31,11 @@ impl Mark {
         (of.parse() == Ok(tasks) && (0.0..=1.0).contains(&share)).then_some(share)
     }
 
-    /// Writes the share down. No sync: after a loss of power a bar may start lower.
+    /// Writes the share without a sync. After a power loss a bar may start lower.
     pub(super) fn write(&self, share: f64, tasks: u64) {
         let Some(path) = &self.0 else { return };
         let part = path.with_extension("part");
-        // Readers see the old mark or the new one. Whatever fails, the study goes on.
+        // Readers see the old mark or the new one. A failed write does not stop the study.
         let _ =
             std::fs::write(&part, format!("{share} {tasks}\n")).and_then(|()| std::fs::rename(&part, path));
     }

@@ -5,19 +5,21 @@ use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
 use crate::builtin;
 use crate::gallery::window::Window;
 use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
-use crate::output::record::{HostRecord, OperationRecord, PlanRecord, RunRecord};
+use crate::output::record::{HostRecord, OperationRecord, RunRecord};
 use crate::output::tables::RunResponse;
-use crate::planning::{self, PlanBuilder, PlanTile, PlanningInput, ReuseMode, identity};
 use crate::report::Report;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;
-use pleach_reuse::{LeftoverRule, Merging, Strategy};
+use pleach_planner::PlanRecord;
+use pleach_planner::{
+    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, PlanningInput, StrategyName, identity,
+};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, StudyTile, Value};
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 /// What a report borrows.
 pub(crate) struct Fixture {
@@ -132,7 +134,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
     let tile =
         |tile: &StudyTile| PlanTile { pixels: 262_144, inputs: vec![identity::of_file("tile", &tile.path)] };
     let tiles: Vec<PlanTile> = study.tiles.iter().map(tile).collect();
-    let material = PlanningInput {
+    let input = PlanningInput {
         workflow: &study.workflow,
         registry: &registry,
         evaluations: &evaluations,
@@ -141,25 +143,17 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
         tiles: &tiles,
         costs: &CostModel::default(),
     };
-    let max_bucket_size = NonZeroUsize::new(16).unwrap();
-    let rtma = Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() };
-    let level = if merged {
-        ReuseMode::Merged { strategy: rtma, sharing: ReuseScope::Tree }
-    } else {
-        ReuseMode::None
+    let strategy = if merged { StrategyName::Rtma } else { StrategyName::None };
+    let max_bucket_size = NonZeroUsize::new(16);
+    let request = PlanRequest {
+        options: PlanOptions::new(strategy, ReuseScope::Tree),
+        buckets: BucketLimitOptions { max_bucket_size, max_buckets: None },
+        slots: NonZeroU32::new(2).unwrap(),
+        workers: &[],
+        tree_fallback: false,
     };
-    let merging = if merged { Merging::Merged } else { Merging::None };
-    let loom = PlanBuilder::set_up(material, merging).unwrap();
-    PlanRecord {
-        strategy: if merged { "rtma" } else { "none" },
-        reuse: merged.then_some("tree"),
-        figures: planning::plan_study(loom, level, 2).unwrap().figures,
-        planning_seconds: Some(0.002),
-        workers: 2,
-        max_bucket_size: merged.then_some(16),
-        max_buckets: None,
-        least_bytes: None,
-    }
+    let record = pleach_planner::plan(input, &request).unwrap().record;
+    PlanRecord { planning_seconds: Some(0.002), ..record }
 }
 
 /// Two evaluations on a part of the first tile.

@@ -1,10 +1,10 @@
 //! Section: how many tasks reuse saved, at each stage and level.
 
-use crate::output::record::PlanRecord;
 use crate::report::Report;
 use crate::report::format_number::{count, counted, percent};
 use crate::report::html::{Html, Table, html, p, strong};
 use crate::report::svg::Drawing;
+use pleach_planner::PlanRecord;
 use pleach_workflow::Stage;
 
 /// Tasks of one stage: what was asked for, and what became of it.
@@ -18,7 +18,7 @@ struct Tasks {
 
 /// By stage. Where nothing is merged, all are left.
 fn tasks(plan: &PlanRecord, stages: &[Stage]) -> Vec<Tasks> {
-    let stages = plan.figures.per_stage.iter().zip(stages);
+    let stages = plan.summary.per_stage.iter().zip(stages);
     let tasks = stages.map(|(figures, stage)| {
         let asked = figures.instances_without_reuse * stage.tasks.len();
         let merged = if is_merged(plan) { figures.tasks_after_stage_merging } else { asked };
@@ -67,7 +67,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
         " saved by stage merging.",
     ];
     let mut table = Table::new("numbers", caption, header);
-    for (figures, tasks) in plan.figures.per_stage.iter().zip(&tasks) {
+    for (figures, tasks) in plan.summary.per_stage.iter().zip(&tasks) {
         let fraction = |fraction: f64| if is_merged(plan) { percent(fraction) } else { "–".to_owned() };
         table.row([
             Html::from(&figures.stage),
@@ -111,7 +111,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
             levels.join(", "),
         )
     });
-    text.push(match plan.figures.reference_tasks {
+    text.push(match plan.summary.reference_tasks {
         0 => format!("{} are left. ", count(left)),
         reference => {
             format!("{} are left, and {} for the run at default parameters. ", count(left), count(reference))
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn what_a_graph_saves_beyond_a_tree_is_told_apart() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
-        for stage in &mut fixture.plan.figures.per_stage {
+        for stage in &mut fixture.plan.summary.per_stage {
             stage.tasks -= usize::from(stage.tasks > 100) * 100;
         }
         fixture.run.tasks_reused.insert("value", 12);

@@ -1,10 +1,11 @@
-//! What the phases of a study come to together, beside the folders in which each has its own results: `run.json` and
-//! `report.html`; and what survives a phase.
+//! Results of a study in phases: joint `run.json` and `report.html` beside the folders of the phases, and the
+//! survivors of each phase.
 
 use crate::analysis::Collected;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::Folder;
-use crate::output::record::{OperationRecord, PhaseRun, PlanRecord, RunRecord};
+use crate::output::record::{OperationRecord, PhaseRun, RunRecord};
+use pleach_planner::PlanRecord;
 
 use crate::report::sample_plots::Sampled;
 use crate::report::{self, Report};
@@ -12,26 +13,26 @@ use crate::results::WrittenResults;
 use crate::study::PreparedStudy;
 use serde::{Deserialize, Serialize};
 
-/// Its name in the folder of a phase.
+/// Name of the survivors file in the folder of a phase.
 pub(crate) const SURVIVORS: &str = "survivors.json";
 
-/// Which parameters go on to be varied after a phase.
+/// Survivors of a phase: parameters that the next phases vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Screened {
-    /// The phase, from 1.
+    /// Number of the phase, from 1.
     pub(crate) phase: usize,
-    /// The response that they were chosen by.
+    /// Response that determined the survivors.
     pub(crate) response: String,
-    /// The rule, as in the study file.
+    /// Survivor rule, as in the study file.
     pub(crate) rule: String,
-    /// In the order of the parameters.
+    /// Surviving parameters, in the order of the parameters.
     pub(crate) survivors: Vec<String>,
-    /// Those that varied in the phase, and are fixed from then on.
+    /// Parameters that varied in the phase and are fixed afterwards.
     pub(crate) fixed: Vec<String>,
 }
 
-/// A file of survivors as it is written: with the checksum of all before.
+/// Written form of a survivors file: the content and its checksum.
 #[derive(Serialize)]
 struct WithChecksum<'a> {
     #[serde(flatten)]
@@ -39,18 +40,18 @@ struct WithChecksum<'a> {
     checksum: String,
 }
 
-/// What was found of the survivors of a phase.
+/// Survivors file of a phase, as found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FoundSurvivors {
-    /// None were written down.
+    /// No file.
     None,
     Sound(Screened),
-    /// They are not those that were written down; says what and why.
+    /// The file is corrupt, for this reason.
     Corrupt(String),
 }
 
 impl Screened {
-    /// BLAKE3 of the content, in the order of its fields, and the text of the file.
+    /// Returns the BLAKE3 checksum of the content in the order of its fields, and the text of the file.
     fn text(&self) -> Result<(String, Vec<u8>), serde_json::Error> {
         let checksum = blake3::hash(&serde_json::to_vec(self)?).to_hex().to_string();
         let mut text =
@@ -59,27 +60,29 @@ impl Screened {
         Ok((checksum, text))
     }
 
-    /// Survivors from the text of a file. One without a checksum is an earlier version's.
+    /// Parses the text of a survivors file. The flag is `true` if the text has a checksum. Files of earlier
+    /// versions have none.
     ///
     /// # Errors
-    /// In words, where the text is not the one that was written.
+    /// Returns the reason if the text is not as written.
     pub(crate) fn of_text(text: &[u8]) -> Result<(Self, bool), String> {
         let mut document: serde_json::Value =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let checksum = document.as_object_mut().and_then(|fields| fields.remove("checksum"));
         let screened: Self = serde_json::from_value(document).map_err(|error| error.to_string())?;
         let Some(checksum) = checksum else { return Ok((screened, false)) };
-        // The one form in which it is written: no byte of it goes unchecked.
+        // Compare with the canonical text, so that the check covers every byte of the file.
         let is_sound = screened.text().is_ok_and(|(found, written)| checksum == found && text == written);
         is_sound
             .then_some((screened, true))
             .ok_or_else(|| "its checksum does not match its content".to_owned())
     }
 
-    /// What was written down of a phase in which these parameters varied, if anything was.
+    /// Reads the survivors file of a phase. `varied` are the parameters that varied in it. A file without a
+    /// checksum must name each of them once.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the system does not give it.
+    /// [`CommandError::Input`] if the file cannot be read.
     pub(crate) fn read(folder: &Folder, varied: &[&str]) -> CommandResult<FoundSurvivors> {
         let file = folder.path().join(SURVIVORS);
         let text = match std::fs::read(&file) {
@@ -106,14 +109,14 @@ impl Screened {
         })
     }
 
-    /// Writes it down, before anything follows from it.
+    /// Writes the survivors file. The caller writes it before the next phase starts.
     pub(crate) fn write(&self, folder: &Folder) -> CommandResult {
         let (_, text) = self.text().map_err(CommandError::defect)?;
         folder.write(SURVIVORS, &text)
     }
 }
 
-/// `plan.json` of a study in phases: whose folder it is, and where its phases are.
+/// `plan.json` of a study in phases: the owner of the folder, and the folders of the phases.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlanOfPhases<'a> {
     study: &'a str,
@@ -127,21 +130,21 @@ impl<'a> PlanOfPhases<'a> {
     }
 }
 
-/// A phase that has been executed.
+/// Executed phase.
 #[derive(Clone, Copy)]
 pub(crate) struct Phase<'a> {
-    /// Its folder, within that of the study.
+    /// Folder of the phase within that of the study.
     pub(crate) folder: &'a str,
     pub(crate) prepared: &'a PreparedStudy,
     pub(crate) plan: &'a PlanRecord,
     pub(crate) written: &'a WrittenResults,
     pub(crate) collected: &'a Collected,
-    /// What survives it; `None` of the last phase.
+    /// Survivors. `None` for the last phase.
     pub(crate) screened: Option<&'a Screened>,
 }
 
 impl<'a> Phase<'a> {
-    /// What its part of the page tells about.
+    /// Returns the input of this phase's section of the report. `None` without an analysis.
     pub(crate) fn report(&self) -> Option<Report<'a>> {
         let (analysis, further) = self.written.analyses.split_first()?;
         Some(Report {
@@ -158,20 +161,20 @@ impl<'a> Phase<'a> {
     }
 }
 
-/// Writes what the phases come to together.
+/// Writes the joint results of all phases.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder cannot be written to.
+/// [`CommandError::Input`] if the folder is not writable.
 pub(crate) fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) -> CommandResult<RunRecord> {
     let run = of_all(phases, wall_seconds).ok_or_else(|| CommandError::defect("a study of no phase"))?;
     let html = report::phases::html(&run, phases);
     folder.write("report.html", html.as_bytes())?;
-    // Last: it says that all is there.
+    // Write run.json last: its presence marks the results as complete.
     folder.write_json("run.json", &run)?;
     Ok(run)
 }
 
-/// `run.json` of the study: what all phases took, and each.
+/// Returns `run.json` of the study: totals over all phases, and each phase. `None` without phases.
 fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<RunRecord> {
     let runs = || phases.iter().map(|phase| &phase.written.run);
     let mut all = runs().next_back()?.clone();
@@ -195,7 +198,7 @@ fn of_all(phases: &[Phase<'_>], wall_seconds: f64) -> Option<RunRecord> {
             }
         }
     }
-    // What was asked of a cache is counted from the first phase on.
+    // Cache counters accumulate over phases, so the counters of the last phase are the totals.
     if let (Some(cache), Some(last)) = (&mut all.cache, runs().next_back()) {
         cache.warnings =
             runs().filter_map(|run| run.cache.as_ref()).flat_map(|cache| cache.warnings.clone()).collect();
@@ -231,7 +234,7 @@ fn of_one(number: usize, phase: &Phase<'_>) -> PhaseRun {
     }
 }
 
-/// Adds what an operation took in another phase; by how much it was foretold wrongly counts by its seconds.
+/// Adds the runs and seconds of an operation in another phase. Prediction errors are weighted by seconds.
 fn add(all: &mut Vec<OperationRecord>, more: &OperationRecord) {
     let Some(known) = all.iter_mut().find(|operation| operation.name == more.name) else {
         return all.push(more.clone());

@@ -1,22 +1,23 @@
-//! `run.json` of a study that has been run.
+//! Creates `run.json` of an executed study.
 
 use super::CompletedStudy;
 use crate::analysis::Collected;
 use crate::analysis::extremes::Extremes;
-use crate::output::record::{self, Annotated, HostRecord, PlanRecord, RunRecord};
+use crate::output::record::{self, Annotated, HostRecord, RunRecord};
 use pleach_actors::manager::TaskTotal;
+use pleach_planner::PlanRecord;
 use pleach_workflow::Stage;
 use std::collections::BTreeMap;
 
-/// Tasks that need not be executed since stage instances are equal, and since a tree has them once.
+/// Returns the numbers of tasks saved by equal stage instances and by tree reuse.
 pub(crate) fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
     if plan.strategy == "none" {
         return (0, 0);
     }
-    let per_stage = || plan.figures.per_stage.iter().zip(stages);
+    let per_stage = || plan.summary.per_stage.iter().zip(stages);
     let replicated = per_stage().map(|(figures, stage)| figures.instances_without_reuse * stage.tasks.len());
     let merged: usize = per_stage().map(|(figures, _)| figures.tasks_after_stage_merging).sum();
-    // What the reference shares with the evaluations is shared beyond trees.
+    // Tasks that the reference shares with evaluations are not counted here: that reuse goes beyond trees.
     let as_trees: usize = per_stage().map(|(figures, _)| figures.tasks_with_tree_reuse).sum();
     ((replicated.sum::<usize>() - merged) as u64, (merged - as_trees) as u64)
 }
@@ -93,8 +94,8 @@ pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec
         planning_seconds: plan.planning_seconds,
         wall_seconds: start.elapsed().as_secs_f64(),
         execution_seconds: executed.execution_seconds,
-        evaluations: plan.figures.evaluations,
-        runs: plan.figures.runs,
+        evaluations: plan.summary.evaluations,
+        runs: plan.summary.runs,
         failed: collected.failed(),
         tasks_executed: finished.outcome.tasks.values().map(|total| total.runs).sum(),
         tasks_reused,

@@ -1,9 +1,10 @@
-//! The input store: files that clients have sent since the manager lacks them, by the BLAKE3 digest of their content.
+//! Input store: files that clients have sent because the manager lacked them, by the BLAKE3 digest of their content.
 //!
-//! A file is seen under its digest once all of it is on disk and has that digest, or not at all. The store belongs to one
-//! process at a time, and its files to its user alone. A file is verified once in a process, before it counts as stored, and
-//! again when its looks change or a worker has found it damaged. A damaged file is set aside as `DIGEST.damaged`, so that a
-//! client can send it again. The store does not know which files are wanted.
+//! A file appears under its digest once all of it is on disk and has that digest. Until then readers do not see it.
+//! The store belongs to one process at a time, and its files are readable by its user alone. Each process verifies a
+//! file before it first counts as stored. It verifies the file again when its looks change or a worker has found it
+//! corrupt. The store renames a corrupt file to `DIGEST.damaged`, so that a client can send it again. The store does
+//! not know which studies read a file.
 
 use pleach_storage::files::{Looks, private};
 use serde::{Deserialize, Serialize};
@@ -19,24 +20,24 @@ use std::time::Duration;
 use thiserror::Error;
 use tracing::error;
 
-/// What a file has at the end of its name while it is being received.
+/// Suffix of the file name during a transfer.
 const PART: &str = ".part";
 
-/// The end of a damaged file's name.
+/// Suffix of a corrupt file's name.
 const DAMAGED: &str = ".damaged";
 
-/// BLAKE3 of a file's content; as text, 64 hexadecimal digits in lower case.
+/// BLAKE3 digest of a file's content. Its text form is 64 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct InputDigest([u8; 32]);
 
-/// A text is no digest.
+/// Error for a text that is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
 pub(crate) struct NoDigest;
 
 impl InputDigest {
-    /// As bytes.
+    /// Returns the digest as 32 bytes.
     pub(crate) fn bytes(self) -> [u8; 32] {
         self.0
     }
@@ -52,7 +53,7 @@ impl FromStr for InputDigest {
     type Err = NoDigest;
 
     fn from_str(text: &str) -> Result<Self, NoDigest> {
-        // One file has one name, so there is one way to write a digest.
+        // Lower case only: a file has one name in the store, so a digest has one text form.
         if text.bytes().any(|digit| digit.is_ascii_uppercase()) {
             return Err(NoDigest);
         }
@@ -80,7 +81,7 @@ impl fmt::Display for InputDigest {
     }
 }
 
-/// Why a file is not in the store.
+/// Reason why a file is not in the store.
 #[derive(Debug, Error)]
 pub(crate) enum InputError {
     /// The disk is full.
@@ -89,23 +90,23 @@ pub(crate) enum InputError {
     /// The store cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file or folder.
+        /// The file or folder of the store.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// What has been received is another file.
+    /// The received content has another digest.
     #[error("the file's digest is {found}, not {expected}")]
     Other {
-        /// What was to be received.
+        /// Digest that the client named.
         expected: InputDigest,
-        /// What was.
+        /// Digest of the received content.
         found: InputDigest,
     },
 }
 
 impl InputError {
-    /// What went wrong at a file of the store.
+    /// Converts an I/O error at `path` in the store. A full disk or an exceeded quota becomes [`InputError::Full`].
     pub(crate) fn at(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -116,33 +117,34 @@ impl InputError {
     }
 }
 
-/// See the module.
+/// Store of one folder.
 #[derive(Debug)]
 pub(crate) struct InputStore {
     folder: PathBuf,
-    /// So that two clients may send the same file at once.
+    /// Number of transfers begun. It makes the names of temporary files unique, so that two clients may send the same
+    /// file at once.
     received: AtomicU64,
     verified: Verified,
 }
 
-/// Files whose content was verified, by their looks. Held while a file gets or loses its name: a good file that has just
-/// replaced a damaged one is not set aside for it.
+/// Looks of the verified files, by digest. The lock is held while a file gets or loses its name: a corrupt file may
+/// just have been replaced by a good one, which must not be set aside.
 #[derive(Clone, Debug, Default)]
 struct Verified(Arc<Mutex<HashMap<InputDigest, Looks>>>);
 
 impl Verified {
     fn lock(&self) -> MutexGuard<'_, HashMap<InputDigest, Looks>> {
-        // Each change is one call.
+        // Each change is one call, so a panic leaves the map consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl InputStore {
-    /// The store of a folder, which is made where there is none. What was being received when the last process ended
-    /// is removed.
+    /// Opens the store in `folder` and creates the folder if it is missing. Removes partial files of transfers that a
+    /// previous process did not finish.
     ///
     /// # Errors
-    /// [`InputError::Full`] and [`InputError::File`].
+    /// [`InputError::Full`] and [`InputError::File`] when the folder cannot be created, read or cleared.
     pub(crate) fn open(folder: &Path) -> Result<Self, InputError> {
         let fail = |source| InputError::at(folder, source);
         private::create_folders(folder).map_err(fail)?;
@@ -156,12 +158,12 @@ impl InputStore {
         Ok(Self { folder: folder.to_owned(), received, verified })
     }
 
-    /// Whether there is a file of this name, whole or damaged.
+    /// Returns whether a file of this name exists, intact or corrupt.
     pub(crate) fn names(&self, digest: InputDigest) -> bool {
         self.path(digest).is_file()
     }
 
-    /// Whether the file is here, and whole. The first time it takes as long as reading the file. A damaged file is set
+    /// Returns whether the store has the intact file. The first call reads the whole file. A corrupt file is set
     /// aside.
     pub(crate) fn has(&self, digest: InputDigest) -> bool {
         let path = self.path(digest);
@@ -184,13 +186,13 @@ impl InputStore {
         false
     }
 
-    /// Verifies a file although its looks are known: it was found damaged as it was read.
+    /// Verifies a file again although its looks are unchanged. For a file that a reader has found corrupt.
     pub(crate) fn has_still(&self, digest: InputDigest) -> bool {
         self.verified.lock().remove(&digest);
         self.has(digest)
     }
 
-    /// Takes a damaged file's name from it, unless another file has that name by now.
+    /// Renames a corrupt file, unless its looks differ from `damaged`: another file has the name by now.
     fn set_aside(&self, digest: InputDigest, damaged: Looks, why: &str) {
         let path = self.path(digest);
         let away = self.folder.join(format!("{digest}{DAMAGED}"));
@@ -206,21 +208,21 @@ impl InputStore {
         error!("the input file {} is damaged: {why}; {moved}; pleach submit sends it again", path.display());
     }
 
-    /// Where all files are.
+    /// Returns the folder of the store.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the file is, if it is here.
+    /// Returns the path of a file in the store, whether or not the file exists.
     pub(crate) fn path(&self, digest: InputDigest) -> PathBuf {
         self.folder.join(digest.to_string())
     }
 
-    /// Removes files, and folders of links to them, that are not among `kept` by their names and were written longer ago
-    /// than `grace`. Returns the bytes of the files.
+    /// Removes files and folders of slide links whose names are not in `kept` and that are older than `grace`.
+    /// Returns the bytes of the removed files.
     ///
     /// # Errors
-    /// [`InputError::File`].
+    /// [`InputError::File`] when a file cannot be examined or removed.
     pub(crate) fn prune(&self, kept: &HashSet<String>, grace: Duration) -> Result<u64, InputError> {
         let mut bytes = 0;
         for entry in fs::read_dir(&self.folder).map_err(|source| InputError::at(&self.folder, source))? {
@@ -246,10 +248,10 @@ impl InputStore {
         Ok(bytes)
     }
 
-    /// Begins to receive a file.
+    /// Begins to receive a file into a temporary file.
     ///
     /// # Errors
-    /// [`InputError::Full`] and [`InputError::File`].
+    /// [`InputError::Full`] and [`InputError::File`] when the temporary file cannot be created.
     pub(crate) fn receive(&self, digest: InputDigest) -> Result<Receiving, InputError> {
         let number = self.received.fetch_add(1, Ordering::Relaxed);
         let part = self.folder.join(format!("{digest}.{number}{PART}"));
@@ -264,7 +266,7 @@ impl InputStore {
     }
 }
 
-/// A file that is being received; dropped before its end, it is gone.
+/// Transfer of one file. Dropping it before [`Receiving::finish`] removes the temporary file.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     expected: InputDigest,
@@ -276,19 +278,20 @@ pub(crate) struct Receiving {
 }
 
 impl Receiving {
-    /// Takes the next bytes.
+    /// Appends the next bytes.
     ///
     /// # Errors
-    /// [`InputError::Full`] and [`InputError::File`].
+    /// [`InputError::Full`] and [`InputError::File`] when they cannot be written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), InputError> {
         self.hasher.update(bytes);
         self.file.write_all(bytes).map_err(|source| InputError::at(&self.part.0, source))
     }
 
-    /// All bytes have been taken. When this returns well the file is in the store, and on disk; its length is returned.
+    /// Ends the transfer after the last byte. On success the file is in the store and on disk. Returns its length in
+    /// bytes.
     ///
     /// # Errors
-    /// [`InputError`]; the file is not in the store then.
+    /// [`InputError`] when the digest differs or the file cannot be stored. The file is then not in the store.
     pub(crate) fn finish(self) -> Result<u64, InputError> {
         let found = InputDigest::from(self.hasher.finalize());
         if found != self.expected {
@@ -298,29 +301,31 @@ impl Receiving {
         self.file.sync_all().map_err(fail)?;
         let mut verified = self.verified.lock();
         fs::rename(&self.part.0, &self.target).map_err(fail)?;
-        // What was digested is what was written; a medium that changes it meanwhile is found out by the next start.
+        // The written bytes were digested above. The next start of the manager finds a medium that has changed them
+        // since.
         verified.extend(looks(&self.target).ok().map(|looks| (self.expected, looks)));
         drop(verified);
-        // The rename is durable once the folder is.
+        // The rename is durable once the folder is synced.
         let folder = self.target.parent().unwrap_or(Path::new("."));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
         Ok(self.hasher.count())
     }
 }
 
-/// The looks of a regular file.
+/// Returns the looks of a regular file.
 fn looks(path: &Path) -> io::Result<Looks> {
     let found = fs::metadata(path)?;
     if found.is_file() { Ok(Looks::from(&found)) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 
-/// A temporary file; it goes when this does, unless it has got its name.
+/// Temporary file, removed on drop unless it was renamed.
 #[derive(Debug)]
 struct Part(PathBuf);
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // After a rename there is nothing to remove; what cannot be removed goes when the store is opened next.
+        // After a rename nothing is left to remove. If the removal fails, the next `InputStore::open` removes the
+        // file.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,8 +1,9 @@
-//! Input files where their client has them, if the manager has them there as well.
+//! Lookup of input files at their client's paths, for managers that share a file system with clients.
 //!
-//! A submission names paths of its client's machine. On the manager there may be anything: a file that is another one, a pipe, a
-//! device that never ends, a mount that does not answer. Only regular files are opened, no more is read than a file should have,
-//! and each look is on a thread of its own, which is left behind when it hangs. No lock is held meanwhile.
+//! A submission names paths of its client's machine. On the manager such a path may be another file, a pipe, an
+//! endless device or a hanging mount. So the lookup opens regular files only and reads at most 1 byte more than the
+//! file should have. Each lookup runs on a thread of its own, which is left behind when it hangs. No lock is held
+//! meanwhile.
 
 use super::inputs::{InputDigest, InputStore};
 use rustix::fs::OFlags;
@@ -17,18 +18,19 @@ use std::thread::Builder;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A file system that gives nothing for so long hangs: slow ones give a block within a second.
+/// 5 s without a block mean that the file system hangs. Slow file systems return a block within 1 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Read at once.
+/// 1 MiB per read.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Threads that hang, at most. They end when their file system answers.
+/// Maximum number of hanging threads. Each ends when its file system answers.
 const MAX_HANGING: usize = 16;
 
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
-/// A path of a submission that is no file on the manager, and cannot be one that its client has read.
+/// Path of a submission that is a device, pipe or socket on the manager, so that no client can have read it as a
+/// file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("inputs: path {}: {found} is not allowed; a regular file is", path.display())]
 pub(crate) struct Irregular {
@@ -36,12 +38,13 @@ pub(crate) struct Irregular {
     found: &'static str,
 }
 
-/// A look for the files of one submission.
+/// Lookup of the files of one submission.
 #[derive(Debug)]
 pub(crate) struct Lookup<'a> {
     store: &'a InputStore,
     patience: Duration,
-    /// A file system hangs. Files that are not in the store count as missing: their client sends them.
+    /// Whether a file system hung. From then on, files that are not in the store count as missing, and their client
+    /// sends them.
     has_hung: AtomicBool,
 }
 
@@ -50,11 +53,11 @@ impl<'a> Lookup<'a> {
         Self { store, patience: PATIENCE, has_hung: AtomicBool::new(false) }
     }
 
-    /// A file of this content: as clients have sent it, or where the client has it if it is the same there. `None` where it is in
-    /// neither place, or cannot be read in time.
+    /// Returns the path of a file with this content: in the store, or at its client's path if the content is the
+    /// same. Returns `None` if neither place has it, or if it cannot be read in time.
     ///
     /// # Errors
-    /// [`Irregular`].
+    /// [`Irregular`] when the path is a device, pipe or socket.
     pub(crate) fn find(
         &self,
         path: &Path,
@@ -76,7 +79,7 @@ impl<'a> Lookup<'a> {
         let read = Arc::new(AtomicU64::new(0));
         let (of, counted) = (path.to_owned(), Arc::clone(&read));
         let look = move || {
-            // The look may have been given up.
+            // The caller may have given up the lookup.
             let _ = answer.send(digest(&of, bytes, &counted));
         };
         let Ok(thread) = Builder::new().name("input".to_owned()).spawn(look) else { return Ok(None) };
@@ -91,7 +94,7 @@ impl<'a> Lookup<'a> {
             if now == before {
                 self.has_hung.store(true, Ordering::Relaxed);
                 HANGING.fetch_add(1, Ordering::Relaxed);
-                // Counts until the file system answers.
+                // The thread counts as hanging until its file system answers.
                 let wait = move || {
                     let _ = thread.join();
                     HANGING.fetch_sub(1, Ordering::Relaxed);
@@ -106,13 +109,13 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// The digest of a regular file of this length. `None` for one of another length, and where there is none that can be read.
+/// Returns the digest of a regular file with this length. `None` if the length differs or the file cannot be read.
 fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDigest>, Irregular> {
     let is_it = |facts: &Metadata| match irregular(facts.file_type()) {
         Some(found) => Err(Irregular { path: path.to_owned(), found }),
         None => Ok(facts.is_file() && facts.len() == bytes),
     };
-    // Before it is opened: to open some devices does something.
+    // Before the file is opened: opening some devices has side effects.
     let Ok(facts) = path.metadata() else { return Ok(None) };
     if !is_it(&facts)? {
         return Ok(None);
@@ -130,7 +133,7 @@ fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDiges
 
 fn digest_of(file: &File, bytes: u64, read: &AtomicU64) -> io::Result<InputDigest> {
     let (mut hasher, mut block) = (blake3::Hasher::new(), vec![0; BLOCK_BYTES]);
-    // One that grows is another one, which a byte more shows.
+    // One byte more than expected: a file that has grown gets another digest.
     let mut file = file.take(bytes.saturating_add(1));
     loop {
         match file.read(&mut block)? {
@@ -143,7 +146,8 @@ fn digest_of(file: &File, bytes: u64, read: &AtomicU64) -> io::Result<InputDiges
     }
 }
 
-/// What a file is, if it can be no input of any client. A folder may be in the place of a client's file.
+/// Names the kind of a file that no client can have read as input. `None` for regular files and for folders: a folder
+/// may have taken the place of a client's file.
 fn irregular(kind: FileType) -> Option<&'static str> {
     if kind.is_fifo() {
         Some("a pipe (FIFO)")
@@ -194,7 +198,7 @@ mod tests {
         for name in ["other", "longer", "folder", "nothing"] {
             assert_eq!(look(place.path(), name, b"one"), Ok(None), "{name}");
         }
-        // A file without an end, as a sparse one of 8 EiB nearly is, is not read.
+        // A sparse file of 1 TiB is rejected by its length, unread.
         let sparse = File::create(place.path().join("sparse")).unwrap();
         sparse.set_len(1 << 40).unwrap();
         assert_eq!(look(place.path(), "sparse", b"one"), Ok(None));

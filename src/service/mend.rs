@@ -1,7 +1,8 @@
-//! Corrupt files in the results of a study that goes on: each goes to quarantine, and the study does without it.
+//! Repair of the result folder of an unfinished study: moves each corrupt file to quarantine, so that the study can
+//! continue without it.
 //!
-//! Everything in such a folder follows from the submission and the journal. Records of a journal have checksums of their own,
-//! so only its first line matters here.
+//! Everything in such a folder follows from the submission and the journal. Each record of a journal has its own
+//! checksum, so only its first line is checked here.
 
 use super::state::StateDir;
 use super::state::quarantine::Way;
@@ -12,10 +13,10 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Makes a folder, if there is one, belong to the study that it was made for.
+/// Makes an existing result folder name the study that it belongs to. A missing folder stays missing.
 ///
 /// # Errors
-/// [`CommandError::Input`] when it cannot be read or written.
+/// [`CommandError::Input`] when the folder cannot be read or written.
 pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> CommandResult {
     let path = out.join("plan.json");
     let why = match fs::read(&path) {
@@ -33,16 +34,16 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> C
     if !out.exists() {
         return Ok(());
     }
-    // The plan is written again when it has been made.
+    // The runner writes the complete plan after planning.
     let owner = serde_json::json!({ "study_digest": digest }).to_string();
     publish(&path, owner.as_bytes())
         .map_err(|error| CommandError::Input(format!("{}: {error}", path.display())))
 }
 
-/// Moves a journal away whose first line is corrupt: what it knows is computed again.
+/// Moves a journal with a corrupt first line to quarantine. Its results are computed again.
 ///
 /// # Errors
-/// [`CommandError::Input`] when it cannot be read or moved.
+/// [`CommandError::Input`] when the journal cannot be read or moved.
 pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> CommandResult {
     let path = out.join(journal::NAME);
     let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", path.display()));

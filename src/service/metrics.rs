@@ -1,6 +1,7 @@
-//! What is measured of a manager when somebody asks: its studies, their instances, its workers and its links to them.
+//! Sampled metrics of a manager: its studies, their instances, its workers and its links to them.
 //!
-//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalog.
+//! Counters of events are updated where the events occur. This module sets the values that are sampled at a scrape.
+//! The catalog defines names and meanings.
 
 use crate::api::schema::{ScalingStatus, StudyState, StudyStatus};
 use pleach_actors::manager::{ManagerMetrics, StudyMetrics, WorkerState};
@@ -9,28 +10,28 @@ use pleach_actors::transport::certs::Credentials;
 use pleach_telemetry::catalog as of;
 use std::path::Path;
 
-/// Tasks that need not be executed, as is known when a study is planned.
+/// Tasks that the plan of a study saves from execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlannedReuse {
     pub(crate) stage: u64,
     pub(crate) tree: u64,
-    /// Shared within buckets.
+    /// Tasks shared within buckets.
     pub(crate) dataflow: u64,
-    /// Found in a cache before anything is executed.
+    /// Tasks found in a cache before the execution begins.
     pub(crate) cache: u64,
 }
 
-/// A study, for whoever measures.
+/// Metrics of one study.
 #[derive(Clone, Debug)]
 pub(crate) struct StudySample {
     pub(crate) view: StudyStatus,
-    /// As soon as it is planned.
+    /// `None` until the study is planned.
     pub(crate) reuse: Option<PlannedReuse>,
-    /// Of a running study with a deadline.
+    /// For a running study with a deadline: seconds from its predicted end to the deadline.
     pub(crate) deadline_margin_seconds: Option<f64>,
 }
 
-/// The file system of a folder.
+/// Free space and size of the file system of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Disk {
     free_bytes: u64,
@@ -38,7 +39,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// `None` if the system refuses to tell.
+    /// Reads both from the operating system. `None` if it returns an error.
     pub(crate) fn of(folder: &Path) -> Option<Self> {
         let found = rustix::fs::statvfs(folder).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize.max(1));
@@ -46,7 +47,7 @@ impl Disk {
     }
 }
 
-/// Sets when the certificates of this process end, which it reads once.
+/// Sets the expiry of this process's certificates, which the process reads once.
 pub(crate) fn record_expiry(credentials: &Credentials) {
     for (name, expiry) in ["node", "authority"].into_iter().zip(credentials.expiry()) {
         if let Some(expiry) = expiry {
@@ -55,13 +56,13 @@ pub(crate) fn record_expiry(credentials: &Credentials) {
     }
 }
 
-/// Counts that a gauge shows: exact up to 2^53.
+/// Converts a count to the value of a gauge. Exact up to 2^53.
 #[expect(clippy::cast_precision_loss, reason = "more than there will ever be")]
 pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }
 
-/// Sets what there is now. Whatever is not set is not there any more.
+/// Sets all sampled metrics. A series that is not set is not exported.
 pub(crate) fn sample(
     figures: &ManagerMetrics,
     studies: &[StudySample],
@@ -157,7 +158,7 @@ fn sample_workers(figures: &ManagerMetrics) {
     figures.links.iter().for_each(|(name, link)| sample_link(name, link));
 }
 
-/// What a link to a peer has carried.
+/// Sets the counters of a link to a peer.
 pub(crate) fn sample_link(peer: &str, link: &LinkStats) {
     of::QUIC_RTT.with([peer]).set(link.round_trip.as_secs_f64());
     of::QUIC_SENT.with([peer]).absolute(link.sent_packets);

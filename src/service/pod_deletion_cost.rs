@@ -1,8 +1,8 @@
-//! Which pods the cluster is to take first when there are to be fewer: their deletion costs.
+//! Deletion costs of pods. A Kubernetes cluster that scales down removes the pods with the lowest costs first.
 //!
-//! Workers that are more than wanted get costs below that of all others, which is 0, in the order in which they should go.
-//! A worker's name is its pod's. The cluster is told when a cost changes and otherwise nothing; what it takes or leaves is
-//! its own affair, and studies do not wait for it. Who is more than wanted is decided in [`super::scaling`].
+//! Surplus workers get negative costs, in the order of their removal. All other pods have the default cost 0. The
+//! name of a worker is the name of its pod. The manager sends a cost only when it changes. It does not wait for the
+//! cluster, which is free to choose other pods. [`super::scaling`] decides which workers are surplus.
 
 use super::state::record::{self, Record};
 use super::studies::StudyContext;
@@ -17,34 +17,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// What replica sets look at when they choose.
+/// Annotation that replica sets read when they choose pods to remove.
 const ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Of whoever should go first. Room for as many workers as a manager can have, all below 0.
+/// Cost of the pod to be removed first. The range below 0 has room for as many workers as a manager can have.
 const LEAST: i32 = -1_000_000;
 
-/// Between two rounds: well below the minutes for which fewer have to be wanted before there are fewer.
+/// 10 s between two rounds: far below the stabilization window of minutes before the manager desires fewer workers.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Who is away for so long does not only come back from a manager's restart or a lost link.
+/// A worker that is disconnected for 60 s does not merely reconnect after a restart of the manager or a lost link.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// What is known of a pod that has, or may have, another cost than 0.
+/// State of a pod whose cost differs, or may differ, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Told {
-    /// None as long as only an earlier start of the manager knows.
+    /// `None` if only an earlier start of the manager knew the cost.
     cost: Option<i32>,
-    /// Since when its worker is not connected.
+    /// Time since which its worker has been disconnected.
     away: Option<Instant>,
 }
 
-/// The costs that the cluster knows.
+/// Costs that the cluster has received, by pod.
 #[derive(Debug, Default)]
 struct Costs(BTreeMap<String, Told>);
 
 impl Costs {
-    /// The costs to be told now. A worker that drains keeps its own: it is about to go. So does one that is away, for as
-    /// long as it may come back.
+    /// Returns the costs to be sent now. A draining worker keeps its cost, because it is about to leave. So does a
+    /// worker that has been disconnected for less than [`AWAY`], because it may reconnect.
     fn changes(&mut self, leave: &[String], workers: &[WorkerView], now: Instant) -> Vec<(String, i32)> {
         let mut wanted = Vec::new();
         for (cost, name) in (LEAST..).zip(leave) {
@@ -63,7 +63,7 @@ impl Costs {
         wanted
     }
 
-    /// The cluster knows, or there is no such pod to know of.
+    /// Records a cost that the cluster has stored, or that concerns a pod that no longer exists.
     fn told(&mut self, name: &str, cost: i32) {
         match cost {
             0 => _ = self.0.remove(name),
@@ -71,7 +71,7 @@ impl Costs {
         }
     }
 
-    /// The names that another start of the manager has to know.
+    /// Returns the names that the next start of the manager has to know.
     fn names_with(&self, wanted: &[(String, i32)]) -> Vec<String> {
         let new = wanted.iter().map(|(name, _)| name);
         let mut names: Vec<String> = self.0.keys().chain(new).cloned().collect();
@@ -81,19 +81,19 @@ impl Costs {
     }
 }
 
-/// Whoever tells the cluster.
+/// Sender of deletion costs to the cluster.
 struct Teller {
     pods: Pods,
     costs: Costs,
-    /// Where the names are kept of those that may have another cost than 0.
+    /// File with the names of the pods whose cost may differ from 0.
     file: PathBuf,
-    /// As in the file.
+    /// Names in the file.
     kept: Vec<String>,
-    /// What was wrong the last time.
+    /// Error of the last round.
     trouble: Option<String>,
 }
 
-/// Tells the cluster now and then, as long as there is a manager.
+/// Sends changed costs to the cluster every [`EVERY`] until the manager ends.
 pub(crate) async fn keep_telling(shared: Arc<StudyContext>, pods: Pods) {
     let mut teller = Teller::new(pods, shared.state.pod_costs());
     let mut ticks = tokio::time::interval(EVERY);
@@ -102,14 +102,14 @@ pub(crate) async fn keep_telling(shared: Arc<StudyContext>, pods: Pods) {
         ticks.tick().await;
         let Ok(view) = shared.manager.send(GetView).await else { return };
         let leave = shared.scale(&view).drain_order;
-        // An API that does not answer holds up this thread, and nobody else.
+        // A blocking thread of its own: an API that does not answer delays no other task.
         let round = tokio::task::spawn_blocking(move || {
             teller.round(&leave, &view.workers, Instant::now());
             teller
         });
         match round.await {
             Ok(back) => teller = back,
-            // One that has panicked has ended the process.
+            // A panic has already ended the process.
             Err(_) => return,
         }
     }
@@ -122,13 +122,14 @@ impl Teller {
         Self { pods, costs, file, kept, trouble: None }
     }
 
-    /// Tells what has changed, until something is wrong that is not about one pod.
+    /// Sends the changed costs. Stops at the first error that does not concern a single pod.
     fn round(&mut self, leave: &[String], workers: &[WorkerView], now: Instant) {
         let wanted = self.costs.changes(leave, workers, now);
         if wanted.is_empty() {
             return;
         }
-        // Written before it is done: what may have been told is not forgotten.
+        // Write the names before the request: after a crash, the next start must know each cost that may have been
+        // set.
         self.keep(self.costs.names_with(&wanted));
         let mut trouble = None;
         match self.pods.round() {
@@ -144,7 +145,7 @@ impl Teller {
                             let said = failed(&error);
                             if error.is_gone() {
                                 self.costs.told(&name, cost);
-                                // Whoever is to be forgotten may well be gone.
+                                // A pod whose cost is reset to 0 is often gone already, which is no error.
                                 trouble = trouble.or((cost != 0).then_some(said));
                             } else {
                                 trouble = trouble.or(Some(said));
@@ -161,7 +162,7 @@ impl Teller {
         self.say(trouble);
     }
 
-    /// Once for each trouble, and once that it is over.
+    /// Logs an error once, and once more when it is over.
     fn say(&mut self, trouble: Option<String>) {
         match &trouble {
             Some(what) if self.trouble.is_none() => {
@@ -179,13 +180,13 @@ impl Teller {
         if names == self.kept {
             return;
         }
-        // Costs that cannot be written down are told all the same; a disk that is full says so elsewhere.
+        // Names that cannot be written do not keep the costs from being sent. A full disk is reported elsewhere.
         let _ = checksum::encode(&names).map(|text| publish(&self.file, &text));
         self.kept = names;
     }
 }
 
-/// The names of a file; one that is not there, or corrupt, says nothing.
+/// Reads the names in a file. A missing or corrupt file counts as empty.
 fn kept(file: &Path) -> Vec<String> {
     match record::read(file) {
         Record::Missing => Vec::new(),
@@ -197,7 +198,7 @@ fn kept(file: &Path) -> Vec<String> {
     }
 }
 
-/// Counts a failure, and tells it.
+/// Counts a failure and returns its message.
 fn failed(error: &ClusterError) -> String {
     of::POD_DELETION_COSTS.with([error.outcome()]).increment(1);
     error.to_string()

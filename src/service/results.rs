@@ -1,6 +1,7 @@
 //! Result files of a study on the manager: their names and checksums.
 //!
-//! Checksums are taken when a study has ended and kept with its end; a file is given out only if it still has its own.
+//! The manager computes the checksums when a study ends and stores them with the record of its end. It sends a file
+//! only if the checksum still matches.
 
 use super::inputs::InputDigest;
 use crate::api::schema::is_result_name;
@@ -10,18 +11,18 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// BLAKE3 of each result file, by its name.
+/// BLAKE3 checksum of each result file, by name.
 pub(crate) type Checksums = BTreeMap<String, InputDigest>;
 
-/// Files among the results that are the manager's own.
+/// Files in a result folder that only the manager reads.
 const OWN: [&str; 1] = [journal::NAME];
 
-/// Whether clients may have a file of this name.
+/// Returns whether clients may download a file of this name.
 pub(crate) fn is_for_clients(name: &str) -> bool {
     is_result_name(name) && !OWN.contains(&name.rsplit('/').next().unwrap_or(name))
 }
 
-/// A folder or file that cannot be read.
+/// Error for a folder or file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub(crate) struct UnreadableError {
@@ -35,10 +36,10 @@ impl UnreadableError {
     }
 }
 
-/// Names of the result files in a folder, and in the folders of phases in it.
+/// Lists the result files in a folder and in the phase folders within it, sorted by name.
 ///
 /// # Errors
-/// [`UnreadableError`].
+/// [`UnreadableError`] when a folder cannot be read.
 pub(crate) fn names(folder: &Path) -> Result<Vec<String>, UnreadableError> {
     let mut names = Vec::new();
     list(folder, "", &mut names)?;
@@ -51,7 +52,7 @@ fn list(folder: &Path, within: &str, names: &mut Vec<String>) -> Result<(), Unre
     for entry in fs::read_dir(folder).map_err(&fail)? {
         let entry = entry.map_err(&fail)?;
         let name = format!("{within}{}", entry.file_name().to_string_lossy());
-        // A link may lead anywhere.
+        // `file_type` does not follow links, which may lead anywhere.
         let kind = entry.file_type().map_err(&fail)?;
         if !is_result_name(&name) {
             continue;
@@ -65,10 +66,10 @@ fn list(folder: &Path, within: &str, names: &mut Vec<String>) -> Result<(), Unre
     Ok(())
 }
 
-/// Checksums of the result files in a folder.
+/// Computes the checksums of all result files in a folder.
 ///
 /// # Errors
-/// [`UnreadableError`].
+/// [`UnreadableError`] when the folder or a file cannot be read.
 pub(crate) fn checksums(folder: &Path) -> Result<Checksums, UnreadableError> {
     let named = |name: String| {
         let path = folder.join(&name);
@@ -78,10 +79,10 @@ pub(crate) fn checksums(folder: &Path) -> Result<Checksums, UnreadableError> {
     names(folder)?.into_iter().map(named).collect()
 }
 
-/// BLAKE3 of a file's content.
+/// Computes the BLAKE3 checksum of a file's content.
 ///
 /// # Errors
-/// [`io::Error`].
+/// [`io::Error`] when the file cannot be read.
 pub(crate) fn checksum(path: &Path) -> io::Result<InputDigest> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path)?)?;

@@ -1,8 +1,8 @@
-//! How many workers the manager wants: what is left of its studies, their deadlines and budgets, and the workers that are
-//! there, put before [`pleach_dispatch::scaling`].
+//! Desired number of workers: passes the remaining work of all studies, their deadlines and budgets, and the
+//! connected workers to [`pleach_dispatch::scaling`].
 //!
-//! What was spent is counted from the prices of the workers that are connected, and kept in the manager's folder. Nobody is
-//! started or drained here: whoever does that reads the answer.
+//! The costs so far follow from the prices of the connected workers and are stored in the state directory. This
+//! module starts and drains no worker: autoscalers read its result.
 
 use super::state::record::{self, Record};
 use crate::api::schema::{CostEstimate, PoolStatus, ScalingStatus};
@@ -19,17 +19,17 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
-/// Between two writings of what was spent: a manager that is killed forgets no more.
+/// 60 s between two writes of the costs so far: a killed manager loses no more.
 const WRITE_EVERY_SECONDS: f64 = 60.0;
 
-/// What is left of a study that has not ended, and what was said of it.
+/// Remaining work of a running study, with its deadline and budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct StudyNeed {
     pub(super) id: u32,
     pub(super) work_seconds: f64,
-    /// One run, which nobody divides.
+    /// Duration of its longest run, which cannot be divided among workers.
     pub(super) run_seconds: f64,
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     pub(super) deadline: Option<f64>,
     pub(super) budget: Option<f64>,
 }
@@ -37,24 +37,24 @@ pub(super) struct StudyNeed {
 #[derive(Debug, Default)]
 struct Kept {
     held: Option<PreviousDecision>,
-    /// The time of the last step.
+    /// Time of the last step, in seconds since 1970.
     last: Option<f64>,
     written: f64,
-    /// For each study, as far as it is open.
+    /// Cost so far of each study, until it ends.
     spent: BTreeMap<u32, f64>,
 }
 
-/// See the module.
+/// Scaling decisions of one manager, with the state between two decisions.
 #[derive(Debug)]
 pub(crate) struct Scaler {
     pools: Option<Pools>,
-    /// Where what was spent is kept.
+    /// File with the costs so far.
     file: PathBuf,
     kept: Mutex<Kept>,
 }
 
 impl Scaler {
-    /// Goes on from what a file says was spent; one that is not there, or corrupt, says nothing.
+    /// Creates the scaler with the costs stored in `file`. A missing or corrupt file counts as no costs.
     pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
         let mut spent: BTreeMap<u32, f64> = match record::read(&file) {
             Record::Missing => BTreeMap::new(),
@@ -70,11 +70,13 @@ impl Scaler {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
+        // A step that panics loses at most the previous decision and a part of the costs since the last step.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One step. `now` is in seconds since 1970.
+    /// Decides how many workers are desired. `now` is in seconds since 1970.
     pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> ScalingStatus {
+        // Before the lock of this step: the closure takes the same lock, once for each study.
         let need = need(studies, now, |id| self.kept().spent.get(&id).copied().unwrap_or(0.0));
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let active: Vec<&WorkerView> = active.collect();
@@ -97,8 +99,9 @@ impl Scaler {
         shown(of_file, &pools, &answer, view, &active, spent)
     }
 
-    /// Seconds between the predicted end of each study with a deadline and that deadline, by the study's number: negative if
-    /// it will be late. Only active workers count, since those that are wanted may never come.
+    /// Returns for each study with a deadline the seconds from its predicted end to that deadline, by the study's
+    /// number. A negative margin means that the study will be late. Only active workers count, because desired
+    /// workers may never join.
     pub(super) fn margins(view: &ManagerView, studies: &[StudyNeed], now: f64) -> BTreeMap<u32, f64> {
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let pool = everybody(&active.collect::<Vec<_>>());
@@ -112,7 +115,7 @@ impl Scaler {
         studies.iter().zip(shares(&work)).filter_map(margin).collect()
     }
 
-    /// Counts what the workers that are there have cost since the last step, in equal parts for the studies there are.
+    /// Charges the cost of the connected workers since the last step, in equal parts to all studies.
     fn pay(&self, kept: &mut Kept, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
         let passed = now - kept.last.replace(now).unwrap_or(now);
         let a_second: f64 =
@@ -125,13 +128,13 @@ impl Scaler {
         }
         if is_less || (a_second > 0.0 && now - kept.written >= WRITE_EVERY_SECONDS) {
             kept.written = now;
-            // A budget that cannot be written down is kept all the same, until the manager is started again.
+            // Costs that cannot be written still count until the manager is started again.
             let _ = checksum::encode(&kept.spent).map(|text| publish(&self.file, &text));
         }
     }
 }
 
-/// What all studies need together, if they get equal turns.
+/// Returns the demand of all studies together, which get equal turns.
 fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> WorkDemand {
     let work: Vec<f64> = studies.iter().map(|study| study.work_seconds).collect();
     let longest_seconds = studies.iter().map(|study| study.run_seconds).fold(0.0, f64::max);
@@ -143,12 +146,12 @@ fn need(studies: &[StudyNeed], now: f64, spent: impl Fn(u32) -> f64) -> WorkDema
     let is_free = studies.iter().any(|study| study.deadline.is_some() && study.budget.is_none());
     let left = |study: &StudyNeed| study.budget.map(|budget| (budget - spent(study.id)).max(0.0));
     let budgets: Vec<f64> = studies.iter().filter_map(left).collect();
-    // Whoever has a deadline and says nothing of money may have what that takes.
+    // A study with a deadline and without a budget may cost as much as its deadline takes.
     let budget = (!budgets.is_empty() && !is_free).then(|| budgets.iter().sum());
     WorkDemand { cuts: vec![all], goals, budget }
 }
 
-/// All workers that are there as one pool.
+/// Returns all active workers as one pool.
 fn everybody(active: &[&WorkerView]) -> WorkerPool {
     let count = active.len() as u32;
     let slots: u32 = active.iter().map(|worker| worker.slots).sum();
@@ -166,7 +169,8 @@ fn everybody(active: &[&WorkerView]) -> WorkerPool {
     }
 }
 
-/// The pools as they are: those of the file, and behind them whoever is of none, for as long as they like to stay.
+/// Returns the present state of the pools: those of the file, followed by one for the workers of no pool, whose
+/// number is fixed.
 fn pools(
     of_file: &Pools,
     active: &[&WorkerView],
@@ -180,7 +184,8 @@ fn pools(
         let running = own.len() as u32;
         let slots = if own.is_empty() { f64::from(spec.cores) } else { everybody(&own).slots };
         let asked = held.and_then(|held| Some((held.wanted.get(number)?, held.since_seconds)));
-        // Who was asked for longer ago than it takes to come does not come: it would have to be asked for again.
+        // A worker that was requested longer than its start-up time ago will not join. It would have to be requested
+        // again.
         let coming = asked.filter(|(wanted, since)| **wanted > running && now - since < spec.startup_seconds);
         let (starting, starting_seconds) = coming.map_or((0, 0.0), |(wanted, since)| {
             (wanted - running, spec.startup_seconds - (now - since).max(0.0))

@@ -1,8 +1,8 @@
-//! The state directory: who the manager is, how often it was started, and a folder for each study.
+//! State directory: the manager's identity, its number of starts, and a folder for each study.
 //!
-//! It belongs to one process at a time, and to its user alone: mode 0700, files 0600. Every file is written whole or not at all,
-//! synced before it has its name, and carries its checksum. A corrupt study goes to quarantine and the others go on; a study
-//! that is removed goes in one step. Files are read by `record`, set aside by `quarantine`.
+//! It belongs to one process at a time, and to its user alone: mode 0700, files 0600. Every file is published
+//! atomically (write, fsync, rename) and carries its checksum. A corrupt study goes to quarantine, and the other
+//! studies continue. A study is removed in one step. `record` reads files and `quarantine` sets corrupt ones aside.
 
 pub(crate) mod quarantine;
 pub(crate) mod record;
@@ -38,20 +38,21 @@ pub(crate) const STUDIES: &str = "studies";
 /// Name of the folder of studies that are being removed.
 pub(crate) const REMOVED: &str = "removed";
 
-/// Who the manager is, as it is written down.
+/// Stored identity of the manager.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ManagerIdentity {
-    /// A number that no other manager has: workers know it by that.
+    /// Random number of this manager. Workers recognize the manager by it.
     number: u64,
-    /// How often it has been started: no lease of one start is one of another.
+    /// Number of starts. It keeps the leases of one start apart from those of another.
     starts: u32,
-    /// Largest id of a study that was removed or set aside: workers may still know regions by it, so it is not given again.
+    /// Largest id of a study that was removed or set aside. It is not assigned again, because workers may still know
+    /// regions by it.
     #[serde(default)]
     last_study: u32,
 }
 
-/// How a study ended, as it is written down.
+/// Stored record of a study's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyEnd {
@@ -60,47 +61,49 @@ pub(crate) struct StudyEnd {
     pub(crate) evaluations_done: u64,
     pub(crate) tasks_executed: u64,
     pub(crate) failed: u64,
-    /// When.
+    /// Time of the end.
     #[serde(default, with = "rfc3339::option", skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<OffsetDateTime>,
-    /// Checksums of its result files. `None` where there are no results, or an earlier version wrote them.
+    /// Checksums of its result files. `None` if there are no results or an earlier version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Checksums>,
 }
 
-/// What is written down of a study as it is submitted.
+/// Stored submission of a study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredSubmission {
     pub(crate) submission: Submission,
-    /// By which a client submits it again.
+    /// Idempotency key of the client's request. A client that resubmits under the same key gets the same study.
     pub(crate) key: Option<String>,
     #[serde(with = "rfc3339")]
     pub(crate) submitted: OffsetDateTime,
 }
 
-/// A study of an earlier start.
+/// Study of an earlier start.
 #[derive(Debug)]
 pub(crate) struct KeptStudy {
     pub(crate) id: u32,
     pub(crate) kept: StoredSubmission,
-    /// How it ended, if it has.
+    /// Record of its end. `None` if it has not ended.
     pub(crate) ended: Option<StudyEnd>,
 }
 
-/// See the module.
+/// State directory of a running manager.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     folder: PathBuf,
     identity: Mutex<ManagerIdentity>,
-    /// Held as long as the process lives.
+    /// Lock on the directory, held until the process ends.
     _lock: File,
 }
 
 impl StateDir {
-    /// Takes the folder for this process, and counts the start. Studies that were being removed are gone afterwards.
+    /// Locks the folder for this process and counts the start. Finishes the removal of studies that a previous
+    /// process began to remove.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when another process has it, or it cannot be written to, or its `manager.json` is corrupt.
+    /// [`CommandError::Input`] when another process holds the lock, the folder cannot be written, or its
+    /// `manager.json` is corrupt.
     pub(crate) fn open(folder: &Path) -> CommandResult<Self> {
         let fail = |error: std::io::Error| {
             CommandError::writing(format_args!("--state {}", folder.display()), &error)
@@ -135,56 +138,58 @@ impl StateDir {
     }
 
     fn identity(&self) -> MutexGuard<'_, ManagerIdentity> {
+        // Each change is one assignment, so a panic leaves the identity consistent.
         self.identity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of this state.
+    /// Returns the random number that identifies the manager.
     pub(crate) fn number(&self) -> u64 {
         self.identity().number
     }
 
-    /// How often it was started, with this time.
+    /// Returns the number of starts, including this one.
     pub(crate) fn starts(&self) -> u32 {
         self.identity().starts
     }
 
-    /// Where files that clients have sent are kept.
+    /// Returns the folder of the input store.
     pub(crate) fn inputs(&self) -> PathBuf {
         self.folder.join("inputs")
     }
 
-    /// Where it is kept which pods may have another deletion cost than 0.
+    /// Returns the file that names the pods whose deletion cost may differ from 0.
     pub(crate) fn pod_costs(&self) -> PathBuf {
         self.folder.join("pod-costs.json")
     }
 
-    /// Where it is kept what studies that have not ended have cost.
+    /// Returns the file with the costs so far of studies that have not ended.
     pub(crate) fn spent(&self) -> PathBuf {
         self.folder.join("spent.json")
     }
 
-    /// Where the token of the HTTP interface is.
+    /// Returns the file of the HTTP token.
     pub(crate) fn token(&self) -> PathBuf {
         self.folder.join("token")
     }
 
-    /// The folder itself.
+    /// Returns the state directory itself.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The folder of a study.
+    /// Returns the folder of a study.
     pub(crate) fn study(&self, id: u32) -> PathBuf {
         self.folder.join("studies").join(id.to_string())
     }
 
-    /// The folder of a study's results.
+    /// Returns the folder of a study's results.
     pub(crate) fn results(&self, id: u32) -> PathBuf {
         self.study(id).join("results")
     }
 
-    /// Studies that are kept, in the order of their ids. One whose files are corrupt goes to quarantine; one that cannot be
-    /// read stays where it is, and is left out. A study that was being submitted when the process ended is none.
+    /// Reads all studies, in the order of their ids. A study with a corrupt file goes to quarantine. A study that
+    /// cannot be read stays in place and is omitted. A study without a submission on disk, because the process ended
+    /// during the request, is ignored.
     ///
     /// # Errors
     /// [`CommandError::Input`] when the folder of studies cannot be read.
@@ -197,7 +202,7 @@ impl StateDir {
         }
         let mut studies = Vec::with_capacity(listed.studies.len());
         for (id, folder) in listed.studies {
-            // Whatever becomes of it, no other study gets its id.
+            // Before the study is read: even if it is set aside, no other study may get its id.
             let mut identity = self.identity();
             identity.last_study = identity.last_study.max(id);
             drop(identity);
@@ -241,7 +246,7 @@ impl StateDir {
         }
     }
 
-    /// Moves a study to quarantine.
+    /// Moves a study to quarantine. On failure the study stays in place and is omitted from this start.
     fn set_aside_study(&self, id: u32, why: &str) {
         let folder = self.study(id);
         let moved = self.reserve(id).and_then(|()| {
@@ -256,10 +261,10 @@ impl StateDir {
         }
     }
 
-    /// Brings a corrupt file of a study to quarantine: a copy where the file is replaced afterwards, in one step.
+    /// Moves a corrupt file of a study to quarantine, or copies it if the caller replaces the file afterwards.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it cannot be moved or copied.
+    /// [`CommandError::Input`] when the file cannot be moved or copied.
     pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> CommandResult {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
         let name = format!("study-{id}-{}", within.replace('/', "-"));
@@ -269,8 +274,9 @@ impl StateDir {
         Ok(())
     }
 
-    /// Replaces a corrupt or missing record of a study's end by one that its results allow. A process that is killed between
-    /// the two leaves results without a record. `None`: it has not ended.
+    /// Replaces a corrupt or missing record of a study's end by one that follows from its results. A process that is
+    /// killed after writing the results and before writing the record leaves results without a record. Returns `None`
+    /// if the study has not ended.
     fn restore_ended(
         &self,
         id: u32,
@@ -302,12 +308,12 @@ impl StateDir {
         Ok(Some(ended))
     }
 
-    /// Why a study is not among the others, if it was set aside.
+    /// Returns the entry of a study in quarantine, which gives the reason. `None` if the study was not set aside.
     pub(crate) fn set_aside_of(&self, id: u32) -> Option<quarantine::SetAside> {
         quarantine::list(&self.folder).ok()?.into_iter().find(|thing| thing.study == Some(id))
     }
 
-    /// Whether all studies that are on disk are known, so that what none of them refers to is needed by none.
+    /// Returns whether all studies on disk are known. Only then may files that no known study refers to be removed.
     pub(crate) fn knows_all(&self, known: impl Fn(u32) -> bool) -> bool {
         let is_known = |(id, folder): &(u32, PathBuf)| {
             known(*id) || matches!(record::read_submission(folder), Record::Missing)
@@ -318,22 +324,22 @@ impl StateDir {
         is_empty && listed.is_ok_and(|listed| listed.studies.iter().all(is_known))
     }
 
-    /// Largest id of a study there has been.
+    /// Returns the largest id that a study has ever had.
     pub(crate) fn last_study(&self) -> u32 {
         self.identity().last_study
     }
 
-    /// Sees to it, on disk, that no other study gets this id.
+    /// Stores on disk that no other study may get this id.
     fn reserve(&self, id: u32) -> CommandResult {
         let mut identity = self.identity();
         identity.last_study = identity.last_study.max(id);
         write(&self.folder.join(IDENTITY), &*identity)
     }
 
-    /// Keeps a study; when this returns it is on disk.
+    /// Stores a study. When this returns, the study is on disk.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it cannot be written.
+    /// [`CommandError::Input`] when the study cannot be written.
     pub(crate) fn keep(&self, id: u32, kept: &StoredSubmission) -> CommandResult {
         let folder = self.study(id);
         private::create_folders(&folder).map_err(|error| CommandError::writing(folder.display(), &error))?;
@@ -344,27 +350,28 @@ impl StateDir {
         Ok(())
     }
 
-    /// Keeps how a study ended.
+    /// Stores the record of a study's end.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it cannot be written.
+    /// [`CommandError::Input`] when the record cannot be written.
     pub(crate) fn end(&self, id: u32, ended: &StudyEnd) -> CommandResult {
         write(&self.study(id).join(record::ENDED), ended)
     }
 
-    /// Removes a study in one step: a process that is killed leaves all of it, or nothing that is read again. Its room is
-    /// free after [`StateDir::clear_removed`].
+    /// Removes a study in one step: a killed process leaves either the whole study or nothing that is read again. The
+    /// disk space is freed by [`StateDir::clear_removed`].
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it cannot be removed. All of it is there then.
+    /// [`CommandError::Input`] when the study cannot be removed. It is then still complete.
     pub(crate) fn remove(&self, id: u32) -> CommandResult {
+        // Before the rename, which leaves no trace of the id in the folder of studies.
         self.reserve(id)?;
         let (from, removed) = (self.study(id), self.folder.join(REMOVED));
         let to = removed.join(id.to_string());
         let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", from.display()));
         fs::create_dir_all(&removed).map_err(fail)?;
         if !from.exists() {
-            // An operator has been there.
+            // An operator has removed the folder.
             return Ok(());
         }
         fs::rename(&from, &to).map_err(fail)?;
@@ -372,7 +379,8 @@ impl StateDir {
         sync(&self.folder.join(STUDIES))
     }
 
-    /// Frees the room of studies that were removed. Their folder stays: another one may be on its way there.
+    /// Frees the disk space of removed studies. Keeps the folder that contains them, because another removal may be
+    /// under way.
     pub(crate) fn clear_removed(&self) {
         let removed = self.folder.join(REMOVED);
         for entry in fs::read_dir(&removed).into_iter().flatten().flatten() {
@@ -387,11 +395,11 @@ impl StateDir {
     }
 }
 
-/// Repairs of a corrupt `manager.json`.
+/// Ways to repair a corrupt `manager.json`.
 const REMEDY: &str = "it identifies this manager: bring it back from a backup, or remove it, and the manager goes on with its \
                       studies under a new number, and has computed again what workers have in hand";
 
-/// Identity in a state directory, or a new one.
+/// Reads the identity of a state directory, or creates a new one if the file is missing.
 fn identity(folder: &Path) -> CommandResult<ManagerIdentity> {
     let path = folder.join(IDENTITY);
     match record::read(&path) {
@@ -404,12 +412,12 @@ fn identity(folder: &Path) -> CommandResult<ManagerIdentity> {
     }
 }
 
-/// When a file was written.
+/// Returns the time of a file's last change.
 fn written(path: &Path) -> Option<OffsetDateTime> {
     Some(fs::metadata(path).ok()?.modified().ok()?.into())
 }
 
-/// Writes a file with its checksum: whole, or not at all.
+/// Publishes a file with its checksum atomically.
 fn write(path: &Path, content: &impl Serialize) -> CommandResult {
     let bytes = checksum::encode(content).map_err(CommandError::defect)?;
     publish(path, &bytes).map_err(|error| CommandError::writing(path.display(), &error))

@@ -1,4 +1,6 @@
-//! The studies of a manager: those that wait for files, those that run, and those that have ended.
+//! Studies of a manager: waiting for files, running, or ended.
+//!
+//! Lock order: `taking` before `studies`.
 
 mod control;
 mod entry;
@@ -32,30 +34,31 @@ use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tracing::{error, warn};
 
-/// Studies that run at once: each keeps its plan in memory, and more would only share the same workers.
+/// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
 
-/// Between two looks at how many workers are wanted: a part of what any worker takes to come.
+/// 5 s between two scaling decisions: a fraction of the start-up time of any worker.
 const SCALE_EVERY: Duration = Duration::from_secs(5);
 
-/// What all studies of a manager share.
+/// State that all studies of a manager share.
 pub(crate) struct StudyContext {
     pub(crate) state: StateDir,
     pub(crate) store: Arc<InputStore>,
     pub(crate) manager: Manager,
     pub(crate) network: tokio::runtime::Handle,
     studies: Mutex<BTreeMap<u32, Entry>>,
-    /// Studies that are being taken, with their keys: two that come at once get different ids, and one that comes twice is one.
+    /// Ids and idempotency keys of submissions in progress. Concurrent submissions get different ids, and two
+    /// submissions under one key become one study.
     taking: Mutex<BTreeMap<u32, Option<String>>>,
-    /// A study has been taken, or refused.
+    /// Notified when a submission was accepted or refused.
     taken: Condvar,
-    /// A study has ended: another one may begin.
+    /// Notified when a study has ended, so that the next one may start.
     ended: Condvar,
     scaler: Scaler,
 }
 
 impl StudyContext {
-    /// The studies of a folder: those that have not ended go on.
+    /// Reads all studies of the state directory and resumes those that have not ended.
     ///
     /// # Errors
     /// [`CommandError::Input`] when the folder of studies cannot be read.
@@ -72,7 +75,8 @@ impl StudyContext {
         let scaler = Scaler::new(pools, state.spent());
         let shared = Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
         for KeptStudy { id, kept, ended } in kept {
-            // Files that are kept are verified when the study's turn comes: there may be many.
+            // Stored files are only looked up by name here. They are verified before the study runs, because there
+            // may be many.
             let missing = || shared.missing_unless(&kept.submission, |digest| shared.store.names(digest)).0;
             let phase = match ended.map_or_else(|| Err(missing()), Ok) {
                 Ok(ended) => Phase::Ended(ended),
@@ -84,7 +88,7 @@ impl StudyContext {
                 let missing = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
                 events::resumed(id, &kept, missing);
             }
-            // Before workers come back: they ask.
+            // Before workers reattach: the manager has them drop the results of studies that it does not retain.
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(RetainResults(id));
             }
@@ -96,21 +100,22 @@ impl StudyContext {
         Ok(shared)
     }
 
-    /// Whether some study of an earlier start goes on.
+    /// Returns whether a study of an earlier start is queued or running.
     pub(crate) fn goes_on(&self) -> bool {
         self.entries().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
     }
 
     fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        // Ignores poisoning: a panic in the thread of one study must not stop the others.
         self.studies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many workers are wanted now.
+    /// Decides how many workers are desired now.
     pub(crate) fn scale(&self, view: &ManagerView) -> ScalingStatus {
         self.scaler.step(view, &self.needs(), now_seconds())
     }
 
-    /// See [`Scaler::margins`].
+    /// Returns the deadline margins of all running studies, as [`Scaler::margins`] defines them.
     fn deadline_margins(&self, view: &ManagerView) -> BTreeMap<u32, f64> {
         Scaler::margins(view, &self.needs(), now_seconds())
     }
@@ -119,7 +124,8 @@ impl StudyContext {
         self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
     }
 
-    /// Looks now and then how many workers are wanted, so that what is wanted and what was spent do not depend on who asks.
+    /// Makes a scaling decision every [`SCALE_EVERY`], so that decisions and costs do not depend on how often clients
+    /// ask.
     pub(crate) async fn keep_scaling(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(SCALE_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -130,13 +136,13 @@ impl StudyContext {
         }
     }
 
-    /// Files of a submission that are nowhere here, or damaged, and one of them that cannot be here. Holds no lock: file systems
-    /// may hang.
+    /// Returns the files of a submission that are missing or corrupt, and the first path that cannot be an input
+    /// file. Holds no lock, because file systems may hang.
     fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<Irregular>) {
         self.missing_unless(submission, |_| false)
     }
 
-    /// The same, of files that `counts` does not count as here.
+    /// Like [`Self::missing`], but skips files that `counts` accepts.
     fn missing_unless(
         &self,
         submission: &Submission,
@@ -160,7 +166,7 @@ impl StudyContext {
         (missing, irregular)
     }
 
-    /// Where a file of this content lies that some study reads.
+    /// Returns the path of a file with this content that some study reads.
     pub(crate) fn find_file(&self, digest: &[u8; 32]) -> Option<PathBuf> {
         let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
         let sent = self.store.path(digest);
@@ -172,9 +178,10 @@ impl StudyContext {
         path.is_file().then_some(path)
     }
 
-    /// Whether the manager's copy of a file that a worker lacks still has its content. If not, the studies that read it are ended for
-    /// now. A file that lies with its owner is digested as it is sent: one that has changed fails the runs that read it.
-    /// [`pleach_actors::manager::CheckFile`] says when this is asked.
+    /// Returns whether the manager's copy of a file that a worker lacks still has its content. If not, the studies
+    /// that read it fail until the next start of the manager. A file at its client's path always passes: its digest
+    /// is computed during the transfer, and a changed file fails the runs that read it.
+    /// [`pleach_actors::manager::CheckFile`] defines when the manager calls this.
     pub(crate) fn check_file(&self, digest: &[u8; 32], path: &Path, again: bool) -> bool {
         let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
         let is_ours = path == self.store.path(digest);
@@ -188,14 +195,14 @@ impl StudyContext {
         let readers: Vec<(u32, PathBuf)> = self.entries().iter().filter_map(running).collect();
         for (id, path) in readers {
             self.fail(id, damaged(&path));
-            // Before workers fail its runs for it.
+            // Before this returns `false`: otherwise workers would fail the study's runs for the missing file.
             self.manager.do_send(Cancel(id));
         }
         false
     }
 
-    /// Verifies the files of a study that clients have sent, as its turn comes. If one is damaged, and is not found where
-    /// its owner has it either, the study waits until it is sent again; `false` then.
+    /// Verifies the stored files of a study before it runs. Returns `false` if one is corrupt and its client's path
+    /// does not have it either. The study then waits until a client sends the file again.
     fn files_are_whole(&self, id: u32) -> bool {
         let submission = self.entries().get(&id).map(|entry| entry.kept.submission.clone());
         let Some(submission) = submission else { return false };
@@ -214,14 +221,14 @@ impl StudyContext {
         false
     }
 
-    /// The files of a study, as its workers are told of them.
+    /// Returns the input files of a study as they are sent to its workers.
     pub(crate) fn input_files(&self, id: u32, prepared: &PreparedStudy) -> HashMap<RegionKey, InputFile> {
         let entries = self.entries();
         let Some(entry) = entries.get(&id) else { return HashMap::new() };
         inputs::specified(prepared, &entry.kept.submission)
     }
 
-    /// Takes a study, unless it was taken before under the same key.
+    /// Accepts a study, or returns the study that was submitted before under the same key.
     fn submit(
         self: &Arc<Self>,
         submission: Submission,
@@ -246,7 +253,7 @@ impl StudyContext {
         }
         let submitted = OffsetDateTime::now_utc();
         let kept = StoredSubmission { submission, key, submitted };
-        // Planned now, so that what cannot be executed is refused now.
+        // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
         let ready = self.ready(id, &kept, view).map_err(|stop| match stop {
             CommandError::Input(text) => ControlError::Study(text),
             stop => ControlError::Defect(said(&stop)),
@@ -276,8 +283,8 @@ impl StudyContext {
         Ok(Submitted { id: id.to_string(), missing })
     }
 
-    /// Takes an id for a study, or gives the id of the one that was taken under this key before. Waits while that is being
-    /// taken.
+    /// Assigns an id to a submission. Returns [`Taken::Before`] if a study was accepted under this key before. Waits
+    /// while such a submission is in progress. Returns [`Taken::All`] if no id is left.
     fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, Taken> {
         let mut taking = self.taking();
         loop {
@@ -305,7 +312,7 @@ impl StudyContext {
 
     fn ready(&self, id: u32, kept: &StoredSubmission, view: &ManagerView) -> CommandResult<ReadyStudy> {
         let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
-        // What a client has made up may not end the manager.
+        // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
         ready.unwrap_or_else(|_| {
             let name = &kept.submission.name;
@@ -315,7 +322,8 @@ impl StudyContext {
         })
     }
 
-    /// Looks again for files that a study waits for; gives those that are missing still.
+    /// Looks again for the files that a study waits for, queues the study if none is missing, and returns the missing
+    /// ones.
     fn look_for_files(self: &Arc<Self>, id: u32) -> Vec<InputDigest> {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(&id) else { return Vec::new() };
@@ -330,10 +338,10 @@ impl StudyContext {
         missing
     }
 
-    /// Has a study executed, when it is its turn.
+    /// Starts a thread that executes a study as soon as fewer than [`RUNNING_AT_ONCE`] are running.
     fn start(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
         let shared = Arc::clone(self);
-        // As threads that run tasks are: what fails there fails the study and not the process.
+        // With the name prefix of task threads: a panic there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
         self.set_busy(id, true);
         let run = move || {
@@ -392,7 +400,7 @@ impl StudyContext {
         let ended = ready.and_then(|(choice, ready)| study_runner::run(self, id, choice, ready, follow));
         match ended {
             Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
-            // Canceled: whoever did so has written that down.
+            // Canceled: the canceling request has written the record of its end.
             Ok(None) => {}
             Err(stop) => self.fail(id, said(&stop)),
         }
@@ -405,12 +413,13 @@ impl StudyContext {
         self.ready(id, &kept, &view)
     }
 
-    /// A study has ended: that is written down, unless it was canceled at the last moment.
+    /// Records the end of a study, unless it was canceled at the last moment.
     fn over(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
         let mut entries = self.entries();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {
+            // Under the lock: a cancellation must not write the same record meanwhile.
             if let Err(stop) = self.state.end(id, &ended) {
                 drop(entries);
                 return self.fail(id, said(&stop));
@@ -423,7 +432,7 @@ impl StudyContext {
         self.ended.notify_all();
     }
 
-    /// A study cannot go on now. It is tried again when the manager is started again: what is known of it by now is kept.
+    /// Marks a study as failed until the next start of the manager, which tries again from the results so far.
     fn fail(&self, id: u32, why: String) {
         let message = format!("{why}; it is tried again when the manager is started again");
         error!(study = id, "study {id} cannot go on: {message}");
@@ -445,15 +454,15 @@ impl StudyContext {
     }
 }
 
-/// Why a study gets no id.
+/// Reason why a submission gets no new id.
 enum Taken {
-    /// It was taken under the same key before, and has this one.
+    /// A study with this id was accepted before under the same key.
     Before(u32),
-    /// This one is the last.
+    /// This id was the last possible one.
     All(u32),
 }
 
-/// The id of a study that is being taken. Dropped, the study is among those that are there, or was refused.
+/// Id of a submission in progress. On drop, the study is among the entries or was refused.
 struct Taking {
     shared: Arc<StudyContext>,
     id: u32,
@@ -466,7 +475,7 @@ impl Drop for Taking {
     }
 }
 
-/// Of an input file that a client has sent: what is wrong with it, and how to have it put right.
+/// Returns the message for a corrupt copy of an input file, with its remedy.
 fn damaged(path: &Path) -> String {
     format!(
         "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
@@ -474,13 +483,13 @@ fn damaged(path: &Path) -> String {
     )
 }
 
-/// Seconds since 1970.
+/// Returns the time in seconds since 1970.
 fn now_seconds() -> f64 {
     let now = OffsetDateTime::now_utc();
     now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9
 }
 
-/// What a command would have said.
+/// Returns the message of an error, as a command would print it.
 pub(super) fn said(stop: &CommandError) -> String {
     match stop {
         CommandError::Input(text)

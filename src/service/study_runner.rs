@@ -11,19 +11,15 @@ use super::studies::{Followed, StudyContext};
 use super::submission::PlanChoice;
 use crate::analysis::Collected;
 use crate::api::schema::StudyState;
-use crate::cli::{BucketArgs, TaskOrderName};
-use crate::command::plan_options::PlanOptions;
-use crate::command::plan_options::fit::{Fitted, Room, fit};
 use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::journal::{self, WriterError};
 use crate::output::folder::Folder;
-use crate::output::record::{PlanRecord, RunRecord};
-use crate::planning::{self, PlanBuilder, WorkerMemory};
+use crate::output::record::RunRecord;
 use crate::progress::{ProgressCounts, ProgressMode};
 use crate::results::{self, phases::PlanOfPhases};
-use crate::rounds::{self, PlannedRound, RoundResult, StudyResult, phases};
+use crate::rounds::{self, RoundResult, StudyResult, phases};
 use crate::session::{self, Existing, Session, SessionState};
 use crate::study::PreparedStudy;
 use pleach_actors::embedded::PlanOutcome;
@@ -37,6 +33,7 @@ use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::FileContent;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study;
+use pleach_planner::{BucketLimitOptions, Plan, PlanOptions, PlanRequest, StudyReplanner, WorkerMemory};
 use pleach_reuse::BUCKETS_PER_CORE;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -55,7 +52,7 @@ pub(crate) struct ReadyStudy {
     /// Its first phase, if it has several.
     first: Option<PreparedStudy>,
     /// Of that, or of the whole study.
-    planned: PlannedRound,
+    planned: Plan,
     start: Instant,
 }
 
@@ -71,14 +68,14 @@ impl ReadyStudy {
 
     /// The plan in a few words, for the operator's log.
     pub(crate) fn summary(&self) -> String {
-        let plan = &self.planned.plan;
+        let plan = &self.planned.record;
         let seconds = plan.planning_seconds.unwrap_or_default();
-        format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.figures.buckets, plan.workers)
+        format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.summary.buckets, plan.workers)
     }
 
     /// What the study, or its first part, takes, one task at a time.
     pub(crate) fn needs(&self) -> &MinimumMemory {
-        &self.planned.woven.plan.needs
+        &self.planned.study.plan.needs
     }
 }
 
@@ -136,48 +133,33 @@ pub(crate) fn ready(
     Ok(ReadyStudy { whole, first, planned, start })
 }
 
-fn plan(
-    prepared: &PreparedStudy,
-    choice: PlanChoice,
-    workers: &PlannedCapacity,
-) -> CommandResult<PlannedRound> {
-    let start = Instant::now();
-    let slots = workers.slots;
-    let way = PlanOptions::new(choice.strategy, choice.reuse);
-    let buckets = BucketArgs {
-        max_bucket_size: choice.max_bucket_size,
-        max_buckets: choice.max_buckets,
-        task_order: TaskOrderName::Declared,
+fn plan(prepared: &PreparedStudy, choice: PlanChoice, workers: &PlannedCapacity) -> CommandResult<Plan> {
+    let request = PlanRequest {
+        options: PlanOptions::new(choice.strategy, choice.reuse),
+        buckets: BucketLimitOptions {
+            max_bucket_size: choice.max_bucket_size,
+            max_buckets: choice.max_buckets,
+        },
+        slots: workers.slots,
+        workers: &workers.memory,
+        tree_fallback: true,
     };
-    let loom = PlanBuilder::set_up(prepared.material(), way.merging()).map_err(CommandError::input)?;
-    let room = Room { buckets, slots, workers: &workers.memory, may_be_tree: true };
-    let Fitted { way, limits, draft, .. } = fit(&loom, way, room).map_err(CommandError::input)?;
-    let mut woven = draft.weave(loom, slots.get()).map_err(CommandError::input)?;
-    woven.plan.durable = prepared.study.durable;
-    let plan = PlanRecord {
-        strategy: way.strategy_name(),
-        reuse: way.reuse_name(),
-        figures: woven.figures.clone(),
-        planning_seconds: Some(start.elapsed().as_secs_f64()),
-        workers: slots.get(),
-        max_bucket_size: way.max_bucket_size(limits),
-        max_buckets: way.max_buckets(limits),
-        least_bytes: None,
-    };
-    Ok(PlannedRound { woven, plan })
+    let mut plan = pleach_planner::plan(prepared.planning_input(), &request).map_err(CommandError::input)?;
+    plan.study.plan.durable = prepared.study.durable;
+    Ok(plan)
 }
 
 /// What a study is planned anew with while it runs. Without more buckets than slots call for, their number may fall again.
-fn replan(planned: &mut PlannedRound) -> Option<planning::StudyReplanner> {
-    let PlannedRound { woven, plan } = planned;
-    if plan.strategy != "trtma" {
+fn replan(planned: &mut Plan) -> Option<StudyReplanner> {
+    let Plan { study, record, .. } = planned;
+    if record.strategy != "trtma" {
         return None;
     }
-    let most = plan.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
-    let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(plan.workers as usize)?);
+    let most = record.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
+    let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(record.workers as usize)?);
     // More were needed for the workers' memory.
     let least = if most > usual { most } else { NonZeroUsize::MIN };
-    Some(woven.take_replan(most, least))
+    Some(study.take_replanner(most, least))
 }
 
 /// Executes a plan on the manager's workers.
@@ -189,7 +171,7 @@ struct ClusterExecutor<'a> {
     /// See [`RoundRunner`].
     keeps: bool,
     inputs: std::collections::HashMap<pleach_regions::RegionKey, pleach_dispatch::message::InputFile>,
-    replan: Option<planning::StudyReplanner>,
+    replan: Option<StudyReplanner>,
 }
 
 impl Executor for ClusterExecutor<'_> {
@@ -250,11 +232,11 @@ impl ClusterExecutor<'_> {
         }
         *tried = memory;
         let mut planned = plan(self.prepared, self.choice, &workers)?;
-        let new_needs = planned.woven.plan.needs.clone();
+        let new_needs = planned.study.plan.needs.clone();
         if workers.too_small(&new_needs) >= too_small {
             return Ok(());
         }
-        let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.woven.plan);
+        let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.study.plan);
         let recut = study::Recut { buckets, needs: new_needs.clone(), sharing };
         let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
         let recut = self.shared.manager.send(Recut { id: self.id, recut, replanner });
@@ -296,7 +278,7 @@ struct RoundRunner<'a, F> {
 }
 
 impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
-    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<PlannedRound> {
+    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan> {
         let view =
             self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
         plan(prepared, self.choice, &PlannedCapacity::of(&view))
@@ -305,12 +287,12 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
     fn execute(
         &mut self,
         prepared: &PreparedStudy,
-        planned: &mut PlannedRound,
+        planned: &mut Plan,
         session: &Session,
         round: usize,
     ) -> CommandResult<ExecutionResult> {
         let replan = replan(planned);
-        let PlannedRound { woven, plan } = planned;
+        let Plan { study, record, .. } = planned;
         let number = |number: usize, what: &str| {
             let most = u16::MAX;
             u16::try_from(number).map_err(|_| {
@@ -329,12 +311,12 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
         let mut cluster = ClusterExecutor { shared, prepared, choice, id, keeps, inputs, replan };
-        let (stage, tree) = results::merged(plan, &prepared.study.workflow.stages);
+        let (stage, tree) = results::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
         let follow = |progress| (self.follow)(Followed { progress, stage, tree, phase, evaluations, before });
         let shown = ProgressMode::Nothing;
-        let executed = execution::execute(prepared, woven, session, &self.past, &mut cluster, shown, follow)?;
+        let executed = execution::execute(prepared, study, session, &self.past, &mut cluster, shown, follow)?;
         self.rounds_tasks += executed.finished.outcome.tasks.values().map(|total| total.runs).sum::<u64>();
         Ok(executed)
     }
@@ -349,7 +331,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
     fn part(
         &mut self,
         prepared: PreparedStudy,
-        planned: PlannedRound,
+        planned: Plan,
         out: &Path,
         start: Instant,
     ) -> CommandResult<RoundResult> {
@@ -377,7 +359,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         let StudyResult { prepared, planned, executed, collected, convergence } = grown;
         let done = results::CompletedStudy {
             prepared: &prepared,
-            plan: &planned.plan,
+            plan: &planned.record,
             executed: &executed,
             past: &self.past,
             below: None,
@@ -386,7 +368,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             start,
         };
         let written = results::write(&done, &collected, &Previews::default(), &session.folder)?;
-        Ok(RoundResult { prepared, plan: planned.plan, collected, written, session, left_bytes: 0 })
+        Ok(RoundResult { prepared, plan: planned.record, collected, written, session, left_bytes: 0 })
     }
 
     /// Executes all phases, and writes what they come to together.
@@ -394,7 +376,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         &mut self,
         whole: &PreparedStudy,
         first: &PreparedStudy,
-        planned: PlannedRound,
+        planned: Plan,
         out: &Path,
         start: Instant,
     ) -> CommandResult<RunRecord> {

@@ -6,12 +6,13 @@ mod rows;
 mod validate;
 
 use super::inputs::InputDigest;
-use crate::cli::{ReuseName, StrategyName, SubmitArgs, TimeArg};
+use crate::cli::{SubmitArgs, TimeArg};
 use crate::exit::{CommandError, CommandResult};
-use crate::planning::{PlanTile, identity};
 use crate::study::{PreparedStudy, SubmittedStudy};
 use pleach_actors::input_files::digest_of_all;
 use pleach_dispatch::message::{self, FileContent};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
 use pleach_workflow::{ReferenceSource, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,7 @@ pub(crate) struct Submission {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanChoice {
     pub(crate) strategy: StrategyName,
-    pub(crate) reuse: ReuseName,
+    pub(crate) reuse: ReuseScope,
     pub(crate) max_bucket_size: Option<NonZeroUsize>,
     pub(crate) max_buckets: Option<NonZeroUsize>,
 }
@@ -137,7 +138,7 @@ impl Submission {
     pub(crate) fn of(args: &SubmitArgs) -> CommandResult<Self> {
         let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
         prepared.warn_of_unreadable_tiles();
-        crate::command::load_costs(&mut prepared, args.way.buckets, None)?;
+        crate::command::load_costs(&mut prepared, args.plan.buckets, None)?;
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
         let (mut inputs, mut companions) = (Vec::new(), BTreeMap::new());
@@ -180,10 +181,10 @@ impl Submission {
             is_table,
             evaluations: prepared.design.evaluations.clone(),
             plan: PlanChoice {
-                strategy: args.way.strategy,
-                reuse: args.way.reuse,
-                max_bucket_size: args.way.buckets.max_bucket_size,
-                max_buckets: args.way.buckets.max_buckets,
+                strategy: args.plan.strategy.into(),
+                reuse: args.plan.reuse.into(),
+                max_bucket_size: args.plan.buckets.max_bucket_size,
+                max_buckets: args.plan.buckets.max_buckets,
             },
             deadline: args.deadline.map(deadline).transpose()?,
             budget: args.budget.map(|budget| budget.0),

@@ -1,4 +1,4 @@
-//! The slide of the test data: that each nucleus counts once, however the slide is cut.
+//! Tests on the slide of the test data: each nucleus counts once, whatever the tile size.
 
 use super::*;
 use crate::builtin;
@@ -9,7 +9,7 @@ use pleach_workflow::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The folder of the test data, or `None` after saying so.
+/// Returns the folder of the test data. `None` after a message if it is missing.
 fn data(test: &str) -> Option<PathBuf> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
     let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
@@ -20,7 +20,8 @@ fn data(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// The mask of the nuclei workflow on the whole slide, at some values of its parameters, without normalization.
+/// Computes the mask of the nuclei workflow on the whole slide, at some parameter values and without
+/// normalization.
 fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     let registry = builtin::registry();
     let workflow = builtin::workflow("nuclei", &registry).unwrap().unwrap();
@@ -39,7 +40,7 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     region.raster(ElementType::Mask).unwrap().clone()
 }
 
-/// Nuclei that tiles count, by the operation that studies run, when each sees its window of one mask.
+/// Counts the nuclei of all tiles with the operation that studies run. Each tile sees its window of one mask.
 fn counted(mask: &Raster, tile_px: u64, halo_px: u64) -> usize {
     let region = SpatialBounds::of_image(mask.width_px(), mask.height_px(), None);
     let partition = Partition::new(region, &[tile_px; 2], &[halo_px; 2]).unwrap();

@@ -1,17 +1,17 @@
-//! Annotations that lie outside their tiles: refused where they are many, told where they are few.
+//! Annotations outside their tiles: rejected if there are many, reported if there are few.
 
 use crate::exit::{CommandError, CommandResult};
 use pleach_workflow::{Annotations, ReferenceSource, Study};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Most reference files that are told of one by one; the report has all.
+/// Maximum number of reference files that are reported one by one. The report lists all.
 const MAX_TOLD: usize = 5;
 
-/// Refuses a study of which a reference file has too many annotations outside its tile.
+/// Rejects a study if a reference file has too many annotations outside its tile.
 ///
 /// # Errors
-/// [`CommandError::Input`] with the first such file, its numbers, and how to allow them.
+/// [`CommandError::Input`] names the first such file, its counts and the setting that allows them.
 pub(super) fn check(file: &Path, study: &Study) -> CommandResult {
     let allowed = study.annotations_outside;
     let mut exceeding = study.annotations.iter().filter(|found| found.exceed(allowed));
@@ -36,7 +36,7 @@ pub(super) fn check(file: &Path, study: &Study) -> CommandResult {
     )))
 }
 
-/// Share of the annotations outside the tile.
+/// Returns the share of annotations outside the tile.
 fn percent(of: &Annotations) -> String {
     share(of.outside as f64 / of.objects.max(1) as f64)
 }
@@ -45,13 +45,14 @@ fn share(share: f64) -> String {
     format!("{} %", (share * 1e3).round() / 10.0)
 }
 
-/// The smallest share of two digits that allows all files of the study.
+/// Returns the smallest share, rounded up to 2 digits, that allows all files of the study.
 fn allowing(study: &Study) -> f64 {
     let shares = study.annotations.iter().map(|of| of.outside as f64 / of.objects.max(1) as f64);
     (shares.fold(0.0, f64::max) * 100.0).ceil() / 100.0
 }
 
-/// Annotations that are not used whole, in lines for a terminal: file by file, as far as there are few.
+/// Returns lines for the terminal about annotations that are not completely used. Above [`MAX_TOLD`] files,
+/// one line summarizes the rest.
 pub(crate) fn told(study: &Study) -> Vec<String> {
     let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
     let of_note: Vec<&Annotations> = study.annotations.iter().filter(|found| !found.are_whole()).collect();
@@ -71,7 +72,7 @@ pub(crate) fn told(study: &Study) -> Vec<String> {
     lines
 }
 
-/// The annotations of several files together.
+/// Adds up the annotations of several files.
 fn sum<'a>(of: impl IntoIterator<Item = &'a &'a Annotations>) -> Annotations {
     of.into_iter().fold(Annotations::default(), |sum, of| Annotations {
         tile: 0,
@@ -85,7 +86,7 @@ fn sum<'a>(of: impl IntoIterator<Item = &'a &'a Annotations>) -> Annotations {
 fn counted(found: &Annotations) -> String {
     let Annotations { objects, outside, partly_outside, unusable, .. } = *found;
     let mut text = format!("of {objects} annotations {outside} outside the tile (not counted)");
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     if partly_outside > 0 {
         let _ = write!(text, ", {partly_outside} partly outside (cut off)");
     }

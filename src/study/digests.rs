@@ -22,7 +22,7 @@ pub(super) fn digests(
     design: &Design,
     evaluations: &[Vec<Value>],
 ) -> Vec<(&'static str, String)> {
-    // What a table holds is among the parameter sets; where it lies does not matter.
+    // The parameter sets include the content of a table. Its path does not matter.
     let method = match study.method {
         Method::Moat { trajectories, levels, base, candidates } => {
             let base = base.map_or_else(String::new, |base| format!(" {}", base.name()));
@@ -38,13 +38,13 @@ pub(super) fn digests(
     };
     let until = study.until.map_or_else(String::new, |until| format!(" {until:?}"));
     let method = method + &until;
-    // The same file from whichever folder the command is given.
+    // Canonical paths make the digest independent of the working directory.
     let place = |file: &Path| file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
     let places: Vec<_> = files(study).map(place).collect();
     let from_defaults = [u8::from(study.reference == ReferenceSource::Defaults)];
-    // Nothing that is asked depends on defaults that are no reference.
+    // Defaults that are no reference do not affect the results.
     let asked = if is_own_reference(study) { evaluations } else { &design.evaluations };
-    // Only of slides: what is known of studies of tiles goes on to be.
+    // Only for slides, so that studies of tiles keep their digests.
     let parts: Vec<String> =
         study.tiles.iter().filter_map(|tile| Some(format!("{:?}", tile.slide.as_ref()?))).collect();
     let parts =

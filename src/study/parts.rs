@@ -1,4 +1,5 @@
-//! Studies of several parts: what each part runs. When a part is over, and what survives it, is not decided here.
+//! Studies of several phases or rounds: prepares the study of each. `rounds` decides when a phase ends and
+//! which parameters survive.
 
 use super::{PLACES, PreparedStudy, design, digest_of, digests, evaluations_of, room};
 use crate::exit::{CommandError, CommandResult};
@@ -6,10 +7,10 @@ use pleach_dispatch::cost_model::CostModel;
 use pleach_workflow::Study;
 
 impl PreparedStudy {
-    /// One phase (from 0) of the study, in which of all parameters only the survivors vary, if it is known which.
+    /// Returns one phase (from 0) of the study. Only the survivors vary, if they are known.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when its parameter sets cannot be drawn.
+    /// [`CommandError::Input`] if its parameter sets cannot be drawn.
     pub(crate) fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> CommandResult<Self> {
         let study = self.study.for_phase(number, survivors);
         let phase = self.redrawn(study.ok_or_else(|| CommandError::defect("a phase that is none"))?)?;
@@ -26,11 +27,11 @@ impl PreparedStudy {
         Ok(phase)
     }
 
-    /// The study with a sample so many times as large, which begins with its own. It is the same study still, weighed as it
-    /// is.
+    /// Returns the study with a sample `times` as large, which begins with the present sample. It keeps the
+    /// digests and the learned costs, because it is the same study.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when its parameter sets cannot be drawn.
+    /// [`CommandError::Input`] if its parameter sets cannot be drawn.
     pub(crate) fn grown(&self, times: usize) -> CommandResult<Self> {
         let study = Study { method: self.study.method.grown(times), ..self.study.clone() };
         let grown = self.redrawn(study)?;
@@ -39,13 +40,13 @@ impl PreparedStudy {
         Ok(Self { digests, digest, costs: self.costs.clone(), ..grown })
     }
 
-    /// Another study of the same files.
+    /// Prepares another study of the same files.
     fn redrawn(&self, study: Study) -> CommandResult<Self> {
         room::check(&self.parameter_sets, &study, None)?;
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design, &self.registry);
         let mut digests = digests(&study, &design, &evaluations);
-        // Where they lie is a part of the study's digest, and may not be where they are read.
+        // Keep the digest of the file paths as submitted: the files may have other paths where they are read.
         let is_place = |(part, _): &&(&'static str, String)| *part == PLACES;
         if let Some((own, known)) =
             digests.iter_mut().find(|(part, _)| *part == PLACES).zip(self.digests.iter().find(is_place))

@@ -1,13 +1,13 @@
 //! Memory of a study's parameter sets, estimated before they are drawn.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::memory_limit;
+use pleach_planner::memory_limit;
 use pleach_sensitivity::sampling::{MAX_EVALUATIONS, footprint};
 use pleach_workflow::{Method, Study};
 use std::path::Path;
 
-/// Refuses a study whose parameter sets do not fit into memory: drawn, and once more beside the defaults. Tables are limited
-/// where they are read.
+/// Rejects a study whose parameter sets do not fit into memory. They are held twice: as drawn, and with the
+/// defaults added. Table files are limited when they are read.
 pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult {
     let parameters = &study.workflow.parameters;
     let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();

@@ -1,11 +1,11 @@
-//! What is wrong with a list of tiers, in words for whoever wrote it.
+//! Errors in tier lists, as messages for their authors.
 
-use crate::size::{SizeError, human};
+use pleach_planner::memory_size::{SizeError, human};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A list of tiers is wrong, and where.
+/// Error in a tier list, with its position.
 #[derive(Debug, Error)]
 pub(crate) enum TierListError {
     #[error("{}: failed to read: {cause}", file.display())]
@@ -20,7 +20,7 @@ pub(crate) enum TierListError {
     Field { file: String, number: usize, field: String, problem: Box<Problem> },
 }
 
-/// The kinds of mistakes.
+/// Kinds of invalid fields.
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
     #[error("no such field; this kind of tier has {allowed}")]

@@ -1,12 +1,12 @@
-//! The tables of a list of tiers: fields are taken out one by one, and what is left in the end is unknown.
+//! Tables of a tier list. The reader removes fields one by one, and the remaining fields are unknown.
 //!
-//! What values mean is not known here.
+//! This module does not interpret values.
 
 use super::error::{Problem, TierListError};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The tables of a file, in order.
+/// Returns the tables of a file in order.
 pub(super) fn tables(file: &Path, text: &str) -> Result<Vec<Table>, TierListError> {
     let mut document: Table = text.parse().map_err(|error: toml::de::Error| {
         let (line, column, message) = pleach_workflow::text::toml_mistake(text, &error);
@@ -31,7 +31,7 @@ pub(super) fn tables(file: &Path, text: &str) -> Result<Vec<Table>, TierListErro
     Ok(tables)
 }
 
-/// The fields of one tier.
+/// Fields of one tier.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     file: Option<&'a Path>,
@@ -45,12 +45,12 @@ impl<'a> Fields<'a> {
         Self { file: Some(file), number, table, asked: Vec::new() }
     }
 
-    /// Of a tier that was named on the command line.
+    /// Creates the fields of a tier named on the command line. There are none.
     pub(super) fn of_arguments(number: usize) -> Self {
         Self { file: None, number, table: Table::new(), asked: Vec::new() }
     }
 
-    /// Takes out a field that is text.
+    /// Removes and returns a text field.
     pub(super) fn text(
         &mut self,
         field: &'static str,
@@ -59,13 +59,13 @@ impl<'a> Fields<'a> {
         self.asked.push(field);
         match self.table.remove(field) {
             None => Ok(None),
-            // No path and no name has one, and no system takes it.
+            // Paths and names cannot contain NUL, which system calls reject.
             Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text)),
             Some(other) => Err(self.wrong(field, &shown(&other), allowed)),
         }
     }
 
-    /// Takes out a field that is a whole number.
+    /// Removes and returns an integer field.
     pub(super) fn number(
         &mut self,
         field: &'static str,
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes out a field that is true or false.
+    /// Removes and returns a Boolean field.
     pub(super) fn flag(&mut self, field: &'static str) -> Result<Option<bool>, TierListError> {
         self.asked.push(field);
         match self.table.remove(field) {
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what has not been taken out.
+    /// Rejects fields that were not removed.
     pub(super) fn end(&self) -> Result<(), TierListError> {
         let Some(field) = self.table.keys().next() else { return Ok(()) };
         let problem = Problem::Unknown { allowed: self.asked.join(", ") };

@@ -1,6 +1,6 @@
-//! Checked tiers as a stack.
+//! Opens validated tiers as levels of a tier stack.
 //!
-//! Nothing here decides what goes where, and RAM is left to whoever holds it.
+//! RAM is omitted, because its owner manages it. `pleach-storage` decides the placement of regions.
 
 use super::{Place, TierEntry, TierList};
 use pleach_storage::files::{FileSystem, OsFileSystem, SharedDisk};
@@ -10,20 +10,20 @@ use pleach_storage::{
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// An open tier and what it was said to be.
+/// Open tier with its settings.
 #[derive(Debug)]
 pub(crate) struct OpenTier {
     pub(crate) level: TierLevel,
-    /// The same tier, as whoever looks after it sees it.
+    /// Maintenance interface of the same tier.
     pub(crate) upkeep: Arc<dyn TierMaintenance>,
-    /// Where the folder is, if it is one.
+    /// Path of the folder. `None` for a bucket.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// Opens all tiers below RAM.
+/// Opens all tiers under RAM.
 ///
 /// # Errors
-/// [`TierError`] of the first that cannot be opened.
+/// [`TierError`] of the first tier that cannot be opened.
 pub(crate) fn open(list: &TierList) -> Result<Vec<OpenTier>, TierError> {
     let mut opened: Vec<OpenTier> = Vec::new();
     for entry in &list.0 {
@@ -46,10 +46,11 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierErr
             let mut settings = FolderSettings::new(*kind, capacity_bytes).packed();
             (settings.durability, settings.reserve_bytes) = (*durability, *reserve_bytes);
             if kind.is_shared() && locks_are_local(path)? {
-                // Two machines would take each other for dead, and write to the same files.
+                // With local locks, each of two machines would take the other's writer for dead and write to
+                // its segments. Store each region as a file of its own instead.
                 settings.pack_below_bytes = 0;
             }
-            // Users of a shared folder decide by its mode and their umask who reads what they write there.
+            // The mode of a shared folder and the umask of its users determine who can read the files.
             let files: Arc<dyn FileSystem> =
                 if kind.is_shared() { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) };
             (Arc::new(FolderTier::open(files, path, settings)?), Some(path.clone()))

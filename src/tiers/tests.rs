@@ -1,4 +1,4 @@
-//! Lists of tiers, good and bad.
+//! Tests of valid and invalid tier lists.
 
 use super::*;
 use std::fs;
@@ -54,7 +54,7 @@ fn a_list_of_all_kinds() {
     let Place::Folder { path, reserve_bytes, .. } = &tiers[1].place else { panic!() };
     assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
     assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, EvictionPolicy::CostBenefit));
-    // A node's own disk is scratch, unless it is said not to be; what others see is durable.
+    // A node's own disk is not durable by default. Shared tiers are always durable.
     let durable = |place: &Place| match place {
         Place::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),
         _ => None,

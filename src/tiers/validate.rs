@@ -1,6 +1,6 @@
-//! What tiers may not be: folders that are not there or are each other's, more than the disk, or out of order.
+//! Validation of tiers: missing or overlapping folders, capacity beyond the disk, and wrong order.
 //!
-//! Nothing here changes a folder.
+//! Validation does not change any folder.
 
 use super::error::{Problem, TierListError};
 use super::fields::Fields;
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Checks a tier against those before it.
+/// Checks a tier and its relation to the tiers before it.
 pub(super) fn check(
     fields: &Fields<'_>,
     before: &[TierEntry],
@@ -49,7 +49,7 @@ fn order(fields: &Fields<'_>, before: &[TierEntry], kind: StorageKind) -> Result
     Ok(())
 }
 
-/// The disk of a folder that can be written to.
+/// Returns the disk space of a folder. Fails if the folder is missing or not writable.
 pub(super) fn look(fields: &Fields<'_>, path: &Path) -> Result<DiskSpace, TierListError> {
     let named = || path.to_owned();
     let of_path = |cause| fields.error("path", Problem::Path { path: named(), cause });
@@ -61,7 +61,8 @@ pub(super) fn look(fields: &Fields<'_>, path: &Path) -> Result<DiskSpace, TierLi
     OsFileSystem.space(path).map_err(of_path)
 }
 
-/// Refuses a folder that is another tier's, or in it, or around it, by whatever path.
+/// Rejects a folder that is equal to, inside or around another tier's folder. Paths through symbolic links
+/// count.
 fn apart(fields: &Fields<'_>, before: &[TierEntry], path: &Path) -> Result<(), TierListError> {
     let failed = |cause| fields.error("path", Problem::Path { path: path.to_owned(), cause });
     let ours = identities(path).map_err(failed)?;
@@ -83,7 +84,8 @@ fn apart(fields: &Fields<'_>, before: &[TierEntry], path: &Path) -> Result<(), T
     Ok(())
 }
 
-/// Device and number of a folder and of all that it lies in, itself first: two paths to one folder have the same.
+/// Returns device and inode number of a folder and all its ancestors, the folder itself first. They are equal
+/// for all paths to a folder.
 fn identities(path: &Path) -> std::io::Result<Vec<(u64, u64)>> {
     let whole = path.canonicalize()?;
     let about = |folder: &Path| fs::metadata(folder).map(|found| (found.dev(), found.ino()));

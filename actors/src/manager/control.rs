@@ -1,12 +1,13 @@
 //! Requests of operators and of the owners of studies.
 
-use super::study_run::{Replanner, RunningStudy, StudyRequest};
+use super::study_run::{RunningStudy, StudyRequest};
 use super::view::ManagerView;
 use super::{ConnectionId, ManagerActor, StudyOutcome};
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
+use pleach_dispatch::study::Replanner;
 use pleach_dispatch::study::{self, Study};
 use std::fmt;
 use std::time::Duration;

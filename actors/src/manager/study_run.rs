@@ -3,8 +3,8 @@
 use super::outcome::{Observer, StudyOutcome};
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
-use pleach_dispatch::study::Study;
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study::{Replanner, Study};
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
@@ -12,12 +12,6 @@ use std::fmt;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::{Span, info_span};
-
-/// Rebuilds buckets from unstarted instances for a different number of slots.
-pub trait Replanner: Send {
-    /// Returns new buckets for some of the [`unstarted`](Study::unstarted) instances, or `None` if all can keep theirs.
-    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>>;
-}
 
 /// A study to run.
 pub struct StudyRequest {

@@ -29,6 +29,7 @@ pub struct ExecutionPlan {
 
 /// Condition under which two task instances of a bucket are executed once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ReuseScope {
     /// They and all tasks before them, in the stage's order, consume the same values: a reuse tree.
     #[default]
@@ -38,6 +39,21 @@ pub enum ReuseScope {
     Dataflow,
     /// As dataflow, and regions of equal content count as the same, regardless of their provenance.
     Value,
+}
+
+impl ReuseScope {
+    /// All scopes, from the narrowest.
+    pub const ALL: [Self; 3] = [Self::Tree, Self::Dataflow, Self::Value];
+
+    /// Returns the name in lower case, as in `plan.json`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Dataflow => "dataflow",
+            Self::Value => "value",
+        }
+    }
 }
 
 /// One stage instance.

@@ -29,7 +29,7 @@ mod worker_loss;
 pub use grant::Eligibility;
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
-pub use replan::Recut;
+pub use replan::{Recut, Replanner};
 
 use crate::message::{RemoteRegion, TaskFailure};
 use crate::plan::ExecutionPlan;

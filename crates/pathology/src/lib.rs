@@ -20,6 +20,15 @@ pub use compare::both_empty_column;
 use pleach_workflow::{Operation, Registry};
 use std::sync::Arc;
 
+/// Descriptors of the reference application, by file name, the workflow's first.
+pub const NUCLEI_DESCRIPTORS: [(&str, &str); 5] = [
+    ("workflow.json", include_str!("../descriptors/nuclei/workflow.json")),
+    ("normalization.json", include_str!("../descriptors/nuclei/normalization.json")),
+    ("segmentation.json", include_str!("../descriptors/nuclei/segmentation.json")),
+    ("comparison.json", include_str!("../descriptors/nuclei/comparison.json")),
+    ("object-comparison.json", include_str!("../descriptors/nuclei/object-comparison.json")),
+];
+
 /// Returns every operation of this crate: `nuclei.normalize`, the seven tasks `nuclei.*`, `compare.masks` and
 /// `compare.objects`, and the variants of the last two for windows with a halo, `compare.core-masks` and
 /// `compare.owned-objects`.

@@ -1,18 +1,18 @@
-//! The process itself: whether it lives and takes studies, what it measures, what can be asked.
+//! Handlers for the process itself: liveness, readiness, metrics and the description of the interface.
 
 use super::{Reply, Shared};
 use crate::api::control::ControlError;
 use crate::api::schema::Health;
 use actix_web::HttpResponse;
 
-/// The description of everything that can be asked.
+/// Description of all routes.
 const OPENAPI: &str = include_str!("../openapi.json");
 
 fn status(status: &str) -> HttpResponse {
     HttpResponse::Ok().json(Health { status: status.to_owned() })
 }
 
-/// It answers, so it lives.
+/// Liveness probe: any answer shows that the server's thread runs.
 pub(in crate::api) async fn health() -> HttpResponse {
     status("ok")
 }

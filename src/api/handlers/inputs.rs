@@ -1,4 +1,4 @@
-//! Input files on their way in: written as they come, and kept if they are what they should be.
+//! Upload of input files, which are stored if their content has the digest in the path.
 
 use super::{Reply, Shared};
 use crate::api::body::Body;
@@ -8,11 +8,12 @@ use crate::service::inputs::{InputDigest, InputError, Receiving};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
 
-/// Written at once. Every write waits for a thread that may wait for the disk, and pieces of a body are a few kB.
+/// 1 MiB per write: pieces of a body are a few kB, and every write waits for a thread that may wait for the disk.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A file that is here already, whole, is taken as well, and forgotten: its client may have missed the answer, and would not
-/// read one before it has sent everything. A damaged one is replaced.
+/// Receives an input file. If the store already has it, the body is read and discarded: its client may have missed
+/// the answer to an earlier upload, and reads an answer only after it has sent everything. A corrupt file is
+/// replaced.
 pub(in crate::api) async fn receive(
     request: HttpRequest,
     digest: Path<String>,
@@ -23,7 +24,7 @@ pub(in crate::api) async fn receive(
         digest.parse().map_err(|error| ApiError::Request(format!("{digest}: {error}")))?;
     let mut body = Body::new(&request, payload, shared.limits.input_bytes, &shared.limits)?;
     let inputs = std::sync::Arc::clone(&shared.inputs);
-    // Verified, so it may wait for the disk.
+    // The store may read the whole file to verify it.
     if apart(move || Ok(inputs.has(digest))).await? {
         let mut bytes = 0;
         while let Some(piece) = body.next().await? {
@@ -39,7 +40,7 @@ pub(in crate::api) async fn receive(
         }
         Err(error) => {
             if matches!(error, ApiError::Input(_)) {
-                // The client reads why once it has sent everything. What goes wrong on the way there adds nothing.
+                // The client reads the reason once it has sent everything. Further errors on the way add nothing.
                 while let Ok(Some(_)) = body.next().await {}
             }
             Err(error)
@@ -70,7 +71,7 @@ async fn write(mut receiving: Receiving, mut pieces: Vec<u8>) -> Result<(Receivi
     .await
 }
 
-/// Does what may wait for the disk on a thread that may.
+/// Runs `work` on a blocking thread, because it may wait for the disk.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, InputError> + Send + 'static,
 ) -> Result<T, ApiError> {

@@ -1,4 +1,4 @@
-//! A study's results: which files there are, and one of them.
+//! Handlers for the results of a study: the list of files, and one file.
 
 use super::{Reply, Shared};
 use crate::api::control::ControlError;
@@ -12,7 +12,7 @@ pub(in crate::api) async fn names(id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(Results { results }))
 }
 
-/// Only what is listed is given out, so that no name can lead to another file.
+/// Sends only listed files, so that no name can lead to another file.
 pub(in crate::api) async fn one(path: Path<(String, String)>, shared: Shared) -> Reply {
     let (id, name) = path.into_inner();
     let names = shared.control.result_names(&id).await?;

@@ -1,4 +1,4 @@
-//! Studies: submitted, listed, looked at, ended, forgotten.
+//! Handlers for studies: list, show, submit, cancel, forget.
 
 use super::{Reply, Shared};
 use crate::api::access::{client, client_at};
@@ -11,10 +11,10 @@ use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
 use std::io::BufReader;
 
-/// The header by which a client says that it asks the same thing again.
+/// Header with the idempotency key: a client repeats a request under the same key.
 const KEY: &str = "Idempotency-Key";
 
-/// Longest key: clients draw random ones, of 32 digits.
+/// Maximum length of a key. Clients draw random keys of 32 digits.
 const MAX_KEY: usize = 128;
 
 pub(in crate::api) async fn list(shared: Shared) -> Reply {
@@ -36,7 +36,7 @@ pub(in crate::api) async fn forget(id: Path<String>, shared: Shared) -> Reply {
 
 pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, shared: Shared) -> Reply {
     let key = key(&request)?;
-    // Nor does a browser send this type on behalf of another site.
+    // No browser sends this type on behalf of another site either.
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|value| value.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
@@ -44,7 +44,7 @@ pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, share
     }
     let client = client(&request)?;
     let body = Body::new(&request, payload, shared.limits.submission_bytes, &shared.limits)?;
-    // However slowly it comes, only this client waits.
+    // Each client has permits of its own: a slow body delays only the same client.
     let share = shared.bodies.take(&client).await?;
     let body = body.spool(shared.inputs.folder()).await?;
     drop(share);

@@ -1,4 +1,4 @@
-//! Workers: all of them, one that is to leave, and how many are wanted.
+//! Handlers for workers: the list, the drain of one, and the scaling decision.
 
 use super::{Reply, Shared};
 use crate::api::schema::Workers;

@@ -1,4 +1,4 @@
-//! Who gets in, by token and by certificate, and who does not.
+//! Authentication by token and by certificate: accepted and rejected requests.
 
 use super::memory::submission;
 use super::site::{Site, connect, reply};
@@ -37,7 +37,7 @@ fn a_token_opens_and_nothing_like_it() {
 fn a_clients_certificate_stands_for_a_token() {
     let site = Site::new();
     assert_eq!(site.ask_as("c1", "GET", STUDIES, &[], b"").status, 200);
-    // Nodes of other roles have certificates as well, and nothing to ask.
+    // Certificates of nodes with other roles give no access.
     for node in ["w1", "m1"] {
         assert_eq!(site.ask_as(node, "GET", STUDIES, &[], b"").status, 401, "{node}");
     }
@@ -49,7 +49,7 @@ fn a_clients_certificate_stands_for_a_token() {
     assert_eq!(reply.header("Cache-Control"), Some("no-store"));
 }
 
-/// Certificates of another cluster, expired ones and none at all: both sides refuse.
+/// Certificates of another cluster, expired certificates and connections without TLS are refused by both sides.
 #[test]
 fn certificates_are_looked_at() {
     let site = Site::new();
@@ -61,11 +61,12 @@ fn certificates_are_looked_at() {
     };
     let now = SystemClock.now();
     issue(&authority, "foreign", Validity::days(1, now).unwrap());
-    // The client would not believe this manager: what it shows is shown by one that believes everybody here.
+    // A client of the other cluster rejects this manager. To see the server's refusal, the client has to trust this
+    // cluster.
     let foreign = Trust::load(&site.certs("foreign")).unwrap();
     let error = connect(site.address, &foreign).write_all(b"GET").unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
-    // A chain that names our authority under a certificate of the other one.
+    // A certificate of the other authority in a chain with this cluster's authority.
     let node = std::fs::read_to_string(site.certs("foreign").join("node.pem")).unwrap();
     let own = std::fs::read_to_string(site.certs("ca").join("ca.pem")).unwrap();
     let first = node.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
@@ -80,7 +81,7 @@ fn certificates_are_looked_at() {
         let error = answered.expect_err("turned away").to_string();
         assert!(error.contains("received fatal alert") || error.contains("reset"), "{name}: {error}");
     }
-    // No TLS, no answer; and the server is none the worse for it.
+    // A request without TLS gets no answer, and the server continues to serve others.
     let mut plain = TcpStream::connect(site.address).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: m\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -90,7 +91,7 @@ fn certificates_are_looked_at() {
     assert_eq!(site.memory.kept().looks, 1);
 }
 
-/// Whoever may not ask is told so before it has sent what it has, and nothing of it is kept.
+/// A client without access gets the error before it has sent the body, and the server stores nothing.
 #[test]
 fn strangers_send_nothing() {
     let site = Site::new();

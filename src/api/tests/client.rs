@@ -1,4 +1,4 @@
-//! The client's side: what commands do with a server's answers, and without any.
+//! Commands of the client against a running server, and without one.
 
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
@@ -54,7 +54,7 @@ fn a_study_from_its_submission_to_its_results() {
     }
     assert_eq!(client.study(&id).unwrap().state, StudyState::Running);
     assert_eq!(site.memory.kept().submissions, 2, "once before the files and once after");
-    // The same again is another study, of which nothing has to be sent.
+    // A second submission of the same study is another study, and its files are already stored.
     assert_ne!(submit(&client, &study, true).unwrap(), id);
     assert_eq!(site.memory.kept().submissions, 3);
 
@@ -71,7 +71,7 @@ fn a_study_from_its_submission_to_its_results() {
     }
     let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
     assert_eq!((files(&out), files(&out.join("previews"))), (4, 1), "nothing else is left behind");
-    // The same results once more are the same; another study's are not mixed with them.
+    // A second download of the same results changes nothing. Results of another study are not mixed with them.
     assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
     client.study("s2").unwrap();
     site.memory.set("s2", StudyState::Complete, None);
@@ -151,7 +151,7 @@ fn tokens_and_certificates() {
     assert!(input(&missing, None).starts_with("--token-file: "));
     let nowhere = ManagerArgs { certs: site.certs("none"), ..ca };
     assert!(input(&nowhere, None).starts_with("--certs: "));
-    // A manager of another cluster is not believed, at the first attempt.
+    // The client rejects a manager of another cluster at the first attempt.
     let other = Site::new();
     let args =
         ManagerArgs { certs: other.certs("c1"), timeout: Span(Duration::from_secs(600)), ..site.args() };
@@ -172,14 +172,14 @@ fn whoever_does_not_answer_is_tried_again() {
     assert!(refused(client(&brief).studies()).ends_with("; tried for 1 s"));
     assert!(start.elapsed() >= Duration::from_secs(1));
 
-    // A manager that is not ready, and one that is started again, are found.
+    // The client waits for a manager that is not ready, and for one that is started again.
     let patient = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
     site.memory.kept().refusals = 2;
     assert!(patient.studies().unwrap().is_empty());
     assert_eq!(site.memory.kept().looks, 3);
     drop(site.server.take());
     let again = std::thread::spawn(move || {
-        // The first attempts find nobody.
+        // The first attempts find no listener.
         let deadline = Instant::now() + Duration::from_millis(300);
         while Instant::now() < deadline {
             std::thread::yield_now();
@@ -194,7 +194,7 @@ fn whoever_does_not_answer_is_tried_again() {
     assert_eq!(told, format!("https://{}: the journal is being read; tried for 0 s", site.address));
 }
 
-/// An answer that is lost does not make two studies of one.
+/// A study whose answer is lost is submitted again under the same key and remains one study.
 #[test]
 fn a_study_is_submitted_once() {
     let site = Site::new();
@@ -227,19 +227,19 @@ fn files_that_change_and_files_of_others_are_not_sent() {
     fs::remove_file(&path).unwrap();
     assert!(told(&changed).starts_with(&format!("{path}: No such file")));
     assert_eq!(fs::read_dir(site.certs("inputs")).unwrap().count(), 0);
-    // Whatever the manager asks for.
+    // The client sends no file that the study does not read, even if the manager asks for it.
     let secret = input(site.place.path(), "secret", b"secret");
     site.memory.kept().odd_input = Some(secret.digest);
     let told = refused(submit(&client, &submission("nuclei", Vec::new()), true));
     assert!(told.ends_with("which is no file that this study reads"), "{told}");
     assert!(!site.inputs.has(secret.digest));
-    // One that it loses again and again is not sent for ever.
+    // A file that the manager reports as missing after every upload is not sent forever.
     let lost = submission("nuclei", vec![secret.clone()]);
     let told = refused(submit(&client, &lost, true));
     assert!(told.ends_with("the manager still lacks 1 files that it was sent"), "{told}");
 }
 
-/// A manager that names results elsewhere writes nothing there.
+/// A manager that names results outside the folder makes the client write nothing there.
 #[test]
 fn results_stay_in_their_folder() {
     let site = Site::new();
@@ -253,8 +253,8 @@ fn results_stay_in_their_folder() {
         assert!(told.ends_with("which would lead elsewhere"), "{told}");
     }
     assert!(!out.exists());
-    // One that is named and not there: nothing is brought, nothing is left beside the folder, and one that was brought
-    // before stays.
+    // A listed result that does not exist: the client downloads nothing, leaves nothing beside the folder, and keeps
+    // an earlier download.
     let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
     for before in [0, 1] {
         site.memory.kept().odd_result = Some("zz.json".to_owned());

@@ -1,4 +1,5 @@
-//! What `openapi.json` promises: every path, method and status of it is asked for, and every answer compared with it.
+//! Contract of `openapi.json`: the test requests every path, method and status and compares each answer with the
+//! document.
 
 use super::memory::{self, RESULTS};
 use super::schema::{check, resolved};
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 
-/// Statuses that cannot be had here, with the place where they are.
+/// Statuses that other tests cause, with their places.
 const ELSEWHERE: [(u16, &str); 2] =
     [(408, "limits.rs: nothing comes"), (507, "service/inputs/tests.rs: a full disk")];
 
 type Promise = (String, String, u16);
 
-/// Asks, and compares.
+/// Sends requests and compares the answers with the document.
 struct Contract {
     site: Site,
     document: Value,
@@ -30,7 +31,7 @@ impl Contract {
         Self { site, document, kept: BTreeSet::new() }
     }
 
-    /// Asks for `path`, which is one of the form `template`.
+    /// Sends a request for `path`, which matches `template`.
     fn ask(
         &mut self,
         method: &str,
@@ -76,7 +77,7 @@ impl Contract {
     }
 }
 
-/// All that the document promises.
+/// Returns every path, method and status of the document.
 fn promises(document: &Value) -> BTreeSet<Promise> {
     let methods = ["get", "put", "post", "delete", "head", "options", "patch", "trace"];
     let mut promises = BTreeSet::new();
@@ -111,7 +112,7 @@ fn every_promise_is_kept() {
     let file = InputFile { path: "/tiles/1.png".to_owned(), digest, bytes: 16 };
     let submission = serde_json::to_vec(&memory::submission("nuclei", vec![file])).unwrap();
 
-    // A study, from its submission to its results.
+    // A study from its submission to its results.
     let submitted = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201);
     assert_eq!(submitted.json(), json!({ "id": "s1", "missing": [digest.to_string()] }));
     assert_eq!(submitted.header("Location"), Some("/api/v1/studies/s1"));
@@ -149,7 +150,7 @@ fn every_promise_is_kept() {
     assert_eq!(forgotten.json(), json!({ "id": "s3", "bytes": 12 }));
     contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 404);
 
-    // Workers, and the process itself.
+    // Workers, probes and metrics.
     assert_eq!(
         contract.get(WORKERS, WORKERS, 200).json()["workers"][1]["missing_operations"],
         json!(["segment"])
@@ -166,7 +167,7 @@ fn every_promise_is_kept() {
     assert_eq!(metrics.header("Content-Type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     assert_eq!(metrics.body, b"# TYPE pleach_studies gauge\npleach_studies 2\n");
 
-    // What is refused.
+    // Refused requests.
     contract.ask("POST", STUDIES, STUDIES, &[JSON], b"{\"version\": 1, \"name\": 7}", 400);
     contract.ask("POST", STUDIES, STUDIES, &["Content-Type: text/plain"], &submission, 415);
     contract.ask("POST", STUDIES, STUDIES, &[JSON, "Content-Length: 300000000"], b"", 413);
@@ -181,7 +182,7 @@ fn every_promise_is_kept() {
     contract.get(RESULT, "/api/v1/studies/s1/results/none.json", 404);
     contract.ask("POST", DRAIN, "/api/v1/workers/w9/drain", &[], b"", 404);
 
-    // Nobody in particular, then nobody at home, then somebody who is ill.
+    // All routes without credentials, then with a manager that is down, then with one that has an internal error.
     let every = |contract: &mut Contract, status: u16| {
         let asked = [
             ("GET", STUDIES, STUDIES),
@@ -226,7 +227,8 @@ fn every_promise_is_kept() {
     assert!(left.is_empty(), "never asked for: {left:?}");
 }
 
-/// What the server does and what the document says are the same paths and methods, open to the same people.
+/// The server and the document have the same paths and methods, and the same routes are open to clients without
+/// credentials.
 #[test]
 fn no_route_is_missing_from_the_document() {
     let document: Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();

@@ -1,4 +1,4 @@
-//! Connections that are cut in the middle of a file, on its way in and on its way out.
+//! Connections that are cut during the upload or download of a file.
 
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Passes on what it is sent, and cuts so many connections after so many bytes either way.
+/// Proxy that forwards bytes and cuts a number of connections after [`CUT_AFTER`] bytes in one direction.
 struct Wire {
     address: SocketAddr,
     cuts_left: Arc<AtomicUsize>,
 }
 
-/// After this many bytes a connection is cut: more than any request without a file.
+/// Bytes before a connection is cut, more than any request without a file.
 const CUT_AFTER: usize = 300_000;
 
 impl Wire {
@@ -30,7 +30,7 @@ impl Wire {
         let address = listener.local_addr().unwrap();
         let cuts_left = Arc::new(AtomicUsize::new(0));
         let cuts = Arc::clone(&cuts_left);
-        // It ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let Ok(server) = TcpStream::connect(server) else { continue };
@@ -59,7 +59,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, cuts: &AtomicUsize) {
         }
     }
     for end in [&from, &to] {
-        // The other direction may have done so.
+        // The thread of the other direction may have closed it.
         let _ = end.shutdown(Shutdown::Both);
     }
 }
@@ -103,7 +103,7 @@ fn results_that_are_cut_are_asked_for_again() {
     for name in RESULTS {
         assert_eq!(std::fs::read(out.join(name)).unwrap(), content(&id, name), "{name}");
     }
-    // Cut every time, it is given up, and nothing half-written is left.
+    // The client gives up a transfer that is cut every time, and leaves no partial file.
     wire.cuts_left.store(usize::MAX, Ordering::SeqCst);
     let again = site.place.path().join("again");
     let told = download::results(&client, &id, &again, &transfer);

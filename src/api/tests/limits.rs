@@ -1,4 +1,4 @@
-//! What clients may take: time, memory, connections.
+//! Limits on the time, memory and connections of clients.
 
 use super::site::{Site, reply};
 use crate::api::Limits;
@@ -13,8 +13,8 @@ fn authorized(site: &Site, request: &str) -> String {
     format!("{request}\r\nHost: m\r\nAuthorization: Bearer {}\r\n{JSON}\r\n", site.token.as_str())
 }
 
-/// Until there are so many files in the input store, whole or not. Each look goes by way of the server, which has gone on
-/// in between.
+/// Waits until the input store has `files` files, complete or partial. Each check sends a request to the server,
+/// which makes progress meanwhile.
 fn until_inputs(site: &Site, files: usize) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while std::fs::read_dir(site.certs("inputs")).unwrap().count() != files {
@@ -29,7 +29,7 @@ fn bodies_have_a_length() {
     let reply = site.ask("POST", STUDIES, &[JSON], &[b' '; 101]);
     assert_eq!(reply.status, 413);
     assert_eq!(reply.detail(), "the body is longer than 100 bytes, the most that is allowed here");
-    // One that says no length is read as far as it is allowed.
+    // A body without an announced length is read up to the limit.
     let chunk = format!("32\r\n{}\r\n", " ".repeat(0x32));
     let head = "Transfer-Encoding: chunked\r\n\r\n";
     for (chunks, status) in [(2, 400), (3, 413)] {
@@ -66,7 +66,7 @@ fn what_stops_coming_is_not_waited_for() {
     assert_eq!(std::fs::read_dir(site.certs("inputs")).unwrap().count(), 0, "nothing is left behind");
 }
 
-/// A file whose client goes away in its middle leaves nothing.
+/// A file whose client disconnects during the upload leaves nothing in the store.
 #[test]
 fn what_is_cut_short_is_not_kept() {
     let site = Site::new();
@@ -81,7 +81,7 @@ fn what_is_cut_short_is_not_kept() {
     assert_eq!(site.ask("PUT", &format!("/api/v1/inputs/{digest}"), &[], &[7; 5_000_000]).status, 201);
 }
 
-/// A client that sends a file for which there is no place reads why, though it sends all of it first.
+/// A client whose file cannot be stored gets the reason, although it sends the whole file first.
 #[test]
 fn a_client_is_told_why_its_file_is_not_kept() {
     let site = Site::new();
@@ -92,11 +92,11 @@ fn a_client_is_told_why_its_file_is_not_kept() {
     assert!(reply.detail().ends_with("No such file or directory (os error 2)"), "{reply:?}");
 }
 
-/// More connections than are allowed, none of which ever says anything, some of which begin: they are ended, and
-/// whoever has something to ask gets an answer.
+/// More connections than allowed, silent or with an incomplete request, are ended, and a client with a complete
+/// request gets an answer.
 #[test]
 fn the_idle_make_room() {
-    // The server looks at a clock that goes on every half second.
+    // The server's clock advances in steps of 500 ms.
     let head = Duration::from_millis(1500);
     let site = Site::within(Limits { connections: 4, head, ..Limits::default() });
     let mut idle: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(site.address).unwrap()).collect();
@@ -104,7 +104,7 @@ fn the_idle_make_room() {
     let reply = site.ask("GET", "/healthz", &[], b"");
     assert_eq!(reply.status, 200);
     for connection in &mut slow {
-        // TLS and the beginning of a head, and no more.
+        // A TLS handshake and an incomplete head.
         let begun = connection.write_all(b"GET /healthz HTTP/1.1\r\nHost:");
         let mut answer = Vec::new();
         let _ = begun.and_then(|()| connection.read_to_end(&mut answer));
@@ -117,7 +117,7 @@ fn the_idle_make_room() {
     assert_eq!(site.ask("GET", "/healthz", &[], b"").status, 200);
 }
 
-/// Noise instead of HTTP, within TLS, is answered or cut off, and does no harm.
+/// Noise within TLS gets an error or a closed connection, and the server continues.
 #[test]
 fn noise_does_no_harm() {
     let site = Site::new();
@@ -146,7 +146,7 @@ fn noise_does_no_harm() {
     assert_eq!(site.ask("GET", "/healthz", &[], b"").status, 200);
 }
 
-/// A server that stops ends what it has begun, and takes nothing new.
+/// A server that stops finishes the request in progress and accepts nothing new.
 #[test]
 fn it_stops() {
     let mut site = Site::new();

@@ -1,4 +1,4 @@
-//! A manager in memory: it takes studies, and executes them whenever a test says so.
+//! Manager in memory: accepts studies, and completes them when a test demands it.
 
 use crate::api::control::{Control, ControlError, ControlFuture};
 use crate::api::schema::{
@@ -6,9 +6,10 @@ use crate::api::schema::{
     WorkerStatus,
 };
 use crate::builtin;
-use crate::cli::{ReuseName, StrategyName};
 use crate::service::inputs::{InputDigest, InputStore};
 use crate::service::submission::{InputFile, PlanChoice, Submission};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_planner::StrategyName;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -16,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use time::OffsetDateTime;
 
-/// The files that every study of this manager leaves.
+/// Result files of every study of this manager.
 pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0-tile.png", "run.json"];
 
-/// A submission of files.
+/// Returns a submission with these input files.
 pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
     let registry = builtin::registry();
     let study = pleach_workflow::Study {
@@ -54,7 +55,7 @@ pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         evaluations: Vec::new(),
         plan: PlanChoice {
             strategy: StrategyName::Trtma,
-            reuse: ReuseName::Value,
+            reuse: ReuseScope::Value,
             max_bucket_size: None,
             max_buckets: None,
         },
@@ -78,16 +79,16 @@ pub(super) struct Kept {
     pub(super) looks: usize,
     pub(super) is_down: bool,
     pub(super) is_broken: bool,
-    /// What is asked for in vain so many times, before there are answers.
+    /// Number of operations to refuse before the manager answers.
     pub(super) refusals: usize,
-    /// So many studies are taken, and the answer is lost.
+    /// Number of submissions to accept with a lost answer.
     pub(super) lost_answers: usize,
-    /// A study completes when it has been looked at so often.
+    /// Number of status requests after which a study completes.
     pub(super) completes_after: Option<usize>,
     pub(super) fails: u64,
-    /// Named among the results of each study.
+    /// Name added to the results of each study.
     pub(super) odd_result: Option<String>,
-    /// Said to be missing whatever has been sent.
+    /// Digest that always counts as missing.
     pub(super) odd_input: Option<InputDigest>,
 }
 
@@ -133,7 +134,7 @@ impl Memory {
         }
     }
 
-    /// Its connection is lost.
+    /// Disconnects a worker.
     pub(super) fn lose(&self, worker: &str) {
         self.kept().workers.get_mut(worker).unwrap().state = WorkerState::Away;
     }
@@ -147,7 +148,7 @@ impl Memory {
         missing
     }
 
-    /// A study of an id, unless the manager is down.
+    /// Returns the study with this id, or an error while the manager is down.
     fn find(&self, id: &str) -> Result<(MutexGuard<'_, Kept>, StudyStatus), ControlError> {
         let kept = self.up()?;
         let study = kept.studies.get(id).map(|(study, _)| study.clone());
@@ -185,7 +186,7 @@ impl Memory {
     }
 }
 
-/// What a result file of a study holds; one is longer than what is sent at once.
+/// Returns the content of a study's result file. One file is longer than a block of a download.
 pub(super) fn content(id: &str, name: &str) -> Vec<u8> {
     match name {
         "plan.json" => format!("{{\"study_digest\": \"digest of {id}\"}}").into_bytes(),

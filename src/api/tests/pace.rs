@@ -1,4 +1,5 @@
-//! Clients that are slow, each in another way: those that move go on, the others end, and nobody waits for them.
+//! Slow clients: those that make progress are served, the others are disconnected, and no other client waits for
+//! them.
 
 use super::memory::submission;
 use super::site::{Connection, Reply, Site, connect, reply};
@@ -13,12 +14,12 @@ use std::time::{Duration, Instant};
 const STUDIES: &str = "/api/v1/studies";
 const JSON: &str = "Content-Type: application/json";
 
-/// Asks for a result of 800 kB, of which nothing is read yet.
+/// Requests a result of 800 kB and reads nothing of it yet.
 fn ask_for_result(site: &Site) -> Connection {
     let id = submit(&site.client(), &submission("nuclei", Vec::new()), true).unwrap();
     site.memory.set(&id, StudyState::Complete, None);
     let mut connection = connect(site.address, &Trust::load(&site.certs("c1")).unwrap());
-    // The client's system keeps little of what is not read.
+    // A small buffer, so that the client's system accepts few bytes that the client has not read.
     SockRef::from(&connection.sock).set_recv_buffer_size(16 << 10).unwrap();
     let head =
         format!("GET {STUDIES}/{id}/results/responses.csv HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n");
@@ -26,7 +27,7 @@ fn ask_for_result(site: &Site) -> Connection {
     connection
 }
 
-/// Asks the server for its health for so long.
+/// Probes the server's health repeatedly for `time`.
 fn meanwhile(site: &Site, time: Duration) {
     let until = Instant::now() + time;
     while Instant::now() < until {
@@ -54,7 +55,7 @@ fn client_that_reads_slowly_gets_all_of_a_result() {
     let write = Duration::from_secs(1);
     let site = Site::within(Limits { write, ..Limits::default() });
     let mut connection = ask_for_result(&site);
-    // Longer than a stall may be, and never stalled for as long.
+    // The transfer takes longer than a write may stall, but no write stalls for as long.
     let begun = Instant::now();
     let mut slow = Slow { connection: &mut connection, site: &site };
     let answer: Reply = reply(&mut slow);
@@ -62,7 +63,7 @@ fn client_that_reads_slowly_gets_all_of_a_result() {
     assert!(begun.elapsed() > 2 * write, "it was not slow");
 }
 
-/// Asks something else between two pieces.
+/// Slow reader that sends other requests between two pieces.
 struct Slow<'a> {
     connection: &'a mut Connection,
     site: &'a Site,
@@ -111,7 +112,7 @@ fn body_that_trickles_is_refused() {
     connection.write_all(head.as_bytes()).unwrap();
     connection.sock.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let (deadline, mut answer) = (Instant::now() + Duration::from_secs(20), Vec::new());
-    // A byte at a time, each long before the patience is over.
+    // The client sends single bytes, each well within the period.
     while !answer.ends_with(b"}") {
         assert!(Instant::now() < deadline, "{answer:?}");
         let _ = connection.write_all(b" ").and_then(|()| connection.flush());
@@ -136,7 +137,7 @@ fn client_without_credentials_gets_one_answer() {
     let _ = connection.read_to_string(&mut answers);
     assert_eq!(answers.matches("HTTP/1.1 200").count(), 1, "{answers}");
     assert!(answers.contains("connection: close"), "{answers}");
-    // With credentials requests may follow one another.
+    // A client with credentials may send several requests on one connection.
     let mut connection = site.connect("c1");
     connection.write_all(three.as_bytes()).unwrap();
     for _ in 0..3 {
@@ -145,7 +146,7 @@ fn client_without_credentials_gets_one_answer() {
     }
 }
 
-/// Reads no more than an answer.
+/// Reader of single bytes, which reads no further than the end of an answer.
 struct Bytewise<'a>(&'a mut Connection);
 
 impl Read for Bytewise<'_> {
@@ -154,7 +155,7 @@ impl Read for Bytewise<'_> {
     }
 }
 
-/// More than all connections that one network may have, none of which reads, leave room for the next.
+/// A crowd that fills all connections of its network and does not read leaves room for the next client.
 #[test]
 fn crowd_without_credentials_leaves_room() {
     let limits = Limits { connections: 12, of_network: 8, anonymous: 8, ..Limits::default() };
@@ -163,7 +164,7 @@ fn crowd_without_credentials_leaves_room() {
     let crowd: Vec<Connection> = (0..40)
         .map(|_| {
             let mut connection = site.connect("ca");
-            // It may be ended already.
+            // The server may have closed the connection already.
             let _ = connection.write_all(asks.as_bytes()).and_then(|()| connection.flush());
             connection
         })

@@ -1,20 +1,22 @@
-//! A checker for the schemas of `openapi.json`: of JSON Schema just what that document uses, and strict about the rest.
+//! Checker for the schemas of `openapi.json`. It knows the part of JSON Schema that the document uses and rejects the
+//! rest.
 
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What is behind a reference within the document, or the value itself.
+/// Returns the target of a reference within the document, or the value itself.
 pub(super) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let Some(reference) = value.get("$ref") else { return value };
     let pointer = reference.as_str().unwrap().strip_prefix('#').expect("a reference within the document");
     document.pointer(pointer).unwrap_or_else(|| panic!("{reference} leads nowhere"))
 }
 
-/// Says where a value does not fit a schema. Fields that the schema does not know do not fit either.
+/// Checks a value against a schema. The error gives the first mismatch. Fields that the schema does not have are
+/// mismatches.
 ///
 /// # Panics
-/// At a keyword that is not known here.
+/// Panics at an unknown keyword.
 pub(super) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let schema = resolved(document, schema);
     let fits = |fits: bool, why: &str| if fits { Ok(()) } else { Err(format!("{at}: {why}: {value}")) };

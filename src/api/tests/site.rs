@@ -1,4 +1,4 @@
-//! A cluster of one manager: an authority, certificates, a server, and ways to reach it.
+//! Cluster of one manager: an authority, certificates, a server, and clients.
 
 use super::memory::Memory;
 use crate::api::token::ApiToken;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// No test waits for an answer as long as this, unless it hangs.
+/// Longer than any answer takes, unless the server hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) type Connection = StreamOwned<ClientConnection, TcpStream>;
@@ -33,7 +33,7 @@ pub(super) struct Site {
     limits: Limits,
 }
 
-/// An answer, as it came over the wire.
+/// Answer as received.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -78,7 +78,7 @@ impl Site {
         site
     }
 
-    /// Starts the server, at the same address as before if there was one.
+    /// Starts the server, at its previous address if it ran before.
     pub(super) fn start(&mut self) {
         let listener = TcpListener::bind(self.address).unwrap();
         self.address = listener.local_addr().unwrap();
@@ -97,12 +97,12 @@ impl Site {
         );
     }
 
-    /// The folder of a node's credentials, or of the authority (`ca`).
+    /// Returns the folder of a node's credentials, or of the authority (`ca`).
     pub(super) fn certs(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
-    /// What a command would be given, with a client's certificate and no patience.
+    /// Returns the arguments of a command, with a client certificate and without retries.
     pub(super) fn args(&self) -> ManagerArgs {
         ManagerArgs {
             manager: format!("https://{}", self.address).parse().unwrap(),
@@ -116,18 +116,18 @@ impl Site {
         Client::new(&self.args(), None, Waiting::until_killed().unwrap()).unwrap()
     }
 
-    /// A TLS connection with the credentials of a folder.
+    /// Opens a TLS connection with the credentials in a folder.
     pub(super) fn connect(&self, certs: &str) -> Connection {
         connect(self.address, &Trust::load(&self.certs(certs)).unwrap())
     }
 
-    /// Asks with the token.
+    /// Sends a request with the token.
     pub(super) fn ask(&self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Reply {
         let authorization = format!("Authorization: Bearer {}", self.token.as_str());
         self.ask_as("ca", method, path, &[&[authorization.as_str()], headers].concat(), body)
     }
 
-    /// Asks with the credentials of a folder and no token.
+    /// Sends a request with the credentials in a folder and without the token.
     pub(super) fn ask_as(
         &self,
         certs: &str,
@@ -138,7 +138,7 @@ impl Site {
     ) -> Reply {
         let mut connection = self.connect(certs);
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
-        // A test may say another one.
+        // The headers of a test may contain another length.
         let length = match headers.contains("Content-Length: ") {
             true => String::new(),
             false => format!("Content-Length: {}\r\n", body.len()),
@@ -146,13 +146,13 @@ impl Site {
         let always = "Host: manager.pleach\r\nConnection: close\r\n";
         let head = format!("{method} {path} HTTP/1.1\r\n{always}{length}{headers}\r\n");
         connection.write_all(head.as_bytes()).unwrap();
-        // A server that does not want the body may be gone.
+        // A server that refuses the body may have closed the connection.
         let _ = connection.write_all(body).and_then(|()| connection.flush());
         reply(&mut connection)
     }
 }
 
-/// Issues credentials into a folder of the node's name.
+/// Issues credentials into a folder with the node's name.
 fn issue(authority: &Authority, place: &TempDir, name: &str, role: Role) {
     let identity = NodeIdentity { name: name.parse().unwrap(), role };
     let validity = Validity::days(1, SystemClock.now()).unwrap();
@@ -171,7 +171,7 @@ pub(super) fn connect(address: SocketAddr, trust: &Trust) -> Connection {
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), socket)
 }
 
-/// What is answered: a head, and a body of the length that it says.
+/// Reads an answer: the head and a body of the length in the head.
 pub(super) fn reply(connection: &mut impl Read) -> Reply {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];

@@ -1,4 +1,5 @@
-//! Calls in the documents: every call in a block is parsed by the grammar itself, and every one in a sentence as far as it goes.
+//! Checks calls of pleach in documents. The grammar parses every call in a code block completely, and every call in a
+//! sentence as far as it goes.
 
 mod guide;
 mod links;
@@ -10,7 +11,7 @@ use clap::error::ErrorKind;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Commands that take the manager's address from the environment, which a document has said before.
+/// Commands that take the manager's address from the environment. Documents set the variables earlier.
 const CLIENTS: [&str; 7] = ["submit", "status", "watch", "results", "cancel", "forget", "drain"];
 
 /// Files and folders of documents.
@@ -42,7 +43,8 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The calls in blocks, and those in sentences. Of notes without blocks every indented line is one of a block.
+/// Returns the calls in code blocks, and those in sentences. In a text without code blocks every indented line counts
+/// as code.
 fn calls(path: &Path) -> (Vec<String>, Vec<String>) {
     let text = fs::read_to_string(path).expect("UTF-8");
     let has_blocks = path.extension().is_some_and(|ending| ending == "md");
@@ -62,13 +64,13 @@ fn calls(path: &Path) -> (Vec<String>, Vec<String>) {
     (blocks, inline.map(str::to_owned).collect())
 }
 
-/// The calls of a line of shell: each from its name to where something else begins.
+/// Returns the calls in a line of shell. Each extends to the next operator.
 fn calls_of_line(line: &str) -> Vec<String> {
     let line = line.split(" #").next().unwrap_or_default();
     let parts = line.split([';', '|', '&', '>', '(', ')']).map(str::trim);
-    // A user that it is called as, or variables, may stand before.
+    // `runuser` or variable assignments may precede the call.
     let call = |part: &str| {
-        // What a version says of itself is no call.
+        // The output of `pleach --version` is not a call.
         let is_version = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
         let from = if part.starts_with("pleach ") { 0 } else { part.rfind(" pleach ")? + 1 };
         let before = part[..from].split_whitespace().next();
@@ -79,7 +81,7 @@ fn calls_of_line(line: &str) -> Vec<String> {
     parts.filter_map(call).collect()
 }
 
-/// What the grammar has to say of a call. Where a document leaves out something, or stands for it, that is allowed.
+/// Returns the grammar's error message for a call. Omitted arguments (`…`) are allowed.
 fn complaint(call: &str) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     for word in call.split_whitespace() {
@@ -92,14 +94,15 @@ fn complaint(call: &str) -> Option<String> {
     }
     let error = Cli::try_parse_from(words).err()?;
     let is_left_out = leaves_out && error.kind() == ErrorKind::MissingRequiredArgument;
-    // A call for help is answered as an error.
+    // clap reports a request for help as an error.
     let is_fine = is_left_out || error.kind() == ErrorKind::DisplayHelp;
     (!is_fine).then(|| error.to_string())
 }
 
-/// The same for a sentence, which names a command or an option of it, and may stand for values.
+/// Returns the grammar's error message for a call in a sentence, which may omit arguments and use placeholders for
+/// values.
 fn complaint_in_prose(call: &str) -> Option<String> {
-    // Alternatives are no call.
+    // A list of alternatives is not a call.
     if call.contains('|') {
         return None;
     }
@@ -112,7 +115,7 @@ fn complaint_in_prose(call: &str) -> Option<String> {
         | ErrorKind::MissingSubcommand
         | ErrorKind::DisplayHelp
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
-        // The option is named without its value.
+        // The sentence names the option without a value.
         ErrorKind::InvalidValue => has_places || error.to_string().contains("a value is required"),
         ErrorKind::ValueValidation => has_places,
         _ => false,
@@ -135,7 +138,7 @@ fn the_binary_knows_what_the_documents_tell_people_to_type() {
     assert!(in_blocks > 70 && in_prose > 70, "{in_blocks} in blocks, {in_prose} in sentences");
 }
 
-/// The test above can fail.
+/// Calls with wrong options or values are found, and calls with omissions pass, so the test above can fail.
 #[test]
 fn what_the_binary_does_not_know_is_seen_in_documents() {
     let of = |line: &str| calls_of_line(line).join(", ");
@@ -166,7 +169,7 @@ fn what_the_binary_does_not_know_is_seen_in_documents() {
     }
 }
 
-/// Every page of the manual has examples, and each is a call of the command that it is an example of.
+/// Every manual page has examples, and each example is a valid call of that command.
 #[test]
 fn manual_examples_are_parsed_by_the_grammar() {
     fn leaves(command: &clap::Command, words: &str, found: &mut Vec<String>) {
@@ -213,7 +216,7 @@ fn reference_lists_the_exit_statuses_of_the_manual() {
     assert_eq!(rows, expected);
 }
 
-/// Each variable that the code reads for a user is in the manual of a command.
+/// Each environment variable for users is in the manual of the commands that read it.
 #[test]
 fn manual_lists_environment_variables() {
     let mut grammar = crate::cli::grammar();

@@ -1,11 +1,12 @@
-//! The draft of a folder of results.
+//! Draft of a results folder, published when it is complete.
 //!
-//! The draft of `out` is the hidden folder `.out.pleach-results` beside it, on the same file system; where there can be none, as
-//! beside a mounted disk, `.pleach-results` in it. It holds the files, and a lock that is held while they arrive: what a killed
-//! process leaves is removed by the next one.
+//! The draft of `out` is the hidden folder `.out.pleach-results` beside it, on the same file system. If that is
+//! impossible, as beside a mount point, the draft is `.pleach-results` inside `out`. It holds the files and a lock
+//! file. The process holds the lock while files arrive. The next process removes the draft of a killed one.
 //!
-//! A folder that is missing or empty becomes the draft's files by one rename. Into others files are renamed one by one,
-//! `plan.json` first: if that is interrupted, the folder is known to be this study's, and the next process begins again.
+//! Publishing renames the draft onto a missing or empty folder. Into any other folder it renames file by file,
+//! `plan.json` first. After an interruption `plan.json` then identifies the folder as this study's, and the next
+//! process begins again.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::{self, Owner, PLAN, RESULTS};
@@ -16,30 +17,30 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The end of a draft's name, and its name within a folder.
+/// Suffix of the draft's name beside `out`, and its full name inside `out`.
 const DRAFT: &str = ".pleach-results";
 
-/// How often a draft is looked for that its process removes at the same time.
+/// Attempts to lock a draft that another process removes at the same time.
 const ATTEMPTS: usize = 16;
 
-/// See the module. It is removed on drop.
+/// Draft of a results folder. Removed on drop.
 #[derive(Debug)]
 pub(super) struct Draft {
     out: PathBuf,
-    /// Of the study.
+    /// Digest of the study.
     digest: String,
     path: PathBuf,
-    /// Held as long as it is open.
+    /// Holds the lock while it is open.
     _lock: File,
 }
 
 impl Draft {
-    /// Begins the draft of a folder that may become, or is, one of this study's results. What another process has left of
-    /// one is removed.
+    /// Creates the draft of a folder that may receive this study's results. Removes files that another process left in
+    /// the draft.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the folder holds another study's results, cannot be written to, or is another process's;
-    /// [`CommandError::NoSpace`] when its disk is full.
+    /// Returns [`CommandError::Input`] if the folder holds another study's results, is not writable or belongs to
+    /// another running process, and [`CommandError::NoSpace`] if its disk is full.
     pub(super) fn open(out: &Path, digest: &str) -> CommandResult<Self> {
         let fail = |text: &str| CommandError::Input(format!("--out {}: {text}", out.display()));
         let unwritable = |error: io::Error| {
@@ -61,7 +62,7 @@ impl Draft {
         }
         let beside = beside(out, exists).map_err(unwritable)?;
         let locked = match beside.map(|path| lock(&path).map(|lock| (path, lock))) {
-            // Nothing may be made beside it, but it may be written to.
+            // The parent folder is read-only, but `out` itself may be writable.
             Some(Err(error)) if exists && is_refusal(&error) => within(out),
             Some(locked) => locked,
             None => within(out),
@@ -79,21 +80,22 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Where the files go.
+    /// Returns the folder for the files.
     pub(super) fn files(&self) -> PathBuf {
         self.path.join("files")
     }
 
-    /// A file that could not be written.
+    /// Returns the error of a file that could not be written.
     pub(super) fn failed(&self, name: &str, error: &io::Error) -> CommandError {
         CommandError::writing(format!("--out {}: failed to write {name}", self.out.display()), error)
     }
 
-    /// Makes the folder hold these files, all of which are in the draft.
+    /// Publishes these files, which are all in the draft, into the folder.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when it holds something else by now, or cannot be written to, [`CommandError::NoSpace`] when its disk is full.
-    /// What has been published by then is of this study, and a repetition publishes the rest.
+    /// Returns [`CommandError::Input`] if the folder now holds other content or is not writable, and
+    /// [`CommandError::NoSpace`] if its disk is full. Files published before the error belong to this study. A repeated
+    /// download publishes the rest.
     pub(super) fn publish(self, names: &[String]) -> CommandResult {
         let fail = |error: io::Error| {
             CommandError::writing(format!("--out {}: failed to publish results", self.out.display()), &error)
@@ -128,6 +130,7 @@ impl Draft {
         for folder in &folders {
             fs::create_dir_all(self.out.join(folder)).map_err(fail)?;
         }
+        // Publish `plan.json` first and sync it: it identifies the other files after an interruption.
         let plan_first =
             names.iter().filter(|name| *name == PLAN).chain(names.iter().filter(|name| *name != PLAN));
         for name in plan_first {
@@ -140,7 +143,8 @@ impl Draft {
         folders.iter().try_for_each(|folder| sync(&self.out.join(folder))).map_err(fail)
     }
 
-    /// Lets the files become the folder, if that is missing or empty and not where this process works; whether it did.
+    /// Renames the draft onto the folder if that is missing or empty. Returns `false` if the folder has content or
+    /// contains the working directory.
     fn become_all(&self, files: &Path) -> io::Result<bool> {
         let target = match self.out.canonicalize() {
             Err(error) if error.kind() == ErrorKind::NotFound => self.out.clone(),
@@ -156,14 +160,15 @@ impl Draft {
         };
         match fs::rename(files, &target) {
             Ok(()) => sync(parent(&target)).map(|()| true),
-            // Somebody mounted it, or has just put something there: files go one by one.
+            // Another process has mounted the folder or written into it, so files are renamed one by one.
             Err(error) if target.is_dir() && !is_refusal(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// A result file in the folder, or another one that would be replaced, whose content is not what the draft's begins
-    /// with. Without one, nothing is lost by replacing them all: they are what an interrupted download left.
+    /// Returns the name of a result file, or of a file to be replaced, whose content is not a prefix of the draft's
+    /// file. `None` if the folder has no such file: it then holds parts of an interrupted download, and replacing them
+    /// loses nothing.
     fn differs(&self, files: &Path, names: &[String]) -> CommandResult<Option<String>> {
         let replaced = names.iter().filter(|name| self.out.join(name).symlink_metadata().is_ok());
         for name in folder::results_in(&self.out).iter().chain(replaced) {
@@ -175,7 +180,7 @@ impl Draft {
         Ok(None)
     }
 
-    /// Removes result files of earlier downloads that this one has not, and parts of files that older versions left.
+    /// Removes result files that this download does not contain, and `.part` files of older versions.
     fn clear(&self, names: &[String], folders: &BTreeSet<PathBuf>) -> io::Result<()> {
         let has = |path: &Path| names.iter().any(|name| Path::new(name) == path);
         let stale = folders.iter().flat_map(|folder| RESULTS.map(|name| folder.join(name)));
@@ -192,13 +197,13 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next download into the same folder. The lock goes last.
+        // The next download into the same folder removes the rest. The lock file is removed last.
         let _ = fs::remove_dir_all(self.files());
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// The folders that files lie in, their common one among them.
+/// Returns the folders of the files, relative to the common folder, which is included.
 fn folders(names: &[String]) -> BTreeSet<PathBuf> {
     let around = names.iter().flat_map(|name| Path::new(name).ancestors().skip(1));
     around.map(Path::to_owned).chain([PathBuf::new()]).collect()
@@ -208,7 +213,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where the draft of a folder is beside it; none where that would be another file system, or it has no name.
+/// Returns the path of the draft beside a folder. `None` if that is on another file system or the folder has no name.
 fn beside(out: &Path, exists: bool) -> io::Result<Option<PathBuf>> {
     let out = if exists { out.canonicalize()? } else { out.to_owned() };
     let Some(name) = out.file_name() else { return Ok(None) };
@@ -232,7 +237,7 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Makes the folder of a draft, unless it is there, and takes its lock; `None` where another process has it.
+/// Creates the folder of a draft if it is missing, and locks it. Returns `None` if another process holds the lock.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     for _ in 0..ATTEMPTS {
         match private::create_folder(path) {
@@ -245,7 +250,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
                 let text = format!("{} is no draft of this user's; remove it", path.display());
                 return Err(io::Error::new(ErrorKind::AlreadyExists, text));
             }
-            // Its process has just ended.
+            // The process that owned the draft has just removed it.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         }
@@ -257,10 +262,11 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // Without locks, nothing tells that another process is at it.
+            // On a file system without locks, concurrent downloads cannot be detected.
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
+        // The owner may have removed the lock file between open and lock. Such a lock excludes no process.
         if lock.metadata()?.nlink() > 0 {
             return Ok(Some(lock));
         }
@@ -273,7 +279,7 @@ fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether a file begins with all that another one holds. One that is missing begins with nothing.
+/// Returns whether `file` begins with the whole content of `other`. A missing `file` returns `false`.
 fn begins_with(file: &Path, other: &Path) -> io::Result<bool> {
     let mut file = match File::open(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),

@@ -1,6 +1,6 @@
-//! The state directory of a manager: every file that is read again, against its checksum.
+//! Checks the state directory of a manager: compares every persistent file with its checksum.
 //!
-//! A manager may be at work there. Then files of studies that have not ended are being written, and are left out.
+//! A manager may be running. It then writes files of open studies, which the check skips.
 
 use super::{Report, study};
 use crate::api::token::ApiToken;
@@ -23,7 +23,7 @@ const TOKEN: &str = "token";
 const SPENT: &str = "spent.json";
 const POD_COSTS: &str = "pod-costs.json";
 
-/// Ending of a file that is being written.
+/// Suffix of a file that is being written.
 const PART: &str = ".part";
 
 /// A remedy for files without checksum.
@@ -50,7 +50,7 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     if is_at_work {
         report.note(folder, "a manager is at work there", "studies that have not ended are not checked");
     }
-    // The last is of a file system whose root the directory is.
+    // `lost+found` exists if the directory is the root of a file system.
     let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED, "lost+found"];
     for path in names.iter().filter(|path| !known.iter().any(|known| path.ends_with(known))) {
         unexpected(&mut report, path, is_at_work);
@@ -98,13 +98,13 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     Ok(report)
 }
 
-/// Whether a manager holds the lock. It is let go at once, so that a manager may start.
+/// Returns whether a manager holds the lock. Releases the shared lock at once, so that a manager may start.
 fn is_at_work(folder: &Path) -> bool {
     let Ok(lock) = File::open(folder.join(LOCK)) else { return false };
     matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// A text that does not begin with the path, which is printed before it.
+/// Removes the leading path from an error message, because the report prints the path first.
 fn said(error: &impl ToString, path: &Path) -> String {
     let text = error.to_string();
     text.strip_prefix(&format!("{}: ", path.display())).map_or_else(|| text.clone(), str::to_owned)
@@ -142,7 +142,7 @@ fn file<T: DeserializeOwned>(report: &mut Report, path: &Path, remedy: &str) {
     }
 }
 
-/// A file or folder that pleach does not look for.
+/// Reports a file or folder that does not belong to a state directory.
 pub(super) fn unexpected(report: &mut Report, path: &Path, is_at_work: bool) {
     if !path.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
         report.warning(path, "unexpected", "no part of a state directory: remove it if it is yours");
@@ -151,7 +151,7 @@ pub(super) fn unexpected(report: &mut Report, path: &Path, is_at_work: bool) {
     }
 }
 
-/// Input files against the digests that they are called by, and files that open studies `needed`.
+/// Checks input files against the digests in their names, and reports missing input files that open studies `needed`.
 fn inputs(report: &mut Report, folder: &Path, needed: &[(InputDigest, PathBuf)], is_at_work: bool) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -164,7 +164,7 @@ fn inputs(report: &mut Report, folder: &Path, needed: &[(InputDigest, PathBuf)],
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let digest = name.split('.').next().unwrap_or_default().parse::<InputDigest>();
         match digest {
-            // Links to files of a slide, which are checked by themselves.
+            // Folder of links to the files of a slide, which are checked themselves.
             Ok(_) if path.is_dir() => {}
             Ok(digest) if name == digest.to_string() => match checksum(path) {
                 Ok(found) if found == digest => report.sound(path),

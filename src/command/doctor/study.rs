@@ -1,4 +1,4 @@
-//! The folder of one study: its submission, its end, and its results or, while it is open, its journals.
+//! Checks the folder of one study: its submission, its end, and its results or, for an open study, its journals.
 
 use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
@@ -14,18 +14,18 @@ use crate::service::state::{StoredSubmission, StudyEnd};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Remedy where a manager sets a study aside.
+/// Remedy for files without which a manager quarantines the study.
 const QUARANTINE: &str =
     "bring it back from a backup before the next start of the manager, which moves the study to quarantine";
 
-/// Remedy for records that follow from results.
+/// Remedy for records that the manager derives from results.
 const RESTORED: &str =
     "the manager restores it from the results as they are then; a backup of it has their checksums";
 
 /// Remedy for files that only clients read.
 const SUBMIT_AGAIN: &str = "it is not given out: bring it back from a backup, or submit the study again";
 
-/// Checks the folder. Returns the files that the study is yet to read.
+/// Checks the folder. Returns the input files that the study still needs.
 pub(super) fn check(
     report: &mut Report,
     id: u32,
@@ -93,7 +93,7 @@ pub(super) fn check(
     Vec::new()
 }
 
-/// Results of a study that has ended.
+/// Checks the results of a study that has ended.
 fn over(report: &mut Report, ended: &StudyEnd, folder: &Path) {
     match &ended.results {
         Some(checksums) => verify(report, checksums, folder),
@@ -130,7 +130,7 @@ fn verify(report: &mut Report, checksums: &Checksums, folder: &Path) {
     }
 }
 
-/// Files from which a study goes on.
+/// Checks the files that the manager needs to resume a study.
 fn open(report: &mut Report, kept: &StoredSubmission, results: &Path) {
     if !results.exists() {
         return;

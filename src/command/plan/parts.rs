@@ -1,23 +1,22 @@
-//! What can be said of a study's parts before any of it has run: of phases that go on with what survives, and of samples that
-//! grow.
+//! Forecasts the phases and rounds of a study before it runs: phases continue with survivors, and samples may grow.
 
 use pleach_workflow::{Phase, StoppingRule, Study, SurvivorRule};
 use serde::Serialize;
 
-/// One part.
+/// Forecast of one phase.
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Forecast {
     phase: usize,
     method: &'static str,
-    /// How many parameters vary in it.
+    /// Parameters that vary in the phase.
     parameters: Bounds,
     evaluations: Bounds,
-    /// The rule that says which parameters go on; none in the last phase.
+    /// Rule that selects the parameters of the next phase. `None` in the last phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     survivors: Option<String>,
 }
 
-/// The fewest and the most that there can be.
+/// Minimum and maximum of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Bounds {
     least: usize,
@@ -33,7 +32,7 @@ impl Bounds {
     }
 }
 
-/// All parts of a study that has several, or whose sample grows; none of any other.
+/// Returns the forecast of each phase. Empty for a study with one phase and a fixed sample.
 pub(super) fn forecast(study: &Study) -> Vec<Forecast> {
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let mut parameters = Bounds { least: varied, most: varied };
@@ -69,12 +68,12 @@ pub(super) fn forecast(study: &Study) -> Vec<Forecast> {
     forecasts
 }
 
-/// A sample grows by what it begins with.
+/// Returns the maximum size of a sample that grows in steps of its first size.
 fn grown(until: StoppingRule, first: usize) -> usize {
     if first > until.max_evaluations { first } else { until.max_evaluations / first.max(1) * first }
 }
 
-/// The same in print.
+/// Formats the forecasts as lines.
 pub(super) fn show(forecasts: &[Forecast]) -> Vec<String> {
     let in_phases = forecasts.len() > 1;
     let line = |forecast: &Forecast| {

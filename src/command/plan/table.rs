@@ -1,9 +1,9 @@
-//! Plans in print: one of them stage by stage, several as rows of one table.
+//! Formats plans: one plan stage by stage, several plans as rows of one table.
 
-use crate::output::record::PlanRecord;
-use crate::size::human;
+use pleach_planner::PlanRecord;
+use pleach_planner::memory_size::human;
 
-/// The lines that show some plans of one study for the same number of workers.
+/// Returns lines for the plans of one study, all for the same number of workers.
 pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     match plans {
         [] => Vec::new(),
@@ -13,7 +13,7 @@ pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
 }
 
 fn by_stage(plan: &PlanRecord) -> Vec<String> {
-    let figures = &plan.figures;
+    let figures = &plan.summary;
     let mut lines = vec![format!(
         "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {}; planned in {:.0} ms",
         plan.strategy,
@@ -66,15 +66,16 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
     lines
 }
 
-/// What a worker needs, where the plan was made for a given memory; otherwise what all workers hold of trees.
+/// Returns the memory that a worker needs if the plan was made for a memory limit. Otherwise returns the predicted peak
+/// of the largest buckets.
 fn memory(plan: &PlanRecord) -> String {
     match plan.least_bytes {
         Some(bytes) => format!("a worker needs {} MB", bytes.div_ceil(1_000_000)),
-        None => format!("{:.0} MB", plan.figures.predicted_peak_bytes as f64 / 1e6),
+        None => format!("{:.0} MB", plan.summary.predicted_peak_bytes as f64 / 1e6),
     }
 }
 
-/// The plans that need more than a worker has, a line each.
+/// Returns a line for each plan that needs more memory than a worker has.
 pub(super) fn beyond(plans: &[PlanRecord], memory_bytes: u64) -> Vec<String> {
     let too_large = |plan: &&PlanRecord| plan.least_bytes.is_some_and(|bytes| bytes > memory_bytes);
     let line = |plan: &PlanRecord| {
@@ -92,7 +93,7 @@ pub(super) fn beyond(plans: &[PlanRecord], memory_bytes: u64) -> Vec<String> {
 
 fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     let Some(first) = plans.first() else { return Vec::new() };
-    let figures = &first.figures;
+    let figures = &first.summary;
     let mut lines = vec![
         format!(
             "{study}: {} evaluations, {} runs, on {} workers",
@@ -118,7 +119,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
         "ms",
     ];
     let rows = plans.iter().map(|plan| {
-        let figures = &plan.figures;
+        let figures = &plan.summary;
         let stage = &figures.per_stage[figures.headline];
         [
             plan.strategy.to_owned(),
@@ -143,7 +144,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
     lines
 }
 
-/// What a plan cannot know of the highest level of reuse.
+/// Returns a note if a plan uses value reuse, whose savings cannot be predicted.
 fn about_value(plans: &[&PlanRecord]) -> Option<String> {
     plans.iter().any(|plan| plan.reuse == Some("value")).then(|| {
         "value counts as dataflow: which results turn out to be equal is not known before they are there"
@@ -151,7 +152,7 @@ fn about_value(plans: &[&PlanRecord]) -> Option<String> {
     })
 }
 
-/// Cells in columns as wide as need be: the first `names` of them to the left, and every other to the right.
+/// Aligns cells in columns: the first `names` columns left, all others right.
 fn aligned<const N: usize>(
     names: usize,
     header: [&str; N],
@@ -169,7 +170,7 @@ fn aligned<const N: usize>(
     rows.iter().map(line).collect()
 }
 
-/// Two digits or more, whatever the size.
+/// Formats seconds with at least two significant digits.
 fn seconds(seconds: f64) -> String {
     match seconds {
         1000.0.. => format!("{seconds:.0}"),
@@ -181,7 +182,8 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Without merging, stages run more often than merging would leave: that is no reuse, whatever the fraction says.
+/// Formats a reuse fraction as a percentage. A negative fraction becomes `-`: without merging, stages execute more
+/// often than merging would leave, which is no reuse.
 fn percent(fraction: f64) -> String {
     if fraction < 0.0 { "-".to_owned() } else { format!("{:.2}%", fraction * 100.0) }
 }

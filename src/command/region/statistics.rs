@@ -1,6 +1,6 @@
-//! What can be said of a data region in a few numbers, by its element type.
+//! Statistics of a data region, by its element type.
 //!
-//! Numbers that are no numbers (NaN) are counted apart and are in no minimum, maximum or mean.
+//! NaN values are counted separately. They do not enter minimum, maximum or mean.
 
 use pleach_regions::{
     AnnotatedObjects, DataRegion, Outline, Points, Polygons, Position, RaggedArray, TypedValues,
@@ -8,7 +8,7 @@ use pleach_regions::{
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// Statistics by their names, in the order in which they are shown.
+/// Returns the names and values of the statistics, in the order of display.
 pub(super) fn of(region: &DataRegion) -> Vec<(&'static str, Value)> {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) => {
@@ -108,7 +108,7 @@ fn of_points(points: &Points) -> Vec<(&'static str, Value)> {
     statistics
 }
 
-/// The corners of the smallest box around positions.
+/// Returns the corners of the bounding box of positions. `None` without positions.
 fn extent<'a>(positions: impl Iterator<Item = &'a Position>) -> Option<[Position; 2]> {
     positions.fold(None, |extent, [x, y]| {
         let [low, high] = extent.unwrap_or([[*x, *y]; 2]);

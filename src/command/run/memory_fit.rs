@@ -1,77 +1,53 @@
-//! A plan that fits the memory.
+//! Plan that fits the memory.
 
 use super::part::Runner;
-use crate::command::plan_options::fit::{Fitted, Room, fit};
-use crate::command::plan_options::{BucketLimits, PlanOptions};
 use crate::exit::{CommandError, CommandResult};
-use crate::memory_limit;
 use crate::output::print_line;
-use crate::output::record::PlanRecord;
-use crate::planning::{MemoryFloor, PlanBuilder, PlannedStudy, WorkerMemory};
-use crate::rounds::PlannedRound;
-use crate::size::human;
 use crate::study::PreparedStudy;
-use std::time::Instant;
+use pleach_planner::memory_limit;
+use pleach_planner::memory_size::human;
+use pleach_planner::{Plan, PlanRequest, WorkerMemory};
 
 impl Runner<'_> {
-    /// A plan, if the study can be executed within the memory at all. What is shared beyond a tree is held for longer: where
-    /// that would be too much, buckets are smaller, or a tree it is.
-    pub(super) fn fitting_plan(&self, prepared: &PreparedStudy) -> CommandResult<PlannedRound> {
-        let start = Instant::now();
-        let (way, limits, woven) = self.fitting(prepared, true)?;
-        let plan = PlanRecord {
-            strategy: way.strategy_name(),
-            reuse: way.reuse_name(),
-            figures: woven.figures.clone(),
-            planning_seconds: Some(start.elapsed().as_secs_f64()),
-            workers: self.workers.get(),
-            max_bucket_size: way.max_bucket_size(limits),
-            max_buckets: way.max_buckets(limits),
-            least_bytes: None,
-        };
-        Ok(PlannedRound { woven, plan })
-    }
-
-    /// Whether there is such a plan, without a word on how.
-    pub(super) fn can_be_planned(&self, prepared: &PreparedStudy) -> CommandResult {
-        self.fitting(prepared, false).map(|_| ())
-    }
-
-    fn fitting(
-        &self,
-        prepared: &PreparedStudy,
-        tells: bool,
-    ) -> CommandResult<(PlanOptions, BucketLimits, PlannedStudy)> {
-        let args = self.args;
-        let loom =
-            PlanBuilder::set_up(prepared.material(), self.way.merging()).map_err(CommandError::input)?;
-        let memory = WorkerMemory { memory_bytes: self.memory_bytes, below_bytes: self.below_bytes };
-        let room = Room {
-            buckets: args.way.buckets,
-            slots: self.workers,
-            workers: &[memory],
-            // A cache is of use to values only.
-            may_be_tree: args.cache.cache.is_none(),
-        };
-        let Fitted { way, limits, draft, first_needs } =
-            fit(&loom, self.way, room).map_err(CommandError::input)?;
-        if !memory.fits(draft.needs()) {
-            return Err(self.too_little(prepared, draft.least(&loom, self.below_bytes)));
-        }
-        if way != self.way && tells && !args.quiet && !args.json {
+    /// Plans a study within the memory of this process. Tells the user of a smaller reuse scope.
+    pub(super) fn fitting_plan(&self, prepared: &PreparedStudy) -> CommandResult<Plan> {
+        let plan = self.fitting(prepared)?;
+        let (options, args) = (self.options, self.args);
+        if plan.options != options && !args.quiet && !args.json {
             print_line(&format!(
                 "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
                 human(self.memory_bytes),
-                self.way.reuse_name().unwrap_or_default(),
-                first_needs.with_spill(self.below_bytes).div_ceil(1_000_000),
+                options.reuse_name().unwrap_or_default(),
+                plan.requested_needs.with_spill(self.below_bytes).div_ceil(1_000_000),
             ));
         }
-        let woven = draft.weave(loom, self.workers.get()).map_err(CommandError::input)?;
-        Ok((way, limits, woven))
+        Ok(plan)
     }
 
-    fn too_little(&self, prepared: &PreparedStudy, least: MemoryFloor) -> CommandError {
-        let MemoryFloor { bytes, stage, tile } = least;
+    /// Checks that such a plan exists.
+    pub(super) fn can_be_planned(&self, prepared: &PreparedStudy) -> CommandResult {
+        self.fitting(prepared).map(|_| ())
+    }
+
+    fn fitting(&self, prepared: &PreparedStudy) -> CommandResult<Plan> {
+        let workers = &[WorkerMemory { memory_bytes: self.memory_bytes, below_bytes: self.below_bytes }];
+        let request = PlanRequest {
+            options: self.options,
+            buckets: self.args.plan.buckets.limits(),
+            slots: self.workers,
+            workers,
+            // Only the value scope finds results in a cache.
+            tree_fallback: self.args.cache.cache.is_none(),
+        };
+        let plan = pleach_planner::plan(prepared.planning_input(), &request).map_err(CommandError::input)?;
+        if !plan.fits_any(workers) {
+            return Err(self.too_little(prepared, &plan));
+        }
+        Ok(plan)
+    }
+
+    fn too_little(&self, prepared: &PreparedStudy, plan: &Plan) -> CommandError {
+        let bytes = plan.study.plan.needs.with_spill(self.below_bytes);
         // Rounded up, so that what is named is enough.
         let megabytes = bytes.div_ceil(1_000_000);
         let budget = human(self.memory_bytes);
@@ -81,8 +57,8 @@ impl Runner<'_> {
         };
         CommandError::Input(format!(
             "{given}: the {} of {} needs {megabytes} MB at once; {megabytes}MB or more is allowed",
-            prepared.study.workflow.stages[stage].name,
-            prepared.study.tiles[tile].path.display(),
+            prepared.study.workflow.stages[plan.peak.stage].name,
+            prepared.study.tiles[plan.peak.tile].path.display(),
         ))
     }
 }

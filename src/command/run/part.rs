@@ -4,7 +4,6 @@
 use crate::analysis::Collected;
 use crate::cache_walk;
 use crate::cli::RunArgs;
-use crate::command::plan_options::PlanOptions;
 use crate::command::{load_costs, meter, workers};
 use crate::cost_history;
 use crate::execution::{self, ExecutionResult, LocalExecutor};
@@ -12,20 +11,21 @@ use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
 use crate::journal;
-use crate::memory_limit::default_memory_bytes;
 use crate::output::folder::Folder;
 use crate::output::{print_line, print_notice};
 use crate::progress::ProgressMode;
 use crate::results;
-use crate::rounds::{self, PlannedRound, RoundResult, StudyResult};
+use crate::rounds::{self, RoundResult, StudyResult};
 use crate::session::{self, Session, SessionState};
-use crate::size::MemorySize;
 use crate::spill::{self, OpenTiers};
 use crate::study::PreparedStudy;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::cost_model::CostModel;
+use pleach_planner::memory_limit::default_memory_bytes;
+use pleach_planner::memory_size::MemorySize;
+use pleach_planner::{Plan, PlanOptions};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -36,7 +36,7 @@ use std::time::Instant;
 pub(super) struct Runner<'a> {
     pub(super) args: &'a RunArgs,
     previews: Previews,
-    pub(super) way: PlanOptions,
+    pub(super) options: PlanOptions,
     pub(super) workers: NonZeroU32,
     /// The memory to keep within.
     pub(super) memory_bytes: u64,
@@ -71,8 +71,8 @@ impl<'a> Runner<'a> {
         interrupt: &'a mut Interrupt,
     ) -> CommandResult<Self> {
         let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
-        let way = PlanOptions::new(args.way.strategy, args.way.reuse);
-        if args.cache.cache.is_some() && way.reuse_name() != Some("value") {
+        let options = args.plan.options();
+        if args.cache.cache.is_some() && options.reuse_name() != Some("value") {
             return Err(CommandError::Input(
                 "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
                     .to_owned(),
@@ -85,7 +85,7 @@ impl<'a> Runner<'a> {
         Ok(Self {
             args,
             previews,
-            way,
+            options,
             workers: workers(args.workers),
             memory_bytes,
             below: tiers.map(|tiers| tiers.below),
@@ -127,7 +127,7 @@ impl<'a> Runner<'a> {
         keeps: bool,
     ) -> CommandResult<Ended> {
         let (start, args) = (Instant::now(), self.args);
-        load_costs(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
+        load_costs(&mut first, args.plan.buckets, args.cache.cache.as_deref())?;
         let planned = self.fitting_plan(&first)?;
         pleach_pages::set_limit_bytes(self.memory_bytes);
         if self.past.cache.is_some() && self.here.is_none() {
@@ -151,7 +151,7 @@ impl<'a> Runner<'a> {
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
         let done = results::CompletedStudy {
             prepared: &prepared,
-            plan: &planned.plan,
+            plan: &planned.record,
             executed: &executed,
             past: &self.past,
             below: self.below.as_deref(),
@@ -160,7 +160,7 @@ impl<'a> Runner<'a> {
             start,
         };
         let written = results::write(&done, &collected, &self.previews, &session.folder)?;
-        let (plan, left_bytes) = (planned.plan, executed.finished.left_bytes);
+        let (plan, left_bytes) = (planned.record, executed.finished.left_bytes);
         Ok(Ended::Now(Box::new(RoundResult { prepared, plan, collected, written, session, left_bytes })))
     }
 
@@ -195,21 +195,21 @@ impl<'a> Runner<'a> {
 }
 
 impl rounds::Runner for Runner<'_> {
-    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<PlannedRound> {
+    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan> {
         self.fitting_plan(prepared)
     }
 
     fn execute(
         &mut self,
         prepared: &PreparedStudy,
-        planned: &mut PlannedRound,
+        planned: &mut Plan,
         session: &Session,
         _: usize,
     ) -> CommandResult<ExecutionResult> {
         let args = self.args;
         let shown = if args.quiet || args.json { ProgressMode::Nothing } else { ProgressMode::Fitting };
         let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
-        execution::execute(prepared, &mut planned.woven, session, &self.past, here, shown, |_| {})
+        execution::execute(prepared, &mut planned.study, session, &self.past, here, shown, |_| {})
     }
 
     fn stopped(

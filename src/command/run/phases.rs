@@ -1,7 +1,7 @@
-//! A study in phases: each in a folder of its own beside the others, what survives one written down before the next begins.
+//! Executes a study in phases, each in a folder of its own. The survivors of a phase are stored before the next begins.
 //!
-//! All phases run on one engine, so that a phase finds what an earlier one has computed. An interrupted study goes on with
-//! the phase that was interrupted: what earlier phases came to is in their journals, which stay until the study is over.
+//! All phases run on one engine, so that a phase reuses the results of earlier ones. A resumed study continues with the
+//! interrupted phase. The journals of earlier phases keep their responses until the study has ended.
 
 use super::part::{Ended, Runner, notice_of_nothing};
 use super::{already_complete, nothing_left, status};
@@ -19,7 +19,7 @@ use crate::summary;
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs all phases of a study, and writes what they come to together.
+/// Executes all phases of a study and writes their combined results.
 pub(super) fn execute(
     args: &RunArgs,
     runner: &mut Runner<'_>,
@@ -30,8 +30,8 @@ pub(super) fn execute(
     let names = phases::names(&whole.study);
     let mut first = whole.of_phase(0, None)?;
     let digest = phases::digest(&first);
-    // What cannot be executed at all is refused before anything is written.
-    load_costs(&mut first, args.way.buckets, args.cache.cache.as_deref())?;
+    // Reject a study that cannot be planned before writing any file.
+    load_costs(&mut first, args.plan.buckets, args.cache.cache.as_deref())?;
     runner.can_be_planned(&first)?;
     let folder = match begin(args, out, &digest, &names)? {
         Begun::Complete(folder) => return already_complete(args, &folder),
@@ -58,7 +58,7 @@ pub(super) fn execute(
     let phases = phases::told(&parts, &names);
     let run = results::write(&phases, start.elapsed().as_secs_f64(), &folder)?;
     let failed: usize = parts.iter().map(|(part, _)| part.collected.failed()).sum();
-    // The last one first: where one is gone, all results are known to be written.
+    // End the last phase first: a missing journal then proves that all results are written.
     for (part, _) in parts.iter().rev() {
         part.session.end(failed == 0)?;
     }
@@ -79,18 +79,18 @@ pub(super) fn execute(
 }
 
 enum Begun {
-    /// All phases are over.
+    /// All phases have ended.
     Complete(Folder),
     /// The study can be run.
     Open(Folder),
 }
 
-/// Takes the folder of all phases; `args` decides over results of an earlier run.
+/// Opens the folder of all phases. `args` decides how to treat results of an earlier run.
 fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandResult<Begun> {
     let folder = Folder::take(out, digest)?;
     let journals = names.iter().filter(|name| out.join(name).join(journal::NAME).exists()).count();
     let is_done = folder.holds("run.json");
-    // Journals go when all is written, unless runs failed that may be tried again.
+    // Journals are removed once all results are written. With failed runs they stay, so that these can be retried.
     let is_complete = is_done && journals < names.len();
     let fail = |text: &str| Err(CommandError::Input(format!("--out {}: {text}", out.display())));
     match args.existing() {

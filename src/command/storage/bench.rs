@@ -1,6 +1,7 @@
-//! `pleach storage bench`: how fast tiers store and read, beside plain files in the same folder.
+//! `pleach storage bench`: measures the throughput of tiers, beside plain files in the same folder.
 //!
-//! What is read has just been written: of a folder it comes from the page cache as far as that reaches.
+//! Each region is read right after it was written. Reads from a folder therefore come from the page cache where they
+//! fit.
 
 use super::opened;
 use crate::cli::BenchArgs;
@@ -16,13 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Sides of the square regions that are stored: about 16 MB, as a tile, and 768 bytes, as what is packed.
+/// Sides of the square test regions: about 16 MB, as a tile, and 768 bytes, as a packed region.
 const SIDES_PX: [u32; 2] = [2309, 16];
 
-/// So many small regions are stored at most: each waits for the medium.
+/// Maximum number of regions, because each insert waits for the medium.
 const MAX_REGIONS: u64 = 2000;
 
-/// One tier with regions of one size.
+/// Measurement of one tier with regions of one size.
 #[derive(Debug, Serialize)]
 struct Measured {
     tier: String,
@@ -32,7 +33,7 @@ struct Measured {
     get_gb_per_second: f64,
     insert_per_second: f64,
     get_per_second: f64,
-    /// The same number of plain files in the same folder, each synced; none of object storage.
+    /// Throughput of as many plain files in the same folder, each synced. `None` for object storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     plain_write_gb_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +72,7 @@ pub(super) fn execute(args: &BenchArgs) -> CommandResult {
     Ok(())
 }
 
-/// Noise that no coding makes smaller; another one for each number.
+/// Returns a region of incompressible noise, different for each number.
 fn region(number: u64, side_px: u32) -> Result<DataRegion, TierError> {
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut data = vec![0; (side_px * side_px * 3) as usize];
@@ -91,7 +92,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TierEr
     move |source| TierError::Io { action, path: path.to_owned(), source }
 }
 
-/// A key that no study has: it is made of the time and a number.
+/// Returns a key that no study uses, made from the time and a number.
 fn key(number: u64) -> RegionKey {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let mut bytes = [0; 16];
@@ -121,7 +122,7 @@ fn measure(opened: &OpenTier, side_px: u32, size_bytes: u64) -> Result<Measured,
     let began = Instant::now();
     let read = regions[..stored].iter().try_for_each(|(key, _)| tier.get(*key).map(drop));
     let get_seconds = began.elapsed().as_secs_f64();
-    // Whatever went wrong, nothing of ours stays.
+    // Remove all test regions, also after an error.
     let removed = regions[..stored].iter().try_for_each(|(key, _)| tier.remove(*key).map(drop));
     done.and(read).and(removed)?;
     let plain = opened.folder.as_ref().map(|_| plain(&regions, opened)).transpose()?;
@@ -139,7 +140,7 @@ fn measure(opened: &OpenTier, side_px: u32, size_bytes: u64) -> Result<Measured,
     })
 }
 
-/// Seconds to write and sync the regions as plain files, and to read them.
+/// Returns the seconds to write and sync the regions as plain files, and to read them.
 fn plain(regions: &[(RegionKey, Arc<DataRegion>)], opened: &OpenTier) -> Result<(f64, f64), TierError> {
     let Some(folder) = &opened.folder else { return Ok((0.0, 0.0)) };
     let place = tempfile::tempdir_in(folder).map_err(failed("write to", folder))?;

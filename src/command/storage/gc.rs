@@ -1,23 +1,23 @@
-//! `pleach storage gc`: what nobody will read is removed: quarantine, the room of removed regions, and regions by age or
-//! size. What killed writers have left goes whenever a tier is opened.
+//! `pleach storage gc`: deletes expired regions and quarantined files, then compacts segments. Leftovers of killed
+//! writers are removed whenever a tier is opened.
 
 use super::opened;
 use crate::cli::GcArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use crate::size::human;
 use crate::tiers::OpenTier;
+use pleach_planner::memory_size::human;
 use pleach_storage::{RegionFile, TierError, TierMaintenance};
 use serde::Serialize;
 use std::time::SystemTime;
 
-/// What was removed from one tier, or would be.
+/// Regions and files removed from one tier, or to be removed in a dry run.
 #[derive(Debug, Default, Serialize)]
 struct Cleaned {
     tier: String,
     quarantined: u64,
     regions: u64,
-    /// Files of packed regions that were rewritten.
+    /// Compacted segments.
     compacted: u64,
     held_bytes_before: u64,
     held_bytes: u64,
@@ -60,7 +60,7 @@ fn clean(tier: &dyn TierMaintenance, args: &GcArgs) -> Result<Cleaned, TierError
     }
     let mut regions = tier.inventory()?;
     regions.sort_by_key(|region| region.modified);
-    // Of a bucket, ages are by two clocks: this one, and the server's.
+    // Ages in object storage compare two clocks: this machine's and the server's.
     let now = SystemTime::now();
     let is_old = |region: &RegionFile| {
         let age = now.duration_since(region.modified).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! `pleach storage ls` and `verify`: what tiers hold, and whether it is whole.
+//! `pleach storage ls` and `verify`: list the regions of tiers and verify their checksums.
 
 use super::opened;
 use crate::cli::TierArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::{print_json, print_line};
-use crate::size::human;
 use crate::tiers::OpenTier;
+use pleach_planner::memory_size::human;
 use pleach_storage::{RegionFile, RegionLoss, TierError};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// One tier and what is in it.
+/// Contents of one tier.
 #[derive(Debug, Serialize)]
 struct Listed {
     tier: String,
@@ -25,11 +25,11 @@ struct Region {
     key: String,
     taken_bytes: u64,
     age_seconds: u64,
-    /// Whether it shares a file with others.
+    /// Whether the region shares a segment with others.
     packed: bool,
 }
 
-/// `pleach storage ls`.
+/// Runs `pleach storage ls`.
 pub(super) fn list(args: &TierArgs) -> CommandResult {
     let tiers: Vec<Listed> =
         opened(args)?.iter().map(listed).collect::<Result<_, _>>().map_err(CommandError::input)?;
@@ -63,7 +63,7 @@ fn listed(opened: &OpenTier) -> Result<Listed, TierError> {
     Ok(Listed { tier: opened.level.name.clone(), held_bytes, capacity_bytes, regions })
 }
 
-/// What was found out about one tier.
+/// Result of verifying one tier.
 #[derive(Debug, Default, Serialize)]
 struct Verified {
     tier: String,
@@ -76,12 +76,12 @@ struct Verified {
 struct Damaged {
     key: String,
     problem: String,
-    /// Where it is now.
+    /// Path in the quarantine folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     quarantined: Option<PathBuf>,
 }
 
-/// `pleach storage verify`.
+/// Runs `pleach storage verify`.
 pub(super) fn verify(args: &TierArgs) -> CommandResult {
     let tiers: Vec<Verified> =
         opened(args)?.iter().map(verified).collect::<Result<_, _>>().map_err(CommandError::input)?;
@@ -102,7 +102,7 @@ pub(super) fn verify(args: &TierArgs) -> CommandResult {
     Ok(())
 }
 
-/// Reads everything in a tier.
+/// Reads every region of a tier.
 fn verified(opened: &OpenTier) -> Result<Verified, TierError> {
     let tier = &opened.level.tier;
     let mut found = Verified { tier: opened.level.name.clone(), ..Verified::default() };
@@ -112,7 +112,7 @@ fn verified(opened: &OpenTier) -> Result<Verified, TierError> {
                 found.intact += 1;
                 found.bytes += region.bytes();
             }
-            // Another process has removed it meanwhile.
+            // Another process has removed the region since the listing.
             Ok(None) => {}
             Err(error) => {
                 let quarantined = match &error {

@@ -1,7 +1,8 @@
-//! The certificate of a worker that joins with a token: got before anything else, and again when it is over.
+//! Obtains the certificate of a worker that joins with a token, before any other connection and again after it has
+//! expired.
 //!
-//! A worker that was given a certificate keeps it, whatever becomes of it. What a token is and who answers is in
-//! `pleach_actors`.
+//! A worker keeps a valid certificate, whatever happens to its token. `pleach_actors` implements tokens and the join
+//! service.
 
 use super::readiness::WorkerReadiness;
 use crate::cli::WorkerProcessArgs;
@@ -21,21 +22,22 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-/// Whom to ask, and by what.
+/// Manager to join, and the means to reach it.
 pub(super) struct JoinTarget<'a> {
     pub(super) manager: SocketAddr,
     pub(super) network: &'a QuicRuntime,
     pub(super) settings: &'a Settings,
     pub(super) clock: &'a Arc<dyn Clock>,
-    /// Told why there is none yet.
+    /// Records why the worker has no certificate yet.
     pub(super) standing: &'a WorkerReadiness,
 }
 
-/// Gets a certificate for a token, unless there is one that is good. A manager that does not answer is waited for. False when
-/// the worker was asked to leave meanwhile.
+/// Obtains a certificate for the token, unless a valid one exists. Retries while the manager does not answer. Returns
+/// `false` if the worker was asked to leave meanwhile.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the name is none or the old certificate cannot be removed, [`CommandError::Refused`] when the manager says no.
+/// Returns [`CommandError::Input`] if the name is invalid or the expired certificate cannot be removed, and
+/// [`CommandError::Refused`] if the manager refuses permanently.
 pub(super) async fn obtain(
     args: &WorkerProcessArgs,
     place: &JoinTarget<'_>,
@@ -56,7 +58,7 @@ pub(super) async fn obtain(
     let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random()?);
     let mut last = String::new();
     loop {
-        // Whoever keeps the token in a file may have replaced it.
+        // Read the token again for each attempt: the user may have replaced its file.
         let text = fs::read_to_string(token).unwrap_or_else(|_| token.clone());
         let joining = join::join(network, *manager, text.trim(), name.clone(), &args.certs, settings, clock);
         let joined = tokio::select! {
@@ -82,12 +84,13 @@ pub(super) async fn obtain(
     }
 }
 
-/// Whether the certificate in a folder was good once. What cannot be read is left for whoever uses it, to say so.
+/// Returns whether the certificate in a folder has expired. An unreadable certificate returns `false`, and its next use
+/// reports the error.
 fn is_over(certs: &Path, now: Duration) -> bool {
     Credentials::load(certs).is_ok_and(|credentials| credentials.is_over(now))
 }
 
-/// The key first: a folder with a certificate has both.
+/// Removes the key and the certificate. A folder with a certificate also has the key.
 fn remove(certs: &Path) -> CommandResult {
     for file in [NODE_KEY_FILE, NODE_FILE] {
         let path = certs.join(file);

@@ -1,6 +1,6 @@
-//! What is measured of a worker when somebody asks: its slots, its memory, its tiers and its links.
+//! Samples the metrics of a worker for each scrape: slots, memory, tiers and links.
 //!
-//! What happens is counted where it happens; here is what is looked up. Names and meanings are in the catalog.
+//! Events are counted where they happen. This module samples only states. The catalog has names and meanings.
 
 use crate::service::metrics::{number, sample_link};
 use actix::prelude::*;
@@ -13,7 +13,7 @@ use pleach_storage::LevelStats;
 use pleach_telemetry::catalog as of;
 use std::sync::Arc;
 
-/// Where a worker's figures are.
+/// Sources of a worker's sampled metrics.
 pub(super) struct WorkerSampler {
     pub(super) worker: Addr<WorkerActor>,
     pub(super) ram: Arc<RamTier>,
@@ -22,12 +22,12 @@ pub(super) struct WorkerSampler {
 }
 
 impl WorkerSampler {
-    /// Asks the worker; `None` when it has left.
+    /// Queries the worker actor. `None` if it has left.
     pub(super) async fn query(&self) -> Option<WorkerMetrics> {
         self.worker.send(GetWorkerMetrics).await.ok()
     }
 
-    /// Sets the metrics that are sampled.
+    /// Sets the sampled metrics.
     pub(super) fn record(&self, figures: &WorkerMetrics) {
         let flag = |is: bool| f64::from(u8::from(is));
         of::MANAGER_CONNECTED.with([]).set(flag(figures.is_connected));

@@ -1,7 +1,6 @@
-//! How a worker's process stands with its manager, from its start to its end: what it answers to whoever asks whether it is
-//! ready, and what it measures once there is a worker.
+//! Connection state of a worker process, for its readiness probe and its metrics.
 //!
-//! Nothing is decided here: whether there is a link, and whether the worker drains, the worker itself is asked.
+//! The worker actor decides whether it is connected and whether it drains. This module only queries it.
 
 use super::metrics::WorkerSampler;
 use crate::exporter::{MetricSource, Readiness, SampleFuture};
@@ -10,23 +9,23 @@ use pleach_telemetry::catalog as of;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// What the process has come to by now.
+/// Progress of joining a manager.
 #[derive(Debug)]
 struct JoinState {
-    /// Whether it was connected at some time.
+    /// Whether the process was connected at least once.
     has_joined: bool,
-    /// Why the last attempt failed, as long as none has succeeded since.
+    /// Cause of the last failed attempt since the last success.
     refusal: Option<String>,
 }
 
 struct ReadinessState {
     manager: SocketAddr,
     reached: Mutex<JoinState>,
-    /// As soon as there is a worker.
+    /// Set once the worker actor exists.
     figures: OnceLock<Arc<WorkerSampler>>,
 }
 
-/// See the module. Clones are of the same process.
+/// Readiness of a worker process. Clones share the state.
 #[derive(Clone)]
 pub(super) struct WorkerReadiness(Arc<ReadinessState>);
 
@@ -36,18 +35,18 @@ impl WorkerReadiness {
         Self(Arc::new(ReadinessState { manager, reached, figures: OnceLock::new() }))
     }
 
-    /// There is a worker now.
+    /// Registers the worker actor.
     pub(super) fn begin(&self, figures: WorkerSampler) {
-        // There is one worker in a process.
+        // A process has one worker, so the cell is empty.
         let _ = self.0.figures.set(Arc::new(figures));
     }
 
-    /// The manager could not be reached, or did not give what it was asked for.
+    /// Records a failed attempt to join the manager.
     pub(super) fn failed(&self, why: &str) {
         self.reached().refusal = Some(why.to_owned());
     }
 
-    /// The manager has taken the worker.
+    /// Records that the manager accepted the worker.
     pub(super) fn joined(&self) {
         *self.reached() = JoinState { has_joined: true, refusal: None };
     }
@@ -56,7 +55,7 @@ impl WorkerReadiness {
         self.0.reached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why nobody is there to work for.
+    /// Returns why the worker is not connected.
     fn unconnected(&self) -> String {
         let (manager, reached) = (self.0.manager, self.reached());
         let what = match reached.has_joined {

@@ -1,29 +1,29 @@
-//! How long a worker waits before it connects again.
+//! Computes how long a worker waits before it connects again.
 //!
-//! A link that the manager accepted and that has lasted is replaced at once. Any other end counts as a failure, an accepted
-//! connection that the manager closes soon included, and each failure doubles the wait. Nothing is connected here.
+//! A worker replaces an accepted link at once if the link has lasted. Any other end counts as a failure, including an
+//! accepted link that the manager soon closes. Each failure doubles the wait. The caller makes the connections.
 
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::refusal::Cause;
 use pleach_actors::transport::settings::Settings;
 use std::time::Duration;
 
-/// The first wait after a refusal because the name is in use. The manager has probed the other worker by then, so an
-/// attempt right afterwards would end in the same way.
+/// First wait after a refusal because the name is in use. The manager has probed the other worker by then, so an
+/// immediate attempt would fail in the same way.
 const FIRST_IN_USE: Duration = Duration::from_secs(1);
 
-/// The longest one. An operator who stops the other worker sees this one take over within that time, and the attempts of a
-/// hundred copies cost the manager next to nothing.
+/// Maximum wait after such a refusal. When an operator stops the other worker, this one takes over within that time.
+/// The attempts of 100 copies cost the manager next to nothing.
 const MAX_IN_USE: Duration = Duration::from_secs(30);
 
-/// See the module.
+/// Backoff of a worker's connection attempts.
 #[derive(Debug)]
 pub(super) struct Retry {
-    /// Of links that were lost, and of attempts without an answer.
+    /// Backoff after lost links and attempts without an answer.
     pub(super) lost: Backoff,
-    /// Of refusals because the name is in use.
+    /// Backoff after refusals because the name is in use.
     in_use: Backoff,
-    /// A link that has lasted this long is no failure.
+    /// Minimum duration of a link that does not count as a failure.
     steady: Duration,
 }
 
@@ -32,12 +32,13 @@ impl Retry {
         Self {
             lost: Backoff::new(settings.first_wait, settings.longest_wait, seed),
             in_use: Backoff::new(FIRST_IN_USE, MAX_IN_USE, seed),
-            // A peer that died just before is noticed within this time.
+            // The idle timeout: a link to a dead peer ends within it.
             steady: settings.idle,
         }
     }
 
-    /// A link has ended. `lasted`: since the manager accepted the worker, if it did.
+    /// Records the end of a link and returns the wait before the next attempt. `lasted` is the time since the manager
+    /// accepted the worker, if it did.
     pub(super) fn ended(&mut self, lasted: Option<Duration>, cause: Option<Cause>) -> Duration {
         if lasted.is_some_and(|lasted| lasted >= self.steady) {
             self.lost.succeeded();

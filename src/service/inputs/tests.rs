@@ -1,4 +1,4 @@
-//! The store on disks that fill up and under processes that are killed, and digests as texts.
+//! Input store on full disks and after killed processes, and digests as text.
 
 use super::*;
 use proptest::prelude::*;
@@ -21,8 +21,8 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs one test of this file again, in a process of its own that finds a folder in the variable `PLEACH_TEST_FOLDER`;
-/// `around` is the command that runs it.
+/// Runs one test of this file again in a process of its own. The process finds a folder in the variable
+/// `PLEACH_TEST_FOLDER`. `around` is the command that runs it.
 fn apart(test: &str, folder: &Path, around: &[&str]) -> Output {
     let exe = std::env::current_exe().unwrap();
     let words: Vec<String> = around.iter().map(|&word| word.to_owned()).collect();
@@ -36,7 +36,7 @@ fn apart(test: &str, folder: &Path, around: &[&str]) -> Output {
     Command::new(&all[0]).args(&all[1..]).env("PLEACH_TEST_FOLDER", folder).output().unwrap()
 }
 
-/// The folder, in such a process.
+/// Returns the folder within such a process, `None` in the process that starts it.
 fn folder_apart() -> Option<PathBuf> {
     std::env::var_os("PLEACH_TEST_FOLDER").map(PathBuf::from)
 }
@@ -72,7 +72,7 @@ fn damaged_file_counts_as_missing_and_is_replaced() {
     let digest = digest(content);
     let inputs = InputStore::open(place.path()).unwrap();
     store(&inputs, content).unwrap();
-    // By another process before this one, and by another one meanwhile.
+    // Damaged after an earlier process had verified it, and after this process had.
     let earlier = InputStore::open(place.path()).unwrap();
     for inputs in [&earlier, &inputs] {
         damage(&inputs.path(digest));
@@ -83,7 +83,7 @@ fn damaged_file_counts_as_missing_and_is_replaced() {
         assert!(inputs.has(digest));
         assert_eq!(fs::read(inputs.path(digest)).unwrap(), content);
     }
-    // A medium that loses bits does not change how a file looks: whoever reads it finds out.
+    // Bit rot does not change the looks of a file. Only a reader finds it.
     damage(&inputs.path(digest));
     let same = looks(&inputs.path(digest)).unwrap();
     inputs.verified.lock().insert(digest, same);
@@ -151,7 +151,8 @@ fn what_a_killed_process_leaves_is_removed() {
     assert!(!inputs.has(digest(b"expected")) && inputs.has(digest(b"whole")));
 }
 
-/// On a file system of 64 kB, in a mount namespace of its own: what it mounts is gone with the process.
+/// A full file system of 64 kB leaves no partial file. The test mounts it in a mount namespace of its own, which ends
+/// with the process.
 #[test]
 fn a_full_disk_leaves_nothing() {
     if let Some(folder) = folder_apart() {
@@ -167,7 +168,7 @@ fn a_full_disk_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let mount = "mount -t tmpfs -o size=64k none \"$PLEACH_TEST_FOLDER\" || exit 77
         \"$@\" && test -e \"$PLEACH_TEST_FOLDER/done\"";
-    // Root needs no namespace of users, and may be allowed none; others cannot mount without.
+    // Root needs no user namespace and may be allowed none. Other users cannot mount without one.
     for flags in ["-m", "-rm"] {
         let around = ["unshare", flags, "sh", "-c", mount, "sh"];
         let ended = apart("a_full_disk_leaves_nothing", place.path(), &around);

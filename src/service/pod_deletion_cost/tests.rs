@@ -1,4 +1,4 @@
-//! What the cluster is told of which pods, and when.
+//! Changes of deletion costs for given workers and scaling decisions.
 
 use super::*;
 
@@ -38,12 +38,12 @@ fn who_should_go_first_costs_least_and_only_changes_are_told() {
     let wanted = costs.changes(&names(&["b", "a"]), &workers, now);
     assert_eq!(all(wanted, &mut costs), [("b".to_owned(), LEAST), ("a".to_owned(), LEAST + 1)]);
     assert_eq!(costs.changes(&names(&["b", "a"]), &workers, now), []);
-    // One of them is wanted again, the other one goes second.
+    // Worker a is desired again, and b is removed second.
     let wanted = costs.changes(&names(&["c", "b"]), &workers, now);
     let expected = [("c".to_owned(), LEAST), ("b".to_owned(), LEAST + 1), ("a".to_owned(), 0)];
     assert_eq!(all(wanted, &mut costs), expected);
     assert_eq!(costs.names_with(&[]), ["b", "c"]);
-    // What was not heard is told again.
+    // A change that the cluster has not received is sent again.
     assert_eq!(costs.changes(&[], &workers, now), costs.changes(&[], &workers, now));
     let wanted = costs.changes(&[], &workers, now);
     all(wanted, &mut costs);
@@ -58,7 +58,7 @@ fn whoever_is_about_to_go_keeps_its_cost_and_is_forgotten_when_it_is_gone() {
     let draining = [worker("a", WorkerState::Draining)];
     assert_eq!(costs.changes(&[], &draining, now + 2 * AWAY), []);
     assert_eq!(costs.changes(&[], &[], now + 3 * AWAY), []);
-    // It comes back, and goes again: that is another absence.
+    // The worker reconnects and leaves again: the time of its absence starts from 0.
     assert_eq!(costs.changes(&[], &draining, now + 4 * AWAY), []);
     assert_eq!(costs.changes(&[], &[], now + 5 * AWAY), []);
     let last = costs.changes(&[], &[], now + 6 * AWAY);

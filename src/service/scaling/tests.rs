@@ -1,4 +1,4 @@
-//! What the manager wants, from what it sees of workers and studies.
+//! Scaling decisions of the manager for given workers and studies.
 
 use super::*;
 use std::fs;
@@ -58,13 +58,14 @@ fn scaler(folder: &tempfile::TempDir) -> Scaler {
 fn workers_are_wanted_come_and_are_too_many() {
     let folder = tempfile::tempdir().unwrap();
     let scaler = scaler(&folder);
-    // Four slots take 3,000 s; in nine tenths of 2,000 s they do 7,200, and a pair more that comes after 100 s does 3,400.
+    // The 4 slots take 3,000 s. In nine tenths of 2,000 s they do 7,200 s of work, and 2 more workers that join after
+    // 100 s do 3,400 s each.
     let studies = [study(1, 12_000.0, Some(3_000.0), None)];
     let first = scaler.step(&view(base()), &studies, 1_000.0);
     assert_eq!((first.workers_desired, first.reason.as_deref()), (Some(4), Some("deadline")));
     assert_eq!((first.pools[1].desired, first.pools[1].starting), (2, 0));
     assert!(first.predicted_remaining_seconds.unwrap() < 1_800.0 && first.fastest.is_none());
-    // They are on their way, and then there; what they cost is counted.
+    // The desired workers start, then run, and their cost counts.
     let second = scaler.step(&view(base()), &studies, 1_010.0);
     assert_eq!((second.pools[1].desired, second.pools[1].starting), (2, 2));
     assert_eq!(second.cost_so_far, Some(0.0));
@@ -74,10 +75,10 @@ fn workers_are_wanted_come_and_are_too_many() {
     three.push(worker("spot-4", WorkerState::Draining, 0, 0));
     let third = scaler.step(&view(three.clone()), &studies, 1_020.0);
     assert_eq!((third.pools[1].running, third.pools[1].starting, third.pools[1].draining), (3, 0, 1));
-    // One more than wanted: of those that have least to do, the one that holds least.
+    // One worker more than desired: among those with the fewest leases, the one with the fewest bytes leaves.
     assert_eq!(third.drain_order, ["spot-3"]);
     assert!((third.cost_so_far.unwrap() - 3.0 * 10.0 * 0.001).abs() < 1e-9);
-    // When it is over, nobody but the base is wanted, after a while.
+    // After the end of the study and the stabilization window, only the base pool is desired.
     assert_eq!(scaler.step(&view(three.clone()), &[], 1_030.0).reason.as_deref(), Some("stabilized"));
     let over = scaler.step(&view(three), &[], 2_000.0);
     assert_eq!((over.workers_desired, over.drain_order.len()), (Some(2), 3));
@@ -91,7 +92,7 @@ fn what_cannot_be_is_told_with_what_could() {
     let late = scaler.step(&view(base()), &[study(1, 1e6, Some(900.0), None)], 1_000.0);
     let fastest = late.fastest.unwrap();
     assert_eq!((late.reason.as_deref(), late.workers_desired), (Some("infeasible"), Some(12)));
-    // 24 slots, of which 20 come after 100 s, for a thousandth a second each.
+    // 24 slots: 20 of them start after 100 s, for 0.001 per worker and second.
     assert!((fastest.seconds.unwrap() - (1e6 + 2_000.0) / 24.0).abs() < 1e-6);
     assert!((fastest.cost.unwrap() - 10.0 * 0.001 * (1e6 + 2_000.0) / 24.0).abs() < 0.02);
     let poor = scaler.step(&view(base()), &[study(2, 12_000.0, Some(3_000.0), Some(0.5))], 1_200.0);
@@ -126,8 +127,8 @@ fn without_pools_there_is_a_prediction_and_nothing_is_wanted() {
     assert_eq!(scaler.step(&view(base()), &[], 0.0).predicted_remaining_seconds, None);
 }
 
-/// A study with 1,000 s of work on the four slots of two workers takes 250 s; with a second study of the same work, which gets
-/// equal turns, 500 s.
+/// A study with 1,000 s of work on the 4 slots of 2 workers takes 250 s. With a second study of the same work, which
+/// gets equal turns, it takes 500 s.
 #[test]
 fn deadline_margin_is_negative_for_studies_that_end_late() {
     let one = [study(1, 1_000.0, Some(1_300.0), None)];
@@ -135,10 +136,10 @@ fn deadline_margin_is_negative_for_studies_that_end_late() {
     assert_eq!(margins(base(), &one), BTreeMap::from([(1, 50.0)]));
     let two = [study(1, 1_000.0, Some(1_300.0), None), study(2, 1_000.0, None, None)];
     assert_eq!(margins(base(), &two), BTreeMap::from([(1, -200.0)]));
-    // Workers that leave, or that are only wanted, do nothing for it.
+    // Draining workers and workers that are only desired contribute nothing.
     let draining = base().into_iter().map(|worker| WorkerView { state: WorkerState::Draining, ..worker });
     assert_eq!(margins(draining.collect(), &one), BTreeMap::from([(1, f64::NEG_INFINITY)]));
-    // Past the deadline with work left.
+    // Past the deadline with work left, the margin is negative.
     assert_eq!(margins(base(), &[study(3, 400.0, Some(900.0), None)]), BTreeMap::from([(3, -200.0)]));
     assert_eq!(margins(base(), &[study(4, 400.0, None, None)]), BTreeMap::new());
 }

@@ -1,7 +1,7 @@
-//! Quarantine: corrupt files and studies of a state directory, each with its reason beside it.
+//! Quarantine: corrupt files and studies of a state directory, each with a file that gives the reason.
 //!
-//! A thing is moved in one step. The reason is on disk before, so that nothing is in quarantine without one. Removing them is
-//! the operator's.
+//! A file or study is moved in one step. The reason is on disk before the move, so every entry has a reason. The
+//! operator removes entries.
 
 use super::sync;
 use crate::exit::{CommandError, CommandResult};
@@ -9,28 +9,29 @@ use crate::output::folder::publish;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Name of the folder within the state directory.
+/// Name of the quarantine folder within the state directory.
 pub(crate) const QUARANTINE: &str = "quarantine";
 
-/// Ending of the file that gives the reason for the thing of the same name.
+/// Suffix of the file that gives the reason for the entry of the same name.
 pub(crate) const REASON: &str = ".reason.txt";
 
-/// Names that a thing is given one after another; more of one study are not looked for.
+/// Maximum number of names tried for one entry: `NAME`, `NAME-2`, and so on.
 const MOST: usize = 10_000;
 
-/// How a thing comes to quarantine.
+/// Transfer of an entry to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// In one step.
+    /// Rename, in one step.
     Move,
-    /// As a copy of a file that is replaced afterwards.
+    /// Copy of a file that the caller replaces afterwards.
     Copy,
 }
 
-/// Brings a file or folder to quarantine as `name`, or with a number behind it. Returns its new place.
+/// Moves or copies a file or folder to quarantine as `name`, with a number appended if the name is taken. Returns its
+/// new path.
 ///
 /// # Errors
-/// [`CommandError::Input`] when it cannot be moved or copied. It stays where it is then.
+/// [`CommandError::Input`] when it cannot be moved or copied. It then stays in place.
 pub(super) fn set_aside(
     state: &Path,
     from: &Path,
@@ -55,6 +56,7 @@ pub(super) fn set_aside(
         ))
     })?;
     let to = folder.join(&name);
+    // Write the reason before the move: no entry may lack a reason.
     publish(&folder.join(format!("{name}{REASON}")), format!("{reason}\n").as_bytes()).map_err(fail)?;
     match way {
         Way::Move => fs::rename(from, &to).map_err(fail)?,
@@ -65,16 +67,16 @@ pub(super) fn set_aside(
     Ok(to)
 }
 
-/// A thing in quarantine.
+/// Entry in quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SetAside {
     pub(crate) path: PathBuf,
     pub(crate) reason: String,
-    /// Whose folder it is, where it is a whole study.
+    /// Id of the study if the entry is the folder of a whole study.
     pub(crate) study: Option<u32>,
 }
 
-/// Things in quarantine, by name.
+/// Lists the entries in quarantine by name.
 ///
 /// # Errors
 /// [`std::io::Error`] when the folder cannot be read.

@@ -1,4 +1,4 @@
-//! Files of a state directory as they are read: sound, corrupt, or unreadable. Nothing is changed here.
+//! Reader for the files of a state directory: each is sound, corrupt or unreadable. Changes nothing.
 
 use super::{StoredSubmission, StudyEnd};
 use crate::api::schema::StudyState;
@@ -15,18 +15,18 @@ pub(crate) const SUBMISSION: &str = "submission.json";
 /// Name of the record of a study's end within its folder.
 pub(crate) const ENDED: &str = "ended.json";
 
-/// What was read of a file.
+/// Result of reading a file.
 #[derive(Debug)]
 pub(crate) enum Record<T> {
     Missing,
     Sound(Content<T>),
-    /// The content is not the one that was written.
+    /// The content differs from the content that was written.
     Corrupt(String),
-    /// The system does not give the content: it may be sound.
+    /// The operating system does not return the content, which may be sound.
     Unreadable(String),
 }
 
-/// Reads a file with a checksum, or one that an earlier version wrote.
+/// Reads a file with a checksum, or one that an earlier version wrote without.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
     match fs::read(path) {
         Ok(bytes) => match checksum::decode(&bytes) {
@@ -41,7 +41,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
     }
 }
 
-/// Reads how a study ended.
+/// Reads the record of a study's end. A record with a state that is no end counts as corrupt.
 pub(crate) fn read_ended(folder: &Path) -> Record<StudyEnd> {
     match read::<StudyEnd>(&folder.join(ENDED)) {
         Record::Sound(content) if !content.value.state.is_over() => {
@@ -55,7 +55,8 @@ pub(crate) fn read_ended(folder: &Path) -> Record<StudyEnd> {
 /// Reads the submission of a study.
 pub(crate) fn read_submission(folder: &Path) -> Record<StoredSubmission> {
     match read(&folder.join(SUBMISSION)) {
-        // Results without a submission are no study, and a later one must not be mistaken for it.
+        // Results without a submission are no study. A later study with the same id must not be mistaken for their
+        // owner.
         Record::Missing if folder.join("results").exists() || folder.join(ENDED).exists() => {
             Record::Corrupt("it is missing, and the rest of the study is there".to_owned())
         }
@@ -63,14 +64,14 @@ pub(crate) fn read_submission(folder: &Path) -> Record<StoredSubmission> {
     }
 }
 
-/// Folders of studies by their numbers, and names that are none.
+/// Folders of studies by id, and other entries of the folder.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) studies: Vec<(u32, PathBuf)>,
     pub(crate) others: Vec<PathBuf>,
 }
 
-/// Lists a folder of studies, in the order of their numbers.
+/// Lists a folder of studies, in the order of their ids.
 ///
 /// # Errors
 /// [`io::Error`] when the folder cannot be read.
@@ -79,7 +80,7 @@ pub(crate) fn list(folder: &Path) -> io::Result<Listed> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        // `007` and `7` would be one study.
+        // Only `7` counts: `007` and `7` would be one study.
         let number =
             name.to_str().and_then(|name| name.parse::<u32>().ok().filter(|id| id.to_string() == name));
         match number.filter(|id| *id > 0) {
@@ -92,7 +93,7 @@ pub(crate) fn list(folder: &Path) -> io::Result<Listed> {
     Ok(listed)
 }
 
-/// The part of `run.json` that the record of an end repeats.
+/// Counts in `run.json` that the record of an end repeats.
 #[derive(Deserialize)]
 struct Counts {
     evaluations: u64,
@@ -100,8 +101,8 @@ struct Counts {
     failed: u64,
 }
 
-/// How a study ended that has all its results: a journal goes once they are written, and the `run.json` of phases is written
-/// when all of them are over. `None` where results are missing.
+/// Returns the end of a study with complete results. A journal is removed once the results are written, and the
+/// `run.json` of a study with phases is written when all phases have ended. `None` if results are missing.
 pub(crate) fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Option<StudyEnd> {
     let run = results.join("run.json");
     let counts: Counts = serde_json::from_slice(&fs::read(&run).ok()?).ok()?;
@@ -117,7 +118,7 @@ pub(crate) fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Op
     })
 }
 
-/// How a study ended that has no results: of such a study nothing else is recorded.
+/// Returns the end of a study without results. Of all ends, only a cancellation leaves no other record.
 pub(super) fn canceled() -> StudyEnd {
     StudyEnd {
         state: StudyState::Canceled,

@@ -1,4 +1,4 @@
-//! A state directory from start to start, with corrupt files, and studies that are removed.
+//! State directory across starts, with corrupt files and with removed studies.
 
 use super::*;
 use crate::api::schema::StudyState;
@@ -25,7 +25,7 @@ fn ended(state: StudyState) -> StudyEnd {
     }
 }
 
-/// A state directory with studies 1 to `count`.
+/// Returns a state directory with studies 1 to `count`.
 fn with_studies(folder: &Path, count: u32) -> StateDir {
     let state = StateDir::open(folder).unwrap();
     (1..=count).for_each(|id| state.keep(id, &kept(&format!("study {id}"))).unwrap());
@@ -64,7 +64,7 @@ fn identity_that_is_corrupt_is_refused_with_its_file_and_a_remedy() {
         assert!(text.contains("manager.json: ") && text.contains("bring it back from a backup"), "{text}");
         assert_eq!(fs::read(&file).unwrap(), bytes, "it is left as it is");
     }
-    // As an earlier version wrote it.
+    // The format of an earlier version, without a checksum.
     fs::write(&file, r#"{"number":7,"starts":3}"#).unwrap();
     let state = StateDir::open(folder.path()).unwrap();
     assert_eq!((state.number(), state.starts()), (7, 4));
@@ -117,11 +117,12 @@ fn record_of_an_end_that_is_corrupt_is_restored_from_the_results() {
     let names: Vec<&String> = first.results.as_ref().unwrap().keys().collect();
     assert_eq!(names, ["run.json"]);
     assert_eq!(quarantine::list(folder.path()).unwrap().len(), 3);
-    // Once is enough.
+    // A second read finds the restored records and sets nothing more aside.
     let again = state.studies().unwrap();
     assert_eq!(again[0].ended, studies[0].ended);
     assert_eq!(quarantine::list(folder.path()).unwrap().len(), 3);
-    // One that is missing: killed after the results were written, or with a journal, before.
+    // Missing records: study 1 was killed after its results were written, study 2 before, because its journal still
+    // exists.
     (1..=3).for_each(|id| fs::remove_file(state.study(id).join(record::ENDED)).unwrap());
     let found: Vec<Option<StudyState>> =
         state.studies().unwrap().iter().map(|study| Some(study.ended.as_ref()?.state)).collect();
@@ -133,7 +134,7 @@ fn study_that_is_removed_is_gone_and_one_half_removed_goes_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let state = with_studies(folder.path(), 2);
     state.remove(2).unwrap();
-    // Killed here.
+    // A process killed here leaves the study in the folder of removed studies.
     assert!(folder.path().join("removed/2/submission.json").exists());
     assert_eq!(ids(&state), [1]);
     drop(state);

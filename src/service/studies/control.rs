@@ -1,4 +1,4 @@
-//! What is asked of the manager over HTTP.
+//! Operations of the HTTP interface on the manager.
 
 use super::entry::Phase;
 use super::{StudyContext, StudyEnd, remarks};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use tracing::{error, info};
 
-/// The manager, as HTTP asks it.
+/// [`Control`] of the HTTP interface, implemented by the manager's studies.
 pub(crate) struct Asked(pub(crate) Arc<StudyContext>, pub(crate) Arc<Exposition>);
 
 impl Asked {
@@ -25,7 +25,7 @@ impl Asked {
         text.parse().map_err(|_| no_study(text))
     }
 
-    /// Why there is no study of this id.
+    /// Returns the error for an unknown id, which names the quarantine if the study was set aside.
     fn missing(&self, id: u32) -> ControlError {
         match self.0.state.set_aside_of(id) {
             Some(aside) => ControlError::Missing(format!(
@@ -48,7 +48,7 @@ impl Asked {
         self.0.manager.send(GetView).await.map_err(gone)
     }
 
-    /// A study that is complete, and the checksums of its results.
+    /// Returns a complete study's id and the checksums of its results.
     fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), ControlError> {
         let study = self.find(text, &ManagerView::default())?;
         if study.state != StudyState::Complete {
@@ -90,7 +90,7 @@ impl Asked {
             ended: Some(OffsetDateTime::now_utc()),
             results: None,
         };
-        // First on disk: a manager that is started again would go on with it.
+        // On disk first: otherwise the next start of the manager would resume the study.
         self.0.state.end(id, &ended).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
         entry.phase = Phase::Ended(ended);
         let study = entry.view(id);
@@ -121,7 +121,7 @@ impl Control for Asked {
         Box::pin(async move {
             let view = self.look().await?;
             let shared = Arc::clone(&self.0);
-            // Planning takes as long as it takes.
+            // Planning may take long, so it runs on a blocking thread.
             let submitted =
                 tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
             submitted.map_err(|error| ControlError::Defect(error.to_string()))?
@@ -164,7 +164,7 @@ impl Control for Asked {
                 return Err(self.missing(id));
             }
             let shared = Arc::clone(&self.0);
-            // Many files take their time.
+            // Removing many files takes long.
             let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
             let bytes = forgotten.map_err(|error| ControlError::Defect(error.to_string()))??;
             Ok(Forgotten { id: id.to_string(), bytes })
@@ -175,7 +175,7 @@ impl Control for Asked {
         Box::pin(async move {
             let (id, checksums) = self.complete(id)?;
             match checksums {
-                // A file that is missing is listed, so that its absence is noticed.
+                // A missing file is listed too, so that clients notice its absence.
                 Some(checksums) => Ok(checksums.into_keys().collect()),
                 None => results::names(&self.0.state.results(id))
                     .map_err(|error| ControlError::Defect(error.to_string())),
@@ -247,7 +247,8 @@ impl Control for Asked {
             let studies: Vec<StudySample> = self.0.entries().iter().map(measured).collect();
             let scaling = self.0.scale(&figures.view);
             let folder = self.0.state.folder().to_owned();
-            // A file system of the network may take its time, and the text takes milliseconds; others wait for this thread.
+            // On a blocking thread: a network file system may be slow and rendering takes milliseconds, while other
+            // requests wait for this thread.
             let exposition = Arc::clone(&self.1);
             let text = tokio::task::spawn_blocking(move || {
                 let disk = Disk::of(&folder);

@@ -1,4 +1,4 @@
-//! One study as the manager knows it.
+//! State of one study on the manager.
 
 use crate::api::schema::{StudyState, StudyStatus};
 use crate::progress::{Progress, ProgressCounts};
@@ -12,44 +12,44 @@ fn moment(seconds: u64) -> Option<OffsetDateTime> {
     OffsetDateTime::from_unix_timestamp(i64::try_from(seconds).ok()?).ok()
 }
 
-/// How far a study is.
+/// State of a study.
 pub(super) enum Phase {
-    /// Files are missing.
+    /// Waits for these missing files.
     Waiting(Vec<InputDigest>),
-    /// It can begin.
+    /// Ready to start.
     Queued,
-    /// It is executed.
+    /// Planned or executed by a thread.
     Running {
-        /// As soon as there is something to see.
+        /// Set once the study is planned.
         progress: Option<Followed>,
     },
     Ended(StudyEnd),
 }
 
-/// A study that is executed: where its progress can be looked at, and what its plan spares.
+/// Progress of a running study, and the tasks that its plan saves.
 pub(crate) struct Followed {
     pub(crate) progress: Progress,
-    /// Tasks of equal stage instances.
+    /// Tasks saved by merging equal stage instances.
     pub(crate) stage: u64,
-    /// Tasks that a tree has once.
+    /// Tasks saved by reuse trees.
     pub(crate) tree: u64,
-    /// The phase that is executed, from 1.
+    /// Number of the running phase, from 1.
     pub(crate) phase: usize,
-    /// Evaluations of this phase, as far as its sample has grown.
+    /// Evaluations of this phase in the present sample, which may grow.
     pub(crate) evaluations: usize,
-    /// What came before: phases, and of this phase tasks that were run for a smaller sample.
+    /// Counts of the finished phases, and of tasks that this phase ran for a smaller sample.
     pub(crate) before: ProgressCounts,
 }
 
-/// See the module.
+/// A study with its submission and state.
 pub(super) struct Entry {
     pub(super) kept: StoredSubmission,
     pub(super) phase: Phase,
-    /// Why it waits, if not for files that were never sent.
+    /// Reason why it waits. `None` if it waits for files that were never sent.
     pub(super) why: Option<String>,
-    /// A thread is at work for it, and may write to its folder.
+    /// Whether a thread works on the study and may write to its folder.
     pub(super) is_busy: bool,
-    /// Bytes of its folder, once it has ended and they have been counted.
+    /// Bytes of its folder, set when they are first counted after its end.
     pub(super) bytes: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Entry {
         StudySample { view: self.view(id), reuse, deadline_margin_seconds: None }
     }
 
-    /// What is left of it, while it runs.
+    /// Returns the remaining work of a running study, otherwise `None`.
     pub(super) fn need(&self, id: u32) -> Option<StudyNeed> {
         let Phase::Running { progress: Some(followed) } = &self.phase else { return None };
         let counts = followed.progress.counts();
@@ -139,7 +139,7 @@ impl Entry {
         };
         if let Phase::Ended(ended) = &self.phase {
             study.evaluations_done = ended.evaluations_done;
-            // As many as it came to, where that was not known when it was submitted.
+            // Samples of later phases and growing samples were unknown at submission.
             study.evaluations = study.evaluations.max(ended.evaluations_done);
             study.tasks_executed = ended.tasks_executed;
             study.failed = ended.failed;

@@ -1,5 +1,5 @@
-//! Lines of the operator's log about a study on its way: submitted, resumed, started, ended. What keeps a running study
-//! waiting is in `remarks`.
+//! Lines of the operator's log about the progress of a study: submitted, resumed, started, ended. `remarks` gives the
+//! conditions that keep a running study waiting.
 
 use super::study_runner::ReadyStudy;
 use crate::service::state::{StoredSubmission, StudyEnd};

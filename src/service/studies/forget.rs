@@ -1,15 +1,16 @@
-//! Studies that are removed: on request, by age, and by size; and input files that no study refers to any more.
+//! Removal of ended studies on request, by age and by size, and of input files that no study refers to.
 //!
-//! Only a study that has ended is removed, in one step on disk. Input files follow: references are counted from the
-//! submissions that are kept, each time, so that a process that is killed in between leaves nothing behind for good.
+//! Only a study that has ended is removed, in one step on disk. Its input files are removed afterwards. References
+//! are counted from the stored submissions each time, so a process that is killed in between leaves no file behind
+//! for good.
 
 use super::StudyContext;
 use super::entry::{Entry, Phase};
 use crate::api::control::ControlError;
 use crate::api::schema::StudyState;
 use crate::service::inputs::InputDigest;
-use crate::size::human;
 use pleach_actors::input_files::gathered;
+use pleach_planner::memory_size::human;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
@@ -18,44 +19,44 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tracing::{info, warn};
 
-/// Between two looks at age and size: days and gigabytes change slowly.
+/// 60 s between two checks of age and size: days and gigabytes change slowly.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// Between two looks for input files that no study refers to, in looks at age and size: it reads all submissions.
+/// Checks of age and size per removal of unreferenced input files, which reads all submissions.
 const PRUNE_EVERY: usize = 10;
 
-/// An input file is kept for so long whether or not a study refers to it: its submission may be on the way, and a client that
-/// sends files first needs far less between the two.
+/// An input file is kept for 1 hour even if no study refers to it, because its submission may still arrive. A client
+/// that sends files first needs far less time.
 const GRACE: Duration = Duration::from_secs(3600);
 
-/// For studies that are being taken, before files are pruned: planning takes seconds.
+/// 5 s to wait for submissions in progress before input files are removed: planning takes seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long and in what room studies that have ended are kept. `None`: without limit.
+/// Limits for studies that have ended. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// Days after a study's end.
+    /// Maximum number of days since the end of a study.
     pub(crate) days: Option<u32>,
-    /// Bytes of all studies that have ended, and of stored input files that only these refer to.
+    /// Maximum bytes of all ended studies, together with the stored input files that only they refer to.
     pub(crate) bytes: Option<u64>,
 }
 
-/// A study that has ended for good.
+/// Study that has ended for good.
 struct Over {
     id: u32,
     ended: OffsetDateTime,
 }
 
 impl StudyContext {
-    /// Whether there is a study of this id.
+    /// Returns whether a study has this id.
     pub(super) fn has(&self, id: u32) -> bool {
         self.entries().contains_key(&id)
     }
 
-    /// Removes a study that has ended. Returns the bytes that this freed, 0 where it was removed before.
+    /// Removes an ended study. Returns the freed bytes, 0 if it was removed before.
     ///
     /// # Errors
-    /// [`ControlError`] where there was no such study, or it has not ended.
+    /// [`ControlError`] when the study never existed, has not ended, or cannot be removed.
     pub(super) fn forget(&self, id: u32) -> Result<u64, ControlError> {
         let bytes = self.remove(id)?;
         Ok(bytes + self.prune_inputs())
@@ -66,7 +67,7 @@ impl StudyContext {
         let mut entries = self.entries();
         let last = entries.last_key_value().map_or(0, |(last, _)| *last).max(self.state.last_study());
         let Some(entry) = entries.get(&id) else {
-            // An answer that is lost is asked for again.
+            // A client that missed the answer repeats its request.
             let is_gone = (1..=last).contains(&id);
             let none = || ControlError::Missing(format!("there is no study {id}; pleach status lists them"));
             return if is_gone { Ok(0) } else { Err(none()) };
@@ -80,7 +81,7 @@ impl StudyContext {
         if entry.is_busy {
             return Err(ControlError::NotReady(format!("study {id} is about to end")));
         }
-        // First on disk: a manager that is started again would know it.
+        // On disk first: otherwise the next start of the manager would know the study.
         self.state.remove(id).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
         let name = entry.kept.submission.name.clone();
         entries.remove(&id);
@@ -92,8 +93,8 @@ impl StudyContext {
 
     /// Removes input files that no study refers to. Returns their bytes.
     fn prune_inputs(&self) -> u64 {
-        // A study that is being taken has looked for its files, and is not among the entries yet. None begins while the lock is
-        // held; where one takes longer, the next look prunes.
+        // A submission in progress has looked for its files and is not among the entries yet. While this lock is
+        // held, no other begins. If one takes longer, the next check removes the files.
         let taking = self.taking();
         let taking = self.taken.wait_timeout_while(taking, PATIENCE, |taking| !taking.is_empty());
         let (taking, _) = taking.unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +102,7 @@ impl StudyContext {
             return 0;
         }
         let entries = self.entries();
-        // A study that cannot be read may come back, and then needs its files.
+        // A study that cannot be read now may be readable later and then needs its files.
         if !self.state.knows_all(|id| entries.contains_key(&id)) {
             return 0;
         }
@@ -120,7 +121,7 @@ impl StudyContext {
         }
     }
 
-    /// Removes studies that have ended longer ago than they are kept, or take more room.
+    /// Removes ended studies that exceed the age limit, then the oldest ones until the size limit is met.
     fn tidy(&self, retention: Retention) {
         if retention == Retention::default() {
             return;
@@ -165,12 +166,13 @@ impl StudyContext {
         }
     }
 
-    /// Studies that have ended for good, the oldest first.
+    /// Returns the studies that have ended for good, the oldest first. Counts the bytes of their folders if
+    /// `with_bytes`.
     fn over_by_age(&self, with_bytes: bool) -> Vec<Over> {
         let mut over: Vec<Over> = Vec::new();
         for (id, entry) in &mut *self.entries() {
             let Phase::Ended(ended) = &entry.phase else { continue };
-            // One that has failed is tried again.
+            // A failed study is tried again after the next start.
             let (false, Some(at)) = (entry.is_busy || ended.state == StudyState::Failed, ended.ended) else {
                 continue;
             };
@@ -183,7 +185,7 @@ impl StudyContext {
         over
     }
 
-    /// Bytes of these studies, and of stored input files that no other study refers to.
+    /// Returns the bytes of these studies and of the stored input files that no other study refers to.
     fn taken_bytes(&self, over: &BTreeSet<u32>) -> u64 {
         let entries = self.entries();
         let (mut bytes, mut theirs) = (0_u64, BTreeMap::<InputDigest, u64>::new());
@@ -201,7 +203,7 @@ impl StudyContext {
         stored.fold(bytes, |sum, (_, bytes)| sum.saturating_add(bytes))
     }
 
-    /// Removes what is not to be kept, now and from time to time.
+    /// Applies the limits every [`TIDY_EVERY`] and removes unreferenced input files.
     pub(crate) async fn keep_tidy(self: Arc<Self>, retention: Retention) {
         let mut ticks = tokio::time::interval(TIDY_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -214,7 +216,7 @@ impl StudyContext {
                     shared.prune_inputs();
                 }
             });
-            // A panic has ended the process.
+            // A panic has already ended the process.
             if done.await.is_err() {
                 return;
             }
@@ -222,7 +224,7 @@ impl StudyContext {
     }
 }
 
-/// Names that a study's files have in the input store, if they are there.
+/// Returns the names that the files of a study and its folders of slide links have in the input store.
 fn stored(entry: &Entry) -> Vec<String> {
     let submission = &entry.kept.submission;
     let files = submission.files().into_iter().map(|file| file.digest.to_string());
@@ -230,7 +232,7 @@ fn stored(entry: &Entry) -> Vec<String> {
     files.chain(slides.filter_map(|input| gathered(&submission.content(input)))).collect()
 }
 
-/// Bytes of the files in a folder, as far as it can be read.
+/// Returns the bytes of the files in a folder, as far as it can be read.
 fn folder_bytes(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let bytes = |entry: fs::DirEntry| match entry.metadata() {

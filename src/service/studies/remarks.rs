@@ -1,11 +1,12 @@
-//! Remarks on studies and workers: conditions that keep a study waiting, and those that an operator should end.
+//! Remarks on studies and workers: conditions that keep a study waiting, and conditions that an operator should
+//! resolve.
 //!
-//! They follow from the manager's view of the moment. A study that no worker can go on with has no time left to predict.
+//! They follow from the manager's present view. A study that no worker can execute has no predicted remaining time.
 
 use crate::api::schema::{StudyState, StudyStatus};
 use pleach_actors::manager::{ManagerView, StudyView, WorkerState, WorkerView};
 
-/// The study with its remarks.
+/// Adds the remarks to a study.
 pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> StudyStatus {
     if study.state != StudyState::Running {
         return study;
@@ -24,7 +25,7 @@ pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> Study
     study
 }
 
-/// Why no worker can go on with a study, if none can. `running`: as soon as it is planned.
+/// Returns why no worker can execute a study, or `None` if one can. `running` is `None` until the study is planned.
 fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<String> {
     if workers.is_empty() {
         return Some("no workers".to_owned());
@@ -50,7 +51,7 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
     ))
 }
 
-/// Remarks on a worker.
+/// Returns the remarks on a worker.
 pub(super) fn of_worker(worker: &WorkerView) -> Vec<String> {
     let duplicate = worker.duplicate.iter().map(|duplicate| {
         let attempts = duplicate.attempts;

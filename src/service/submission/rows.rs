@@ -1,7 +1,7 @@
-//! Parameter sets as they are read: each in as much memory as it needs.
+//! Deserializer of parameter sets that allocates exactly the memory of each set.
 //!
-//! A submission may hold a million of them, and is read from a file. A vector that grows while it is read may be twice as long as
-//! it needs to be.
+//! A submission may have a million parameter sets, read from a file. A vector that grows during the read may have
+//! twice the capacity that it needs.
 
 use pleach_workflow::Value;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
@@ -30,7 +30,7 @@ impl<'de> Visitor<'de> for Rows {
     }
 }
 
-/// One parameter set, by way of a vector that is used again.
+/// Reader of one parameter set, which reuses the buffer.
 struct Row<'a>(&'a mut Vec<Value>);
 
 impl<'de> DeserializeSeed<'de> for Row<'_> {

@@ -1,7 +1,7 @@
-//! Whether a submission is what a client of this build makes of a study: a client may be another one.
+//! Validation of submissions, which may come from a client of another build or from any other program.
 //!
-//! The workflow was checked where it was read. Here it is only looked at whether what it refers to is there, so that
-//! nothing that follows can stumble.
+//! The client has checked the workflow where it read the study file. This module checks that every reference of the
+//! submission has a target, so that planning cannot fail on a dangling one.
 
 use super::{Companion, Submission, VERSION};
 use crate::builtin;
@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use thiserror::Error;
 
-/// What is wrong with a submission.
+/// Reason why a submission is invalid.
 #[derive(Debug, Error)]
 pub(crate) enum InvalidSubmission {
     #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
@@ -73,7 +73,7 @@ impl Submission {
         if !study.tiles.iter().zip(&self.pixels).all(sound) || (masks > 0 && study.slides.is_some()) {
             return Err(InvalidSubmission::Slide);
         }
-        // Numbers of a report only, but for the tile.
+        // All these numbers only appear in a report, except the tile, which is an index.
         let sound = |found: &Annotations| {
             found.tile < masks && !found.exceed(study.annotations_outside) && found.outside <= found.objects
         };
@@ -174,7 +174,7 @@ impl Submission {
         if stage.outputs.iter().all(output) { Ok(()) } else { dangling("an output") }
     }
 
-    /// Whether all companions are of files that the study reads, and lie beside them.
+    /// Checks that every companion belongs to an input file and has a path beside it.
     fn check_companions(&self) -> Result<(), InvalidSubmission> {
         let inputs: HashSet<&str> = self.inputs.iter().map(|input| &*input.path).collect();
         for (path, companions) in &self.companions {
@@ -187,8 +187,8 @@ impl Submission {
     }
 }
 
-/// Whether all companions lie in the folder of their slide, or in one of its own there, each where no other does: links of these
-/// names are made.
+/// Checks that every companion has a path in the folder of its slide or in the folder of the slide's name there, and
+/// that no two paths are equal. The manager and workers create links of these names.
 fn check_names(path: &str, companions: &[Companion]) -> Result<(), InvalidSubmission> {
     let named = Path::new(path);
     let stem = named.file_stem().and_then(|stem| stem.to_str());
@@ -213,14 +213,14 @@ mod tests {
 
     const UNTIL: StoppingRule = StoppingRule { ci_width: 0.1, max_evaluations: 100, metric: 0 };
 
-    /// Makes something of it that no study file gives.
+    /// Change that makes a submission differ from every study file.
     type Edit = fn(&mut Submission);
 
     fn screening() -> Method {
         Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None }
     }
 
-    /// A screening and a decomposition, both of which may grow.
+    /// Returns a study with a screening and a decomposition that may both grow.
     fn in_phases() -> Submission {
         let mut made = submission("phases", Vec::new());
         let rule = SurvivorRule::MostInfluential(2);
@@ -260,7 +260,7 @@ mod tests {
         let mut made = in_phases();
         made.study.phases[1].until = Some(elsewhere);
         assert!(!made.has_sound_parts(), "a response that is not analyzed");
-        // A file of whoever sends it would be read here.
+        // The manager would read a file of its own that the client has named.
         let mut made = in_phases();
         made.study.phases[1].method = file();
         assert!(!made.has_sound_parts(), "a file");

@@ -8,6 +8,12 @@ use crate::plan::{BucketPlan, PlanError, ReuseScope};
 use crate::{BucketId, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Rebuilds buckets from unstarted instances for a different number of slots.
+pub trait Replanner: Send {
+    /// Returns new buckets for some of the [`unstarted`](Study::unstarted) instances, or `None` if all can keep theirs.
+    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>>;
+}
+
 /// Another plan for the same instances, with buckets that need a different amount of memory.
 #[derive(Clone, Debug, Default)]
 pub struct Recut {

@@ -1,4 +1,5 @@
-//! The user guide as a book: its summary lists every chapter, its reference every command, its examples are their files.
+//! Checks the user guide: its summary lists every chapter, its reference lists every command, and its examples equal
+//! their files.
 
 use super::super::root;
 use super::links::markdown;
@@ -55,7 +56,8 @@ fn reference_lists_every_command() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// The kinds of methods are in the reference and in their chapter, the metrics of the built-in workflow in the chapter on studies.
+/// The reference and the chapter on methods list every kind of method. The chapter on studies lists every metric of the
+/// built-in workflow.
 #[test]
 fn reference_lists_the_method_kinds_and_metrics() {
     let (reference, methods, studies) =

@@ -1,5 +1,5 @@
-//! Links of the documents: every relative link leads to a file or folder, and every anchor to a heading. Paths in code spans
-//! exist as well.
+//! Checks links in documents: every relative link leads to a file or folder, every anchor to a heading, and every path
+//! in a code span exists.
 
 use super::super::root;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ const LINKED: [&str; 11] = [
     "tests/fixtures",
 ];
 
-/// Folders of the repository that paths in code spans begin with.
+/// Folders of the repository. Paths in code spans that begin with one of them are checked.
 const FOLDERS: [&str; 11] = [
     "src/",
     "crates/",
@@ -36,7 +36,7 @@ const FOLDERS: [&str; 11] = [
     "examples/",
 ];
 
-/// All Markdown files below a path.
+/// Returns all Markdown files below a path.
 pub(super) fn markdown(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         let is_markdown = path.extension().is_some_and(|ending| ending == "md");
@@ -49,7 +49,7 @@ pub(super) fn markdown(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The text outside of blocks of code.
+/// Returns the text outside code blocks.
 fn prose(text: &str) -> String {
     let mut is_block = false;
     let mut kept = String::new();
@@ -64,26 +64,26 @@ fn prose(text: &str) -> String {
     kept
 }
 
-/// The same without code spans, whose brackets are no links.
+/// Replaces code spans, whose brackets are not links.
 fn without_code(prose: &str) -> String {
     prose.split('`').step_by(2).collect::<Vec<_>>().join("code")
 }
 
-/// Targets of the links and images of a text.
+/// Returns the targets of all links and images in a text.
 fn targets(text: &str) -> Vec<String> {
     let prose = without_code(&prose(text));
     let after = prose.split("](").skip(1);
     after.filter_map(|rest| Some(rest.split_once(')')?.0.trim().to_owned())).collect()
 }
 
-/// The anchor that GitHub and mdBook give a heading.
+/// Returns the anchor that GitHub and mdBook generate for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// The anchors of a document; headings of the same text are numbered.
+/// Returns the anchors of a document. Repeated headings get numbered anchors.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let prose = prose(text);
@@ -99,7 +99,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `a/b/../c` as `a/c`, so that a link out of the repository is seen as one.
+/// Normalizes `a/b/../c` to `a/c`, so that a link out of the repository is detected.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -112,7 +112,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The defect of a link in a document, `None` if it resolves. Addresses are not looked up.
+/// Returns the defect of a link in a document, or `None` if it resolves. External addresses are not checked.
 fn broken(document: &Path, text: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
@@ -131,7 +131,7 @@ fn broken(document: &Path, text: &str, target: &str) -> Option<String> {
     (!found.contains(anchor)).then(|| format!("{target}: no such heading; there are {found:?}"))
 }
 
-/// Paths of the repository in code spans that do not exist. Patterns and lists of files are skipped.
+/// Returns paths in code spans that do not exist. Skips patterns and lists of files.
 fn missing_paths(text: &str) -> Vec<String> {
     let prose = prose(text);
     let spans = prose.split('`').skip(1).step_by(2);
@@ -141,7 +141,7 @@ fn missing_paths(text: &str) -> Vec<String> {
     missing.map(|path| format!("`{path}`: no such file")).collect()
 }
 
-/// All defects of a document.
+/// Returns the defects of all links in a document.
 fn defects(document: &Path, text: &str) -> Vec<String> {
     targets(text).iter().filter_map(|target| broken(document, text, target)).collect()
 }
@@ -169,7 +169,7 @@ fn paths_in_the_guide_for_developers_exist() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Documents that files of other kinds refer to: comments, alerts, services, messages.
+/// Every document that sources, alerts, services and messages refer to exists, with the heading of the reference.
 #[test]
 fn documents_that_code_refers_to_exist() {
     fn files(path: &Path, found: &mut Vec<PathBuf>) {
@@ -200,7 +200,7 @@ fn documents_that_code_refers_to_exist() {
             let Some((path, anchor)) = reference.split_once(".md") else { continue };
             let document = root().join(format!("{path}.md"));
             references += 1;
-            // An anchor may be put together at run time.
+            // Code may append an anchor at run time.
             let anchor = anchor.strip_prefix('#').map(|anchor| anchor.trim_end_matches('.'));
             let anchor = anchor.filter(|anchor| !anchor.is_empty());
             let is_there = fs::read_to_string(&document)
@@ -214,7 +214,7 @@ fn documents_that_code_refers_to_exist() {
     assert!(references > 40, "{references} references");
 }
 
-/// The tests above can fail.
+/// Broken links, anchors and paths are found, so the tests above can fail.
 #[test]
 fn broken_links_are_found() {
     let readme = root().join("README.md");

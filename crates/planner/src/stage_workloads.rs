@@ -1,13 +1,13 @@
-//! A plan as simulations take it: what the tasks of each instance are, what they share and what they are believed to take.
+//! Exports a plan to the simulator: task keys, inputs and predicted seconds of each instance.
 
 use super::PlannedStudy;
 use pleach_dispatch::InstanceId;
 use pleach_simulation::workload::StageWorkload;
 
 impl PlannedStudy {
-    /// The instances of each stage, those that serve the reference only behind the others.
-    pub(crate) fn traces(&self) -> Vec<StageWorkload> {
-        let trace = |stage: &super::planner::StageProblem| {
+    /// Returns the instances of each stage, instances that only the reference needs last.
+    pub fn traces(&self) -> Vec<StageWorkload> {
+        let trace = |stage: &super::builder::StageProblem| {
             let mut trace = StageWorkload { levels: stage.problem.levels(), ..StageWorkload::default() };
             for (tables, instances) in stage.tables() {
                 trace.instances.extend(instances.iter().map(|instance| InstanceId(instance.0)));

@@ -1,9 +1,8 @@
-//! What every way of planning a study has in common: its runs, what is left of them when equal stage instances are one,
-//! and each stage as a merging problem. Set up once, it is solved by as many strategies as are to be compared.
+//! Merge problems of a study: its runs, their stage instances after merging, and each stage as a problem in integers.
 //!
-//! What a solution saves and how long it takes is not here.
+//! One builder serves all strategies and reuse scopes.
 
-use super::{PlanningError, PlanningInput, ReuseMode, operations, room};
+use crate::{PlanningError, PlanningInput, ReuseMode, memory_check, operations};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Dataflow, ExternalIndex, InstanceId, Interner, Member, MergeProblem, Merging,
@@ -15,14 +14,14 @@ use std::cell::OnceCell;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-/// A study ready to be planned.
+/// Merge problems of a study.
 #[derive(Debug)]
-pub(crate) struct PlanBuilder<'a> {
-    pub(super) material: PlanningInput<'a>,
+pub struct PlanBuilder<'a> {
+    pub(super) study: PlanningInput<'a>,
     pub(super) runs: Runs,
     pub(super) graph: CompactGraph,
     pub(super) stages: Vec<StageProblem>,
-    /// What stage-level merging leaves, also where nothing is merged; by stage.
+    /// Work of each stage after stage merging, also for plans without merging.
     pub(super) after_merging: Vec<WorkTotal>,
 }
 
@@ -33,23 +32,23 @@ pub(super) struct WorkTotal {
     pub(super) seconds: f64,
 }
 
-/// The instances of one stage as a merging problem.
+/// Stage instances of one stage as a merge problem.
 #[derive(Debug)]
 pub(super) struct StageProblem {
-    /// Graph instances by member: those that strategies put into buckets.
+    /// Graph instance of each member of the problem.
     pub(super) members: Vec<InstanceId>,
-    /// Graph instances that serve the reference only: a bucket each, before the others.
+    /// Graph instances that only the reference needs: one bucket each, before the others.
     pub(super) reference_only: Vec<InstanceId>,
     pub(super) problem: MergeProblem,
     pub(super) tree: ReuseTree,
-    /// What each task reads.
+    /// Inputs of each task.
     pub(super) tasks: TaskGraph,
-    /// The tables of the instances in [`reference_only`](Self::reference_only), in the layout of the problem's.
+    /// Tables of the [`reference_only`](Self::reference_only) instances, in the problem's layout.
     reference: ProblemTables,
     dataflow: OnceCell<Dataflow>,
 }
 
-/// Inputs, and keys and costs of tasks, of some instances.
+/// Inputs, task keys and task costs of some instances.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ProblemTables {
     pub(super) inputs: Vec<u32>,
@@ -58,55 +57,54 @@ pub(super) struct ProblemTables {
 }
 
 impl<'a> PlanBuilder<'a> {
-    /// Sets up what planning needs; one with equal stage instances merged serves all levels of reuse.
+    /// Builds the merge problems. With merged stage instances, they serve all reuse scopes.
     ///
     /// # Errors
-    /// [`PlanningError`] when the study has more runs than ids.
-    pub(crate) fn set_up(material: PlanningInput<'a>, merging: Merging) -> Result<Self, PlanningError> {
-        room::for_runs(material)?;
-        let runs = runs(material)?;
+    /// [`PlanningError`] if the study has more runs than ids, or this machine lacks the memory.
+    pub fn set_up(study: PlanningInput<'a>, merging: Merging) -> Result<Self, PlanningError> {
+        memory_check::for_runs(study)?;
+        let runs = runs(study)?;
         let merged = CompactGraph::build(&runs, Merging::Merged);
-        room::for_tables(material, &merged)?;
-        let stages = || (0u32..).map(StageIndex).zip(&material.workflow.stages);
-        let after_merging = stages().map(|(index, stage)| work(material, &runs, &merged, index, stage));
+        memory_check::for_tables(study, &merged)?;
+        let stages = || (0u32..).map(StageIndex).zip(&study.workflow.stages);
+        let after_merging = stages().map(|(index, stage)| work(study, &runs, &merged, index, stage));
         let after_merging = after_merging.collect();
         let graph = match merging {
             Merging::None => {
                 let replicated = CompactGraph::build(&runs, Merging::None);
-                room::for_tables(material, &replicated)?;
+                memory_check::for_tables(study, &replicated)?;
                 replicated
             }
             Merging::Merged => merged,
         };
-        let problems =
-            stages().map(|(index, stage)| StageProblem::new(material, &runs, &graph, index, stage));
+        let problems = stages().map(|(index, stage)| StageProblem::new(study, &runs, &graph, index, stage));
         let stages = problems.collect::<Result<_, _>>()?;
-        Ok(Self { material, runs, graph, stages, after_merging })
+        Ok(Self { study, runs, graph, stages, after_merging })
     }
 
-    /// The buckets of each stage.
+    /// Builds the buckets of each stage.
     ///
     /// # Errors
-    /// [`PlanningError`] when the strategy does not take so many instances.
-    pub(crate) fn solve(&self, level: ReuseMode) -> Result<Vec<Buckets>, PlanningError> {
-        let strategy = level.strategy().unwrap_or(Strategy::Stage);
+    /// [`PlanningError`] if the strategy refuses the number of instances.
+    pub fn solve(&self, mode: ReuseMode) -> Result<Vec<Buckets>, PlanningError> {
+        let strategy = mode.strategy().unwrap_or(Strategy::Stage);
         let solve =
-            |stage: &StageProblem| strategy.solve(&stage.problem, &stage.tree).map_err(PlanningError::new);
+            |stage: &StageProblem| strategy.solve(&stage.problem, &stage.tree).map_err(PlanningError::from);
         self.stages.iter().map(solve).collect()
     }
 
-    /// For each stage the order of its tasks in which the instances share most.
-    pub(crate) fn best_orders(&self) -> Vec<Vec<usize>> {
+    /// Returns, for each stage, the task order with the most sharing.
+    pub fn best_orders(&self) -> Vec<Vec<usize>> {
         self.stages.iter().map(|stage| best_order(&stage.problem, &stage.tasks).tasks).collect()
     }
 
-    /// Instances of the stage that has most, as far as strategies put them into buckets.
-    pub(crate) fn most_instances(&self) -> NonZeroUsize {
+    /// Returns the number of members of the largest stage.
+    pub fn max_instances(&self) -> NonZeroUsize {
         let most = self.stages.iter().map(|stage| stage.members.len()).max().unwrap_or(0);
         NonZeroUsize::new(most).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// The tile that an instance works on.
+    /// Returns the tile of an instance.
     pub(super) fn tile(&self, instance: InstanceId) -> usize {
         self.runs.tile(self.graph.instance(instance).first_run)
     }
@@ -114,7 +112,7 @@ impl<'a> PlanBuilder<'a> {
 
 impl StageProblem {
     fn new(
-        material: PlanningInput<'_>,
+        study: PlanningInput<'_>,
         runs: &Runs,
         graph: &CompactGraph,
         index: StageIndex,
@@ -123,7 +121,7 @@ impl StageProblem {
         let (reference_only, members): (Vec<InstanceId>, Vec<InstanceId>) =
             graph.of_stage(index).partition(|&id| graph.instance(id).reference_only);
         let levels = stage.tasks.len();
-        let mut tasks = TaskTable::new(material, stage);
+        let mut tasks = TaskTable::new(study, stage);
         let mut tables_of = |instances: &[InstanceId]| {
             let mut tables = ProblemTables::default();
             for &id in instances {
@@ -143,10 +141,10 @@ impl StageProblem {
         Ok(Self { members, reference_only, problem, tree, tasks, reference, dataflow: OnceCell::new() })
     }
 
-    /// The tasks of all instances as a graph, those of the reference behind the members.
+    /// Returns the dataflow graph of all tasks, members first, then the reference's instances.
     ///
     /// # Errors
-    /// [`PlanningError`] when there are more tasks than ids.
+    /// [`PlanningError`] if there are more tasks than ids.
     pub(super) fn dataflow(&self) -> Result<&Dataflow, PlanningError> {
         if let Some(dataflow) = self.dataflow.get() {
             return Ok(dataflow);
@@ -160,7 +158,7 @@ impl StageProblem {
         Ok(self.dataflow.get_or_init(|| dataflow))
     }
 
-    /// Seconds of an instance's tasks: of the graph's instances, members first, then those of the reference.
+    /// Returns the seconds of each task of each graph instance, members first, then the reference's instances.
     pub(super) fn seconds(&self) -> impl Iterator<Item = (InstanceId, Vec<f64>)> {
         let levels = self.problem.levels();
         let of_member = move |member| (0..levels).map(|level| self.problem.cost(member, level)).collect();
@@ -170,7 +168,7 @@ impl StageProblem {
         members.chain(reference).map(|(id, seconds)| (*id, seconds))
     }
 
-    /// The tables of the members, and of the instances that serve the reference only.
+    /// Returns the tables of the members, and of the instances that only the reference needs.
     pub(super) fn tables(&self) -> [(ProblemTables, &[InstanceId]); 2] {
         let mut own = ProblemTables::default();
         for member in self.problem.members() {
@@ -181,23 +179,22 @@ impl StageProblem {
         [(own, &self.members), (self.reference.clone(), &self.reference_only)]
     }
 
-    /// The instances that serve the reference only, as members of [`dataflow`](Self::dataflow).
+    /// Returns the instances that only the reference needs, as members of [`dataflow`](Self::dataflow).
     pub(super) fn reference_members(&self) -> impl Iterator<Item = Member> + use<> {
         let first = self.members.len() as u32;
         (first..first + self.reference_only.len() as u32).map(Member)
     }
 
-    /// All buckets as lists of graph instances: those of the reference first.
+    /// Returns all buckets as lists of graph instances, the reference's first.
     pub(super) fn all_buckets(&self, solution: &Buckets) -> impl Iterator<Item = Vec<InstanceId>> {
         let reference = self.reference_only.iter().map(|&id| vec![id]);
         let instance = |member: &Member| self.members[member.0 as usize];
         reference.chain(solution.iter().map(move |members| members.iter().map(instance).collect()))
     }
 
-    /// The same, in the order of execution: tile after tile, so that what belongs to a tile can go before the next one
-    /// is begun.
-    /// A bucket of several tiles, of which TRTMA makes some where there are more tiles than buckets, is executed as
-    /// several: they share nothing.
+    /// Returns all buckets in execution order: tile after tile, so that regions of a tile are dropped before the next tile
+    /// starts. A bucket of several tiles (TRTMA with more tiles than buckets) becomes one bucket for each tile: tiles share
+    /// no tasks.
     pub(super) fn buckets_by_tile(
         &self,
         solution: &Buckets,
@@ -220,59 +217,59 @@ impl StageProblem {
 impl ProblemTables {
     fn problem(self, levels: usize) -> Result<MergeProblem, PlanningError> {
         MergeProblem::new(levels, self.inputs, self.keys, TaskCosts::PerTask(self.costs))
-            .map_err(PlanningError::new)
+            .map_err(PlanningError::from)
     }
 }
 
-/// The tasks of a stage by the values they consume: what is equal, and what it is believed to cost.
+/// Tasks of a stage by the values that they consume: keys for equality, and costs.
 struct TaskTable<'a> {
-    material: PlanningInput<'a>,
+    study: PlanningInput<'a>,
     stage: &'a Stage,
     operations: Vec<Arc<dyn Operation>>,
     /// Declared seconds, by tile and task.
     declared: Vec<Vec<f64>>,
-    /// By task.
+    /// Interner of each task's values.
     keys: Vec<Interner<Vec<Value>>>,
-    /// How many times what is declared a task takes, by task and key.
+    /// Ratio of measured to declared seconds, by task and key.
     ratios: Vec<Vec<f64>>,
 }
 
 impl<'a> TaskTable<'a> {
-    fn new(material: PlanningInput<'a>, stage: &'a Stage) -> Self {
-        let operations = operations(stage, material.registry);
+    fn new(study: PlanningInput<'a>, stage: &'a Stage) -> Self {
+        let operations = operations(stage, study.registry);
         let declared = |pixels| operations.iter().map(|operation| operation.cost_seconds(pixels)).collect();
-        let declared = material.tiles.iter().map(|tile| declared(tile.pixels)).collect();
+        let declared = study.tiles.iter().map(|tile| declared(tile.pixels)).collect();
         let keys = stage.tasks.iter().map(|_| Interner::default()).collect();
         let ratios = stage.tasks.iter().map(|_| Vec::new()).collect();
-        Self { material, stage, operations, declared, keys, ratios }
+        Self { study, stage, operations, declared, keys, ratios }
     }
 
-    /// The key and the seconds of each task of a run.
+    /// Returns the key and the seconds of each task of a run.
     fn of_run(&mut self, runs: &Runs, run: RunId) -> impl Iterator<Item = (u32, f64)> {
-        let (material, stage) = (self.material, self.stage);
-        let evaluation = &material.evaluations[runs.evaluation(run)];
+        let (study, stage) = (self.study, self.stage);
+        let evaluation = &study.evaluations[runs.evaluation(run)];
         let tasks = stage.tasks.iter().zip(&self.operations).zip(&self.declared[runs.tile(run)]);
         let tables = self.keys.iter_mut().zip(&mut self.ratios);
         tasks.zip(tables).map(move |(((task, operation), declared), (keys, ratios))| {
             let values = || stage.task_parameters(task).map(|p| evaluation[p]).collect::<Vec<_>>();
             let key = keys.intern(values());
             if key as usize == ratios.len() {
-                ratios.push(material.costs.ratio(operation.as_ref(), &values()));
+                ratios.push(study.costs.ratio(operation.as_ref(), &values()));
             }
             (key, declared * ratios[key as usize])
         })
     }
 }
 
-/// The work of a stage's instances, nothing shared.
+/// Returns the work of a stage's instances without sharing.
 fn work(
-    material: PlanningInput<'_>,
+    study: PlanningInput<'_>,
     runs: &Runs,
     graph: &CompactGraph,
     index: StageIndex,
     stage: &Stage,
 ) -> WorkTotal {
-    let mut tasks = TaskTable::new(material, stage);
+    let mut tasks = TaskTable::new(study, stage);
     let mut work = WorkTotal::default();
     for id in graph.of_stage(index).filter(|&id| !graph.instance(id).reference_only) {
         work.tasks += stage.tasks.len();
@@ -282,8 +279,8 @@ fn work(
     work
 }
 
-/// What the tasks of a stage read of each other. One that reads any input of the stage is taken to read them all: more
-/// may turn out to be shared than is planned, never less.
+/// Returns which tasks of a stage read each other's outputs. A task that reads any stage input counts as a reader of all of
+/// them: execution may share more than planned, never less.
 fn task_graph(stage: &Stage) -> Result<TaskGraph, PlanningError> {
     let reads = stage.tasks.iter().map(|task| TaskReads {
         tasks: task
@@ -296,51 +293,51 @@ fn task_graph(stage: &Stage) -> Result<TaskGraph, PlanningError> {
             .collect(),
         inputs: task.reads.iter().any(|read| matches!(read, TaskInput::StageInput(_))),
     });
-    TaskGraph::new(reads.collect()).map_err(PlanningError::new)
+    TaskGraph::new(reads.collect()).map_err(PlanningError::from)
 }
 
-fn runs(material: PlanningInput<'_>) -> Result<Runs, PlanningError> {
-    let stages = &material.workflow.stages;
-    // Columns of external inputs: those of the workflow, then the reference file's.
-    let columns = material.tiles.first().map_or(0, |tile| tile.inputs.len());
-    let read_as = material.workflow.reference_elements();
+fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
+    let stages = &study.workflow.stages;
+    // Columns of external inputs: the workflow's, then the reference file's.
+    let columns = study.tiles.first().map_or(0, |tile| tile.inputs.len());
+    let read_as = study.workflow.reference_elements();
     let source = |input: &StageInput| match input.origin {
         InputOrigin::Input(input) => Source::External(ExternalIndex(input as u32)),
         InputOrigin::Stage { stage, .. } => Source::Stage(StageIndex(stage as u32)),
-        InputOrigin::Reference if material.reference_run => {
-            let stage = material.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
+        InputOrigin::Reference if study.reference_run => {
+            let stage = study.workflow.reference.as_ref().map_or(0, |reference| reference.stage);
             Source::Reference(StageIndex(stage as u32))
         }
         InputOrigin::Reference => {
-            Source::External(ExternalIndex(reference_column(material, &read_as, input) as u32))
+            Source::External(ExternalIndex(reference_column(study, &read_as, input) as u32))
         }
     };
     let shape = stages.iter().map(|s| s.inputs.iter().map(source).collect()).collect();
-    let shape = WorkflowShape::new(shape, columns).map_err(PlanningError::new)?;
+    let shape = WorkflowShape::new(shape, columns).map_err(PlanningError::from)?;
 
-    let mut keys = Vec::with_capacity(material.evaluations.len() * stages.len());
+    let mut keys = Vec::with_capacity(study.evaluations.len() * stages.len());
     let mut interners: Vec<Interner<Vec<Value>>> = stages.iter().map(|_| Interner::default()).collect();
-    for evaluation in material.evaluations {
+    for evaluation in study.evaluations {
         for (stage, interner) in stages.iter().zip(&mut interners) {
             keys.push(interner.intern(stage.parameters.iter().map(|&p| evaluation[p]).collect()));
         }
     }
     let mut interners: Vec<Interner<RegionKey>> = (0..columns).map(|_| Interner::default()).collect();
-    let mut externals = Vec::with_capacity(material.tiles.len() * columns);
-    for tile in material.tiles {
+    let mut externals = Vec::with_capacity(study.tiles.len() * columns);
+    for tile in study.tiles {
         externals.extend(tile.inputs.iter().zip(&mut interners).map(|(key, interner)| interner.intern(*key)));
     }
-    let (evaluations, tiles) = (material.evaluations.len(), material.tiles.len());
-    Runs::new(shape, evaluations, tiles, keys, externals, material.defaults_run).map_err(PlanningError::new)
+    let (evaluations, tiles) = (study.evaluations.len(), study.tiles.len());
+    Runs::new(shape, evaluations, tiles, keys, externals, study.defaults_run).map_err(PlanningError::from)
 }
 
-/// Where [`TileFacts::inputs`](super::PlanTile::inputs) holds the reference file as `input` wants it; `read_as` are the
-/// types it is read as.
+/// Returns the column of [`PlanTile::inputs`](crate::PlanTile::inputs) with the reference file in the element type of `input`.
+/// `read_as` lists the types that the file is read as.
 pub(super) fn reference_column(
-    material: PlanningInput<'_>,
+    study: PlanningInput<'_>,
     read_as: &[ElementType],
     input: &StageInput,
 ) -> usize {
     let place = read_as.iter().position(|element| *element == input.region.element);
-    material.workflow.inputs.len() + place.unwrap_or(0)
+    study.workflow.inputs.len() + place.unwrap_or(0)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The identity of a stage instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InstanceIdentity([u8; 32]);
+pub struct InstanceIdentity([u8; 32]);
 
 /// Raised when the byte strings below change.
 const SCHEME: &str = "pleach identity 1";
@@ -47,7 +47,7 @@ impl Hash {
 
 /// The key of a file that a study reads. Within one run a path names one content; what outlives a run will need
 /// the content's digest instead.
-pub(crate) fn of_file(role: &str, path: &Path) -> RegionKey {
+pub fn of_file(role: &str, path: &Path) -> RegionKey {
     let mut hash = Hash::new("file");
     hash.part(role.as_bytes());
     hash.part(path.as_os_str().as_encoded_bytes());
@@ -55,7 +55,7 @@ pub(crate) fn of_file(role: &str, path: &Path) -> RegionKey {
 }
 
 /// The key of what a study reads of a tile: of its file, or of its part of a slide.
-pub(crate) fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey {
+pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey {
     let Some(SlideTile { magnification, core, window }) = slide else { return of_file(role, path) };
     let mut hash = Hash::new("slide");
     hash.part(role.as_bytes());
@@ -72,7 +72,7 @@ pub(crate) fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> Reg
 /// The identity of a stage instance: its tasks' operations and versions with the values they consume, the wiring
 /// between them, and its inputs. Names of stages, tasks and parameters play no part. `replica` keeps equal
 /// instances apart where nothing is to be merged.
-pub(super) fn of_instance(
+pub(crate) fn of_instance(
     stage: &Stage,
     parameters: &[Value],
     inputs: &[RegionKey],
@@ -109,7 +109,7 @@ pub(super) fn of_instance(
 }
 
 /// The key of one output of a stage instance.
-pub(super) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey {
+pub(crate) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey {
     let mut hash = Hash::new("output");
     hash.part(&identity.0);
     hash.part(&(output as u64).to_le_bytes());
@@ -119,13 +119,12 @@ pub(super) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
     use pleach_workflow::Workflow;
     use std::collections::HashSet;
 
     fn segmentation() -> (Workflow, Stage) {
-        let registry = builtin::registry();
-        let workflow = builtin::workflow("nuclei", &registry).unwrap().unwrap();
+        let (files, registry) = (pleach_pathology::NUCLEI_DESCRIPTORS, pleach_pathology::registry());
+        let workflow = Workflow::embedded(&files, &registry).unwrap();
         let stage = workflow.stages[1].clone();
         (workflow, stage)
     }
@@ -175,46 +174,6 @@ mod tests {
         assert!(others.iter().all(|other| seen.insert(of_tile("tile", slide, Some(other)))));
         assert!(seen.insert(of_tile("core", slide, Some(&tile))));
         assert!(seen.insert(of_tile("tile", Path::new("b.svs"), Some(&tile))));
-    }
-
-    #[test]
-    fn a_halo_changes_what_measures_and_nothing_else() {
-        let registry = builtin::registry();
-        let whole = builtin::workflow("nuclei", &registry).unwrap().unwrap();
-        let within = whole.within_cores(&registry).unwrap();
-        let core = within.inputs.last().unwrap();
-        assert_eq!((within.inputs.len(), &*core.region), (whole.inputs.len() + 1, "core"));
-        let operations = |workflow: &Workflow| -> Vec<String> {
-            let tasks = workflow.stages.iter().flat_map(|stage| &stage.tasks);
-            tasks.map(|task| task.operation.clone()).collect()
-        };
-        let (before, after) = (operations(&whole), operations(&within));
-        let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
-        let expected =
-            [("compare.masks", "compare.core-masks"), ("compare.objects", "compare.owned-objects")];
-        assert_eq!(changed.len(), 2);
-        assert!(changed.iter().zip(expected).all(|((a, b), expected)| (a.as_str(), b.as_str()) == expected));
-        for (stage, other) in whole.stages.iter().zip(&within.stages).take(2) {
-            assert_eq!(format!("{stage:?}"), format!("{other:?}"));
-        }
-        // Every operation reads as many regions as it asks for, of the right kinds.
-        for stage in &within.stages {
-            for task in &stage.tasks {
-                let operation = registry.get(&task.operation, task.version).unwrap();
-                assert_eq!(task.reads.len(), operation.inputs().len());
-                for (read, port) in task.reads.iter().zip(operation.inputs()) {
-                    if let pleach_workflow::TaskInput::StageInput(input) = read {
-                        assert!(port.element.accepts(stage.inputs[*input].region.element));
-                    }
-                }
-            }
-        }
-        let noop = builtin::workflow("noop", &registry).unwrap().unwrap();
-        assert!(noop.within_cores(&registry).is_none());
-        // Tables that are joined are each measured within the core.
-        let joined = whole.joining(&[0, 1], &registry).unwrap();
-        let within = operations(&joined.within_cores(&registry).unwrap());
-        assert!(expected.iter().all(|(_, core)| within.iter().any(|operation| operation == core)));
     }
 
     #[test]

@@ -1,34 +1,33 @@
-//! A plan that is under way, made anew for more or fewer processors: what nobody has begun goes into as many buckets as
-//! suit them, and as little as possible changes its bucket (`pleach-reuse`'s `replan`).
+//! Replans a running study for more or fewer slots: unstarted instances are rebuilt into a suitable number of buckets, and as
+//! few as possible change their bucket (`pleach_reuse::replan`).
 
-use super::planner::StageProblem;
-use pleach_actors::manager::Replanner;
+use super::builder::StageProblem;
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{Replanner, Study};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_reuse::{Buckets, Member, Previous, replan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
-/// Buckets for each processor: as the papers choose MaxBuckets (000 section 4.4.2).
-const BUCKETS_A_SLOT: usize = 3;
+/// Buckets for each slot: MaxBuckets as in 000 section 4.4.2.
+const BUCKETS_PER_SLOT: usize = 3;
 
-/// See the module.
-pub(crate) struct StudyReplanner {
+/// Merge problems of a running study.
+pub struct StudyReplanner {
     stages: Vec<Stage>,
     max_buckets: NonZeroUsize,
-    /// Fewer would be too large for the memory of the workers that the plan was cut for.
+    /// With fewer buckets, the workers that the plan was cut for would lack the memory.
     min_buckets: NonZeroUsize,
 }
 
 struct Stage {
     problem: StageProblem,
-    /// Of each member.
+    /// Pixels of each member's tile.
     pixels: Vec<u64>,
 }
 
 impl StudyReplanner {
-    pub(super) fn new(
+    pub(crate) fn new(
         stages: Vec<StageProblem>,
         max_buckets: NonZeroUsize,
         min_buckets: NonZeroUsize,
@@ -44,7 +43,7 @@ impl StudyReplanner {
 
 impl Replanner for StudyReplanner {
     fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
-        let wanted = NonZeroUsize::new(slots as usize * BUCKETS_A_SLOT)?.max(self.min_buckets);
+        let wanted = NonZeroUsize::new(slots as usize * BUCKETS_PER_SLOT)?.max(self.min_buckets);
         let before = std::mem::replace(&mut self.max_buckets, wanted);
         if before == wanted {
             return None;
@@ -60,7 +59,7 @@ impl Replanner for StudyReplanner {
 }
 
 impl Stage {
-    /// The buckets of this stage that change; `None` where none does.
+    /// Returns the buckets of this stage that change, or `None`.
     fn replan(
         &self,
         study: &Study,
@@ -70,7 +69,7 @@ impl Stage {
     ) -> Option<Vec<BucketPlan>> {
         let StageProblem { members, problem, tree, .. } = &self.problem;
         let id = |member: Member| InstanceId(members[member.0 as usize].0);
-        // The buckets as they are, each under a number of its own.
+        // Present buckets, numbered from 0.
         let mut numbers: BTreeMap<BucketId, u32> = BTreeMap::new();
         let mut lists: Vec<Vec<Member>> = Vec::new();
         for member in problem.members() {

@@ -1,13 +1,11 @@
-//! Sizes of memory: read from the command line, and written for people.
-//!
-//! What a size is compared with, and what happens beyond it, is decided elsewhere.
+//! Memory sizes as text: parsed from options, and formatted for people.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// Units by their names in lower case: those of the SI are powers of 1000, those with an `i` (IEC 80000-13) powers of
-/// 1024. `K`, `M` and `G` alone are missing on purpose: some programs mean the one by them, and some the other.
+/// 1024. `K`, `M` and `G` alone are missing on purpose: programs disagree on their meaning.
 const UNITS: [(&str, u64); 9] = [
     ("b", 1),
     ("kb", 1_000),
@@ -23,13 +21,13 @@ const UNITS: [(&str, u64); 9] = [
 /// A number of bytes above 0, as in `--memory 1.5GiB`.
 ///
 /// Digits, perhaps with a decimal point, and a unit in any case: `600MB`, `1.5gib`, `512 MiB`. Without a unit they are
-/// bytes. What is no whole number of bytes is rounded down.
+/// bytes. Fractions of a byte are rounded down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MemorySize(u64);
+pub struct MemorySize(u64);
 
-/// A text is no size. The text itself is named by whoever asked for it.
+/// Cause of a rejected text. The caller names the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum SizeError {
+pub enum SizeError {
     /// Not of the form, or of an unknown unit.
     #[error(
         "a number and a unit are allowed, as in 600MB or 1.5GiB; units are B, kB, MB, GB, TB (powers of 1000) and KiB, \
@@ -46,7 +44,7 @@ pub(crate) enum SizeError {
 
 impl MemorySize {
     /// The size in bytes, at least 1.
-    pub(crate) fn bytes(self) -> u64 {
+    pub fn bytes(self) -> u64 {
         self.0
     }
 }
@@ -89,7 +87,7 @@ impl fmt::Display for MemorySize {
 }
 
 /// Bytes in the decimal unit that leaves three digits: `1.50 GB`, `512 MB`, `17 B`.
-pub(crate) fn human(bytes: u64) -> String {
+pub fn human(bytes: u64) -> String {
     if bytes < 1_000 {
         return format!("{bytes} B");
     }

@@ -1,4 +1,4 @@
-//! How many tasks a plan executes, by stage and task: counted on the trees or graphs that stages will walk.
+//! Counts the tasks that a plan executes, on the same trees and graphs that stage actors walk.
 
 use pleach_dispatch::memory_model::{OutputConsumption, TaskMemory};
 use pleach_dispatch::message::{BucketWork, InstanceWork};
@@ -7,11 +7,11 @@ use pleach_dispatch::stage::{BucketExecution, InvalidBucket};
 use pleach_dispatch::{BucketId, InstanceId};
 use std::collections::BTreeMap;
 
-/// Tasks of the instances for which `open` says so, by (stage, task), if buckets share so.
+/// Counts the tasks of the instances with `open`, by (stage, task), for a reuse scope.
 ///
 /// # Errors
-/// [`InvalidBucket`] when the plan contradicts itself: a defect of the planner.
-pub(crate) fn task_counts(
+/// [`InvalidBucket`] if the plan contradicts itself: a defect of the planner.
+pub fn task_counts(
     plan: &ExecutionPlan,
     open: &[bool],
     sharing: ReuseScope,

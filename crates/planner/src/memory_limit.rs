@@ -1,46 +1,46 @@
-//! How much memory there is to use: what the machine has, or what this process's control groups and `ulimit -v` leave it. And
-//! the machine's name.
+//! Memory limit of this process: the machine's memory, its control groups or `ulimit -v`. Also the machine's name.
 //!
-//! Budgets follow from limits alone, not from what is free at the moment: that would give another budget every time. Whether
-//! one more table fits follows from what the process has taken as well. Other systems than Linux are not asked.
+//! Budgets follow from limits alone. Free memory would give a different budget each time. [`check_room`] also counts the
+//! memory that the process uses. Only Linux is supported; other systems have an assumed limit.
 
-use crate::size::human;
+use crate::memory_size::human;
 use std::fmt;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use thiserror::Error;
 
-/// Share of the limit that a study takes where it is not told, in percent: the rest is for what is not in regions
-/// (decoders, plans, tables) and for everybody else on the machine.
+/// Default budget of a study in percent of the limit. The rest is for memory outside of regions (decoders, plans, tables)
+/// and for other processes.
 const SHARE_PERCENT: u64 = 60;
 
-/// What a machine that does not tell is taken to have: the least that tissue tiles are worked with.
+/// Assumed memory of a machine without a readable limit: the minimum for work with tissue tiles.
 const ASSUMED_BYTES: u64 = 4_000_000_000;
 
-/// The bytes that a study may hold at most, and who set the limit.
+/// Memory limit and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct MemoryLimit {
+pub struct MemoryLimit {
     /// The limit in bytes.
-    pub(crate) bytes: u64,
-    /// Where it comes from.
-    pub(crate) source: Source,
+    pub bytes: u64,
+    /// Source of the limit.
+    pub source: Source,
 }
 
-/// Where a limit comes from.
+/// Source of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// All memory of the machine.
     Machine,
-    /// A control group: the file that says so.
+    /// A control group, by its file.
     Cgroup(PathBuf),
     /// The address space of this process (`RLIMIT_AS`).
     AddressSpace,
-    /// Nothing could be found out.
+    /// No limit is readable.
     Assumed,
 }
 
 impl MemoryLimit {
-    /// The share of the limit that a study takes where it is not told, in bytes.
-    pub(crate) fn share_bytes(&self) -> u64 {
+    /// Returns the default budget of a study, in bytes.
+    pub fn share_bytes(&self) -> u64 {
         self.bytes / 100 * SHARE_PERCENT
     }
 }
@@ -58,33 +58,32 @@ impl fmt::Display for MemoryLimit {
     }
 }
 
-/// The bytes that a study may hold where `--memory` does not say: 60 % of [`limit`].
-pub(crate) fn default_memory_bytes() -> u64 {
+/// Returns the default of `--memory`: 60 % of [`limit`], in bytes.
+pub fn default_memory_bytes() -> u64 {
     limit().share_bytes()
 }
 
-/// The name of this machine, or of the container; `None` where the system does not tell.
-pub(crate) fn host_name() -> Option<String> {
+/// Returns the name of this machine or container. `None` if unreadable.
+pub fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// The memory of this machine, or what its control groups leave this process where that is less.
-pub(crate) fn limit() -> MemoryLimit {
+/// Returns the tightest memory limit of this process.
+pub fn limit() -> MemoryLimit {
     limit_below(Path::new("/"))
 }
 
-/// The same where the files of the system lie below `root`. The smallest limit wins; a limit of 0 or beyond the
-/// machine's memory is none.
+/// Returns the limit of a system with its files below `root`. The smallest limit wins. Limits of 0 do not count.
 fn limit_below(root: &Path) -> MemoryLimit {
-    // Of equals the first is taken, so that a group which allows as much as there is goes unmentioned.
+    // The first of equal limits wins: a group with as much as the machine is not named.
     let smallest = limits_below(root).into_iter().min_by_key(|limit| limit.bytes);
-    // What no machine has is how version 1 says "no limit".
-    let told = smallest.filter(|limit| limit.bytes < 1 << 60);
-    told.unwrap_or(MemoryLimit { bytes: ASSUMED_BYTES, source: Source::Assumed })
+    // Version 1 writes "no limit" as a number beyond any machine.
+    let stated = smallest.filter(|limit| limit.bytes < 1 << 60);
+    stated.unwrap_or(MemoryLimit { bytes: ASSUMED_BYTES, source: Source::Assumed })
 }
 
-/// All limits, that of the machine first.
+/// Returns all limits, the machine's first.
 fn limits_below(root: &Path) -> Vec<MemoryLimit> {
     let machine = machine_bytes(&root.join("proc/meminfo"));
     let machine = machine.map(|bytes| MemoryLimit { bytes, source: Source::Machine });
@@ -98,21 +97,21 @@ fn limits_below(root: &Path) -> Vec<MemoryLimit> {
     machine.into_iter().chain(groups).chain(space).filter(|limit| limit.bytes > 0).collect()
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
+/// Returns `MemTotal` of `/proc/meminfo`, in bytes.
 fn machine_bytes(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The soft limit of the address space in `/proc/self/limits`, in bytes; `None` where it is unlimited.
+/// Returns the soft limit of the address space in `/proc/self/limits`, in bytes. `None` if unlimited.
 fn address_space_bytes(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What this process has taken of a limit, in bytes: of address space all mappings, of memory what is resident.
+/// Returns the bytes that count against a limit: all mappings for address space, resident memory otherwise.
 fn taken_bytes(source: &Source) -> u64 {
     // Pages: of the address space, then resident ones. Linux has pages of 4 KiB wherever pleach is built for it.
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -121,26 +120,49 @@ fn taken_bytes(source: &Source) -> u64 {
     pages.unwrap_or(0).saturating_mul(4_096)
 }
 
-/// Share of the limit beyond which nothing more is planned for, in percent: estimates are upper bounds of single tables, and
-/// threads, decoders and the allocator's leftovers take the rest.
+/// Maximum use in percent of the limit. Estimates cover single tables. Threads, decoders and the allocator take the rest.
 const MAX_PERCENT: u64 = 80;
 
-/// Refuses work that needs so many bytes at once, where that is beyond 80 % of a limit. `work` names it, `advice` what makes
-/// it smaller.
-pub(crate) fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), String> {
+/// Work that needs more memory than this process may still use.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{work} take about {} of memory, and {} are left of {MAX_PERCENT} % of {limit}; {advice}",
+    human(*needed_bytes),
+    human(*remaining_bytes)
+)]
+pub struct InsufficientMemory {
+    /// Noun phrase of the work.
+    pub work: String,
+    /// Estimate of the work's memory.
+    pub needed_bytes: u64,
+    /// Memory that the process may still use.
+    pub remaining_bytes: u64,
+    /// Tightest limit.
+    pub limit: MemoryLimit,
+    /// Advice on how to make the work smaller.
+    pub advice: String,
+}
+
+/// Refuses work that would take the process beyond 80 % of a memory limit.
+///
+/// # Errors
+/// [`InsufficientMemory`], named by `work` and with `advice` on how to make it smaller.
+pub fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), InsufficientMemory> {
     let room =
         |limit: &MemoryLimit| (limit.bytes / 100 * MAX_PERCENT).saturating_sub(taken_bytes(&limit.source));
     let tightest = limits_below(Path::new("/")).into_iter().min_by_key(room);
     let Some(limit) = tightest.filter(|limit| room(limit) < needed_bytes) else { return Ok(()) };
-    Err(format!(
-        "{work} take about {} of memory, and {} are left of {MAX_PERCENT} % of {limit}; {advice}",
-        human(needed_bytes),
-        human(room(&limit)),
-    ))
+    Err(InsufficientMemory {
+        work: work.to_owned(),
+        needed_bytes,
+        remaining_bytes: room(&limit),
+        limit,
+        advice: advice.to_owned(),
+    })
 }
 
-/// The files, relative to the root of the file system, that may limit a process which a line of `/proc/self/cgroup`
-/// (`number:controllers:path`) puts into a group: that of the group and of every group above it.
+/// Returns the limit files of a group, named by a line of `/proc/self/cgroup` (`number:controllers:path`), and of every
+/// group above it, relative to the root of the file system.
 fn group_files(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
@@ -157,7 +179,7 @@ fn group_files(line: &str) -> Vec<PathBuf> {
     group.ancestors().take_while(|group| group.starts_with(mount)).map(|group| group.join(file)).collect()
 }
 
-/// The number in a group's file; `None` for `max`, or without the file.
+/// Returns the number in a group's file. `None` for `max` or a missing file.
 fn bytes_in(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
@@ -261,7 +283,7 @@ mod tests {
     #[test]
     fn work_beyond_the_limit_is_refused_with_the_numbers() {
         assert_eq!(check_room(0, "nothing", "less"), Ok(()));
-        let refused = check_room(u64::MAX / 2, "9 rows", "fewer rows are needed").unwrap_err();
+        let refused = check_room(u64::MAX / 2, "9 rows", "fewer rows are needed").unwrap_err().to_string();
         assert!(refused.starts_with("9 rows take about 9.22 EB of memory, and "), "{refused}");
         assert!(
             refused.contains(" left of 80 % of ") && refused.ends_with("; fewer rows are needed"),

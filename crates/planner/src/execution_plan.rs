@@ -1,0 +1,67 @@
+//! Builds the execution plan from buckets: instances with their parameters, inputs, outputs and parents.
+
+use crate::builder;
+use crate::{PlanBuilder, ReuseMode, identity};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_regions::RegionKey;
+use pleach_reuse::{Buckets, InstanceId, StageIndex};
+use pleach_workflow::{InputOrigin, StageInput, Value};
+use std::collections::HashSet;
+
+/// Builds the plan of `solutions`, the buckets of each stage.
+pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: ReuseMode) -> ExecutionPlan {
+    let PlanBuilder { study, runs, graph, .. } = builder;
+    let stages = &study.workflow.stages;
+    let read_as = study.workflow.reference_elements();
+    let mut instances: Vec<InstancePlan> = Vec::with_capacity(graph.instances().len());
+    for (id, instance) in (0u32..).map(InstanceId).zip(graph.instances()) {
+        let number = instance.stage.0 as usize;
+        let stage = &stages[number];
+        let run = instance.first_run;
+        let evaluation = &study.evaluations[runs.evaluation(run)];
+        let tile = &study.tiles[runs.tile(run)];
+        let producer = |s: usize| &instances[graph.instance_of(run, StageIndex(s as u32)).0 as usize];
+        let input = |input: &StageInput| match input.origin {
+            InputOrigin::Input(input) => tile.inputs[input],
+            InputOrigin::Stage { stage, output } => producer(stage).outputs[output].key,
+            InputOrigin::Reference => match &study.workflow.reference {
+                Some(reference) if study.reference_run => {
+                    let run = runs.run(0, runs.tile(run));
+                    let id = graph.instance_of(run, StageIndex(reference.stage as u32));
+                    instances[id.0 as usize].outputs[reference.output].key
+                }
+                _ => tile.inputs[builder::reference_column(*study, &read_as, input)],
+            },
+        };
+        let inputs: Vec<RegionKey> = stage.inputs.iter().map(input).collect();
+        let parameters: Vec<Value> = stage.parameters.iter().map(|&p| evaluation[p]).collect();
+        // Without merging, equal instances are different ones, and so are their outputs.
+        let replica = (mode == ReuseMode::None).then_some(run.0);
+        let identity = identity::of_instance(stage, &parameters, &inputs, replica);
+        let response = &study.workflow.response;
+        let outputs = (0..stage.outputs.len()).map(|output| OutputPlan {
+            key: identity::of_output(&identity, output),
+            stored: false,
+            reported: number == response.stage && output == response.output,
+        });
+        let outputs = outputs.collect();
+        let mut parents: Vec<_> = graph.parents(id).map(|p| pleach_dispatch::InstanceId(p.0)).collect();
+        parents.sort_unstable();
+        parents.dedup();
+        instances.push(InstancePlan { stage: number, parameters, inputs, outputs, parents });
+    }
+    let read: HashSet<RegionKey> = instances.iter().flat_map(|i| i.inputs.iter().copied()).collect();
+    for output in instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
+        output.stored = read.contains(&output.key);
+    }
+    let id = |id: InstanceId| pleach_dispatch::InstanceId(id.0);
+    let bucket = |(tile, bucket): (usize, Vec<InstanceId>)| BucketPlan {
+        instances: bucket.into_iter().map(id).collect(),
+        pixels: study.tiles[tile].pixels,
+    };
+    let by_stage = builder.stages.iter().zip(solutions);
+    let buckets = by_stage.flat_map(|(stage, solution)| stage.buckets_by_tile(solution, runs, graph));
+    let buckets = buckets.map(bucket).collect();
+    let sharing = mode.sharing().unwrap_or_default();
+    ExecutionPlan { stages: stages.clone(), instances, buckets, sharing, ..ExecutionPlan::default() }
+}

@@ -1,0 +1,111 @@
+//! Predicts a plan's makespan on a number of workers, and the lower bound of all plans with the same reuse scope.
+//!
+//! Predictions follow from the cost model. Memory does not limit them.
+
+use crate::{PlanBuilder, PlanningError, ReuseMode};
+use pleach_reuse::{
+    Buckets, JobGraph, Member, SharingSchedule, bucket_costs, critical_path_seconds, lower_bound_seconds,
+};
+use std::num::NonZeroUsize;
+
+/// Predicted makespan of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct MakespanForecast {
+    /// Makespan of list scheduling of the buckets.
+    pub makespan_seconds: f64,
+    /// Maximum of the longest chain of tasks and the evenly spread work of all distinct tasks.
+    pub lower_bound_seconds: f64,
+}
+
+/// Predicts the makespan of `solutions`, the buckets of each stage.
+///
+/// # Errors
+/// [`PlanningError`] if the study has more tasks than ids.
+pub(crate) fn forecast(
+    builder: &PlanBuilder<'_>,
+    solutions: &[Buckets],
+    mode: ReuseMode,
+    workers: u32,
+) -> Result<MakespanForecast, PlanningError> {
+    let workers = NonZeroUsize::new(workers as usize).unwrap_or(NonZeroUsize::MIN);
+    let work = JobWork::compute(builder, solutions, mode)?;
+    let jobs = JobGraph::new(work.seconds, &work.job_of, &builder.graph).map_err(PlanningError::from)?;
+    let makespan_seconds = if mode.is_dataflow() {
+        let relays = builder.stages.iter().map(|stage| stage.dataflow().map(SharingSchedule::new));
+        let mut relays: Vec<SharingSchedule<'_>> = relays.collect::<Result<_, _>>()?;
+        let reference = builder.stages.iter().map(|stage| stage.reference_members().collect());
+        let reference: Vec<Vec<Member>> = reference.collect();
+        jobs.makespan_by(workers, |job, now| {
+            let (stage, place) = work.places[job];
+            let members = match reference[stage].get(place) {
+                Some(member) => std::slice::from_ref(member),
+                None => solutions[stage].get(place - reference[stage].len()),
+            };
+            relays[stage].begin(members, now)
+        })
+    } else {
+        jobs.makespan_seconds(workers)
+    };
+    let critical = critical_path_seconds(&builder.graph, &instance_seconds(builder, mode));
+    Ok(MakespanForecast {
+        makespan_seconds,
+        lower_bound_seconds: lower_bound_seconds(critical, work.unique, workers),
+    })
+}
+
+/// Buckets as jobs, stage by stage, the reference's buckets first, as in the execution plan.
+struct JobWork {
+    /// Seconds of each job alone.
+    seconds: Vec<f64>,
+    /// Stage of each job, and its bucket within the stage.
+    places: Vec<(usize, usize)>,
+    /// Job of each graph instance.
+    job_of: Vec<u32>,
+    /// Seconds of all tasks that the reuse scope does not share.
+    unique: f64,
+}
+
+impl JobWork {
+    fn compute(
+        builder: &PlanBuilder<'_>,
+        solutions: &[Buckets],
+        mode: ReuseMode,
+    ) -> Result<Self, PlanningError> {
+        let (mut seconds, mut places, mut unique) = (Vec::new(), Vec::new(), 0.0);
+        let mut job_of = vec![0; builder.graph.instances().len()];
+        let alone = instance_seconds(builder, ReuseMode::None);
+        for (number, (stage, solution)) in builder.stages.iter().zip(solutions).enumerate() {
+            let first = seconds.len();
+            for (place, members) in stage.all_buckets(solution).enumerate() {
+                members.iter().for_each(|id| job_of[id.0 as usize] = (first + place) as u32);
+                places.push((number, place));
+            }
+            seconds.extend(stage.reference_only.iter().map(|id| alone[id.0 as usize]));
+            let reference: f64 = seconds[first..].iter().sum();
+            let costs = bucket_costs(&stage.tree, solution, |_| true);
+            seconds.extend(costs.into_iter().map(|bucket| bucket.cost));
+            unique += if mode.is_dataflow() {
+                let dataflow = stage.dataflow()?;
+                dataflow.tasks().map(|task| dataflow.cost(task)).sum::<f64>()
+            } else if mode.sharing().is_some() {
+                reference + stage.tree.unique_cost()
+            } else {
+                seconds[first..].iter().sum()
+            };
+        }
+        Ok(Self { seconds, places, job_of, unique })
+    }
+}
+
+/// Returns the minimum seconds of each graph instance alone: the sum of its tasks or, beyond trees, the longest chain of
+/// dependent tasks.
+fn instance_seconds(builder: &PlanBuilder<'_>, mode: ReuseMode) -> Vec<f64> {
+    let mut seconds = vec![0.0; builder.graph.instances().len()];
+    for stage in &builder.stages {
+        for (id, tasks) in stage.seconds() {
+            let chain = mode.is_dataflow().then(|| stage.tasks.longest_chain(&tasks));
+            seconds[id.0 as usize] = chain.unwrap_or_else(|| tasks.iter().sum());
+        }
+    }
+    seconds
+}

@@ -1,0 +1,161 @@
+//! Planning options on the command line: strategy, reuse scope, limits of buckets, order of tasks.
+
+use super::at_least_one;
+use clap::{Args, ValueEnum};
+use pleach_dispatch::plan::ReuseScope;
+use pleach_planner::{BucketLimitOptions, PlanOptions, StrategyName};
+use std::num::NonZeroUsize;
+
+/// Planning options of a study.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct PlanOptionArgs {
+    /// Strategy that merges stage instances into buckets
+    #[arg(long, value_enum, default_value_t = StrategyArg::Trtma)]
+    pub(crate) strategy: StrategyArg,
+    /// Reuse scope of tasks, for strategies that make buckets
+    #[arg(long, value_enum, default_value_t = ScopeArg::Value)]
+    pub(crate) reuse: ScopeArg,
+    #[command(flatten)]
+    pub(crate) buckets: BucketArgs,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct BucketArgs {
+    /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
+    pub(crate) max_bucket_size: Option<NonZeroUsize>,
+    /// Maximum buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
+    pub(crate) max_buckets: Option<NonZeroUsize>,
+    /// Order of a stage's tasks; those in front are shared most
+    #[arg(long, value_enum, default_value_t = TaskOrderArg::Declared)]
+    pub(crate) task_order: TaskOrderArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TaskOrderArg {
+    /// As the workflow's descriptors list them
+    Declared,
+    /// Order in which this study's instances share most
+    Best,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyArg {
+    /// Run everything, equal or not
+    None,
+    /// Merge equal stage instances
+    Stage,
+    /// As stage, with consecutive instances in buckets that share tasks
+    Naive,
+    /// As stage, with buckets cut out of the graph of shared tasks; for some hundreds of instances
+    Sca,
+    /// As stage, with similar instances in buckets that share tasks
+    Rtma,
+    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    Trtma,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategiesArg {
+    /// Run everything, equal or not
+    None,
+    /// Merge equal stage instances
+    Stage,
+    /// As stage, with consecutive instances in buckets that share tasks
+    Naive,
+    /// As stage, with buckets cut out of the graph of shared tasks; for some hundreds of instances
+    Sca,
+    /// As stage, with similar instances in buckets that share tasks
+    Rtma,
+    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    Trtma,
+    /// Each of the above, to compare; sca where possible
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeArg {
+    /// Equal tasks that follow equal tasks
+    Tree,
+    /// Equal tasks that read the same regions, within a bucket and across buckets
+    Dataflow,
+    /// As dataflow, and tasks whose inputs turn out to be equal
+    Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopesArg {
+    /// Equal tasks that follow equal tasks
+    Tree,
+    /// Equal tasks that read the same regions, within a bucket and across buckets
+    Dataflow,
+    /// As dataflow, and tasks whose inputs turn out to be equal; a plan cannot predict these and counts none
+    Value,
+    /// Each of the above, to compare
+    All,
+}
+
+impl PlanOptionArgs {
+    /// Returns the options for the planner.
+    pub(crate) fn options(&self) -> PlanOptions {
+        PlanOptions::new(self.strategy.into(), self.reuse.into())
+    }
+}
+
+impl BucketArgs {
+    /// Returns the limits that the user set.
+    pub(crate) fn limits(&self) -> BucketLimitOptions {
+        BucketLimitOptions { max_bucket_size: self.max_bucket_size, max_buckets: self.max_buckets }
+    }
+}
+
+impl From<StrategyArg> for StrategyName {
+    fn from(name: StrategyArg) -> Self {
+        match name {
+            StrategyArg::None => Self::None,
+            StrategyArg::Stage => Self::Stage,
+            StrategyArg::Naive => Self::Naive,
+            StrategyArg::Sca => Self::Sca,
+            StrategyArg::Rtma => Self::Rtma,
+            StrategyArg::Trtma => Self::Trtma,
+        }
+    }
+}
+
+impl From<ScopeArg> for ReuseScope {
+    fn from(name: ScopeArg) -> Self {
+        match name {
+            ScopeArg::Tree => Self::Tree,
+            ScopeArg::Dataflow => Self::Dataflow,
+            ScopeArg::Value => Self::Value,
+        }
+    }
+}
+
+impl StrategiesArg {
+    /// Returns the strategies to compare.
+    pub(crate) fn strategies(self) -> Vec<StrategyName> {
+        match self {
+            Self::None => vec![StrategyName::None],
+            Self::Stage => vec![StrategyName::Stage],
+            Self::Naive => vec![StrategyName::Naive],
+            Self::Sca => vec![StrategyName::Sca],
+            Self::Rtma => vec![StrategyName::Rtma],
+            Self::Trtma => vec![StrategyName::Trtma],
+            Self::All => StrategyName::ALL.to_vec(),
+        }
+    }
+}
+
+impl ScopesArg {
+    /// Returns the reuse scopes to compare.
+    pub(crate) fn scopes(self) -> Vec<ReuseScope> {
+        match self {
+            Self::Tree => vec![ReuseScope::Tree],
+            Self::Dataflow => vec![ReuseScope::Dataflow],
+            Self::Value => vec![ReuseScope::Value],
+            Self::All => ReuseScope::ALL.to_vec(),
+        }
+    }
+}
