@@ -7,6 +7,7 @@
 mod access;
 mod body;
 pub(crate) mod control;
+pub(crate) mod digest;
 mod download;
 mod error;
 mod handlers;

@@ -4,7 +4,6 @@
 //! A run with a trace for every task is walked from the digest of its tile to its response without reading an
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
-use crate::cli::CacheArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::journal::JournaledResponse;
 use crate::study::PreparedStudy;
@@ -15,23 +14,35 @@ use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Opens the cache of `--cache`. `None` without that option.
+/// Cache of task results: its folder and limits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheOptions<'a> {
+    /// Folder of the cache.
+    pub(crate) folder: &'a Path,
+    /// Maximum size. `None`: 10 GB.
+    pub(crate) size: Option<MemorySize>,
+    /// Days without use after which results are removed. `None`: never.
+    pub(crate) age_days: Option<NonZeroU32>,
+}
+
+/// Opens the cache of `--cache`.
 ///
 /// # Errors
 /// [`CommandError::Input`] if the folder is no cache, has another format version or cannot be read.
-pub(crate) fn open(args: &CacheArgs) -> CommandResult<Option<Arc<Cache>>> {
-    let Some(folder) = &args.cache else { return Ok(None) };
+pub(crate) fn open(options: CacheOptions<'_>) -> CommandResult<Arc<Cache>> {
+    let folder = options.folder;
     let day = Duration::from_secs(24 * 60 * 60);
-    let age = args.cache_age.map(|days| day.saturating_mul(days.get()));
-    let bytes = args.cache_size.map_or(DEFAULT_BYTES, MemorySize::bytes);
+    let age = options.age_days.map(|days| day.saturating_mul(days.get()));
+    let bytes = options.size.map_or(DEFAULT_BYTES, MemorySize::bytes);
     let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
     let cache = cache
         .map_err(|error| CommandError::caused(&error, format!("--cache {}: {error}", folder.display())))?;
-    Ok(Some(Arc::new(cache)))
+    Ok(Arc::new(cache))
 }
 
 /// Opens a cache read-only. Does not create a missing folder.

@@ -17,9 +17,7 @@ mod storage;
 mod tile;
 mod variables;
 
-pub(crate) use client::{
-    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
-};
+pub(crate) use client::{CancelArgs, DrainArgs, ForgetArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
 pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
@@ -31,6 +29,7 @@ pub(crate) use spill::SpillArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
+use crate::cache_walk::CacheOptions;
 use crate::exit::CommandError;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -170,6 +169,14 @@ pub(crate) struct CacheArgs {
     /// Days without use after which results are removed from --cache [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
+}
+
+impl CacheArgs {
+    /// Returns the cache to open. `None` without `--cache`.
+    pub(crate) fn options(&self) -> Option<CacheOptions<'_>> {
+        let folder = self.cache.as_deref()?;
+        Some(CacheOptions { folder, size: self.cache_size, age_days: self.cache_age })
+    }
 }
 
 #[derive(Debug, Args)]

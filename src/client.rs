@@ -19,7 +19,6 @@ use crate::api::schema::{
     Forgotten, ProblemDetails, Results, ScalingStatus, Studies, StudyStatus, Submitted, WorkerStatus, Workers,
 };
 use crate::api::token::ApiToken;
-use crate::cli::ManagerArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::service::submission::Submission;
 use address::ManagerUrl;
@@ -27,6 +26,7 @@ use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
 use serde::de::DeserializeOwned;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tls::ClusterTls;
@@ -79,15 +79,28 @@ enum Attempt {
     Refused(ManagerError),
 }
 
+/// Manager to connect to, and the credentials for it.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientOptions {
+    /// Address of the manager.
+    pub(crate) manager: ManagerUrl,
+    /// Folder of a client's certificate and key or, with a token, of the authority's certificate.
+    pub(crate) certs: PathBuf,
+    /// File with the manager's token.
+    pub(crate) token_file: Option<PathBuf>,
+    /// Retry time for a manager that does not answer.
+    pub(crate) timeout: Duration,
+}
+
 impl Client {
     /// Creates a client for the manager that the arguments name. Sends nothing yet.
     ///
     /// # Errors
     /// Returns [`CommandError::Input`] if a certificate or token is missing or invalid.
-    pub(crate) fn new(args: &ManagerArgs, token: Option<&str>, waiting: Waiting) -> CommandResult<Self> {
+    pub(crate) fn new(options: &ClientOptions, token: Option<&str>, waiting: Waiting) -> CommandResult<Self> {
         let trust =
-            Trust::load(&args.certs).map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
-        let token = match (&args.token_file, token) {
+            Trust::load(&options.certs).map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
+        let token = match (&options.token_file, token) {
             (Some(file), _) => Some(
                 ApiToken::read(file)
                     .map_err(|error| CommandError::Input(format!("--token-file: {error}")))?,
@@ -102,7 +115,7 @@ impl Client {
         if token.is_none() && !trust.is_certified() {
             return Err(CommandError::Input(format!(
                 "--certs {}: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not",
-                args.certs.display()
+                options.certs.display()
             )));
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -116,15 +129,15 @@ impl Client {
             // Nodes of a cluster reach each other without a proxy.
             .proxy(None)
             .user_agent(concat!("pleach/", env!("CARGO_PKG_VERSION")))
-            .timeout_connect(Some(CONNECT.min(args.timeout.0.max(Duration::from_secs(1)))))
+            .timeout_connect(Some(CONNECT.min(options.timeout.max(Duration::from_secs(1)))))
             .timeout_per_read(Some(SILENCE))
             .timeout_per_write(Some(SILENCE))
             .build();
         Ok(Self {
             agent: Agent::with_parts(config, connector, DefaultResolver::default()),
-            manager: args.manager.clone(),
+            manager: options.manager.clone(),
             authorization: token.map(|token| format!("Bearer {}", token.as_str())),
-            timeout: args.timeout.0,
+            timeout: options.timeout,
             waiting,
         })
     }

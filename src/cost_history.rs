@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_there_for_the_next_study() {
+    fn cost_history_is_read_by_the_next_study() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()), CostModel::default());
         keep(folder.path(), &learned(3, 2.0)).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_forgotten() {
+    fn corrupt_cost_history_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         keep(folder.path(), &learned(3, 2.0)).unwrap();
         let path = folder.path().join(NAME);

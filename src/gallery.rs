@@ -8,6 +8,7 @@
 pub(crate) mod choice;
 mod compose;
 pub(crate) mod outline;
+pub(crate) mod overviews;
 pub(crate) mod previews;
 pub(crate) mod window;
 
@@ -17,10 +18,11 @@ use crate::cache_walk::CachedRegions;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::Folder;
 use crate::single_run::{self, ReplayError, SingleRun};
-use crate::slides::{self, Overview};
+use crate::slides;
 use crate::study::PreparedStudy;
 use choice::{Choice, Panel};
 use outline::Loop;
+use overviews::Overview;
 use pleach_actors::stage::PriorResults;
 use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
@@ -160,7 +162,7 @@ pub(crate) fn make(
         }
         Err(error) => Err(error.to_string()),
     };
-    Ok(Gallery { pictures, previews: written, slides: slides::overviews(&prepared.study) })
+    Ok(Gallery { pictures, previews: written, slides: overviews::overviews(&prepared.study) })
 }
 
 fn pictures(
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_farthest_comes_first() {
+    fn parameter_moved_farthest_is_listed_first() {
         let mut fixed = parameter("fixed", 4.0, [0.0, 1.0]);
         fixed.domain = Domain::Fixed { value: fixed.default };
         let parameters = [

@@ -6,7 +6,6 @@
 
 mod slide;
 
-use crate::service::submission::Submission;
 use crate::study::PreparedStudy;
 use pleach_actors::input_files::{InputFileStore, digest_of_files};
 use pleach_actors::storage::{Preparation, Source};
@@ -109,30 +108,6 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
     sources
 }
 
-/// Returns the input files of a study as sent to workers, by key. The submission's files are those of
-/// [`PreparedStudy::files`], in that order.
-pub(crate) fn specified(prepared: &PreparedStudy, submission: &Submission) -> HashMap<RegionKey, InputFile> {
-    let files = &submission.inputs;
-    let elements = prepared.study.workflow.reference_elements();
-    let images = &prepared.study.workflow.inputs;
-    let mut inputs = HashMap::new();
-    for (number, facts) in prepared.tiles.iter().enumerate() {
-        let tile = submission.content(&files[number]);
-        let part = prepared.study.tiles[number].slide.as_ref();
-        for (&key, input) in facts.inputs.iter().zip(images) {
-            let slide = part.map(|part| (input.element, part.clone()));
-            inputs.insert(key, InputFile { key, file: tile.clone(), reference: None, slide });
-        }
-        if let Some(mask) = files.get(prepared.tiles.len() + number) {
-            for (&key, &element) in facts.inputs[images.len()..].iter().zip(&elements) {
-                let reference = Some((element, tile.clone()));
-                inputs.insert(key, InputFile { key, file: submission.content(mask), reference, slide: None });
-            }
-        }
-    }
-    inputs
-}
-
 /// Opens input files on a worker.
 pub(crate) struct InputFileReader;
 
@@ -207,7 +182,7 @@ mod tests {
     use pleach_regions::Raster;
 
     #[test]
-    fn a_slide_in_several_files_is_known_by_all_of_them() {
+    fn digest_of_a_slide_covers_all_of_its_files() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("a.vms", "ImageFile=1.jpg\nImageFile(1,0)=2.jpg");
@@ -228,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_has_changed_is_not_what_was_asked_for() {
+    fn changed_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tile.png");
         let image = |value| DataRegion::Bgr8(Raster::filled(4, 3, 3, value).unwrap());

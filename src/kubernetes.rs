@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_none_of_an_account_is_named() {
+    fn invalid_service_account_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let pods = Pods { account: folder.path().to_owned(), url: String::new() };
         let said = || pods.round().err().map(|error| error.to_string()).unwrap();

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_level_is_refused_with_what_is_allowed() {
+    fn invalid_log_level_error_lists_allowed_levels() {
         let Err(CommandError::Input(text)) = targets(Some("pleach=loud")) else { panic!("it is taken") };
         assert!(text.starts_with("PLEACH_LOG=pleach=loud: off, error, warn, info,"), "{text}");
     }

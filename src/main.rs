@@ -42,6 +42,7 @@ mod spill;
 mod study;
 mod summary;
 mod template;
+mod terminal;
 mod tiers;
 
 use std::process::ExitCode;

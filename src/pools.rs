@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_field_value_and_what_is_allowed() {
+    fn invalid_pool_error_names_field_value_and_range() {
         let wrong = [
             (String::new(), "pool: missing; at least one [[pool]] is needed"),
             (SPOT.replace("0.1", "-0.1"), "pool 1.price_per_hour: -0.1 is not allowed; 0 or more"),

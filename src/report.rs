@@ -1,8 +1,8 @@
-//! `report.html`: one page that explains a study's results, self-contained.
+//! Writes `report.html`, a self-contained page that explains the results of a study.
 //!
-//! It needs no script, no network and no clock: the same results give the same page. What it says is decided in
-//! one file a section; what can be wrong with markup is kept out by [`mod@html`], and with numbers by
-//! [`format_number`].
+//! The page needs no script, no network and no clock: equal results give equal pages. Each section has its
+//! own
+//! module. [`mod@html`] escapes all text and [`format_number`] formats all numbers.
 
 mod axis;
 mod bars;
@@ -51,36 +51,35 @@ use crate::output::record::RunRecord;
 use crate::output::tables::RunResponse;
 use contents::Sections;
 use html::{Html, html, p};
-pub(crate) use metric::Far;
 use pleach_planner::PlanRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
 
-/// What the report tells about.
+/// Results of a study, as input of the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) study: &'a Study,
     pub(crate) plan: &'a PlanRecord,
     pub(crate) run: &'a RunRecord,
     pub(crate) analysis: &'a Analysis,
-    /// Of the study's further metrics, in their order.
+    /// Analyses of the study's additional metrics, in their order.
     pub(crate) further: &'a [Analysis],
     pub(crate) runs: &'a [RunResponse],
     pub(crate) failures: Option<&'a Failures>,
     pub(crate) gallery: &'a Gallery,
-    /// What the indices are made of, where it is to be drawn.
+    /// Design and responses for the figures of the sample. `None` omits these figures.
     pub(crate) sampled: Option<sample_plots::Sampled<'a>>,
 }
 
-/// Parameters, the most influential first.
+/// Returns the parameters by descending μ*.
 pub(crate) fn ranked(indices: &MoatIndices) -> Vec<&MoatParameter> {
     let mut ranked: Vec<_> = indices.parameters.iter().collect();
     ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
     ranked
 }
 
-/// The page.
+/// Returns the page.
 pub(crate) fn html(report: &Report<'_>) -> String {
     let mut sections = Sections::default();
     add_sections(&mut sections, report, true);
@@ -100,7 +99,8 @@ fn page(head: Html, body: Html) -> String {
     html![Html::raw("<!doctype html>\n"), page, Html::raw("\n")].into_string()
 }
 
-/// Adds what the results show, section by section; with `pictures`, also masks and the workflow. Sections of further
+/// Adds the sections of the results. `pictures` adds the slides, the masks and the workflow. Sections of
+/// additional
 /// responses are folded.
 fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
     let studies = of_each_response(report);
@@ -140,18 +140,19 @@ fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
     }
 }
 
-/// The study as if it had each of its responses alone.
+/// Returns one copy of the study per response, with only that response.
 fn of_each_response(report: &Report<'_>) -> Vec<Study> {
     let of = |metric| Study { metric, further: Vec::new(), ..report.study.clone() };
     report.study.metrics().map(of).collect()
 }
 
-/// No request leaves the page, whatever a name in it may hold.
+/// Head elements. The content security policy blocks all requests, even if a name in the page contained
+/// markup.
 const META: &str = "<meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">";
 
-/// Where the numbers are, where they come from, and whose method it is.
+/// Returns the footer: provenance, result files and citations.
 fn footer(report: &Report<'_>) -> Html {
     let run = report.run;
     let mut text =
@@ -163,7 +164,7 @@ fn footer(report: &Report<'_>) -> Html {
     Html::element("footer", &[], text)
 }
 
-/// Files of a study's results beside its page.
+/// Result files in the folder of the page.
 const FILES: [&str; 7] =
     ["samples.csv", "responses.csv", "failed.csv", "indices.csv", "indices.json", "plan.json", "run.json"];
 
@@ -187,7 +188,7 @@ fn provenance(run: &RunRecord) -> String {
     )
 }
 
-/// Whose methods they are.
+/// Returns the citations of the methods used.
 fn methods(report: &Report<'_>) -> Html {
     let mut text = Html::default();
     if report.analysis.moat().is_some() {
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The page, after checks that hold for every page.
+    /// Returns the page, after checks that hold for every page.
     fn page(fixture: &Fixture) -> String {
         let page = html(&fixture.report());
         assert_eq!(page, html(&fixture.report()), "the same results give the same page");
@@ -231,7 +232,7 @@ mod tests {
         page
     }
 
-    /// Every element that is opened is closed, in order.
+    /// Asserts that every opened element is closed, in order.
     fn assert_balanced(markup: &str) {
         let mut open = vec!["html"];
         for tag in markup.split('<').skip(1) {
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn studies_at_the_edge_have_a_page() {
+    fn edge_case_studies_have_a_page() {
         page(&fixture::moat(&[]));
         page(&fixture::moat(&[("only", 0.2, 0.3)]));
         page(&fixture::moat(&[("a", 0.0, 0.0), ("b", 0.0, 0.0)]));
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn without_indices_the_page_says_why_and_keeps_the_rest() {
+    fn page_without_indices_states_the_reason() {
         let mut fixture = fixture::moat(&[]);
         let note = "parameter sets from a <table>".to_owned();
         fixture.analysis = Analysis::None { method: "table", response: "dice".to_owned(), note };
@@ -288,7 +289,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
-        fn any_numbers_and_names_make_a_page(
+        fn page_is_rendered_for_any_numbers_and_names(
             parameters in prop::collection::vec((".{0,40}", 0.0..1e6_f64, 0.0..1e6_f64, -9i32..9), 0..24),
         ) {
             let scaled = |size: f64, power: i32| size * 10_f64.powi(power);

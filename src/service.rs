@@ -11,6 +11,7 @@
 //!
 //! The manager actor assigns work to workers. Results have the format of `pleach run`.
 
+mod input_files;
 pub(crate) mod inputs;
 pub(crate) mod local;
 mod mend;

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_does_not_change_what_is_computed() {
+    fn requested_outputs_do_not_change_results() {
         let (workflow, registry) = nuclei();
         let values: Vec<Value> = workflow.parameters.iter().map(|p| p.default).collect();
         let replay = of_defaults(&workflow, &registry, &values);

@@ -1,15 +1,13 @@
-//! Slides of a study: splits them into tiles, skips tiles without tissue, and creates overviews.
+//! Slides of a study: splits them into tiles, and skips tiles without tissue.
 //!
 //! Opens a slide's header and the smallest level that suffices for an overview. `inputs.rs` reads tiles for
 //! tasks, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::gallery::Jpeg;
-use pleach_pathology::image_io::{ImageFileError, jpeg_bytes};
+use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
 use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -17,12 +15,6 @@ use std::path::Path;
 /// Maximum side in pixels of the overview for tissue detection. For a slide of 120,000 px, one pixel covers
 /// about 60 px.
 const TISSUE_PX: u32 = 2_048;
-
-/// Maximum side in pixels of the overview in the report.
-const SHOWN_PX: u32 = 960;
-
-/// JPEG quality of the overview: sufficient for an overview, at a tenth of the bytes of a PNG.
-const QUALITY: u8 = 80;
 
 /// Maximum number of tiles of a study. The plan covers each tile, and the results have a row for each tile of
 /// each evaluation.
@@ -114,13 +106,17 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<
     Ok(tiles)
 }
 
-fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
+/// Partitions a slide into the tiles of a study.
+///
+/// # Errors
+/// [`PartitionError`] if the tiles do not fit the slide.
+pub(crate) fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
     let region = SpatialBounds::of_image(scale.width_px, scale.height_px, None);
     Partition::new(region, &[slides.tile_px.into(); 2], &[slides.halo_px.into(); 2])
 }
 
 /// Returns left, top, width and height of a two-dimensional bounding box.
-fn sides(bounds: &SpatialBounds) -> [u32; 4] {
+pub(crate) fn sides(bounds: &SpatialBounds) -> [u32; 4] {
     let start = |axis: usize| bounds.axes()[axis].start() as u32;
     let length = |axis: usize| bounds.axes()[axis].length() as u32;
     [start(0), start(1), length(0), length(1)]
@@ -183,71 +179,6 @@ pub(crate) fn read(path: &Path, tile: &SlideTile) -> Result<Raster, SlideError> 
     let scale = slide.scale(tile.magnification.map(Real::get));
     // Without a magnification, the slide is read at its own.
     slide.read(&scale?, tile.window())
-}
-
-/// Overview of a slide in the report.
-#[derive(Debug)]
-pub(crate) struct Overview {
-    /// Name of the slide.
-    pub(crate) name: String,
-    /// Reduced picture of the slide, or the reason for its absence.
-    pub(crate) picture: Result<Jpeg, String>,
-    /// Width and height in pixels at the magnification of the study. For a slide that cannot be opened, the
-    /// extent of its tiles.
-    pub(crate) size_px: [u32; 2],
-    /// Magnification, if it is known.
-    pub(crate) magnification: Option<f64>,
-    /// Left, top, width and height of the cores of the study's tiles.
-    pub(crate) taken: Vec<[u32; 4]>,
-    /// Left, top, width and height of the cores of skipped tiles.
-    pub(crate) skipped: Vec<[u32; 4]>,
-}
-
-/// Returns the overviews of a study's slides. Empty for a study of tiles.
-pub(crate) fn overviews(study: &Study) -> Vec<Overview> {
-    let Some(slides) = &study.slides else { return Vec::new() };
-    slides.files.iter().map(|file| overview(study, slides, file)).collect()
-}
-
-fn overview(study: &Study, slides: &Slides, named: &StudyTile) -> Overview {
-    let is_of = |tile: &&StudyTile| tile.name.rsplit_once('/').is_some_and(|(name, _)| name == named.name);
-    // Use the present path of the file, which may differ from that in the study file.
-    let path = study.tiles.iter().find(is_of).map_or(&named.path, |tile| &tile.path);
-    let taken: Vec<&SlideTile> =
-        study.tiles.iter().filter(is_of).filter_map(|tile| tile.slide.as_ref()).collect();
-    let opened = || {
-        let slide = Slide::open(path).map_err(|error| error.to_string())?;
-        let scale = slide.scale(slides.magnification.map(Real::get)).map_err(|error| error.to_string())?;
-        let partition = partition(slides, &scale).map_err(|error| error.to_string())?;
-        Ok((slide, scale, partition))
-    };
-    let taken: Vec<[u32; 4]> = taken.into_iter().map(|tile| tile.core).collect();
-    let farthest = |axis: usize| taken.iter().map(|core| core[axis] + core[axis + 2]).max().unwrap_or(1);
-    match opened() {
-        Ok((slide, scale, partition)) => {
-            let picture = slide.overview(SHOWN_PX).map_err(|error| error.to_string()).and_then(jpeg);
-            let is_taken: HashSet<&[u32; 4]> = taken.iter().collect();
-            let cores = partition.tiles().map(|tile| sides(&tile.core));
-            let skipped = cores.filter(|core| !is_taken.contains(core)).collect();
-            let magnification = slides.magnification.map(Real::get).or_else(|| slide.magnification());
-            let size_px = [scale.width_px, scale.height_px];
-            Overview { name: named.name.clone(), picture, size_px, magnification, taken, skipped }
-        }
-        Err(error) => Overview {
-            name: named.name.clone(),
-            picture: Err(error),
-            size_px: [farthest(0), farthest(1)],
-            magnification: slides.magnification.map(Real::get),
-            taken,
-            skipped: Vec::new(),
-        },
-    }
-}
-
-fn jpeg(raster: Raster) -> Result<Jpeg, String> {
-    let (width, height) = (raster.width_px(), raster.height_px());
-    let bytes = jpeg_bytes(&raster, QUALITY).map_err(|error| error.to_string())?;
-    Ok(Jpeg { bytes, width, height })
 }
 
 #[cfg(test)]

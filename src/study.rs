@@ -10,7 +10,6 @@ mod room;
 use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
-use crate::output::print_notice;
 use crate::slides;
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
@@ -177,11 +176,9 @@ impl PreparedStudy {
         Ok(prepared)
     }
 
-    /// Warns on stderr of tiles that cannot be read.
-    pub(crate) fn warn_of_unreadable_tiles(&self) {
-        for cause in &self.unreadable {
-            print_notice(&format!("warning: {cause}; all runs on this tile will fail"));
-        }
+    /// Returns a warning for each tile that cannot be read.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.unreadable.iter().map(|cause| format!("warning: {cause}; all runs on this tile will fail"))
     }
 
     /// The file that says which parameter sets there are.

@@ -3,10 +3,10 @@
 //! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
 
 use crate::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
-use crate::output::print_line;
 use crate::output::record::RunRecord;
 use crate::report;
 use crate::results::phases::Phase;
+use crate::terminal::print_line;
 use pleach_planner::memory_size::human;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::vbd::VbdIndices;
@@ -371,14 +371,14 @@ mod tests {
     }
 
     #[test]
-    fn without_indices_it_says_why() {
+    fn ranking_without_indices_states_the_reason() {
         let note = "no method yet".to_owned();
         let none = Analysis::None { method: "vbd", response: "dice".to_owned(), note };
         assert_eq!(ranking(&none), ["no sensitivity indices:", "  no method yet", ""]);
     }
 
     #[test]
-    fn what_it_took() {
+    fn table_lists_runs_tasks_time_and_memory() {
         let expected = [
             "evaluations                       160  on 2 tiles",
             "runs                              320",
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_wider_than_a_terminal() {
+    fn lines_fit_80_columns() {
         let long = "a-parameter-of-a-name-that-no-terminal-has-room-for-whatever-it-is";
         let fixture =
             fixture::moat(&[(long, 1e300, 1e-300), ("ä", -1e300, f64::NAN), ("G1", 123_456.0, 9.9e5)]);
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_of_nothing() {
+    fn table_of_an_empty_study_has_no_nan() {
         let mut run = example().run;
         (run.evaluations, run.runs, run.tasks_executed, run.wall_seconds) = (0, 0, 0, 0.0);
         run.tasks_reused.clear();

@@ -64,7 +64,7 @@ fn a_study_runs_once() {
 }
 
 #[test]
-fn a_study_that_asks_for_more_runs_what_is_new() {
+fn extended_study_runs_only_new_tasks() {
     let study = Study::of_tissue(128);
     study.edit(&[("trajectories = 2", "trajectories = 1")]);
     run(&study, "small", &[]);
@@ -90,7 +90,7 @@ fn a_study_that_asks_for_more_runs_what_is_new() {
 }
 
 #[test]
-fn what_is_damaged_is_computed_again_and_said() {
+fn corrupt_cache_entries_are_recomputed_and_reported() {
     let study = Study::of_tissue(128);
     run(&study, "first", &[]);
     let whole = segments(&study);
@@ -166,7 +166,7 @@ fn a_killed_study_leaves_a_cache_that_can_be_used() {
 }
 
 #[test]
-fn what_operations_took_is_known_to_the_next_plan() {
+fn measured_operation_costs_are_used_by_the_next_plan() {
     let study = Study::of_tissue(64);
     let predicted = |options: &[&str]| {
         let command = [&["plan", "study.toml", "--workers", "1", "--json"], options].concat();
@@ -205,7 +205,7 @@ fn twice(line: &str) -> String {
 }
 
 #[test]
-fn a_cache_that_is_none_or_not_to_be_had_is_refused() {
+fn invalid_or_locked_cache_folder_is_refused() {
     let study = Study::of_tissue(64);
     let refused = |options: &[&str], said: &str| {
         let command = [&["run", "study.toml", "--out", "out"], options].concat();
@@ -346,7 +346,7 @@ fn run_mounted(study: &Study, out: &str, options: &str) -> Option<Value> {
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_to_is_no_reason_to_stop() {
+fn unwritable_cache_does_not_stop_a_study() {
     let study = Study::of_tissue(128);
     pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
     for (out, options, said) in [
@@ -354,7 +354,7 @@ fn a_disk_that_cannot_be_written_to_is_no_reason_to_stop() {
         ("read-only", "ro", "the cache is read but not written to: Read-only file system"),
     ] {
         let Some(record) = run_mounted(&study, out, options) else {
-            return skipped("a_disk_that_cannot_be_written_to_is_no_reason_to_stop");
+            return skipped("unwritable_cache_does_not_stop_a_study");
         };
         assert_eq!(responses(&study, out), responses(&study, "plain"));
         let reports = record["cache"]["warnings"].as_array().expect("a list");

@@ -21,7 +21,7 @@ fn json(folder: &Path, args: &str) -> Value {
 }
 
 #[test]
-fn from_an_authority_to_a_token() {
+fn authority_issues_certificates_and_tokens() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path();
     let made = json(folder, "certs init --dir ca --json");
@@ -48,7 +48,7 @@ fn from_an_authority_to_a_token() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_certs_commands_are_refused() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path();
     call(folder, "certs init --dir ca").done();

@@ -25,7 +25,7 @@ fn call(folder: &Path, args: &str) -> Answer {
 }
 
 #[test]
-fn nobody_answers() {
+fn commands_without_a_manager_exit_4() {
     let (study, nobody) = place();
     let folder = study.folder();
     let to = format!("--manager https://{nobody} --certs c1 --timeout 0s");
@@ -58,7 +58,7 @@ fn nobody_answers() {
 }
 
 #[test]
-fn what_is_wrong_with_arguments() {
+fn invalid_client_arguments_exit_2() {
     let (study, nobody) = place();
     let folder = study.folder();
     let url = "https://HOST:PORT is allowed, the address of a manager's --http";

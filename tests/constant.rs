@@ -40,7 +40,7 @@ fn with(study: &Study, method: &str) {
 }
 
 #[test]
-fn every_method_says_that_there_is_no_variation() {
+fn every_method_reports_a_response_without_variation() {
     let study = Study::of_tissue(64);
     for (kind, fields) in [
         ("moat", "trajectories = 3\n"),
@@ -70,7 +70,7 @@ fn every_method_says_that_there_is_no_variation() {
 }
 
 #[test]
-fn nothing_survives_a_screening_of_a_constant() {
+fn screening_of_a_constant_response_has_no_survivors() {
     let study = Study::of_tissue(64);
     for rule in ["threshold = 0.1", "most_influential = 1", "cumulative_share = 0.5"] {
         let first = format!("[[phase]]\nkind = \"moat\"\ntrajectories = 2\nsurvivors = {{ {rule} }}\n");
@@ -87,7 +87,7 @@ fn nothing_survives_a_screening_of_a_constant() {
 }
 
 #[test]
-fn a_constant_has_no_narrow_interval() {
+fn constant_response_never_meets_the_stopping_rule() {
     let study = Study::of_tissue(64);
     with(&study, "[method]\nkind = \"vbd\"\nsamples = 4\nuntil = { ci_width = 0.5, max_evaluations = 40 }\n");
     let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();

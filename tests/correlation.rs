@@ -78,7 +78,7 @@ fn coefficients_are_those_of_the_tables() {
 }
 
 #[test]
-fn few_evaluations_have_no_partial_coefficients_and_say_so() {
+fn too_few_evaluations_omit_partial_coefficients_with_note() {
     let study = Study::of_tissue(64);
     study.edit(&[(MOAT, "kind = \"correlation\"\nsamples = 8\n")]);
     pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]).done();

@@ -12,7 +12,7 @@ use std::path::Path;
 use study::Study;
 
 #[test]
-fn each_can_be_planned() {
+fn every_example_study_can_be_planned() {
     let study = Study::of_tissue(64);
     let mut found = Vec::new();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).expect("a folder") {

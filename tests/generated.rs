@@ -142,12 +142,15 @@ fn set<const N: usize>(words: [&str; N]) -> BTreeSet<String> {
 }
 
 #[test]
-fn bash_completes() {
+fn bash_completion_lists_commands_and_options() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("pleach.bash");
     fs::write(&script, here(&["completions", "bash"])).expect("written");
     let path = script.to_str().expect("UTF-8");
-    if installed("bash_completes", "bash", &["-n", path]).map(|output| accepted(&output)).is_none() {
+    if installed("bash_completion_lists_commands_and_options", "bash", &["-n", path])
+        .map(|output| accepted(&output))
+        .is_none()
+    {
         return;
     }
     assert_eq!(completed(&script, &["pleach", "pl"]), set(["plan"]));
@@ -161,7 +164,7 @@ fn bash_completes() {
 }
 
 #[test]
-fn other_shells_accept_theirs() {
+fn other_shells_accept_their_completions() {
     let folder = tempfile::tempdir().expect("a folder");
     for (shell, check) in [("zsh", "-n"), ("fish", "--no-execute")] {
         let script = folder.path().join(shell);
@@ -171,9 +174,11 @@ fn other_shells_accept_theirs() {
             "{text}"
         );
         fs::write(&script, text).expect("written");
-        if let Some(output) =
-            installed("other_shells_accept_theirs", shell, &[check, script.to_str().expect("UTF-8")])
-        {
+        if let Some(output) = installed(
+            "other_shells_accept_their_completions",
+            shell,
+            &[check, script.to_str().expect("UTF-8")],
+        ) {
             accepted(&output);
         }
     }

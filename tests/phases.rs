@@ -152,7 +152,7 @@ fn the_second_phase_decomposes_what_survives_the_first() {
 }
 
 #[test]
-fn every_rule_and_every_way_of_running_it() {
+fn every_survivor_rule_and_phase_count_runs() {
     let study = Study::of_tissue(96);
     let printed = |options: &[&str]| {
         let command = [&["run", "study.toml", "--out", "out"], options].concat();
@@ -277,7 +277,7 @@ fn killed_between_phases() -> (Study, PathBuf) {
 }
 
 #[test]
-fn survivors_that_were_written_down_are_taken() {
+fn recorded_survivors_are_used_on_resume() {
     let (study, file) = killed_between_phases();
     let mut written = json(&file);
     written.as_object_mut().expect("fields").remove("checksum").expect("as of an earlier version");
@@ -313,7 +313,7 @@ fn survivors_that_are_corrupt_are_chosen_again_on_resume() {
 }
 
 #[test]
-fn a_threshold_that_leaves_none_can_be_lowered() {
+fn study_resumes_with_a_lower_survivor_threshold() {
     let study = Study::of_tissue(96);
     in_phases(&study, &format!("{MOAT}survivors = {{ threshold = 1e9 }}\n"), VBD);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
@@ -352,7 +352,7 @@ fn runs_that_fail_are_listed_with_their_phase() {
 }
 
 #[test]
-fn a_plan_says_what_is_known_before() {
+fn plan_lists_phases_with_known_evaluations() {
     let study = Study::of_tissue(64);
     in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
     let printed = pleach(study.folder(), &["plan", "study.toml"]).done();

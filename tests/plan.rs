@@ -67,8 +67,8 @@ fn the_published_study_has_2149_tasks() {
 }
 
 #[test]
-fn the_published_study_in_buckets() {
-    let test = "the_published_study_in_buckets";
+fn published_study_has_published_rtma_and_naive_reuse() {
+    let test = "published_study_has_published_rtma_and_naive_reuse";
     // From `reuse.md`: MaxBucketSize, RTMA's reuse and buckets, Naive's reuse.
     let rows = [
         ("2", 23.46, 285, 16.16),
@@ -98,7 +98,7 @@ fn the_published_study_in_buckets() {
 }
 
 #[test]
-fn every_name_that_scripts_rely_on() {
+fn plan_document_has_the_documented_fields() {
     let study = Study::of_tissue(64);
     let plan = &plans(study.folder(), &["study.toml"])[0];
     for name in [
@@ -147,8 +147,8 @@ fn every_name_that_scripts_rely_on() {
 }
 
 #[test]
-fn the_published_study_in_few_even_buckets() {
-    let test = "the_published_study_in_few_even_buckets";
+fn published_study_in_trtma_buckets_is_near_published() {
+    let test = "published_study_in_trtma_buckets_is_near_published";
     // From `reuse.md`: MaxBuckets, the most expensive bucket, and reuse by task counts (`crates/reuse/tests/oracle.rs` has
     // the exact numbers). Costs are seconds here and differ between tasks, so both results are only near those numbers.
     let rows = [
@@ -195,7 +195,7 @@ fn ways(plans: &[Value]) -> Vec<(&str, Option<&str>)> {
 }
 
 #[test]
-fn all_strategies_and_levels_side_by_side() {
+fn plan_compares_all_strategies_and_reuse_scopes() {
     let study = Study::of_tissue(64);
     let options = ["study.toml", "--workers", "2", "--max-bucket-size", "5"];
     let asked = |more: &[&str]| plans(study.folder(), &[&options, more].concat());
@@ -234,7 +234,7 @@ fn all_strategies_and_levels_side_by_side() {
 }
 
 #[test]
-fn what_a_graph_leaves_is_what_is_executed() {
+fn planned_dataflow_tasks_equal_executed_tasks() {
     // The tile is large enough that every task costs more than a lookup of another bucket's output.
     let study = Study::of_tissue(256);
     for strategy in ["naive", "trtma"] {
@@ -296,7 +296,7 @@ fn reuse_is_possible(plan: &Value) -> bool {
 }
 
 #[test]
-fn a_row_for_each_plan_and_stages_for_one() {
+fn table_has_a_row_per_plan_and_stages_for_a_single_plan() {
     let study = Study::of_tissue(64);
     let show = |options: &[&str]| pleach(study.folder(), &[&["plan", "study.toml"], options].concat()).done();
     let all = show(&["--strategy", "all", "--reuse", "all", "--workers", "256"]);
@@ -320,7 +320,7 @@ fn a_row_for_each_plan_and_stages_for_one() {
 }
 
 #[test]
-fn what_cannot_be_cut_is_left_out_and_said() {
+fn strategy_beyond_its_limit_is_excluded_with_a_note() {
     // The study has 448 evaluations and needs no data.
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = "tests/fixtures/rtf-log/study.toml";
@@ -407,7 +407,7 @@ fn a_plot_that_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn nothing_is_written_and_no_tile_is_decoded() {
+fn plan_writes_nothing_and_decodes_no_tile() {
     let study = Study::of_tissue(64);
     let whole = plans(study.folder(), &["study.toml"]);
     for name in ["tiles/tissue_01.png", "tiles/tissue_02.png"] {

@@ -62,7 +62,7 @@ fn log(to: &Path, break_at: Option<usize>) -> usize {
 }
 
 #[test]
-fn events_and_what_follows_are_shown_up_to_a_number() {
+fn replay_shows_events_and_effects_up_to_a_number() {
     let place = tempfile::tempdir().expect("a folder");
     let events = log(&place.path().join("good.log"), None);
     let text = pleach(place.path(), &["replay", "good.log"]).done();
@@ -100,7 +100,7 @@ fn the_rule_that_was_broken_is_the_last_thing_shown() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_the_line() {
+fn invalid_log_is_refused_with_its_line() {
     let place = tempfile::tempdir().expect("a folder");
     let refused = |text: &str| {
         fs::write(place.path().join("x.log"), text).expect("written");

@@ -123,7 +123,7 @@ fn disc(width: u32, height: u32) -> RgbImage {
 }
 
 #[test]
-fn every_kind_of_pixel() {
+fn tile_of_every_pixel_type_is_segmented() {
     let folder = tempfile::tempdir().expect("a folder");
     let save = |name: &str, image: DynamicImage| {
         let path = folder.path().join(name);
@@ -160,7 +160,7 @@ fn every_kind_of_pixel() {
 }
 
 #[test]
-fn the_smallest_and_thinnest_tiles() {
+fn smallest_and_thinnest_tiles_are_segmented() {
     let folder = tempfile::tempdir().expect("a folder");
     for (width, height) in [(1, 1), (64, 1), (1, 64), (2, 2)] {
         for options in [&[][..], &["--normalize".to_owned()]] {
@@ -174,7 +174,7 @@ fn the_smallest_and_thinnest_tiles() {
 }
 
 #[test]
-fn what_is_printed() {
+fn segment_prints_objects_and_timings() {
     let folder = tempfile::tempdir().expect("a folder");
     disc(64, 64).save(folder.path().join("tile.png")).expect("saved");
     let told = pleach(folder.path(), &["segment", "tile.png", "--out", "mask.png"]).done();

@@ -111,7 +111,7 @@ const CASES: [Case; 5] = [
 ];
 
 #[test]
-fn a_sample_that_has_grown_is_one_that_was_as_large() {
+fn grown_sample_equals_a_sample_of_that_size() {
     let study = Study::of_tissue(96);
     for Case { name, fields, size, first, rows: of_one, intervals } in CASES {
         let method = |samples: usize, until: &str| format!("{fields}{size} = {samples}\n{until}");
@@ -176,7 +176,7 @@ fn a_sample_that_has_grown_is_one_that_was_as_large() {
 }
 
 #[test]
-fn a_growing_study_that_is_killed_goes_on_where_it_was() {
+fn killed_growing_study_resumes_with_the_same_results() {
     let study = Study::of_tissue(128);
     let method = "kind = \"vbd\"\nsamples = 5\nuntil = { ci_width = 1e-9, max_evaluations = 140 }\n";
     study_of(&study, method);

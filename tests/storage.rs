@@ -50,7 +50,7 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 }
 
 #[test]
-fn what_is_there_is_listed_and_cleaned() {
+fn stored_regions_are_listed_and_collected() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fill(&folder.join("ssd"));
@@ -78,7 +78,7 @@ fn what_is_there_is_listed_and_cleaned() {
 
 /// Two tiers packed regions into a shared folder, and one of them still has it open.
 #[test]
-fn what_is_packed_in_a_shared_folder_is_looked_after() {
+fn packed_regions_of_a_shared_folder_are_maintained() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let shared = folder.join("shared");
@@ -129,7 +129,7 @@ fn what_is_packed_in_a_shared_folder_is_looked_after() {
 }
 
 #[test]
-fn what_is_damaged_is_found_and_moved_away() {
+fn corrupt_regions_are_detected_and_quarantined() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let ssd = folder.join("ssd");
@@ -179,7 +179,7 @@ fn tiers_of_a_file_are_measured() {
 }
 
 #[test]
-fn what_is_refused_is_named() {
+fn invalid_tier_options_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::create_dir(folder.join("a")).unwrap();

@@ -141,7 +141,7 @@ fn the_tables_hold_the_design_and_its_indices() {
 }
 
 #[test]
-fn what_is_printed_counts_the_design() {
+fn run_and_plan_count_base_samples() {
     let study = Study::of_tissue(64);
     decompose(&study, "samples = 1");
     let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();
@@ -157,7 +157,7 @@ fn what_is_printed_counts_the_design() {
 }
 
 #[test]
-fn what_no_design_can_be_made_of_is_refused() {
+fn invalid_vbd_designs_are_refused() {
     let study = Study::of_tissue(64);
     let said = |answer: Answer| {
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{answer:?}");

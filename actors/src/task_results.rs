@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_part_has_computed_stays_for_the_next_one_and_goes_with_the_last() {
+    fn results_are_retained_until_the_last_round() {
         let (one, other) = (RegionKey([1; 16]), RegionKey([2; 16]));
         let mut results = TaskResults::default();
         results.next(7, true);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_when_a_study_is_forgotten_goes_when_it_is_released() {
+    fn pinned_result_of_dropped_study_is_dropped_on_release() {
         let key = RegionKey([1; 16]);
         let mut results = TaskResults::default();
         results.next(7, true);

@@ -217,7 +217,7 @@ fn seeds() -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn a_study_goes_on_while_the_clock_jumps_by_a_day_and_back() {
+fn study_completes_while_clock_jumps_a_day_and_back() {
     for seed in seeds() {
         let cluster = Cluster::new(patient());
         // Between one and two days, so that certificates for one day have expired.

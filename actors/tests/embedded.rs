@@ -127,7 +127,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
 
 /// Very short tasks run on the actors' thread, because slots would otherwise mostly wait for threads.
 #[test]
-fn what_is_known_to_take_no_time_runs_at_once() {
+fn tasks_measured_as_short_run_inline() {
     let sets: Vec<_> = (0..20).map(|n| (0, [n, 2, 3, 4, if n == 0 { PANICS } else { 5 }])).collect();
     let tiles = [Ok(7.0)];
     let mut costs = CostModel::default();

@@ -94,7 +94,7 @@ async fn every_kind_of_region_arrives_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_hundred_who_want_the_same_share_one_transfer() {
+async fn hundred_fetches_of_one_region_share_one_transfer() {
     let cluster = Cluster::new(patient());
     let region = image(2);
     let far = Worker::new(&cluster, "w2", None).holds(key(1), &region);
@@ -185,7 +185,7 @@ async fn holders_share_the_work() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_said_to_all_who_wait_and_tried_last() {
+async fn unreachable_holder_fails_all_waiters_and_is_tried_last() {
     let cluster = Cluster::new(Settings { handshake: Duration::from_millis(500), ..patient() });
     let near = Worker::new(&cluster, "w1", None);
     let region = image(4);
@@ -254,7 +254,7 @@ async fn damaged_bytes_are_not_taken_and_the_next_one_is_asked() {
 }
 
 #[tokio::test]
-async fn who_is_silent_is_given_up() {
+async fn silent_holder_is_abandoned() {
     let stalled = Duration::from_millis(300);
     let cluster = Cluster::new(patient());
     let near = Worker::with(&cluster, "w1", None, Settings { stalled, ..patient() });
@@ -267,7 +267,7 @@ async fn who_is_silent_is_given_up() {
 
 /// A transfer without waiting callers is canceled, so that the next caller does not wait for the silent holder.
 #[tokio::test]
-async fn what_nobody_waits_for_is_given_up() {
+async fn fetch_without_waiters_is_canceled() {
     let cluster = Cluster::new(patient());
     let near = Worker::new(&cluster, "w1", None);
     let mut silent = Holder::new(&cluster, "w2");
@@ -282,7 +282,7 @@ async fn what_nobody_waits_for_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_has_no_certificate_or_one_for_something_else_gets_nothing() {
+async fn peer_without_worker_certificate_is_refused() {
     let cluster = Cluster::new(patient());
     let worker = Worker::new(&cluster, "w1", None);
     let (endpoint, config) = stranger::stranger(&cluster, None);
@@ -303,7 +303,7 @@ async fn who_has_no_certificate_or_one_for_something_else_gets_nothing() {
 }
 
 #[tokio::test]
-async fn shared_memory_that_cannot_be_had_is_done_without() {
+async fn unavailable_shared_memory_falls_back_to_network() {
     let cluster = Cluster::new(patient());
     let region = image(9);
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
@@ -333,7 +333,7 @@ async fn shared_memory_that_cannot_be_had_is_done_without() {
 /// A peer offers a missing file, a truncated one, one with other content, a symbolic link, and a path outside the folder.
 /// Each region is fetched over the network instead.
 #[tokio::test]
-async fn shared_memory_that_is_damaged_is_done_without() {
+async fn corrupt_shared_memory_falls_back_to_network() {
     let cluster = Cluster::new(patient());
     let folder = tempfile::tempdir().unwrap();
     let region = image(10);
@@ -399,7 +399,7 @@ async fn connections_are_bounded() {
 
 /// With all connections busy, the fetch fails and keeps them.
 #[tokio::test]
-async fn busy_connections_are_not_given_up_for_others() {
+async fn busy_connections_are_not_closed_for_others() {
     let cluster = Cluster::new(patient());
     let near = Worker::with(&cluster, "w1", None, Settings { neighbors: 1, ..patient() });
     let mut slow = Holder::new(&cluster, "w2");
@@ -410,7 +410,7 @@ async fn busy_connections_are_not_given_up_for_others() {
 }
 
 #[tokio::test]
-async fn an_exchange_that_ends_says_so() {
+async fn closed_exchange_fails_its_pending_fetches() {
     let cluster = Cluster::new(patient());
     let near = Worker::new(&cluster, "w1", None);
     let mut silent = Holder::new(&cluster, "w2");

@@ -103,7 +103,7 @@ fn causes(cluster: &Cluster) -> Vec<Cause> {
 }
 
 #[tokio::test]
-async fn without_a_certificate() {
+async fn peer_without_certificate_is_refused() {
     let (cluster, server, good) = served(patient()).await;
     for _ in 0..3 {
         let (endpoint, config) = stranger(&cluster, None);
@@ -118,7 +118,7 @@ async fn without_a_certificate() {
 }
 
 #[tokio::test]
-async fn with_a_certificate_of_another_authority() {
+async fn certificate_of_another_authority_is_refused() {
     let (cluster, server, good) = served(patient()).await;
     let other = Cluster::new(patient());
     // A worker of another cluster rejects this manager's certificate, and reports that to it.
@@ -140,7 +140,7 @@ async fn with_a_certificate_of_another_authority() {
 }
 
 #[tokio::test]
-async fn with_a_certificate_that_has_ended_or_not_begun() {
+async fn certificate_outside_its_validity_is_refused() {
     for days in [40, -40] {
         let (cluster, server, good) = served(patient()).await;
         let connector = cluster.connector("w1", Role::Worker);
@@ -168,7 +168,7 @@ async fn with_a_certificate_that_has_ended_or_not_begun() {
 }
 
 #[tokio::test]
-async fn to_a_manager_whose_certificate_has_ended() {
+async fn worker_refuses_expired_certificate_of_manager() {
     let (cluster, server, good) = served(patient()).await;
     pass(&cluster, 3100 * DAY);
     let connector = cluster.connector("w1", Role::Worker);
@@ -183,7 +183,7 @@ async fn to_a_manager_whose_certificate_has_ended() {
 }
 
 #[tokio::test]
-async fn as_a_manager_that_is_none() {
+async fn worker_refuses_a_manager_with_a_worker_certificate() {
     let cluster = Cluster::new(patient());
     let setup = ServerSetup { credentials: cluster.credentials("w9", Role::Worker, 30), ..cluster.setup() };
     let (server, _peers) = cluster.listen(setup);
@@ -195,7 +195,7 @@ async fn as_a_manager_that_is_none() {
 }
 
 #[tokio::test]
-async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
+async fn used_expired_or_foreign_token_is_refused() {
     let cluster = Cluster::new(patient());
     let (token, short) = {
         let (key, authority) = (cluster.authority.token_key(), fingerprint(cluster.authority.certificate()));
@@ -256,7 +256,7 @@ async fn with_a_token_that_was_used_or_has_ended_or_was_not_made_here() {
 }
 
 #[tokio::test]
-async fn with_a_frame_that_is_too_long() {
+async fn too_long_frame_ends_the_connection() {
     let (cluster, server, good) = served(patient()).await;
     let hello = hello::write(&Version::here(), &Hello::default()).unwrap();
     let mut after_hello = Vec::new();
@@ -278,7 +278,7 @@ async fn with_a_frame_that_is_too_long() {
 /// Random bytes before and after the first frame, on the control stream and on streams for regions: the connection ends and
 /// the other worker is still served.
 #[test]
-fn with_noise() {
+fn noise_ends_the_connection() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // The peer is silent after the random bytes, so a short time limit ends the test sooner.
     let settings = Settings { stalled: Duration::from_millis(200), ..patient() };
@@ -323,7 +323,7 @@ fn with_noise() {
 
 /// A region whose stream stops without an end: the server refuses it, and the connection continues.
 #[tokio::test]
-async fn with_a_region_that_stops() {
+async fn stalled_region_is_stopped_and_connection_stays() {
     let (cluster, server, good) = served(Settings { stalled: Duration::from_millis(300), ..patient() }).await;
     for length in [20, 56, 60] {
         let (_endpoint, connection) = connect(&cluster, &server).await;
@@ -347,7 +347,7 @@ async fn with_a_region_that_stops() {
 
 /// A first frame at 1 byte per 20 ms, and a connection without any: the server ends both after the time limit.
 #[tokio::test]
-async fn slowly() {
+async fn trickled_hello_misses_the_deadline() {
     let settings = Settings { handshake: Duration::from_secs(2), ..patient() };
     let (cluster, server, good) = served(settings).await;
     let mut strangers = Vec::new();
@@ -378,7 +378,7 @@ async fn slowly() {
 /// More silent peers with valid certificates and addresses than may be half-open: some are refused as busy, and the rest
 /// time out.
 #[tokio::test]
-async fn many_at_once() {
+async fn half_open_connections_beyond_the_limit_are_refused() {
     let settings = Settings { handshake: Duration::from_secs(4), trusting: 4, half_open: 16, ..patient() };
     let (cluster, server, good) = served(settings).await;
     cluster.credentials("evil", Role::Worker, 30);
@@ -405,7 +405,7 @@ async fn many_at_once() {
 
 /// 10,000 first packets from different addresses, and no further packet: connections, memory and notices stay within limits.
 #[tokio::test]
-async fn ten_thousand_half_open() {
+async fn memory_is_bounded_under_ten_thousand_half_open() {
     const PEERS: u32 = 10_000;
     let settings = Settings { handshake: Duration::from_secs(5), ..patient() };
     let (cluster, server, good) = served(settings).await;

@@ -130,7 +130,7 @@ fn region(number: u8) -> (RegionKey, Arc<DataRegion>) {
 }
 
 #[test]
-fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
+fn least_recently_used_regions_are_spilled_and_read_back() {
     with_storage(|storage, ram, below, _| async move {
         for (key, region) in (1..=4).map(region) {
             ram.insert(key, region).expect("a new key");
@@ -167,7 +167,7 @@ fn what_was_used_the_longest_time_ago_goes_to_the_disk_and_comes_back() {
 
 /// A placement hint has priority over the tiers' policies.
 #[test]
-fn what_is_wished_for_a_slower_tier_goes_there() {
+fn region_with_placement_hint_goes_to_the_slower_tier() {
     let level = |name: &str| {
         let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
         let (policy, write) = (EvictionPolicy::Lru, WriteMode::Back);
@@ -199,7 +199,7 @@ fn what_is_wished_for_a_slower_tier_goes_there() {
 /// A region for a waiting bucket moves from the slow tier to a fast one before its request, even if another worker spilled
 /// it.
 #[test]
-fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
+fn inputs_of_waiting_buckets_are_prefetched() {
     let ram = || -> Arc<dyn Tier> { Arc::new(BoundedRam::new(Arc::default(), ROOM)) };
     let level = |name: &str, tier: &Arc<dyn Tier>, shared| {
         let (tier, policy, write) = (Arc::clone(tier), EvictionPolicy::Lru, WriteMode::Back);
@@ -245,7 +245,7 @@ fn what_waits_in_a_slow_tier_is_brought_up_while_others_compute() {
 
 /// A key identifies one content within a study only.
 #[test]
-fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
+fn regions_of_an_earlier_namespace_are_not_found() {
     let tier: Arc<dyn Tier> = Arc::new(BoundedRam::new(Arc::default(), ROOM));
     let runs = [1, 2].map(|_| below(Arc::clone(&tier)));
     let contents = [5, 6].map(|number| region(number).1);
@@ -276,7 +276,7 @@ fn what_an_earlier_process_has_left_under_a_key_is_not_found() {
 
 /// Without a tier below memory, only regions with replicas on other workers can leave.
 #[test]
-fn second_copies_make_room_where_there_is_nothing_below() {
+fn replicas_are_dropped_first_without_a_spill_tier() {
     let ram = Arc::new(RamTier::default());
     for (key, region) in (1..=4).map(region) {
         ram.insert(key, region).expect("a new key");
@@ -295,7 +295,7 @@ fn second_copies_make_room_where_there_is_nothing_below() {
 }
 
 #[test]
-fn what_was_damaged_on_the_disk_is_lacking() {
+fn corrupt_spilled_region_is_unavailable() {
     with_storage(|storage, ram, below, folder| async move {
         let (key, region) = region(7);
         ram.insert(key, region).expect("a new key");
@@ -343,7 +343,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_held_stays_within_the_budget(
+    fn stored_bytes_stay_within_the_budget(
         study in studies(),
         slots in 1u32..5,
         more in prop_oneof![Just(0u64), 1u64..20_000],
@@ -361,7 +361,7 @@ proptest! {
 
     /// With tiers below memory, the budget can be smaller and is never exceeded. Moved regions keep their content.
     #[test]
-    fn with_tiers_below_less_is_enough(
+    fn spill_tiers_lower_the_minimum_memory(
         study in studies(),
         slots in 1u32..5,
         more in prop_oneof![Just(0u64), 1u64..2_000],
@@ -382,7 +382,7 @@ proptest! {
 
     /// A study with too small a budget finishes and reports its peak above the budget.
     #[test]
-    fn too_small_a_budget_is_exceeded_and_said(study in studies(), slots in 1u32..5) {
+    fn study_beyond_budget_completes_and_reports_its_peak(study in studies(), slots in 1u32..5) {
         let least = study.plan().needs.least_bytes;
         let ran = execute(&study, &BTreeSet::new(), (slots, least - 1, None), usize::MAX);
         prop_assert_eq!(&ran.results, &study.expected());
@@ -394,7 +394,7 @@ proptest! {
 
     /// A study that is stopped at any event and resumed any number of times has the same results.
     #[test]
-    fn what_is_stopped_and_resumed_comes_to_the_same(
+    fn resumed_study_has_the_same_results(
         study in studies(), slots in 1u32..5, stops in prop::collection::vec(1usize..40, 1..4), more in 0u64..5000,
     ) {
         let setup = (slots, study.plan().needs.least_bytes + more, None);
@@ -420,7 +420,7 @@ proptest! {
     /// With unlimited memory, no operation runs twice on equal images with equal numbers, in any bucket. Only the first
     /// tasks of buckets that start at the same time and still load the same tile do not wait for each other.
     #[test]
-    fn nothing_equal_is_run_twice(mut study in studies(), slots in 1u32..5) {
+    fn equal_tasks_run_once_with_value_reuse(mut study in studies(), slots in 1u32..5) {
         study.sharing = ReuseScope::Value;
         // Tiles of different sizes, so that their images are never equal.
         study.tiles.sort_unstable();
@@ -451,7 +451,7 @@ proptest! {
 /// A bucket is admitted with all its inputs, so they are loaded before its first task. Otherwise the bytes in storage would
 /// grow without admission.
 #[test]
-fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
+fn inputs_are_loaded_before_the_first_task_of_a_bucket() {
     let study = Study {
         tiles: vec![400],
         sets: vec![[1, 2, 3, 4], [2, 1, 3, 4], [2, 2, 3, 4]],
@@ -465,7 +465,7 @@ fn what_a_bucket_reads_is_there_before_its_first_task_runs() {
 }
 
 #[test]
-fn what_is_finished_already_runs_nothing() {
+fn finished_study_runs_no_task() {
     let study = Study {
         tiles: vec![400, 500],
         sets: vec![[1, 2, 3, 4], [1, 1, 3, 4]],

@@ -54,7 +54,7 @@ fn key(n: u8) -> RegionKey {
 }
 
 #[tokio::test]
-async fn what_a_node_has_is_known_when_it_comes_in() {
+async fn manager_receives_hello_of_joining_worker() {
     let cluster = Cluster::new(patient());
     let (server, mut peers) = cluster.listen(cluster.setup());
     let hello = Hello {
@@ -94,7 +94,7 @@ async fn frames_of_any_length_arrive_in_order() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_let_go_of_has_said_all() {
+async fn dropped_link_delivers_all_frames() {
     let cluster = Cluster::new(patient());
     let (worker, mut manager, server) = two(&cluster).await;
     for n in 0..200_u8 {
@@ -112,7 +112,7 @@ async fn a_link_that_is_let_go_of_has_said_all() {
 
 /// With a reader that does not read, the sender waits up to its limit and then gets an error.
 #[tokio::test]
-async fn who_does_not_read_is_let_go_of() {
+async fn peer_that_stops_reading_is_disconnected() {
     let cluster = Cluster::new(Settings { unsent_bytes: 4 << 20, ..patient() });
     let (worker, mut manager, _server) = two(&cluster).await;
     let mut sent = 0_u64;
@@ -158,7 +158,7 @@ async fn regions_arrive_with_their_digests() {
 }
 
 #[tokio::test]
-async fn regions_that_are_not_what_they_claim_are_not_taken() {
+async fn regions_with_wrong_digest_or_length_are_refused() {
     let cluster = Cluster::new(Settings { longest_region_bytes: 1 << 20, ..patient() });
     let (worker, mut manager, _server) = two(&cluster).await;
     let send = |n, digest, length: usize| worker.regions.send(key(n), digest, vec![n; length].into());
@@ -258,7 +258,7 @@ async fn a_lost_manager_is_tried_again_until_it_is_there() {
 }
 
 #[tokio::test]
-async fn what_cannot_get_better_is_not_tried_again() {
+async fn permanent_refusal_is_not_retried() {
     let cluster = Cluster::new(patient());
     let (server, _peers) = cluster.listen(cluster.setup());
     let connector = cluster.connector("c1", Role::Client);
@@ -271,7 +271,7 @@ async fn what_cannot_get_better_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn a_token_becomes_a_certificate_that_is_let_in() {
+async fn token_yields_a_certificate_that_connects() {
     let cluster = Cluster::new(patient());
     let setup = ServerSetup { desk: Some(cluster.desk()), ..cluster.setup() };
     let (server, _peers) = cluster.listen(setup);
@@ -376,13 +376,13 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
 }
 
 #[test]
-fn a_study_over_the_network() {
+fn networked_study_has_the_expected_results() {
     let sets: Sets = (0..60).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
     check(&sets, &execute(&sets, false));
 }
 
 #[test]
-fn a_study_that_loses_a_worker() {
+fn study_that_loses_a_worker_has_the_expected_results() {
     let sets: Sets = (0..200).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
     check(&sets, &execute(&sets, true));
 }

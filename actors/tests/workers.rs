@@ -139,7 +139,7 @@ fn two_workers_share_a_study() {
 }
 
 #[test]
-fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
+fn worker_before_time_limit_returns_unfinishable_instances() {
     let sets: Sets = (0..40).map(|n| (0, [n % 3, n % 5, n, 1, 2])).collect();
     let until = |seconds| {
         let ends = Some((Duration::from_secs(1000), seconds));
@@ -156,7 +156,7 @@ fn a_worker_that_has_to_end_runs_what_it_can_finish_and_hands_back_the_rest() {
 }
 
 #[test]
-fn a_worker_that_breaks_the_language_is_dropped() {
+fn worker_that_violates_the_protocol_is_disconnected() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     let mut core = Manager::new(0);
     core.handle_submit(PlanId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
@@ -260,7 +260,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
 }
 
 #[test]
-fn a_worker_that_comes_back_forgets_the_studies_that_are_over_meanwhile() {
+fn reattached_worker_drops_studies_finished_meanwhile() {
     System::new().block_on(async {
         let manager = ManagerActor::service(service()).start();
         for study in [3, 4, 5] {
@@ -298,7 +298,7 @@ proptest! {
 
     /// Workers whose links break at any point, and one whose link never does: the study finishes with correct results.
     #[test]
-    fn broken_links_lose_nothing(
+    fn study_over_broken_links_loses_no_result(
         sets in prop::collection::vec((Just(0usize), [0..3i64, 0..3i64, 0..3i64, 0..9i64, 0..9i64]), 1..40),
         bucket in 1..9usize,
         breaks in prop::collection::vec(0..60usize, 1..4),

@@ -6,10 +6,31 @@
 //! on it.
 
 use super::Collected;
-use crate::report::Far;
 use crate::study::PreparedStudy;
 use pleach_workflow::{Parameter, Value};
 use serde::{Serialize, Serializer};
+
+/// Side of a response on which results are far from their reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FarSide {
+    /// Low responses: the metric measures agreement.
+    Low,
+    /// High responses: the metric measures difference.
+    High,
+    /// The metric compares nothing, or is unknown.
+    Unknown,
+}
+
+impl FarSide {
+    /// Returns the far side of a metric, by its column name.
+    fn of_metric(metric: &str) -> Self {
+        match metric {
+            "dice" | "jaccard" | "object-dice" | "object-jaccard" => Self::Low,
+            "pixel-difference" => Self::High,
+            _ => Self::Unknown,
+        }
+    }
+}
 
 /// Notable evaluations of one response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -109,10 +130,10 @@ impl Extremes {
             settings: settings(&workflow.parameters, &prepared.design.evaluations[evaluation - 1]),
         };
         let mut evaluations = vec![default(prepared, &responses, collected.default(metric, *over_tiles))];
-        let far = Far::of(name);
+        let far = FarSide::of_metric(name);
         let [good, bad] = roles(far, prepared.reference_run());
         if let Some([high, low]) = ends(&responses) {
-            let [first, last] = if far == Far::High { [low, high] } else { [high, low] };
+            let [first, last] = if far == FarSide::High { [low, high] } else { [high, low] };
             evaluations.extend([extreme(good, first), extreme(bad, last)]);
         }
         Self { response: name.clone(), metric, evaluations }
@@ -126,11 +147,11 @@ impl Extremes {
 }
 
 /// Returns the roles of the better and of the worse end.
-fn roles(far: Far, is_own_reference: bool) -> [Role; 2] {
+fn roles(far: FarSide, is_own_reference: bool) -> [Role; 2] {
     match far {
-        Far::Unknown => [Role::Highest, Role::Lowest],
-        Far::Low | Far::High if is_own_reference => [Role::Nearest, Role::Farthest],
-        Far::Low | Far::High => [Role::Best, Role::Worst],
+        FarSide::Unknown => [Role::Highest, Role::Lowest],
+        FarSide::Low | FarSide::High if is_own_reference => [Role::Nearest, Role::Farthest],
+        FarSide::Low | FarSide::High => [Role::Best, Role::Worst],
     }
 }
 
@@ -186,9 +207,9 @@ mod tests {
 
     #[test]
     fn agreement_with_the_default_is_no_quality() {
-        assert_eq!(roles(Far::Low, false), [Role::Best, Role::Worst]);
-        assert_eq!(roles(Far::High, true), [Role::Nearest, Role::Farthest]);
-        assert_eq!(roles(Far::Unknown, true), [Role::Highest, Role::Lowest]);
+        assert_eq!(roles(FarSide::Low, false), [Role::Best, Role::Worst]);
+        assert_eq!(roles(FarSide::High, true), [Role::Nearest, Role::Farthest]);
+        assert_eq!(roles(FarSide::Unknown, true), [Role::Highest, Role::Lowest]);
     }
 
     #[test]

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trajectory_goes_as_a_whole() {
+    fn failed_evaluation_drops_its_trajectory() {
         let morris = morris::Morris { trajectories: 6, levels: 4, seed: 1 };
         let design = morris::sample(&parameters(), &morris).unwrap();
         let failed = [0, 4, 5, 7, 10];
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_block_goes_as_a_whole() {
+    fn failed_evaluation_drops_its_base_sample() {
         let base = BasePoints::Sobol;
         let saltelli = saltelli::Saltelli { samples: 5, second_order: true, base, seed: 1 };
         let design = saltelli::sample(&parameters(), &saltelli).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_goes_as_a_whole() {
+    fn failed_evaluation_drops_its_curve() {
         let plan = fast::Fast { samples: 65, harmonics: 4, seed: 1 };
         let (design, _) = fast::sample(&parameters(), &plan).unwrap();
         let found = Failures::of(&design.structure, &responses(130, &[65, 70])).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_goes_alone() {
+    fn failed_evaluation_without_design_drops_itself_only() {
         let design = Design::of_rows(&parameters(), vec![vec![Value::Integer(0); 3]; 4]);
         let found = Failures::of(&design.structure, &responses(4, &[2])).unwrap();
         assert_eq!((found.unit, found.evaluations, found.dropped, found.all), (Unit::Evaluation, 1, 1, 4));

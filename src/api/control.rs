@@ -4,7 +4,7 @@
 //! errors appear over HTTP.
 
 use super::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
-use crate::service::inputs::InputDigest;
+use crate::api::digest::InputDigest;
 use crate::service::submission::Submission;
 use std::future::Future;
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //!
 //! The manager fills these plain data types, and clients show them.
 
-use crate::service::inputs::InputDigest;
+use crate::api::digest::InputDigest;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use time::OffsetDateTime;
@@ -266,7 +266,7 @@ mod tests {
     use std::path::{Component, Path};
 
     #[test]
-    fn names_of_results_stay_within() {
+    fn result_names_stay_within_their_folder() {
         for name in ["run.json", "previews/0-tile.png", "a b", "ä..b", "a/b/c"] {
             assert!(is_result_name(name), "{name:?}");
             assert!(Path::new(name).components().all(|part| matches!(part, Component::Normal(_))));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_told_as_they_are_written() {
+    fn states_serialize_as_displayed() {
         use StudyState::{Canceled, Complete, Failed, Queued, Running, Waiting};
         for state in [Waiting, Queued, Running, Complete, Canceled, Failed] {
             assert_eq!(serde_json::to_value(state).unwrap(), state.to_string());

@@ -101,7 +101,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn it_is_made_once_and_its_owners() {
+    fn token_is_created_once_and_private() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("token");
         let token = ApiToken::read_or_make(&path).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_refused_with_its_file() {
+    fn invalid_token_is_refused_with_its_file() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("token");
         let forms = ["", "short", &"a b".repeat(20), &"ä".repeat(40), &"a".repeat(1025)];

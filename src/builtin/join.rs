@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_columns_of_both_in_order() {
+    fn joined_table_has_the_columns_of_both_in_order() {
         let table = |columns: &[(&str, f64)]| DataRegion::Table(Table::new(columns.iter().copied()));
         let (one, other) = (table(&[("a", 1.0), ("b", 2.0)]), table(&[("c", 3.0)]));
         let joined = Join.run(&[&one, &other], &[]).unwrap();

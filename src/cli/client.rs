@@ -1,6 +1,7 @@
 //! Grammar of the commands that connect to a manager.
 
 use super::{PlanOptionArgs, Span, TimeArg};
+use crate::client::ClientOptions;
 use crate::client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
@@ -20,6 +21,18 @@ pub(crate) struct ManagerArgs {
     /// Retry time for a manager that does not answer, as in 90s or 5m
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) timeout: Span,
+}
+
+impl ManagerArgs {
+    /// Returns the options for a client.
+    pub(crate) fn options(&self) -> ClientOptions {
+        ClientOptions {
+            manager: self.manager.clone(),
+            certs: self.certs.clone(),
+            token_file: self.token_file.clone(),
+            timeout: self.timeout.0,
+        }
+    }
 }
 
 /// Amount of money, in any currency.

@@ -143,7 +143,7 @@ fn the_binary_knows_what_the_chart_calls() {
 
 /// A call with an unknown option or an invalid value is refused, so the test above can fail.
 #[test]
-fn what_the_binary_does_not_know_is_seen() {
+fn unknown_arguments_are_detected() {
     for (words, expected) in [
         ("worker --manager=m:1 --certs=c --drain-timout=5s", "--drain-timout"),
         ("worker --manager=m:1 --certs=c --drain-timeout=5", "a whole number and a unit are allowed"),

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses() {
+    fn manager_addresses_are_parsed() {
         for (text, url) in [
             ("https://m1:7101", "https://m1:7101"),
             ("https://m1:7101/", "https://m1:7101"),

@@ -6,7 +6,7 @@ use super::table;
 use crate::api::schema::{StudyState, StudyStatus, WorkerStatus};
 use crate::exit::{CommandError, CommandResult};
 use crate::live::{LiveArea, Stream};
-use crate::output::print_line;
+use crate::terminal::print_line;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 

@@ -6,8 +6,8 @@
 use super::Client;
 use super::progress_bars::TransferBar;
 use super::wait::Waiting;
+use crate::api::digest::InputDigest;
 use crate::exit::{CommandError, CommandResult};
-use crate::service::inputs::InputDigest;
 use crate::service::submission::InputFile;
 use std::collections::HashMap;
 use std::fs::File;

@@ -2,7 +2,7 @@
 
 use crate::cli::{CertsCommand, IssueArgs, TokenArgs};
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use pleach_actors::transport::certs::{Authority, CertsError, MAX_DAYS, NODE_FILE, NODE_KEY_FILE, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::identity::NodeIdentity;

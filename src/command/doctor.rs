@@ -7,7 +7,7 @@ mod study;
 
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use pleach_planner::memory_size::human;
 use serde::Serialize;
 use std::fmt;

@@ -4,12 +4,13 @@ use crate::cli::ForgetArgs;
 use crate::client::progress_bars::plain;
 use crate::client::{Client, Waiting};
 use crate::exit::CommandResult;
-use crate::output::print_line;
+use crate::terminal::print_line;
 use pleach_planner::memory_size::human;
 
 /// Runs the command.
 pub(super) fn execute(args: &ForgetArgs) -> CommandResult {
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client =
+        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
     // The first refusal ends the command. The studies before it are removed, and a repeated command may name them
     // again.
     for id in &args.ids {

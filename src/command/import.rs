@@ -3,7 +3,7 @@
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::{import, recipe};
 use crate::output::folder::publish;
-use crate::output::print_line;
+use crate::terminal::print_line;
 use pleach_sensitivity::import::Imported;
 use std::fmt::Write;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use crate::cli::{self, manual};
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
-use crate::output::print_line;
+use crate::terminal::print_line;
 use clap_mangen::Man;
 use std::fs;
 use std::io::Write;

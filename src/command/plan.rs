@@ -2,7 +2,7 @@
 //!
 //! How it is shown is decided in [`table`] and [`crate::report::scaling`].
 
-pub(crate) mod parts;
+mod parts;
 mod table;
 
 use super::{load_costs, workers};
@@ -10,22 +10,37 @@ use crate::cache_walk;
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
-use crate::output::record::{Annotated, Plans};
-use crate::output::{print_json, print_line};
+use crate::output::record::Annotated;
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::study::{PreparedStudy, annotations};
+use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
-use pleach_planner::{MakespanForecast, PlanComparison, PlanOptions, PlanningError, StrategyName};
+use pleach_planner::{
+    MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, StrategyName,
+};
+use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;
+
+/// Output of `pleach plan --json`.
+#[derive(Debug, Serialize)]
+struct Plans {
+    plans: Vec<PlanRecord>,
+    /// Forecast of each phase. Empty for a study with a single plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<parts::Forecast>,
+    /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    annotations: Vec<Annotated>,
+}
 
 /// Runs the command.
 pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     let load = if args.any_values { PreparedStudy::load_with_any_values } else { PreparedStudy::load };
     let mut prepared = load(&args.study, args.parameter_sets.as_deref())?;
-    prepared.warn_of_unreadable_tiles();
+    prepared.warnings().for_each(|warning| print_notice(&warning));
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
     load_costs(&mut prepared, args.buckets, args.cache.as_deref())?;
     let workers = workers(args.workers);

@@ -2,7 +2,7 @@
 
 use crate::cli::ReplayArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use pleach_simulation::log::Log;
 use pleach_simulation::replay::{Replay, Step, event_in_words};
 use pleach_simulation::scenario::Scenario;

@@ -5,11 +5,12 @@ use crate::client::progress_bars::{TransferBar, plain};
 use crate::client::{Client, Waiting, download};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
-use crate::output::print_line;
+use crate::terminal::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &ResultsArgs) -> CommandResult {
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client =
+        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(&mut interrupt);
     let (id, out) = (plain(&args.id), args.out.display());

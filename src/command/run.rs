@@ -12,11 +12,11 @@ use crate::cli::RunArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
-use crate::output::{print_json, print_line};
 use crate::rounds::RoundResult;
 use crate::session::Existing;
 use crate::study::{PreparedStudy, annotations};
 use crate::summary;
+use crate::terminal::{print_json, print_line, print_notice};
 use part::{Ended, Runner};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(super) fn execute(args: &RunArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     let prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
     if !args.quiet {
-        prepared.warn_of_unreadable_tiles();
+        prepared.warnings().for_each(|warning| print_notice(&warning));
     }
     let mut runner = Runner::new(args, &prepared, &mut interrupt)?;
     if !args.quiet && !args.json {

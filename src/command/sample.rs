@@ -5,7 +5,7 @@ use crate::exit::CommandResult;
 use crate::external::method::MethodRequest;
 use crate::external::problem::Problem;
 use crate::external::sampling;
-use crate::output::print_line;
+use crate::terminal::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &SampleArgs) -> CommandResult {

@@ -3,8 +3,8 @@
 use crate::builtin;
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
 use crate::single_run::{self, SingleRun, TaskOutput};
+use crate::terminal::{print_json, print_line};
 use crate::{slides, template};
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;

@@ -4,7 +4,7 @@ use crate::api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use crate::cli::StatusArgs;
 use crate::client::{Client, Waiting, table};
 use crate::exit::CommandResult;
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -16,7 +16,8 @@ struct Status {
 
 /// Runs the command.
 pub(super) fn execute(args: &StatusArgs) -> CommandResult {
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client =
+        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,

@@ -1,15 +1,17 @@
 //! `pleach submit`: submits a study to a manager, and optionally waits for its results.
 
+use super::load_costs;
 use crate::api::schema::StudyState;
-use crate::cli::SubmitArgs;
+use crate::cli::{SubmitArgs, TimeArg};
 use crate::client::progress_bars::{TransferBar, line_on_stderr, plain};
 use crate::client::{Client, Waiting, download, follow, upload};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use crate::output::{print_json, print_line};
-use crate::service::submission::Submission;
-use crate::study::annotations;
+use crate::service::submission::{PlanChoice, Submission, SubmissionOptions};
+use crate::study::{PreparedStudy, annotations};
+use crate::terminal::{print_json, print_line, print_notice};
 use pleach_actors::transport::token::hex;
+use pleach_workflow::Method;
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
 
@@ -24,8 +26,9 @@ struct Accepted<'a> {
 /// Runs the command.
 pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), Waiting::until_killed()?)?;
-    let submission = Submission::of(args)?;
+    let client =
+        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let submission = read(args)?;
     // Use stderr: scripts read the study's id from stdout.
     annotations::told(&submission.study).iter().for_each(|line| line_on_stderr(line));
     // Listen only now: before the submission a signal may simply end the process.
@@ -40,6 +43,43 @@ pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
         return Ok(());
     }
     follow_to_results(&client, args, &id)
+}
+
+/// Reads a study and digests its input files.
+fn read(args: &SubmitArgs) -> CommandResult<Submission> {
+    let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
+    prepared.warnings().for_each(|warning| print_notice(&warning));
+    load_costs(&mut prepared, args.plan.buckets, None)?;
+    let is_table = args.parameter_sets.is_some() || matches!(prepared.study.method, Method::Table { .. });
+    let plan = PlanChoice {
+        strategy: args.plan.strategy.into(),
+        reuse: args.plan.reuse.into(),
+        max_bucket_size: args.plan.buckets.max_bucket_size,
+        max_buckets: args.plan.buckets.max_buckets,
+    };
+    let deadline = args.deadline.map(deadline).transpose()?;
+    let budget = args.budget.map(|budget| budget.0);
+    Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget })
+}
+
+/// A deadline in seconds since 1970.
+fn deadline(until: TimeArg) -> CommandResult<u64> {
+    let (now, deadline) = (now(), until.seconds(now()));
+    if deadline <= now {
+        return Err(CommandError::Input(format!(
+            "--deadline: {} is over; a time to come is allowed",
+            time::OffsetDateTime::from_unix_timestamp(deadline as i64)
+                .ok()
+                .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok())
+                .unwrap_or_else(|| deadline.to_string()),
+        )));
+    }
+    Ok(deadline)
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
 }
 
 /// Submits a study with all its files. Returns its id.

@@ -2,7 +2,7 @@
 
 use crate::cli::TissueArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::print_line;
+use crate::terminal::print_line;
 use pleach_pathology::{image_io, tissue};
 use std::fs;
 

@@ -4,7 +4,7 @@ use crate::cli::WatchArgs;
 use crate::client::{Client, Waiting, follow};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
-use crate::output::print_line;
+use crate::terminal::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &WatchArgs) -> CommandResult {
@@ -12,7 +12,7 @@ pub(super) fn execute(args: &WatchArgs) -> CommandResult {
     let waiting = Waiting::until_killed()?;
     waiting.listen_to(&mut interrupt);
     waiting.goes_on("studies go on; pleach cancel ends them".to_owned());
-    let client = Client::new(&args.manager, super::manager_token().as_deref(), waiting)?;
+    let client = Client::new(&args.manager.options(), super::manager_token().as_deref(), waiting)?;
     let watched = follow::watch(&client, args.id.as_deref())?;
     if watched.is_empty() {
         print_line("no study is open");

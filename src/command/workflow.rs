@@ -4,7 +4,7 @@ use super::import;
 use crate::builtin;
 use crate::cli::WorkflowCommand;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use pleach_workflow::{
     Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, stage_file, text,
 };

@@ -84,7 +84,7 @@ mod tests {
     use crate::gallery::window::Window;
 
     #[test]
-    fn the_window_lies_where_the_focus_differs() {
+    fn window_covers_the_differences_of_the_focus() {
         let image = DataRegion::Bgr8(Raster::filled(1000, 500, 3, 200).unwrap());
         let mut reference = vec![0; 500_000];
         reference[..1000].fill(255);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_image_of_each_task_once() {
+    fn previews_list_each_image_once() {
         let place = |stage, task, output| TaskOutput { stage, task, output };
         let found = asked(&["t3", "normalize", "t3"]).unwrap();
         assert_eq!(found.outputs, [place(1, 2, 0), place(1, 2, 1), place(0, 0, 0)]);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_what_there_is() {
+    fn unknown_preview_error_lists_the_tasks() {
         let tasks = "normalize, t1, t2, t3, t4, t5, t6, t7";
         assert_eq!(
             asked(&["t3", "T7"]).unwrap_err(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_names_that_can_be() {
+    fn preview_file_names_are_valid() {
         let mut workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         workflow.stages[1].tasks[2].writes[0].region = "a/b".to_owned();
         workflow.stages[1].tasks[2].writes[1].region = "a:b".to_owned();

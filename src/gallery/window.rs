@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_means() {
+    fn downscaled_pixels_are_means() {
         let raster = Raster::new(4, 2, 1, vec![0, 10, 20, 30, 2, 10, 20, 31]).unwrap();
         assert_eq!(small(&raster, 2).unwrap().data(), [6, 25]);
         assert_eq!(small(&raster, 4).unwrap(), raster);
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn no_window_has_more(
+        fn chosen_window_holds_most_differences(
             size in (1..450_u32, 321..450_u32),
             places in prop::collection::vec((0..450_u32, 0..450_u32), 0..40),
         ) {

@@ -263,7 +263,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(known in prop::collection::vec(known(), 0..20)) {
+        fn journal_records_round_trip(known in prop::collection::vec(known(), 0..20)) {
             let text = header().line() + &known.iter().map(JournaledResponse::line).collect::<String>();
             let read = read(text.as_bytes(), &header()).unwrap();
             prop_assert_eq!(bits(&read.known), bits(&known));
@@ -272,7 +272,7 @@ mod tests {
 
         /// With one byte changed or the end missing, reading returns exactly the lines before.
         #[test]
-        fn damage_ends_a_journal_where_it_is(
+        fn corrupt_record_ends_the_journal_before_it(
             known in prop::collection::vec(known(), 1..20),
             at in any::<prop::sample::Index>(),
             change in 0u8..=255,
@@ -298,13 +298,13 @@ mod tests {
         }
 
         #[test]
-        fn anything_else_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_are_refused_as_a_journal(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(read(&bytes, &header()).unwrap_err(), HeaderError::Damaged);
         }
     }
 
     #[test]
-    fn another_studys_journal_is_refused_by_part() {
+    fn journal_of_another_study_is_refused_by_component() {
         let other = Header::new(&[("seed", "1".to_owned()), ("tiles", "b".to_owned())]);
         let error = read(other.line().as_bytes(), &header()).unwrap_err();
         assert_eq!(error, HeaderError::Study { parts: "tiles".to_owned() });

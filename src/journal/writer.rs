@@ -179,7 +179,7 @@ mod tests {
         /// The power fails after any number of syncs. Any part of the unsynced bytes is lost, and the rest
         /// may be torn. Reading returns every acknowledged response and no response that was not written.
         #[test]
-        fn what_is_acknowledged_survives_a_loss_of_power(
+        fn acknowledged_records_survive_power_loss(
             count in 0usize..40,
             left in 0usize..40,
             kept in any::<prop::sample::Index>(),

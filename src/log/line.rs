@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_time_and_message() {
+    fn text_format_has_time_and_message() {
         assert_eq!(line(Level::INFO, 0).pretty(), "2023-11-14T22:13:20Z a \"b\"\u{fffd}c");
         assert_eq!(
             line(Level::WARN, 3).pretty(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_read_all_of_it() {
+    fn json_format_has_all_fields() {
         let text = line(Level::INFO, 2).json();
         assert!(!text.contains('\n'));
         let expected = json!({
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_line_has_cannot_be_replaced() {
+    fn standard_fields_cannot_be_replaced() {
         let mut line = line(Level::INFO, 0);
         line.fields.0.push(("level", json!("none")));
         assert!(line.json().contains(r#""level":"info""#));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_is_counted_and_told_with_the_next_line() {
+    fn suppressed_lines_are_counted_with_the_next_line() {
         let [here, there] = places();
         let mut bounds = LogRateLimiter::default();
         let now = Duration::from_secs(7);
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_said_beyond_the_rate_and_nothing_is_uncounted(
+        fn lines_stay_within_the_rate_and_all_are_counted(
             steps in proptest::collection::vec(0_u64..300, 1..2000),
         ) {
             let [here, _] = places();

@@ -255,7 +255,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nothing_behind_a_link_is_cleared_away() {
+    fn files_behind_a_link_are_not_removed() {
         let place = tempfile::tempdir().unwrap();
         let theirs = place.path().join("theirs");
         fs::create_dir(&theirs).unwrap();

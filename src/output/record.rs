@@ -2,23 +2,10 @@
 
 use crate::analysis::BothEmptyRuns;
 use crate::analysis::extremes::Extremes;
-use crate::command::plan::parts::Forecast;
 use pleach_planner::PlanRecord;
 use pleach_workflow::{Annotations, ReferenceSource, StoppingRule, Study};
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// Output of `pleach plan --json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Plans {
-    pub(crate) plans: Vec<PlanRecord>,
-    /// Forecast of each phase. Empty for a study with a single plan.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) parts: Vec<Forecast>,
-    /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) annotations: Vec<Annotated>,
-}
 
 /// `plan.json`: the executed plan and the study that owns the folder.
 #[derive(Debug, Serialize)]

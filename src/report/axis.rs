@@ -1,21 +1,21 @@
-//! Axes of parameters: ticks only at values that the parameter can take.
+//! Parameter axes with ticks only at values that the parameter can take.
 
 use crate::report::format_number::{Rounding, brief};
 use crate::report::svg::{Scale, nice_step};
 use pleach_workflow::{Domain, Value};
 
-/// More ticks than this crowd a panel.
+/// Maximum ticks of an axis. More would crowd a panel.
 const MAX_TICKS: usize = 5;
-/// Values that a parameter of fewer has are ticks, each of them.
+/// Up to this number of levels, every level is a tick.
 const FEW_VALUES: usize = 4;
-/// Letters of a label, of which five fit beside each other.
+/// Maximum characters of an exact label: [`MAX_TICKS`] such labels fit beside each other.
 const MAX_LETTERS: usize = 7;
 
-/// A tick: its value, and what stands at it.
+/// Value and label of a tick.
 pub(super) type Tick = (f64, String);
 
-/// The scale of a parameter's values from `low` to `high` over pixels, and its ticks. Beyond what the domain allows, where
-/// a table has values there too, are no ticks.
+/// Returns the scale from `low` to `high` over the pixels `px`, and its ticks. Values of a table may exceed
+/// the domain. No ticks are placed there.
 pub(super) fn of_parameter(domain: &Domain, [low, high]: [f64; 2], px: [f64; 2]) -> (Scale, Vec<Tick>) {
     let scale = Scale::exact(low, high, px);
     let ticks = match domain {
@@ -30,19 +30,19 @@ pub(super) fn of_parameter(domain: &Domain, [low, high]: [f64; 2], px: [f64; 2])
     (scale, shown.collect())
 }
 
-/// Round numbers within a range.
+/// Returns ticks at round numbers within a range.
 fn of_range(low: f64, high: f64) -> Vec<Tick> {
     if low >= high {
         return vec![(low, Rounding::brief(low.abs()).show(low))];
     }
-    // A third of the range, unless so few multiples are within it that they show no scale.
+    // Starts with a third of the range. Takes a finer step if fewer than 2 multiples lie within it.
     let steps = [3.0, 4.0, 6.0].map(|parts| nice_step((high - low) / parts));
     let ticks = steps.map(|step| multiples(step, low, high));
     let chosen = ticks.iter().find(|ticks| ticks.len() > 1).unwrap_or(&ticks[2]);
     chosen.clone()
 }
 
-/// The multiples of `step` in a range.
+/// Returns the multiples of `step` in a range, at most `2 * MAX_TICKS + 1`.
 fn multiples(step: f64, low: f64, high: f64) -> Vec<Tick> {
     let rounding = Rounding::of_tick(step, low.abs().max(high.abs()));
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
@@ -51,13 +51,14 @@ fn multiples(step: f64, low: f64, high: f64) -> Vec<Tick> {
     values.map(|value| (value, rounding.show(value))).collect()
 }
 
-/// Some of the values: all where they are few, round ones where these are among them, else every so manyth.
+/// Returns ticks at some of the levels: all levels if they are few, else levels at multiples of a round step,
+/// else every n-th level.
 fn of_levels(values: &[Value]) -> Vec<Tick> {
     let mut levels: Vec<f64> = values.iter().map(|value| value.as_f64()).collect();
     levels.sort_by(f64::total_cmp);
     let (Some(&low), Some(&high)) = (levels.first(), levels.last()) else { return Vec::new() };
     if levels.len() > FEW_VALUES {
-        // Steps of 1, 2 and 5 times powers of ten, from about the third of the range up.
+        // Tries steps of 1, 2 and 5 times powers of 10, from about a fifth of the range up.
         let mut step = nice_step((high - low) / MAX_TICKS as f64);
         while step <= high - low {
             let ticks = multiples(step, low, high);
@@ -75,14 +76,15 @@ fn of_levels(values: &[Value]) -> Vec<Tick> {
     chosen.into_iter().step_by(stride).map(|value| (value.as_f64(), labeled(value))).collect()
 }
 
-/// A decimal step has no exact binary form: a billionth of the range is rounding.
+/// Returns whether `tick` is a level. Tolerates a billionth of the range, since decimal steps have no exact
+/// binary form.
 fn is_level(levels: &[f64], tick: f64) -> bool {
     let room = 1e-9 * (levels[levels.len() - 1] - levels[0]);
     let place = levels.partition_point(|level| *level < tick - room);
     levels.get(place).is_some_and(|level| (level - tick).abs() <= room)
 }
 
-/// A value as a label, rounded where it is longer than there is room for.
+/// Returns a value as a label. Rounds values longer than [`MAX_LETTERS`].
 fn labeled(value: Value) -> String {
     let exact = value.to_string().replace('-', "−");
     if exact.chars().count() > MAX_LETTERS { brief(value.as_f64()) } else { exact }

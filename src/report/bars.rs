@@ -1,10 +1,11 @@
-//! Figure: one index a parameter, ranked by size, with its interval. Negative ones point to the left.
+//! Bar chart of one index per parameter, ranked by size, with intervals. Bars of negative indices point to
+//! the left.
 
 use crate::report::format_number::Rounding;
 use crate::report::ranking::{MAX_BARS, whisker};
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 
-/// An index of a parameter.
+/// Index of a parameter. `conf` is the half-width of its interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bar<'a> {
     pub(super) name: &'a str,
@@ -18,14 +19,15 @@ const WIDTH_PX: f64 = 780.0;
 const TOP_PX: f64 = 14.0;
 const GAP_PX: f64 = 24.0;
 
-/// The bars, in the order given, as far as a page goes. `axis` says what they measure.
+/// Draws the bars in the given order, at most [`MAX_BARS`]. `axis` names the index.
 pub(super) fn draw(bars: &[Bar<'_>], axis: &str) -> Drawing {
     let rows = &bars[..bars.len().min(MAX_BARS)];
     let longest = rows.iter().map(|row| text_width(row.name)).fold(60.0, f64::max).min(160.0);
     let end = |sign: f64| move |row: &Bar<'_>| row.value + sign * row.conf.unwrap_or(0.0);
     let most = rows.iter().map(end(1.0)).fold(0.0, f64::max);
     let least = rows.iter().map(end(-1.0)).fold(0.0, f64::min);
-    // An interval that only just reaches below 0 is cut there: all is above.
+    // Without negative indices, intervals that reach less than 10 % of the largest value below 0 are cut at
+    // 0.
     let least = if rows.iter().all(|row| row.value >= 0.0) && least > -0.1 * most { 0.0 } else { least };
     let rounding = Rounding::of(most.max(-least));
     let number = |row: &Bar<'_>| {

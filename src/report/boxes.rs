@@ -1,14 +1,14 @@
-//! Figure: distributions as box plots, each over the numbers themselves.
+//! Box plots of distributions, with one dot per number.
 
 use crate::report::format_number::{brief, quantile};
 use crate::report::html::Html;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 
-/// One distribution.
+/// Distribution of one row of the figure.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: String,
-    /// Finite, ascending; none where nothing succeeded.
+    /// Finite values, ascending. Empty if no run succeeded.
     pub(super) values: Vec<f64>,
 }
 
@@ -19,24 +19,24 @@ impl Row {
         Self { name: name.into(), values }
     }
 
-    /// Smallest, quartiles and median, largest; `None` where there is no value.
+    /// Returns the minimum, lower quartile, median, upper quartile and maximum. `None` without values.
     pub(super) fn five_numbers(&self) -> Option<[f64; 5]> {
         (!self.values.is_empty())
             .then(|| [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&self.values, share)))
     }
 }
 
-/// More dots than this hide each other, and make the page heavy; then the box stands alone.
+/// Maximum dots of a row. More dots hide each other and make the page heavy. Beyond, only the box is drawn.
 const MAX_DOTS: usize = 1000;
 
-/// Fewer numbers have no quartiles worth drawing; the dots stand alone.
+/// Minimum values for a box. Quartiles of fewer values are meaningless. Below, only the dots are drawn.
 const MIN_IN_BOX: usize = 5;
 
 const WIDTH_PX: f64 = 780.0;
 const ROW_PX: f64 = 36.0;
 const TOP_PX: f64 = 8.0;
 
-/// The figure; `axis` names the numbers.
+/// Draws the figure. `axis` names the numbers.
 pub(super) fn draw(rows: &[Row], axis: &str) -> Html {
     let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
     let (left, right) = (longest + 14.0, WIDTH_PX - 30.0);
@@ -76,7 +76,7 @@ fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middl
     }
     if count <= MAX_DOTS {
         let dots = row.values.iter().enumerate().map(|(n, value)| [scale.px(*value), middle + scatter(n)]);
-        // Few dots that stand alone are large enough to be found.
+        // A few dots without a box are drawn large enough to be seen.
         drawing.dots(if count < MIN_IN_BOX { "point" } else { "dots" }, dots);
     }
     if count >= MIN_IN_BOX {
@@ -84,7 +84,8 @@ fn one(drawing: &mut Drawing, scale: &Scale, row: &Row, numbers: [f64; 5], middl
     }
 }
 
-/// Heights that keep neighboring dots apart, the same in every run: multiples of the golden ratio.
+/// Returns the vertical offset of a dot, −9 to 9 px. Multiples of the golden ratio keep neighboring dots
+/// apart and are the same in every run.
 fn scatter(number: usize) -> f64 {
     ((number as f64 * 0.618_033_988_749_894_9).fract() - 0.5) * 18.0
 }

@@ -1,7 +1,7 @@
-//! Figures of simulated bursts, each a file of its own: what policies cost and take, workers over time, and what each slot
-//! did.
+//! Figures of simulated bursts, each in its own file: cost and makespan of the policies, workers over time,
+//! and the tasks of each slot.
 //!
-//! A policy has the same color and marker in all of them. What is drawn comes about elsewhere.
+//! A policy has the same color and marker in all figures. `pleach_simulation` computes the outcomes.
 
 mod gantt;
 mod workers;
@@ -10,14 +10,14 @@ use crate::report::format_number::Rounding;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
 use pleach_simulation::burst::{Burst, Outcome};
 
-/// A picture, and the name of its file.
+/// Picture and the name of its file.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) name: String,
     pub(crate) svg: String,
 }
 
-/// What the figures show.
+/// Content of the figures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pictures<'a> {
     pub(crate) study: &'a str,
@@ -26,23 +26,23 @@ pub(crate) struct Pictures<'a> {
     pub(crate) stages: &'a [String],
     pub(crate) deadline: Option<f64>,
     pub(crate) outcomes: &'a [Outcome],
-    /// Fixed numbers of workers, ascending.
+    /// Outcomes with fixed numbers of workers, in ascending order.
     pub(crate) front: &'a [Outcome],
 }
 
-/// A figure's size, and its margins; names stand in the right one.
+/// Size and margins of a figure. The right margin holds the names.
 const SIZE_PX: [f64; 2] = [900.0, 520.0];
 const LEFT_PX: f64 = 70.0;
 const RIGHT_PX: f64 = 270.0;
 const TOP_PX: f64 = 62.0;
 const BOTTOM_PX: f64 = 54.0;
-/// From one name to the next.
+/// Distance between two names.
 const NAME_PX: f64 = 34.0;
-/// Classes of policies and of stages in the style sheet; beyond, they begin again.
+/// Number of policy classes and of stage classes in `burst.css`. Higher numbers wrap around.
 const POLICIES: usize = 8;
 const STAGES: u32 = 6;
 
-/// The unit of time in which a figure is read best.
+/// Time unit of a figure: hours from 3 h, minutes from 5 min, else seconds.
 #[derive(Clone, Copy, Debug)]
 struct Unit {
     seconds: f64,
@@ -59,7 +59,7 @@ impl Unit {
     }
 }
 
-/// An outline around the origin, of about equal area for each policy.
+/// Returns the marker of a policy as an SVG path around the origin. All markers have about equal areas.
 fn marker(policy: usize) -> &'static str {
     match policy % POLICIES {
         0 => "M-4 -4L4 4M-4 4L4 -4",
@@ -78,7 +78,7 @@ fn class(kind: &str, policy: usize) -> String {
 }
 
 impl Pictures<'_> {
-    /// All of them: one for everybody, one for each policy.
+    /// Returns all pictures: cost over makespan, workers over time, and the slots of each policy.
     pub(crate) fn all(&self, burst: &Burst) -> Vec<Picture> {
         let mut pictures = vec![
             Picture { name: "cost-makespan".to_owned(), svg: self.front() },
@@ -91,7 +91,7 @@ impl Pictures<'_> {
         pictures
     }
 
-    /// Paper, a heading, and a note below it.
+    /// Starts a drawing with a background, a heading and a note below it.
     fn begin(&self, [width, height]: [f64; 2], title: &str, note: &str) -> Drawing {
         let mut drawing = Drawing::new(width, height, title);
         drawing.rect("paper", [0.0, 0.0, width, height]);
@@ -100,7 +100,7 @@ impl Pictures<'_> {
         drawing
     }
 
-    /// The names of the policies with their colors and markers, and what each came to, beside a figure.
+    /// Draws the key beside a figure: name, color, marker, makespan and cost of each policy.
     fn names(&self, drawing: &mut Drawing, is_line: bool) {
         let left = SIZE_PX[0] - RIGHT_PX + 24.0;
         for (number, outcome) in self.outcomes.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Pictures<'_> {
             if is_line {
                 drawing.polyline(&class("line", number), &[[left, y], [left + 40.0, y]]);
             }
-            // Beside the line: its dashes are to be seen.
+            // At the end of the line: its dashes stay visible.
             let at = if is_line { [left + 40.0, y] } else { [left + 12.0, y] };
             drawing.path_at(&class("mark", number), at, marker(number));
             let name = [at[0] + 14.0, y + 4.0];
@@ -125,7 +125,7 @@ impl Pictures<'_> {
         }
     }
 
-    /// A vertical line where the deadline is.
+    /// Draws the deadline as a vertical line.
     fn deadline_at(&self, drawing: &mut Drawing, x: f64, [top, bottom]: [f64; 2]) {
         drawing.line("deadline", [x, top, x, bottom]);
         drawing.text("deadline-name", Anchor::Start, [x + 5.0, top + 12.0], "deadline");
@@ -160,9 +160,9 @@ impl Pictures<'_> {
         let mut last: Option<[f64; 2]> = None;
         for (outcome, at) in self.front.iter().zip(&places) {
             drawing.path_at("front-mark", *at, "M-2.5 0A2.5 2.5 0 1 0 2.5 0A2.5 2.5 0 1 0 -2.5 0Z");
-            // Where they crowd, the first one is named.
+            // Of crowded points, only the first has a name.
             let is_apart = |other: [f64; 2]| (other[0] - at[0]).abs().max((other[1] - at[1]).abs()) > 16.0;
-            // Of a policy that lies there there is a name already.
+            // Points near a policy have no name: the key names the policy.
             if last.is_none_or(is_apart) && self.outcomes.iter().map(place).all(is_apart) {
                 drawing.text("small", Anchor::Middle, [at[0], at[1] + 15.0], &outcome.policy);
                 last = Some(*at);
@@ -178,7 +178,7 @@ impl Pictures<'_> {
     }
 }
 
-/// A number of a table or a note.
+/// Formats a number of a note.
 fn brief(number: f64) -> String {
     Rounding::brief(number.abs()).show(number)
 }

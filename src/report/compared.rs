@@ -1,4 +1,5 @@
-//! Section: what was compared with what: annotations outside their tiles, and runs without anything to compare.
+//! Section on the comparison with references: annotations outside their tiles, and runs with an empty mask
+//! and an empty reference.
 
 use crate::analysis::BothEmptyRuns;
 use crate::output::record::Annotated;
@@ -6,12 +7,12 @@ use crate::report::Report;
 use crate::report::format_number::{count, counted, names};
 use crate::report::html::{Html, Table, html, p};
 
-/// Reference files listed one by one: those with most annotations outside.
+/// Maximum reference files in the table, those with most annotations outside first.
 const MAX_FILES: usize = 20;
 /// Tiles named before "and N more".
 const MAX_TILES: usize = 6;
 
-/// The section; none where there is nothing to be told.
+/// Returns the section. `None` without annotations and without empty runs.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let run = report.run;
     let mut section = Html::default();
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_told_by_file() {
+    fn annotations_are_counted_by_file() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         assert!(section(&fixture.report()).is_none());
         fixture.run.annotations = vec![file("one", [40, 0, 0, 0]), file("<two>", [108, 1, 4, 2])];
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn both_empty_runs_are_told_with_the_way_out() {
+    fn both_empty_runs_are_listed_with_the_remedy() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         let empty = BothEmptyRuns {
             response: "dice".to_owned(),

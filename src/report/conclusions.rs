@@ -1,4 +1,4 @@
-//! The result in plain words: which parameters matter, which do not, and which are undecided.
+//! Describes the result in words: which parameters matter, which are negligible, and which are undecided.
 
 use crate::report::Report;
 use crate::report::format_number::{brief, capital, counted, names, with_spread};
@@ -7,26 +7,27 @@ use crate::report::metric::Metric;
 use crate::report::{ranked, responses};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
-/// An effect below this share of the largest is called negligible: small beside what the study is about, and
-/// far above rounding. A convention of this report, stated wherever it is used.
+/// Effects below this share of the largest effect are negligible: small compared with the largest, and far
+/// above rounding errors. The share is a convention of this report, which states it at every use.
 pub(super) const NEGLIGIBLE: f64 = 0.05;
 
-/// From this share of the largest effect on, a parameter is named among those that change the result most.
+/// Parameters with at least this share of the largest effect are named among those that change the result
+/// most.
 const LEADING: f64 = 0.5;
 
-/// What can be said of a parameter.
+/// Conclusion about a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The whole interval of its effect lies above the negligible.
+    /// The whole interval of its effect is above the threshold.
     Matters,
-    /// The interval holds both.
+    /// The interval includes the threshold.
     Undecided,
-    /// The whole interval lies below.
+    /// The whole interval is below the threshold.
     Negligible,
 }
 
 impl Verdict {
-    /// Without an interval, the effect itself decides.
+    /// Returns the verdict on a parameter. Without an interval, the effect itself decides.
     pub(super) fn of(parameter: &MoatParameter, largest: f64) -> Self {
         let spread = parameter.mu_star_conf.unwrap_or(0.0);
         let threshold = NEGLIGIBLE * largest;
@@ -48,7 +49,7 @@ impl Verdict {
     }
 }
 
-/// Which way the response goes as a parameter rises.
+/// Direction of the response as a parameter rises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Up,
@@ -58,7 +59,8 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// Of one direction where that has nine tenths of all change: μ is then 0.9 − 0.1 = 0.8 of μ*.
+    /// Returns the direction of a parameter: up or down if at least 90 % of all change has that direction. μ
+    /// is then at least 0.9 − 0.1 = 0.8 of μ*.
     pub(super) fn of(parameter: &MoatParameter) -> Self {
         match parameter.mu / parameter.mu_star {
             _ if parameter.mu_star == 0.0 => Self::Nowhere,
@@ -77,7 +79,7 @@ impl Direction {
         }
     }
 
-    /// Class of its bar.
+    /// Returns the class of the parameter's bar.
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -87,12 +89,12 @@ impl Direction {
     }
 }
 
-/// The largest μ*; 0 without parameters.
+/// Returns the largest μ*. 0 without parameters.
 pub(super) fn largest(indices: &MoatIndices) -> f64 {
     indices.parameters.iter().map(|parameter| parameter.mu_star).fold(0.0, f64::max)
 }
 
-/// The paragraph.
+/// Returns the paragraph.
 pub(super) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     let metric = Metric::of(report.study);
     let ranked = ranked(indices);
@@ -136,7 +138,7 @@ pub(super) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     html![p(first), ul(items.into_iter().collect::<Html>()), p(reservations(&matters, indices, &metric))]
 }
 
-/// A line of the list; nothing without parameters.
+/// Returns a line of the list. Empty without parameters.
 fn item(title: &'static str, parameters: &[&MoatParameter], words: String) -> Html {
     if parameters.is_empty() {
         return Html::default();
@@ -208,7 +210,7 @@ fn negligible_words(parameters: &[&MoatParameter], small: &str) -> String {
     format!("below {} effect ({small}){upper}, on these tiles and over these ranges.", share())
 }
 
-/// What keeps the paragraph from being read as more than it says.
+/// Returns the limits of the conclusions: interactions, few trajectories, and the metric.
 fn reservations(matters: &[&MoatParameter], indices: &MoatIndices, metric: &Metric) -> Html {
     let bends = |parameter: &&&MoatParameter| parameter.sigma.is_some_and(|sigma| sigma > parameter.mu_star);
     let bending: Vec<_> = matters.iter().filter(bends).copied().collect();
@@ -223,7 +225,7 @@ fn reservations(matters: &[&MoatParameter], indices: &MoatIndices, metric: &Metr
         1 => text.push(
             "There is one trajectory only, so there are no intervals and all of this is a first impression. ",
         ),
-        // With five or fewer, a bootstrap sample often repeats one trajectory several times.
+        // A bootstrap resample of 5 or fewer trajectories often repeats one trajectory several times.
         2..=5 => text.push(format!(
             "With {} trajectories the intervals themselves are rough. ",
             indices.trajectories_used
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parameter_is_named_with_what_is_known_of_it() {
+    fn paragraph_names_every_parameter_with_its_verdict() {
         let text =
             text(&[("still", 0.0, 0.0), ("G2", 0.4, 0.08), ("tiny", 0.001, 0.001), ("open", 0.02, 0.02)]);
         for expected in [
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_claimed_of_nothing() {
+    fn paragraph_without_effects_claims_none() {
         assert!(text(&[("a", 0.0, 0.0)]).contains("Dice did not change at all"));
         assert!(text(&[("a", 0.3, 0.4)]).contains("No parameter stands out with certainty"));
         assert!(text(&[]).contains("No parameter was varied"));

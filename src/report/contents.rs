@@ -1,15 +1,16 @@
-//! Sections of a page, and the contents that link to them.
+//! Sections of a page, and the table of contents that links to them.
 //!
-//! Each section has an id of its own and leads back to the contents. Sections of further responses are folded: a browser
-//! opens them on demand, and for print the style sheet does.
+//! Each section has a unique id and a link back to the contents. Sections of additional responses are folded:
+//! a browser
+//! opens them on demand, and the style sheet opens them for print.
 
 use crate::report::html::{Html, html, li};
 use std::collections::HashSet;
 
-/// Id of the contents.
+/// Id and class of the table of contents.
 const CONTENTS: &str = "contents";
 
-/// Sections in their order.
+/// Sections in page order.
 #[derive(Debug, Default)]
 pub(super) struct Sections {
     body: Html,
@@ -20,9 +21,10 @@ pub(super) struct Sections {
 
 #[derive(Debug)]
 struct Entry {
+    /// Entry of the table of contents.
     id: String,
     title: String,
-    /// A part of the page; what follows belongs to it.
+    /// Whether the entry is a part. The following entries up to the next part belong to it.
     is_part: bool,
 }
 
@@ -40,7 +42,7 @@ impl Sections {
         self.push("", &id, title, content);
     }
 
-    /// Adds the answer: a box. Of several, one is in the contents.
+    /// Adds the answer as a box. `in_contents` is its entry in the contents. `None` adds no entry.
     pub(super) fn answer(&mut self, title: &str, in_contents: Option<&str>, content: Html) {
         let id = match in_contents {
             Some(entry) => self.enter(title, entry, false),
@@ -49,7 +51,8 @@ impl Sections {
         self.push("answer", &id, title, content);
     }
 
-    /// Adds folded sections under one title, which is what the contents link to: it is visible in any state.
+    /// Adds folded sections under one title. The contents link to the title, which is visible while the fold
+    /// is closed.
     pub(super) fn fold(&mut self, title: &str, sections: Vec<(String, Html)>) {
         let id = self.enter(title, title, false);
         let mut body = Html::element("summary", &[], title);
@@ -66,14 +69,14 @@ impl Sections {
         self.body.push(section(class, id, title, content));
     }
 
-    /// Notes an entry of the contents, and returns the id of what is written in `title`.
+    /// Adds the entry `entry` to the contents, and returns a new id for `title`.
     fn enter(&mut self, title: &str, entry: &str, is_part: bool) -> String {
         let id = self.id(title);
         self.entries.push(Entry { id: id.clone(), title: entry.to_owned(), is_part });
         id
     }
 
-    /// An id made of letters and digits of a title; with a number where another section has it.
+    /// Returns a new id from the letters and digits of a title. Appends a number if the id is in use.
     fn id(&mut self, title: &str) -> String {
         let words =
             title.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -85,7 +88,7 @@ impl Sections {
         id
     }
 
-    /// The contents, and the sections.
+    /// Returns the table of contents and the sections.
     pub(super) fn finish(self) -> (Html, Html) {
         let link = |entry: &Entry| Html::element("a", &[("href", &format!("#{}", entry.id))], &entry.title);
         let mut list = Html::default();

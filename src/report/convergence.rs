@@ -1,13 +1,15 @@
-//! Figure: an index of each parameter over growing parts of the sample, with intervals: whether more evaluations would change
-//! it. The most influential parameters have lines and markers of their own; the others are gray.
+//! Line chart of one index per parameter over growing parts of the sample, with intervals. It shows whether
+//! more evaluations would change the index.
+//!
+//! The most influential parameters have their own colors and markers. All other lines are gray.
 
 use crate::report::format_number::count;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
 
-/// An index of a part of the sample: its value and the half-width of its interval.
+/// Index of a part of the sample: its value and the half-width of its interval.
 pub(super) type Part = Option<(f64, Option<f64>)>;
 
-/// The indices of one parameter, a part a step.
+/// Indices of one parameter, one per step.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) name: String,
@@ -20,9 +22,9 @@ const RIGHT_PX: f64 = 190.0;
 const TOP_PX: f64 = 14.0;
 const BOTTOM_PX: f64 = 52.0;
 const LINE_PX: f64 = 16.0;
-/// Lines of their own: as many colors as can be told apart.
+/// Parameters with their own color. More than 6 colors are hard to distinguish.
 const OWN: usize = 6;
-/// Steps of a line beside each other, so that their intervals do not cover each other.
+/// Horizontal offset between two lines, which keeps their intervals from overlapping.
 const ASIDE_PX: f64 = 4.0;
 
 const MARKERS: [&str; OWN] = [
@@ -34,7 +36,8 @@ const MARKERS: [&str; OWN] = [
     "M-4 -4L4 4M-4 4L4 -4",
 ];
 
-/// The figure; none of fewer than two steps. `evaluations` are those of the steps, `courses` the parameters by their rank.
+/// Draws the figure. `evaluations` holds the evaluations of each step, `courses` the parameters by rank.
+/// `None` for fewer than two steps or without any index.
 pub(super) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Option<Drawing> {
     let known = || courses.iter().flat_map(|course| course.parts.iter().flatten());
     if evaluations.len() < 2 || known().next().is_none() {
@@ -42,7 +45,8 @@ pub(super) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Opt
     }
     let [width, height] = SIZE_PX;
     let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
-    // Of small parts intervals are wide, and would leave no room for the rest: beyond half as much again they are cut.
+    // Intervals of small parts are wide and would compress the lines. At each end, the axis exceeds the
+    // indices by at most a quarter of their range. Longer intervals are cut.
     let (least, most) =
         known().fold((0.0_f64, 0.0_f64), |(least, most), (value, _)| (least.min(*value), most.max(*value)));
     let room = 0.25 * (most - least);
@@ -50,7 +54,8 @@ pub(super) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Opt
         let conf = conf.unwrap_or(0.0).min(room);
         (low.min(value - conf), high.max(value + conf))
     });
-    // What only just reaches below 0 needs no room there.
+    // Without negative indices, intervals that reach less than 10 % of the largest index below 0 are cut at
+    // 0.
     let low = if least >= 0.0 && ends.0 > -0.1 * most { 0.0 } else { ends.0 };
     let y = Scale::new(low, ends.1, [bottom, TOP_PX], 6);
     let place = |step: usize| {
@@ -68,7 +73,7 @@ pub(super) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Opt
     drawing.line("base", [LEFT_PX, zero, right, zero]);
     drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);
 
-    // The important ones last, on top of the others.
+    // Draws the most influential parameters last, on top of the others.
     for (rank, course) in courses.iter().enumerate().rev() {
         let own = rank < OWN;
         let aside = if own { (rank as f64 - (OWN - 1) as f64 / 2.0) * ASIDE_PX } else { 0.0 };

@@ -1,4 +1,4 @@
-//! Section: correlations of the response with each parameter, and what they say in plain words.
+//! Section on the correlations of the response with each parameter, as a table and in words.
 
 use crate::analysis::CorrelationTable;
 use crate::report::Report;
@@ -7,7 +7,7 @@ use crate::report::html::{Html, Table, em, html, p, strong};
 use crate::report::metric::Metric;
 use pleach_sensitivity::estimate::Estimate;
 
-/// The result in plain words.
+/// Returns the result in words.
 pub(super) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
     let metric = Metric::of(report.study);
     if found.no_variation {
@@ -41,7 +41,7 @@ pub(super) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
     p(text)
 }
 
-/// The table.
+/// Returns the table. `None` without parameters or if the response does not vary.
 pub(super) fn section(found: &CorrelationTable) -> Option<Html> {
     if found.parameters.is_empty() || found.no_variation {
         return None;

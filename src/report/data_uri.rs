@@ -1,8 +1,8 @@
-//! Images as part of the page: bytes as `data:` addresses (RFC 2397) in base64 (RFC 4648, section 4).
+//! Embeds images in the page as `data:` URIs (RFC 2397) in base64 (RFC 4648, section 4).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The address of a JPEG file.
+/// Returns the URI of a JPEG file.
 pub(super) fn jpeg(bytes: &[u8]) -> String {
     format!("data:image/jpeg;base64,{}", base64(bytes))
 }
@@ -13,7 +13,7 @@ fn base64(bytes: &[u8]) -> String {
         let byte = |place: usize| u32::from(group.get(place).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for place in 0..4 {
-            // So many bytes make one digit more than they are.
+            // A group of n bytes has n + 1 digits. Padding fills the rest of the 4.
             let digit = ALPHABET[(bits >> (18 - 6 * place)) as usize & 63];
             text.push(if place <= group.len() { digit.into() } else { '=' });
         }

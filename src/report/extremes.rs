@@ -1,6 +1,6 @@
-//! Section: the default, the best and the worst evaluation of each response, and their parameters.
+//! Section on the default, the best and the worst evaluation of each response, with their parameters.
 //!
-//! Which they are is decided by `analysis::extremes`; how their results look is shown by `pictures`.
+//! `analysis::extremes` selects the evaluations. `pictures` shows their results.
 
 use crate::analysis::extremes::{Extreme, Extremes, Role};
 use crate::report::Report;
@@ -8,10 +8,10 @@ use crate::report::format_number::{Rounding, capital, count};
 use crate::report::html::{Html, Table, html, strong};
 use crate::report::metric::Metric;
 
-/// Rows of a table; a table of more is no overview.
+/// Maximum parameters of a table. A longer table gives no overview.
 const MAX_PARAMETERS: usize = 40;
 
-/// The section; none where no evaluation is complete.
+/// Returns the section. `None` if no evaluation has a response on every tile.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let tables: Vec<Html> = report
         .run
@@ -62,7 +62,8 @@ fn table(report: &Report<'_>, of: &Extremes) -> Html {
         Html::from(format!("{}{number}", extreme.role.name()))
     });
     let header = std::iter::once(Html::from("parameter")).chain(header);
-    // Of all evaluations the same ones vary; one that is held elsewhere than at its default is in all of them too.
+    // The longest list is complete: all evaluations list the varying parameters, and those of the sample also
+    // list parameters fixed at other values than their defaults.
     let widest = of.evaluations.iter().max_by_key(|extreme| extreme.settings.len());
     let names: Vec<&str> = widest.iter().flat_map(|one| &one.settings).map(|s| s.name.as_str()).collect();
     let left_out = names.len().saturating_sub(MAX_PARAMETERS);

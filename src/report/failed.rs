@@ -1,10 +1,11 @@
-//! Part of the box of failures: what failed evaluations take with them, and which parameters they belong to.
+//! Failure counts in the box of failures: units left out of the indices, and failed evaluations per
+//! parameter.
 
 use crate::analysis::{Failures, Unit};
 use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, Table, html, p};
 
-/// What is left out of the indices, and the failures of each parameter.
+/// Returns the number of units left out of the indices and a table of the failures of each parameter.
 pub(super) fn counts(failures: &Failures) -> Html {
     let Failures { evaluations, unit, dropped, all, parameters } = failures;
     let (whole, one, many) = match unit {
@@ -43,7 +44,7 @@ mod tests {
     use crate::analysis::OfParameter;
 
     #[test]
-    fn what_is_left_out_is_told_with_a_row_for_each_parameter() {
+    fn excluded_evaluations_are_listed_by_parameter() {
         let parameters = [("<a>", 2), ("b", 0)];
         let parameters = parameters.map(|(name, failed)| OfParameter { name: name.to_owned(), failed });
         let mut failures = Failures {

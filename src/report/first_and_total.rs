@@ -1,4 +1,4 @@
-//! Figures of first-order and total indices: bars with intervals, and one bar on the other.
+//! Figures of first-order and total indices: paired bars with intervals, and stacked bars.
 
 use crate::report::format_number::Rounding;
 use crate::report::ranking::{MAX_BARS, whisker};
@@ -7,7 +7,7 @@ use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::fast::FastParameter;
 use pleach_sensitivity::vbd::VbdParameter;
 
-/// The two indices of a parameter.
+/// First-order and total index of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orders<'a> {
     name: &'a str,
@@ -40,7 +40,7 @@ fn conf(index: &Estimate) -> f64 {
     index.conf.unwrap_or(0.0)
 }
 
-/// Those that have room, the largest total index first.
+/// Returns the parameters by descending total index, at most [`MAX_BARS`].
 fn ranked<'a>(orders: &[Orders<'a>]) -> Vec<Orders<'a>> {
     let mut ranked = orders.to_vec();
     ranked.sort_by(|a, b| value(b.total).total_cmp(&value(a.total)));
@@ -48,7 +48,7 @@ fn ranked<'a>(orders: &[Orders<'a>]) -> Vec<Orders<'a>> {
     ranked
 }
 
-/// What both figures have in common: places, axis, names and a column of numbers.
+/// Common frame of both figures: layout, axis, names and a column of numbers.
 struct Frame {
     drawing: Drawing,
     scale: Scale,
@@ -103,7 +103,7 @@ impl Frame {
     }
 }
 
-/// Two bars a parameter, with intervals.
+/// Draws two bars per parameter, with intervals.
 pub(super) fn draw(orders: &[Orders<'_>], response: &str) -> Drawing {
     let rows = ranked(orders);
     let all = || rows.iter().flat_map(|row| [row.first, row.total]);
@@ -134,8 +134,8 @@ pub(super) fn draw(orders: &[Orders<'_>], response: &str) -> Drawing {
     frame.finish()
 }
 
-/// One bar a parameter: what it explains alone, and behind it what it explains with others. Below 0 there is nothing to
-/// stack.
+/// Draws one stacked bar per parameter: the first-order index, then the share of its interactions. Negative
+/// indices have no length.
 pub(super) fn stack(orders: &[Orders<'_>], response: &str) -> Drawing {
     let rows = ranked(orders);
     let most = rows.iter().map(|row| value(row.total).max(value(row.first))).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! Reports to test with: the built-in workflow, and numbers as a study of 160 evaluations on two tiles has them.
+//! Test reports of the built-in workflow, with the numbers of a study of 160 evaluations on 2 tiles.
 
 use crate::analysis::Analysis;
 use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
@@ -21,7 +21,7 @@ use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, Stu
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
-/// What a report borrows.
+/// Owner of the data that a report borrows.
 pub(crate) struct Fixture {
     pub(crate) study: Study,
     pub(crate) plan: PlanRecord,
@@ -31,7 +31,7 @@ pub(crate) struct Fixture {
     pub(crate) gallery: Gallery,
 }
 
-/// A MOAT study with these parameters: name, μ* and the half-width of its interval.
+/// Returns a MOAT study with the given parameters: name, μ* and the half-width of its interval.
 pub(crate) fn moat(parameters: &[(&str, f64, f64)]) -> Fixture {
     let parameters = parameters.iter().map(|&(name, mu_star, conf)| MoatParameter {
         name: name.to_owned(),
@@ -82,7 +82,7 @@ impl Fixture {
         }
     }
 
-    /// As after one trajectory.
+    /// Changes the indices to those of a single trajectory, without spreads.
     pub(crate) fn without_spread(&mut self) {
         let Analysis::Indices(Indices::Moat(indices)) = &mut self.analysis else { return };
         indices.trajectories_used = 1;
@@ -92,7 +92,7 @@ impl Fixture {
         }
     }
 
-    /// As with `--strategy none`.
+    /// Changes the plan and the run to those of `--strategy none`.
     pub(crate) fn without_reuse(&mut self) {
         self.plan = plan(&self.study, false);
         (self.run.strategy, self.run.reuse, self.run.tasks_executed) = ("none", None, 2898);
@@ -124,7 +124,7 @@ fn study() -> Study {
     }
 }
 
-/// The plan of the study; nothing of it depends on what the tiles show.
+/// Returns the plan of the study. It does not depend on the content of the tiles.
 fn plan(study: &Study, merged: bool) -> PlanRecord {
     let registry = builtin::registry();
     let sampling = morris::Morris { trajectories: 10, levels: 20, seed: study.seed };
@@ -156,7 +156,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
     PlanRecord { planning_seconds: Some(0.002), ..record }
 }
 
-/// Two evaluations on a part of the first tile.
+/// Returns pictures of two evaluations on a window of the first tile.
 fn gallery() -> Gallery {
     let jpeg = |side| Jpeg { bytes: vec![0, 16, 131, 16, 81], width: side, height: side };
     let square = |side| vec![[side, 0], [side, side], [0, side], [0, 0]];

@@ -1,27 +1,28 @@
-//! Numbers, durations and lists as a reader wants them. Every number shown passes through here; none is NaN.
+//! Formats numbers, durations and lists for the report. Every number of the page passes through this module.
+//! None is shown as NaN.
 
 use crate::report::html::{Html, html, strong};
 
-/// Below 1e-7 and from 1e15 on, digits are no help any more.
+/// Exponents of numbers in plain notation. Others are shown in scientific notation.
 const PLAIN: std::ops::Range<i32> = -7..15;
 
-/// How the numbers of one column are rounded: alike.
+/// Common rounding of the numbers of a column.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounding {
     decimals: usize,
     scientific: bool,
-    /// After the point, where scientific.
+    /// Decimals in scientific notation.
     digits: usize,
 }
 
 impl Rounding {
-    /// Four significant digits for the largest number of the column, so that those a hundred times smaller still
-    /// show two.
+    /// Rounds to 4 significant digits of the largest number of the column, so that numbers 100 times smaller
+    /// still show 2.
     pub(super) fn of(largest: f64) -> Self {
         Self::digits(largest, 4)
     }
 
-    /// Three digits, for sentences.
+    /// Rounds to 3 significant digits, for sentences.
     pub(super) fn brief(largest: f64) -> Self {
         Self::digits(largest, 3)
     }
@@ -35,12 +36,12 @@ impl Rounding {
         }
     }
 
-    /// The same number of decimals for every number.
+    /// Rounds every number to the same number of decimals.
     pub(super) fn fixed(decimals: usize) -> Self {
         Self { decimals, scientific: false, digits: 2 }
     }
 
-    /// Multiples of `step`, short enough to stand beside each other at an axis.
+    /// Rounds multiples of `step` to labels that are short enough for an axis.
     pub(super) fn of_tick(step: f64, largest: f64) -> Self {
         let plain = (-5..7).contains(&exponent(step)) && (-5..7).contains(&exponent(largest));
         Self { decimals: (-exponent(step)).clamp(0, 12) as usize, scientific: !plain, digits: 1 }
@@ -63,55 +64,55 @@ impl Rounding {
         grouped(&format!("{number:.*}", self.decimals))
     }
 
-    /// With its sign.
+    /// Formats a number with its sign.
     pub(super) fn signed(self, number: f64) -> String {
         let shown = self.show(number);
         if number > 0.0 && !shown.starts_with('≈') { format!("+{shown}") } else { shown }
     }
 
-    /// A number that may be missing.
+    /// Formats a number that may be missing. `None` is shown as a dash.
     pub(super) fn option(self, number: Option<f64>) -> String {
         number.map_or_else(|| "–".to_owned(), |number| self.show(number))
     }
 }
 
-/// A number in a sentence, with three significant digits.
+/// Formats a number of a sentence with 3 significant digits.
 pub(super) fn brief(number: f64) -> String {
     Rounding::brief(number).show(number)
 }
 
-/// A number and its half-width in a sentence, with no more digits than the half-width bears.
+/// Formats a number and its half-width in a sentence, with only the digits that the half-width supports.
 pub(super) fn with_spread(number: f64, spread: Option<f64>) -> String {
     let Some(spread) = spread.filter(|spread| *spread > 0.0) else { return brief(number) };
     let scale = if number == 0.0 { spread } else { number };
     let mut rounding = Rounding::digits(scale, 2);
     rounding.decimals = rounding.decimals.max((-exponent(spread)).clamp(0, 12) as usize);
-    // From 100 on, digits before the point are rounded as well.
+    // Half-widths from 100 on also round the digits before the decimal point.
     let unit = 10_f64.powi((exponent(spread) - 1).max(0));
     let rounded = |number: f64| if unit > 1.0 { (number / unit).round() * unit } else { number };
     format!("{} ± {}", rounding.show(rounded(number)), rounding.show(rounded(spread)))
 }
 
-/// Power of ten of the first digit; 0 of zero.
+/// Returns the power of 10 of the first digit. 0 for zero, infinities and NaN.
 pub(super) fn exponent(number: f64) -> i32 {
     if number == 0.0 || !number.is_finite() {
         return 0;
     }
-    // A tick step of 0.1 is a hair below 10^-1.
+    // The tolerance covers tick steps such as 0.1, which can be slightly below 10^-1 in binary.
     (number.abs().log10() + 1e-9).floor() as i32
 }
 
-/// A count, in groups of three digits.
+/// Formats a count in groups of 3 digits.
 pub(super) fn count(number: impl TryInto<u64>) -> String {
     number.try_into().map_or_else(|_| "–".to_owned(), |number| grouped(&number.to_string()))
 }
 
-/// A count and what is counted.
+/// Formats a count with its noun, singular or plural.
 pub(super) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// A fraction in percent.
+/// Formats a fraction in percent.
 pub(super) fn percent(fraction: f64) -> String {
     if fraction == 0.0 {
         return "0 %".to_owned();
@@ -119,7 +120,7 @@ pub(super) fn percent(fraction: f64) -> String {
     if fraction.is_finite() { minus(&format!("{:.1} %", fraction * 100.0)) } else { "–".to_owned() }
 }
 
-/// A duration in the largest fitting unit.
+/// Formats a duration in the largest fitting unit.
 pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "–".to_owned();
@@ -133,16 +134,16 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Bytes in decimal units.
+/// Formats bytes in decimal units.
 pub(super) fn bytes(bytes: u64) -> String {
     let megabytes = bytes as f64 / 1e6;
     if megabytes < 1000.0 { format!("{megabytes:.1} MB") } else { format!("{:.2} GB", megabytes / 1e3) }
 }
 
-/// "a, b and c", of emphasized names; beyond `most`, "a, b, c and 7 more".
+/// Joins emphasized names as "a, b and c". Beyond `most` names, as "a, b, c and 7 more".
 pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -> Html {
     let names: Vec<&str> = names.into_iter().collect();
-    // One more name is no longer than "and 1 more".
+    // Shows a single further name: it is no longer than "and 1 more".
     let shown = if names.len() > most + 1 { most } else { names.len() };
     let mut joined = Html::default();
     for (place, name) in names[..shown].iter().enumerate() {
@@ -162,7 +163,7 @@ pub(super) fn names<'a>(names: impl IntoIterator<Item = &'a str>, most: usize) -
     joined
 }
 
-/// With a capital at the start, unless that is a Greek symbol: a capital mu is an M.
+/// Capitalizes the first letter if it is ASCII. Greek symbols stay, since a capital mu is an M.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -170,14 +171,15 @@ pub(super) fn capital(text: &str) -> String {
     })
 }
 
-/// Digits before the point in groups of three from 10,000 on, and a real minus.
+/// Groups the digits before the decimal point by 3 from 10,000 on, and writes a minus sign instead of a
+/// hyphen.
 fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("−", digits));
     let (whole, fraction) = digits.split_once('.').map_or((digits, None), |(w, f)| (w, Some(f)));
     let mut shown = sign.to_owned();
     for (place, digit) in whole.chars().enumerate() {
         if whole.len() > 4 && place > 0 && (whole.len() - place).is_multiple_of(3) {
-            // Narrow and not breaking: a comma or point would be read as a decimal sign by half the readers.
+            // A narrow no-break space: many readers take a comma or a point for a decimal sign.
             shown.push('\u{202f}');
         }
         shown.push(digit);
@@ -193,12 +195,13 @@ fn minus(text: &str) -> String {
     text.replace('-', "−")
 }
 
-/// The `share`-quantile of ascending numbers, interpolated (type 7 of Hyndman and Fan, as R and NumPy do).
+/// Returns the `share`-quantile of ascending numbers, interpolated (type 7 of Hyndman and Fan, as in R and
+/// NumPy). 0 without numbers.
 pub(super) fn quantile(ascending: &[f64], share: f64) -> f64 {
     let Some(last) = ascending.len().checked_sub(1) else { return 0.0 };
     let place = share * last as f64;
     let (below, above) = (ascending[place.floor() as usize], ascending[(place.ceil() as usize).min(last)]);
-    // Weighed, not by their difference, which may exceed an f64.
+    // Weights both neighbors: their difference could exceed the range of f64.
     let weight = place.fract();
     below * (1.0 - weight) + above * weight
 }
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_as_numpy() {
+    fn quantiles_equal_numpy() {
         let numbers = [1.0, 2.0, 4.0, 8.0];
         assert_eq!(
             [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&numbers, share)),

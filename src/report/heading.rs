@@ -1,4 +1,4 @@
-//! The head of the page: what was asked, on what, and what failed.
+//! Heading of the page: title, facts of the study, and the box of failures.
 
 use crate::analysis::Analysis;
 use crate::report::format_number::{bytes, capital, count, counted, duration, names};
@@ -11,10 +11,10 @@ use std::collections::{BTreeSet, HashMap};
 
 /// Names listed before "and N more".
 const MAX_NAMES: usize = 12;
-/// Causes of failure listed.
+/// Maximum causes of failure in the list.
 const MAX_CAUSES: usize = 5;
 
-/// What the page is, and the study's name.
+/// Returns the kind of the page and the study's name.
 pub(super) fn title(report: &Report<'_>) -> Html {
     html![
         Html::of_class("p", "kind", "pleach: sensitivity of a result to the parameters of its workflow"),
@@ -22,7 +22,7 @@ pub(super) fn title(report: &Report<'_>) -> Html {
     ]
 }
 
-/// Facts, and the box of failures.
+/// Returns the facts and the box of failures.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let (study, run) = (report.study, report.run);
     let workflow = &study.workflow;
@@ -50,7 +50,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     html![facts.0.wrapped(), failures(report)]
 }
 
-/// Names and values, one below the other.
+/// List of names and values.
 #[derive(Debug, Default)]
 struct Facts(Html);
 
@@ -151,7 +151,7 @@ fn method(report: &Report<'_>) -> Html {
     }
 }
 
-/// How points are drawn.
+/// Describes the sampling of points.
 fn drawn(base: BasePoints) -> &'static str {
     match base {
         BasePoints::Sobol => "scrambled Sobol’ points",
@@ -162,7 +162,7 @@ fn drawn(base: BasePoints) -> &'static str {
     }
 }
 
-/// What a base sample is.
+/// Describes a base sample.
 fn saltelli(second_order: bool, base: BasePoints) -> String {
     let drawn = drawn(base);
     let back = if second_order { ", and the other with that of the first" } else { "" };
@@ -207,7 +207,7 @@ fn computed(report: &Report<'_>) -> String {
     )
 }
 
-/// A box that says what failed; nothing when nothing did.
+/// Returns the box of failures. Empty if no run failed and no tile was excluded.
 fn failures(report: &Report<'_>) -> Html {
     let run = report.run;
     if run.failed == 0 && run.excluded_tiles.is_empty() {
@@ -235,7 +235,7 @@ fn failures(report: &Report<'_>) -> Html {
     Html::element("aside", &[("class", "failed")], text)
 }
 
-/// The commonest causes as list items, and how many causes there are.
+/// Returns the most frequent causes as list items, and the number of all causes.
 fn causes(report: &Report<'_>) -> (Html, usize) {
     struct Cause<'a> {
         what: [&'a str; 3],
@@ -254,7 +254,7 @@ fn causes(report: &Report<'_>) -> (Html, usize) {
         causes[place].runs += 1;
         causes[place].tiles.insert(run.tile);
     }
-    // Stable: equal counts stay in the order of their first run.
+    // The stable sort keeps equal counts in the order of their first run.
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.runs));
     let items = causes.iter().take(MAX_CAUSES).map(|Cause { what: [stage, at, cause], runs, tiles }| {
         let tiles =
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_method_is_told_in_words() {
+    fn method_is_described_in_words() {
         let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         let text = method(&fixture.report()).into_string();
         assert!(text.contains("10 trajectories of 15 parameters = 160 evaluations"), "{text}");

@@ -1,22 +1,23 @@
-//! Figure: second-order indices of all pairs of parameters, as a map. Numbers stand in it: it can be read without colors.
+//! Heat map of the second-order indices of all pairs of parameters. Each cell shows its number, so the map is
+//! readable without colors.
 
 use crate::report::format_number::Rounding;
 use crate::report::svg::{Anchor, Drawing, shortened, text_width};
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::vbd::VbdIndices;
 
-/// Parameters that have room on a page; of more, those with the largest total indices are shown.
+/// Maximum parameters of a map: those with the largest total indices.
 const MOST: usize = 16;
 
 const CELL_PX: f64 = 44.0;
-/// Room for a name that rises slantingly, of its width.
+/// Height of a name that rises by 35°, as a share of its width: sin 35° ≈ 0.574.
 const RISE: f64 = 0.58;
-/// An index that may be the darkest of a map: where all are smaller, none is worth it.
+/// Minimum index for the darkest shade. If all indices are smaller, none is darkest.
 const MIN_DARK: f64 = 0.05;
-/// Shades of a cell, from that of nothing to that of the largest index.
+/// Number of the darkest shade, for the largest index. Shade 0 is an index of about 0.
 const SHADES: f64 = 6.0;
 
-/// The map; none without second order.
+/// Draws the map. `None` without second-order indices or if the response does not vary.
 pub(super) fn draw(indices: &VbdIndices) -> Option<Drawing> {
     let pairs = indices.pairs.as_ref().filter(|pairs| !pairs.is_empty() && !indices.no_variation)?;
     let total = |place: &usize| indices.parameters[*place].total.value.unwrap_or(0.0);
@@ -76,9 +77,9 @@ fn shown_with(of: &Estimate) -> String {
     format!("{} ± {}", rounding.option(of.value), rounding.option(of.conf))
 }
 
-/// The class of a cell's shade.
+/// Returns the class of a cell's shade.
 fn shade(value: f64, largest: f64) -> String {
-    // What is shown as more than about 0.
+    // Values between −0.005 and 0 are shown as ≈0 and keep shade 0.
     if value <= -0.005 {
         return "below".to_owned();
     }

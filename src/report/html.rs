@@ -1,12 +1,12 @@
-//! Markup that cannot be forgotten to be escaped: text becomes [`Html`] only by escaping it.
+//! HTML builder that escapes all text: text becomes [`Html`] only by escaping.
 //!
-//! Names of elements and attributes are literals of this program; everything else is data.
+//! Names of elements and attributes are string literals of this program. Everything else is data.
 
-/// A piece of well-formed HTML (or SVG, which is written the same way).
+/// Fragment of well-formed HTML or SVG.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Html(String);
 
-/// Pieces one after the other; strings are escaped.
+/// Concatenates fragments. Strings are escaped.
 macro_rules! html {
     ($($part:expr),* $(,)?) => {{
         let mut joined = $crate::report::html::Html::default();
@@ -16,16 +16,16 @@ macro_rules! html {
 }
 pub(super) use html;
 
-/// An attribute and its value.
+/// Attribute and its value.
 pub(super) type Attribute<'a> = (&'static str, &'a str);
 
 impl Html {
-    /// Markup that is part of this program.
+    /// Wraps markup of this program without escaping.
     pub(super) fn raw(markup: &'static str) -> Self {
         Self(markup.to_owned())
     }
 
-    /// An element around `content`.
+    /// Returns an element around `content`.
     pub(super) fn element(
         name: &'static str,
         attributes: &[Attribute<'_>],
@@ -40,14 +40,14 @@ impl Html {
         Self(markup)
     }
 
-    /// An SVG element without content.
+    /// Returns an SVG element without content.
     pub(super) fn shape(name: &'static str, attributes: &[Attribute<'_>]) -> Self {
         let mut markup = open(name, attributes);
         markup.push_str("/>");
         Self(markup)
     }
 
-    /// An element with only a class.
+    /// Returns an element with a class and no other attribute.
     pub(super) fn of_class(name: &'static str, class: &str, content: impl Into<Self>) -> Self {
         Self::element(name, &[("class", class)], content)
     }
@@ -57,13 +57,13 @@ impl Html {
         self.0.push_str(&part.into().0);
     }
 
-    /// The markup.
+    /// Returns the markup.
     pub(super) fn into_string(self) -> String {
         self.0
     }
 }
 
-/// Plain elements, by their names.
+/// Defines a function for each element without attributes.
 macro_rules! elements {
     ($($name:ident)*) => {
         $(pub(super) fn $name(content: impl Into<Html>) -> Html {
@@ -109,8 +109,8 @@ fn open(name: &str, attributes: &[Attribute<'_>]) -> String {
     markup
 }
 
-/// `text` as content or as the value of an attribute. Control characters, and those that turn the direction of
-/// what follows, have no business in a name.
+/// Escapes `text` for content and for attribute values. Replaces control characters and bidirectional
+/// formatting characters, which could disguise a name.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -129,7 +129,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// A table: rows of cells under a header. The first column names its row, the others hold numbers.
+/// Table of rows of cells under a header. The first column names its row.
 #[derive(Debug)]
 pub(super) struct Table {
     caption: Html,
@@ -156,7 +156,7 @@ impl Table {
         self.rows.push((class, cells.into_iter().collect()));
     }
 
-    /// The table in a box that scrolls sideways where the window is too narrow.
+    /// Returns the table in a box that scrolls sideways in a narrow window.
     pub(super) fn finish(self) -> Html {
         let header = self.header.into_iter().map(|cell| Html::element("th", &[("scope", "col")], cell));
         let head = thead(tr(header.collect::<Html>()));
@@ -169,14 +169,14 @@ impl Table {
             if class.is_empty() { tr(cells) } else { Html::of_class("tr", class, cells) }
         });
         let body = tbody(rows.collect::<Html>());
-        // In a box of its own, which stays in sight while the table scrolls under it.
+        // The caption has its own box, which stays visible while the table scrolls.
         let caption = Html::element("caption", &[], Html::of_class("span", "text", self.caption));
         let table = Html::of_class("table", self.class, html![caption, head, body]);
         Html::of_class("div", "wide", table)
     }
 }
 
-/// A figure with its caption below.
+/// Returns a figure with its caption below.
 pub(super) fn figure(content: impl Into<Html>, caption: impl Into<Html>) -> Html {
     let content = Html::of_class("div", "wide", content);
     Html::element("figure", &[], html![content, figcaption(caption)])

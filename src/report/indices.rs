@@ -1,4 +1,4 @@
-//! Section: the sensitivity indices, as figures and as numbers; or why there are none.
+//! Section on the sensitivity indices, as figures and numbers, or the reason for their absence.
 
 use crate::analysis::Analysis;
 use crate::report::Report;
@@ -11,7 +11,7 @@ use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};
 
-/// The answer in plain words: the box at the top.
+/// Returns the content of the box at the top: the result in words.
 pub(super) fn answer(report: &Report<'_>) -> Html {
     match report.analysis {
         Analysis::None { note, .. } => p(html![
@@ -27,7 +27,7 @@ pub(super) fn answer(report: &Report<'_>) -> Html {
     }
 }
 
-/// The section; `None` without indices.
+/// Returns the section. `None` without indices.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let mut text = of_method(report)?;
     text.push(sample_plots::section(report).unwrap_or_default());
@@ -162,7 +162,7 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
     table.finish()
 }
 
-/// The values that a parameter took, briefly.
+/// Describes the values of a parameter.
 fn values(parameter: &Parameter) -> String {
     match &parameter.domain {
         Domain::Continuous { low, high } => format!("{low} – {high}"),
@@ -178,14 +178,14 @@ fn values(parameter: &Parameter) -> String {
     }
 }
 
-/// The default, with a star where the study never came near it.
+/// Returns the default, with a star if it lies outside the bounds of the domain.
 fn default(parameter: &Parameter) -> String {
     let (low, high) = parameter.domain.bounds();
     let inside = (low..=high).contains(&parameter.default.as_f64());
     format!("{}{}", parameter.default, if inside { "" } else { " *" })
 }
 
-/// With a capital at the start, and no full stop at the end.
+/// Capitalizes a note and removes its full stop.
 fn sentence(note: &str) -> String {
     capital(note.trim_end_matches('.'))
 }

@@ -1,9 +1,9 @@
-//! Labels of points, placed so that none lies on another.
+//! Places labels of points without overlaps.
 //!
-//! Greedy: each label in turn takes the nearest free place around its point. A label without a free place is
-//! left out, and the figure says so in its caption.
+//! The placement is greedy: each label in turn takes the nearest free place around its point. A label without
+//! a free place is left out, and the caption of the figure names it.
 
-/// An upright rectangle, in pixels.
+/// Axis-parallel rectangle, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
     pub(super) left: f64,
@@ -24,7 +24,8 @@ impl Area {
             && other.top < self.bottom
     }
 
-    /// Shifted as little as possible to lie within `bounds`, where it fits at all.
+    /// Returns the area shifted by the least distance into `bounds`. An area larger than the bounds still
+    /// exceeds them.
     fn moved_into(self, bounds: &Self) -> Self {
         let x = (bounds.left - self.left).max(0.0) + (bounds.right - self.right).min(0.0);
         let y = (bounds.top - self.top).max(0.0) + (bounds.bottom - self.bottom).min(0.0);
@@ -38,7 +39,7 @@ impl Area {
             && other.bottom <= self.bottom
     }
 
-    /// Whether a straight line from `a` to `b` passes through (by clipping it, Liang and Barsky 1984).
+    /// Returns whether the straight line from `a` to `b` meets the area, by clipping (Liang and Barsky 1984).
     fn meets(&self, [ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> bool {
         let (mut enter, mut leave) = (0.0_f64, 1.0_f64);
         let sides = [
@@ -62,28 +63,29 @@ impl Area {
     }
 }
 
-/// A label that wants a place.
+/// Label to place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Its point.
+    /// Labeled point.
     pub(super) point: [f64; 2],
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// A label's place.
+/// Place of a label.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) area: Area,
-    /// Where a thin line from the point ends, for a label that stands off it.
+    /// End of the leader line from the point. `None` for a label next to its point.
     pub(super) leader: Option<[f64; 2]>,
     distance: f64,
 }
 
-/// Distances of labels from their points; from the second on, a line joins them.
+/// Distances of labels from their points. From the second on, a leader line joins label and point.
 const DISTANCES_PX: [f64; 7] = [8.0, 15.0, 25.0, 38.0, 54.0, 72.0, 92.0];
 
-/// Directions tried, the most readable first: to the right, to the left, then above and below.
+/// Directions from the point to the label, the most readable first: right, left, flatter diagonals, then
+/// above and below.
 const DIRECTIONS: [[f64; 2]; 12] = [
     [1.0, 0.0],
     [0.71, -0.71],
@@ -99,11 +101,11 @@ const DIRECTIONS: [[f64; 2]; 12] = [
     [0.0, 1.0],
 ];
 
-/// Places for labels, each inside `bounds`, off all `obstacles` and off each other. `line` is crossed only where
-/// nothing else is free.
+/// Returns a place for each label inside `bounds`, clear of all `obstacles` and of each other. Labels cross
+/// `line` only if no other place is free.
 ///
-/// Which labels find room depends on who comes first: the order given (the important ones first) and its reverse
-/// are tried, and the one kept that leaves out fewer labels, then the one whose labels stand nearer.
+/// The result depends on the order. Tries the given order, with the important labels first, and its reverse.
+/// Keeps the one that leaves out fewer labels, then the one with the smaller distances.
 pub(super) fn place(
     wanted: &[Wanted],
     obstacles: &[Area],
@@ -159,7 +161,7 @@ fn candidates(label: &Wanted, bounds: Area) -> impl Iterator<Item = Placed> + us
     let Wanted { point: [x, y], width, height } = *label;
     DISTANCES_PX.into_iter().enumerate().flat_map(move |(ring, distance)| {
         DIRECTIONS.into_iter().map(move |[dx, dy]| {
-            // The edge or corner of the label that faces the point stands at the distance.
+            // The edge or corner of the label that faces the point has this distance.
             let near = [x + dx * distance, y + dy * distance];
             let facing = |direction: f64| {
                 if direction > 0.3 {
@@ -186,7 +188,7 @@ mod tests {
     const BOUNDS: Area = Area { left: 0.0, top: 0.0, right: 400.0, bottom: 300.0 };
 
     #[test]
-    fn a_lone_label_stands_to_the_right() {
+    fn single_label_is_placed_to_the_right() {
         let wanted = [Wanted { point: [100.0, 100.0], width: 40.0, height: 14.0 }];
         let placed = place(&wanted, &[Area::around([100.0, 100.0], 4.0)], BOUNDS, None)[0].unwrap();
         assert_eq!((placed.area.left, placed.area.top), (108.0, 93.0));
@@ -203,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_label_lies_on_another_or_on_a_point(
+        fn labels_overlap_neither_labels_nor_points(
             points in prop::collection::vec((0.0..400.0, 0.0..300.0, 10.0..120.0), 1..60),
         ) {
             let wanted: Vec<Wanted> = points

@@ -1,17 +1,17 @@
-//! The response in words.
+//! Describes responses in words.
 
 use pleach_workflow::{Aggregate, ReferenceSource, Study};
 
-/// What is known of the metric that a study analyses.
+/// Description of a metric that a study analyzes.
 #[derive(Debug)]
 pub(super) struct Metric {
-    /// As it stands in a sentence.
+    /// Name within a sentence.
     pub(super) name: String,
-    /// What it measures; empty for metrics of workflows that are not built in.
+    /// Definition of the metric. Empty for metrics of workflows that are not built in.
     pub(super) meaning: &'static str,
-    /// How tiles are put together.
+    /// Aggregation over tiles.
     pub(super) over_tiles: Aggregate,
-    /// What a change of it means, and what it does not; where that needs saying.
+    /// Caution about the meaning of a change. Empty if none is needed.
     pub(super) caution: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl Metric {
         Self::of_one(study, study.metric)
     }
 
-    /// Of one of several.
+    /// Describes one of the study's metrics, by its column.
     pub(super) fn of_one(study: &Study, metric: usize) -> Self {
         let (metric, over_tiles) = &study.workflow.response.metrics[metric];
         let (name, meaning) = match metric.as_str() {
@@ -67,7 +67,7 @@ impl Metric {
         };
         let compared = study.workflow.reference.is_some();
         let caution = match study.reference {
-            // These look at the mask alone, whatever the reference is.
+            // These metrics ignore the reference.
             _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
                 "It is measured on the mask alone: a change tells how far the result moves, not whether it gets better."
             }
@@ -80,33 +80,11 @@ impl Metric {
         Self { name: name.to_owned(), meaning, over_tiles: *over_tiles, caution }
     }
 
-    /// "mean over tiles" or "sum over tiles".
+    /// Returns "mean over tiles" or "sum over tiles".
     pub(super) fn over_tiles(&self) -> &'static str {
         match self.over_tiles {
             Aggregate::Mean => "mean over tiles",
             Aggregate::Sum => "sum over tiles",
-        }
-    }
-}
-
-/// Which responses tell that a result lies far from its reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Far {
-    /// Small ones: the metric measures agreement.
-    Low,
-    /// Large ones: it measures difference.
-    High,
-    /// The metric compares nothing, or is not known.
-    Unknown,
-}
-
-impl Far {
-    /// Of a metric, by its column.
-    pub(crate) fn of(metric: &str) -> Self {
-        match metric {
-            "dice" | "jaccard" | "object-dice" | "object-jaccard" => Self::Low,
-            "pixel-difference" => Self::High,
-            _ => Self::Unknown,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Figure: the plane of μ* and σ. Points near the diagonal or above bend or interact.
+//! Scatter plot of μ* and σ. Parameters near the diagonal σ = μ* or above it interact or are non-linear.
 //!
-//! Where a few parameters dominate, the others crowd in the corner; they get a second, magnified panel, and
-//! are labeled there only.
+//! If a few parameters dominate, the others crowd in the corner. A second panel magnifies the corner, and
+//! only that panel labels them.
 
 use crate::report::format_number::brief;
 use crate::report::html::Html;
@@ -10,7 +10,7 @@ use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, TYPE_PX, shortened, text_width};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
-/// A panel's size and margins.
+/// Size and margins of a panel.
 const PANEL_PX: [f64; 2] = [436.0, 350.0];
 const LEFT_PX: f64 = 78.0;
 const RIGHT_PX: f64 = 30.0;
@@ -20,28 +20,28 @@ const POINT_PX: f64 = 3.8;
 /// Points nearer than this in both directions share a label.
 const SPOT_PX: f64 = 6.0;
 
-/// Parameters below this share of the largest μ* (and of the largest σ) form the crowd in the corner, if they
-/// are at least [`CROWD`].
+/// Parameters up to this share of the largest μ* form the crowd in the corner. [`CROWD`] is the minimum of a
+/// crowd.
 const CORNER: f64 = 0.3;
 const CROWD: usize = 3;
 
-/// The figure and the names that found no place in it.
+/// Figure, and the parameters without a label.
 #[derive(Debug)]
 pub(super) struct Plane {
-    /// All parameters, and where there is a crowd the corner.
+    /// Panel of all parameters. A second panel magnifies the corner if it is crowded.
     pub(super) panels: Vec<Drawing>,
     pub(super) magnified: bool,
     pub(super) unlabeled: Vec<String>,
 }
 
 impl Plane {
-    /// The panels beside each other, on a page that wraps them.
+    /// Returns the panels for a page, which wraps them.
     pub(super) fn on_page(self) -> Html {
         let panels: Html = self.panels.into_iter().map(Drawing::finish).collect();
         Html::of_class("div", "panels", panels)
     }
 
-    /// The panels as one picture.
+    /// Returns the panels as one picture.
     pub(super) fn alone(self, title: &str) -> Drawing {
         let [width, height] = PANEL_PX;
         let mut all = Drawing::new(width * self.panels.len() as f64, height, title);
@@ -52,14 +52,14 @@ impl Plane {
     }
 }
 
-/// A parameter in the plane.
+/// Parameter in the plane.
 struct Point<'a> {
     name: &'a str,
     mu_star: f64,
     sigma: f64,
 }
 
-/// The plane; `None` without spreads (one trajectory).
+/// Draws the plane. `None` without parameters or without σ (one trajectory).
 pub(super) fn draw(indices: &MoatIndices, response: &str) -> Option<Plane> {
     let points = points(indices)?;
     let largest = |of: fn(&Point<'_>) -> f64| points.iter().map(of).fold(0.0, f64::max);
@@ -85,7 +85,7 @@ pub(super) fn draw(indices: &MoatIndices, response: &str) -> Option<Plane> {
     Some(Plane { panels, magnified, unlabeled })
 }
 
-/// The most influential first.
+/// Returns the points by descending μ*. `None` without parameters or without σ.
 fn points(indices: &MoatIndices) -> Option<Vec<Point<'_>>> {
     let points = ranked(indices).into_iter().map(|MoatParameter { name, mu_star, sigma, .. }| {
         Some(Point { name, mu_star: *mu_star, sigma: (*sigma)? })
@@ -94,14 +94,14 @@ fn points(indices: &MoatIndices) -> Option<Vec<Point<'_>>> {
     (!points.is_empty()).then_some(points)
 }
 
-/// Points so near each other that they have one label: where the first is, and their names.
+/// Neighboring points with a common label: the place of the first point, and all names.
 struct Spot<'a> {
     at: [f64; 2],
     names: Vec<&'a str>,
 }
 
 impl Spot<'_> {
-    /// Its names, or the first of them and how many more there are.
+    /// Returns up to 4 names, or the first 3 and the number of others.
     fn label(&self) -> String {
         let shown: Vec<String> = self.names.iter().take(4).map(|name| shortened(name, 130.0)).collect();
         match self.names.len() {
@@ -143,13 +143,14 @@ impl Panel {
         spots
     }
 
-    /// σ = μ*, as far as the panel goes.
+    /// Returns the ends of the line σ = μ* within the panel.
     fn diagonal(&self) -> [[f64; 2]; 2] {
         let end = self.x.high().min(self.y.high());
         [[self.x.px(0.0), self.y.px(0.0)], [self.x.px(end), self.y.px(end)]]
     }
 
-    /// Writes the line's name at its upper end: left of it where it leaves at the top, else above. Returns where.
+    /// Writes the name of the diagonal at its upper end, and returns its area. The name is left of the
+    /// diagonal if the diagonal ends at the top of the panel, else above it.
     fn name_diagonal(&self, drawing: &mut Drawing) -> Area {
         let name = "σ = μ*";
         let [start, [x, y]] = self.diagonal();

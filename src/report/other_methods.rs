@@ -1,4 +1,4 @@
-//! Section: the indices of methods that have one figure and one table: regression, PAWN, delta, eFAST, RBD-FAST.
+//! Section on methods with one figure and one table: regression, PAWN, delta, eFAST, RBD-FAST.
 
 use crate::analysis::{Analysis, IndexTable};
 use crate::report::bars::{self, Bar};
@@ -7,7 +7,7 @@ use crate::report::html::{Html, Table, figure, html, p, strong};
 use crate::report::svg::Drawing;
 use pleach_sensitivity::indices::Indices;
 
-/// What the main column of a list is, in words.
+/// Returns the name of the main column of an index table.
 pub(super) fn index_name(analysis: &Analysis, listed: &IndexTable) -> String {
     let column = listed.columns.get(listed.main).map_or("", String::as_str);
     let words = match (analysis, column) {
@@ -24,7 +24,7 @@ pub(super) fn index_name(analysis: &Analysis, listed: &IndexTable) -> String {
     words.to_owned()
 }
 
-/// What the numbers of a method mean.
+/// Explains the indices of a method.
 fn meaning(analysis: &Analysis) -> &'static str {
     match analysis {
         Analysis::Regression(_) => {
@@ -43,7 +43,7 @@ fn meaning(analysis: &Analysis) -> &'static str {
     }
 }
 
-/// The main numbers by size, with their half-widths.
+/// Returns the main indices by size, with the half-widths of their intervals.
 fn ranked<'a>(listed: &'a IndexTable) -> Vec<Bar<'a>> {
     let conf =
         listed.columns.get(listed.main + 1).filter(|name| name.ends_with("_conf")).map(|_| listed.main + 1);
@@ -53,13 +53,13 @@ fn ranked<'a>(listed: &'a IndexTable) -> Vec<Bar<'a>> {
     listed.ranked().into_iter().filter_map(bar).collect()
 }
 
-/// The figure of one index a parameter, and what it measures.
+/// Draws the figure of one index per parameter. Returns the figure and the name of the index.
 pub(super) fn draw(analysis: &Analysis, listed: &IndexTable) -> (Drawing, String) {
     let axis = index_name(analysis, listed);
     (bars::draw(&ranked(listed), &axis), axis)
 }
 
-/// The result in plain words.
+/// Returns the result in words.
 pub(super) fn paragraph(analysis: &Analysis, response: &str) -> Html {
     let Some(listed) = IndexTable::of(analysis) else { return Html::default() };
     let ranked = ranked(&listed);
@@ -84,7 +84,7 @@ pub(super) fn paragraph(analysis: &Analysis, response: &str) -> Html {
     p(text)
 }
 
-/// The figure and the table; nothing where there is no index.
+/// Returns the figure and the table. `None` without indices.
 pub(super) fn section(analysis: &Analysis, response: &str) -> Option<Html> {
     let listed = IndexTable::of(analysis)?;
     if ranked(&listed).is_empty() {

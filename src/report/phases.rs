@@ -1,4 +1,4 @@
-//! The page of a study in phases: what all took, what survived each, and each phase's own sections.
+//! Page of a study in phases: survivors and cost of each phase, then the sections of each phase.
 
 use crate::output::record::RunRecord;
 use crate::report::contents::Sections;
@@ -7,7 +7,7 @@ use crate::report::html::{Html, Table, html, p, strong};
 use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
 use crate::results::phases::{Phase, Screened};
 
-/// The page.
+/// Returns the page.
 pub(crate) fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
     let mut body = Html::default();
     let reports: Vec<_> = phases.iter().filter_map(|phase| Some((phase, phase.report()?))).collect();
@@ -21,7 +21,7 @@ pub(crate) fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
         let numbers =
             p(html!["The numbers of this phase are in ", Html::element("code", &[], phase.folder), "."]);
         sections.part(&title, html![numbers, heading::section(report)]);
-        // Of the last one only: it goes on from the others, on the same tiles and with the same tasks.
+        // Only the last phase has pictures: all phases have the same tiles and tasks.
         add_sections(&mut sections, report, place + 1 == reports.len());
     }
     let (contents, sections) = sections.finish();
@@ -37,7 +37,7 @@ pub(crate) fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
     page(head(&run.study), body)
 }
 
-/// What the method of a phase is for.
+/// Returns the purpose of a phase's method.
 fn title(kind: &str) -> &'static str {
     match kind {
         "moat" => "screening",

@@ -1,8 +1,8 @@
-//! Section: what results look like: a tile with the outlines of the reference, and of the default, the best and the worst
-//! evaluation.
+//! Section with pictures of results: a tile with the outlines of the reference and of the default, the best
+//! and the worst evaluation.
 //!
-//! Solid and dark against dashed and light: the lines can be told apart without their colors, and on paper. What is
-//! shown is `gallery`'s choice.
+//! Solid dark lines and dashed light lines are distinguishable without colors and in print. `gallery` selects
+//! the evaluations and the window.
 
 use crate::analysis::extremes::{Role, Setting};
 use crate::gallery::outline::Loop;
@@ -16,13 +16,13 @@ use crate::report::metric::Metric;
 use pleach_workflow::ReferenceSource;
 use std::fmt::Write;
 
-/// Parameters named under a picture.
+/// Maximum parameters named below a picture.
 const MAX_MOVED: usize = 4;
 
-/// Images of fewer pixels a side show each of them; larger ones are smoothed.
+/// Images with a longer side below 100 px show their pixels. Larger images are smoothed.
 const PIXELS_PX: u32 = 100;
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(report: &Report<'_>) -> Html {
     match &report.gallery.pictures {
         Ok(pictures) => shown(report, pictures),
@@ -50,7 +50,7 @@ fn shown(report: &Report<'_>, pictures: &TilePictures) -> Html {
             panels.push(("Tile".to_owned(), part.finish(part.image(detail, Some("detail"))), text.into()));
         }
     }
-    // The image is embedded where it is first shown.
+    // Embeds the image at its first use. Later uses refer to it by id.
     let reference = html![
         if pictures.overview.is_some() {
             part.image(detail, Some("detail"))
@@ -145,7 +145,7 @@ fn caption(report: &Report<'_>, pictures: &TilePictures) -> Html {
     text
 }
 
-/// The roles of an evaluation: of the response where there is only one.
+/// Returns the roles of an evaluation. With several responses, each role includes its response.
 fn title(report: &Report<'_>, roles: &[(usize, Role)]) -> String {
     let metrics = &report.study.workflow.response.metrics;
     let name = |(metric, role): &(usize, Role)| match role {
@@ -156,7 +156,7 @@ fn title(report: &Report<'_>, roles: &[(usize, Role)]) -> String {
     capital(&roles.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
-/// Which evaluation, its responses, and what is special about its parameters.
+/// Returns the number of an evaluation, its responses and the parameters farthest from their defaults.
 fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
     let number = |response: Option<f64>| response.map_or_else(|| "–".to_owned(), brief);
     let mut text = match shown.evaluation {
@@ -188,7 +188,7 @@ fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
     text
 }
 
-/// A drawing on an image. Its unit is half a pixel of the image, so that outlines need no fractions.
+/// Drawing on an image. Its unit is half a pixel of the image, so that outlines have integer coordinates.
 struct Canvas {
     width: u32,
     height: u32,
@@ -201,7 +201,8 @@ impl Canvas {
         let mut attributes =
             vec![("class", class), ("width", &width), ("height", &height), ("href", &address)];
         attributes.extend(id.map(|id| ("id", id)));
-        // An overview of a tile is rounded to whole pixels, so that its shape is not quite the tile's.
+        // The overview of a tile is rounded to whole pixels, so its aspect ratio differs slightly from the
+        // tile's.
         attributes.push(("preserveAspectRatio", "none"));
         Html::shape("image", &attributes)
     }
@@ -228,17 +229,17 @@ fn frame(window: &Window) -> Html {
     html![rect("halo"), rect("window")]
 }
 
-/// A line's looks: the class of what lies under it, and its own.
+/// Classes of a line: that of the wide line below it, and its own.
 type Line = [&'static str; 2];
 const SOLID: Line = ["halo", "solid"];
 const DASHED: Line = ["shade", "dashed"];
 
-/// Outlines to be drawn by [`stroke`].
+/// Defines outlines for [`stroke`].
 fn outlines(id: &str, loops: &[Loop]) -> Html {
     Html::element("defs", &[], Html::shape("path", &[("id", id), ("class", "outline"), ("d", &path(loops))]))
 }
 
-/// The outlines called `id`, twice: a wide line that sets them off the image, and the line itself.
+/// Draws the outlines `id` twice: a wide line for contrast with the image, and the line itself.
 fn stroke(id: &str, classes: Line) -> Html {
     classes.into_iter().map(|class| reuse(id, class)).collect()
 }
@@ -247,7 +248,7 @@ fn reuse(id: &str, class: &str) -> Html {
     Html::shape("use", &[("class", class), ("href", &format!("#{id}"))])
 }
 
-/// A sample of a line, for the caption.
+/// Returns a sample of a line for the caption.
 fn key(classes: Line) -> Html {
     let line = classes.into_iter().map(|class| Html::shape("path", &[("class", class), ("d", "M2 6h36")]));
     let size = [
@@ -260,8 +261,8 @@ fn key(classes: Line) -> Html {
     Html::element("svg", &size, line.collect::<Html>())
 }
 
-/// Loops through the middles of the pixel edges they follow, in half pixels: a staircase becomes a slope, and the
-/// outline is no wider than a pixel off. In relative coordinates, which are short.
+/// Returns the path of loops through the middles of their pixel edges, in half pixels. A staircase becomes a
+/// slope, and the outline deviates by less than a pixel. Relative coordinates keep the path short.
 fn path(loops: &[Loop]) -> String {
     let mut path = String::new();
     for corners in loops {
@@ -274,7 +275,7 @@ fn path(loops: &[Loop]) -> String {
         });
         let mut before: Option<[i32; 2]> = None;
         for [x, y] in middles {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = match before {
                 None => write!(path, "M{x} {y}l"),
                 Some([fromx, fromy]) => write!(path, "{} {} ", x - fromx, y - fromy),
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn outlines_cut_corners() {
-        // One pixel, and two beside each other.
+        // One pixel, then two horizontal neighbors.
         assert_eq!(path(&[vec![[1, 0], [1, 1], [0, 1], [0, 0]]]), "M2 1l-1 1 -1 -1 1 -1z");
         assert_eq!(path(&[vec![[2, 0], [2, 1], [0, 1], [0, 0]]]), "M4 1l-1 1 -2 0 -1 -1 1 -1 2 0z");
         assert_eq!(path(&[]), "");
@@ -314,7 +315,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
-        // The image is there once, the reference's outlines too.
+        // The page holds the detail image and the reference's outlines once.
         assert_eq!(text.matches("href=\"data:").count(), 2);
         assert_eq!(text.matches("id=\"outline-0\"").count(), 1);
         assert_eq!(text.matches("href=\"#outline-0\"").count(), 6);

@@ -1,7 +1,7 @@
-//! The figures of an analysis as files of their own, for `pleach analyze --plot`.
+//! Figures of an analysis as separate files, for `pleach analyze --plot`.
 //!
-//! Which figures a method has is decided here; each is drawn in a file of its own. Colors are Okabe and Ito's, as in the
-//! report, and nothing is said by color alone.
+//! This module selects the figures of each method. Each figure has its own module. Colors are those of Okabe
+//! and Ito, as in the report, and no information depends on color alone.
 
 use crate::analysis::{Analysis, IndexTable};
 use crate::report::convergence::{self, Course, Part};
@@ -13,32 +13,32 @@ use crate::report::svg::{Anchor, Drawing, shortened};
 use crate::report::{heatmap, mu_sigma_plot, ranking};
 use pleach_sensitivity::indices::Indices;
 
-/// A figure.
+/// Figure as a file.
 #[derive(Debug)]
 pub(crate) struct Picture {
-    /// What it shows: a name for its file.
+    /// Name of the file.
     pub(crate) name: &'static str,
-    /// The content of an SVG file.
+    /// Content of the SVG file.
     pub(crate) svg: String,
 }
 
-/// What is drawn of one response.
+/// Input of the figures of one response.
 #[derive(Debug)]
 pub(crate) struct Drawn<'a> {
     pub(crate) analysis: &'a Analysis,
-    /// Indices of growing parts of the sample, and their evaluations.
+    /// Growing parts of the sample: their evaluations and indices.
     pub(crate) steps: Vec<(usize, IndexTable)>,
-    /// The values of the parameters, and the responses.
+    /// Values of each parameter.
     pub(crate) along: Vec<Along<'a>>,
     pub(crate) responses: &'a [Option<f64>],
-    /// Evaluations that are independent of each other.
+    /// Number of independent evaluations.
     pub(crate) independent: usize,
 }
 
 const MARGIN_PX: f64 = 16.0;
 const HEAD_PX: f64 = 56.0;
 
-/// The figures; none of a response that does not vary.
+/// Returns the figures. Empty for a response that does not vary.
 pub(crate) fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
     let Some(listed) = IndexTable::of(drawn.analysis) else { return Vec::new() };
     let varies =
@@ -59,7 +59,8 @@ pub(crate) fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
     pictures
 }
 
-/// The main index of each parameter over growing parts of the sample, and what it is called.
+/// Draws the main index of each parameter over growing parts of the sample. Returns the figure and the name
+/// of the index.
 pub(super) fn settling(drawn: &Drawn<'_>) -> Option<(Drawing, String)> {
     let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
@@ -73,12 +74,12 @@ pub(super) fn settling(drawn: &Drawn<'_>) -> Option<(Drawing, String)> {
     convergence::draw(&evaluations, &courses, &index).map(|drawing| (drawing, index))
 }
 
-/// The response over each parameter, the most influential first.
+/// Draws the response over each parameter, the most influential parameter first.
 pub(super) fn scattered(drawn: &Drawn<'_>, response: &str) -> Option<Drawing> {
     let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
     let mut along = drawn.along.clone();
-    // Of groups, which are in no order, the parameters stay in theirs.
+    // Parameters without a row of their own, such as those of groups, come last in their given order.
     along.sort_by_key(|one| ranked.iter().position(|(name, _)| name == one.name).unwrap_or(usize::MAX));
     scatter::draw(&along, drawn.responses, drawn.independent, response)
 }
@@ -140,14 +141,14 @@ fn of_orders(orders: &[Orders<'_>], response: &str) -> Vec<Picture> {
     vec![bars, alone("stack", first_and_total::stack(orders, response), &title, note)]
 }
 
-/// The main index of a parameter in a step.
+/// Returns the main index of a parameter in a step. `None` if the step has none.
 fn part(step: &IndexTable, name: &str) -> Part {
     let (_, numbers) = step.rows.iter().find(|(known, _)| known == name)?;
     let conf = step.columns.get(step.main + 1).filter(|column| column.ends_with("_conf"));
     Some((numbers[step.main]?, conf.and_then(|_| numbers[step.main + 1])))
 }
 
-/// A figure on paper, with a heading and a line that says how it is read.
+/// Returns a figure on a background, with a heading and a note on how to read it.
 fn alone(name: &'static str, figure: Drawing, title: &str, note: &str) -> Picture {
     let [width, height] = figure.size();
     let whole = (width + 2.0 * MARGIN_PX).max(560.0);

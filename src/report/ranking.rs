@@ -1,4 +1,4 @@
-//! Figure: how much each parameter changes the response, ranked, with intervals.
+//! Bar chart of μ* per parameter, ranked, with intervals.
 
 use crate::report::conclusions::{Direction, NEGLIGIBLE, largest};
 use crate::report::format_number::Rounding;
@@ -6,18 +6,18 @@ use crate::report::ranked;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened, text_width};
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 
-/// More bars than fit on a printed page; the rest is in the table.
+/// Maximum bars on a printed page. The table holds all parameters.
 pub(super) const MAX_BARS: usize = 40;
 
 const ROW_PX: f64 = 22.0;
 const BAR_PX: f64 = 14.0;
 const WIDTH_PX: f64 = 780.0;
 const TOP_PX: f64 = 38.0;
-/// Between the bars and the columns right of them.
+/// Gap between the bars and the columns to their right.
 const GAP_PX: f64 = 24.0;
 const EFFECT_PX: f64 = 76.0;
 
-/// The figure.
+/// Draws the figure.
 pub(super) fn draw(indices: &MoatIndices, response: &str) -> Drawing {
     let rows = &ranked(indices)[..indices.parameters.len().min(MAX_BARS)];
     let longest = rows.iter().map(|row| text_width(&row.name)).fold(60.0, f64::max).min(160.0);
@@ -27,7 +27,7 @@ pub(super) fn draw(indices: &MoatIndices, response: &str) -> Drawing {
         let spread = row.mu_star_conf.map_or_else(String::new, |conf| format!(" ± {}", rounding.show(conf)));
         format!("{}{spread}", rounding.show(row.mu_star))
     };
-    // Two columns stand right of the bars: the numbers, and the effect with its sign.
+    // Two columns follow to the right of the bars: μ*, and the signed effect.
     let numbers = rows.iter().map(|row| text_width(&number(row))).fold(70.0, f64::max);
     let (left, right) = (longest + 12.0, WIDTH_PX - numbers - EFFECT_PX - GAP_PX);
     let bottom = TOP_PX + ROW_PX * rows.len() as f64 + 4.0;
@@ -69,7 +69,7 @@ pub(super) fn draw(indices: &MoatIndices, response: &str) -> Drawing {
     drawing
 }
 
-/// An interval, across a bar.
+/// Draws an interval across a bar.
 pub(super) fn whisker(drawing: &mut Drawing, [from, to]: [f64; 2], middle: f64) {
     drawing.line("whisker", [from, middle, to, middle]);
     for end in [from, to] {

@@ -1,22 +1,22 @@
-//! Drawings as pixels, for where SVG is of no use.
+//! Renders SVG drawings to PNG.
 //!
-//! The type comes with the program: a machine without fonts draws the same picture.
+//! The fonts are part of the program, so that machines without fonts draw the same picture.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Pixels of the picture for each of the drawing: sharp in print at its usual size.
+/// Pixels of the picture per unit of the drawing: sharp in print at its usual size.
 const PIXELS_A_UNIT: f32 = 2.0;
 
-/// A drawing that cannot be drawn: a defect of ours.
+/// Reason why a drawing cannot be rendered. This is an internal error.
 #[derive(Debug, Error)]
 pub(crate) enum RasterError {
-    /// It is no SVG.
+    /// The drawing is no valid SVG.
     #[error("read a drawing: {0}")]
     Drawing(#[from] resvg::usvg::Error),
-    /// It has no size.
+    /// The drawing has no valid size.
     #[error("draw a picture of {0} × {1} pixels")]
     Size(u32, u32),
     /// The picture cannot be encoded.
@@ -24,10 +24,10 @@ pub(crate) enum RasterError {
     Png(String),
 }
 
-/// A drawing as the content of a PNG file.
+/// Renders a drawing to the content of a PNG file.
 ///
 /// # Errors
-/// [`RasterError`] when it is no drawing.
+/// [`RasterError`] if the text is no SVG, has no valid size or cannot be encoded.
 pub(crate) fn png(svg: &str) -> Result<Vec<u8>, RasterError> {
     let mut options = Options { font_family: "DejaVu Sans".to_owned(), ..Options::default() };
     let fonts = Arc::make_mut(&mut options.fontdb);

@@ -1,4 +1,4 @@
-//! Section: how the response is distributed, over evaluations and per tile.
+//! Section on the distribution of the response over evaluations and per tile.
 
 use crate::report::Report;
 use crate::report::boxes::{Row, draw};
@@ -7,12 +7,12 @@ use crate::report::html::{Html, Table, figure, html, strong};
 use crate::report::metric::Metric;
 use pleach_workflow::Aggregate;
 
-/// More tiles than this are summarized: the ends and what lies between.
+/// Maximum tiles with their own row. More tiles are summarized.
 const MAX_TILES: usize = 20;
-/// Tiles shown at each end then.
+/// Tiles shown at each end of a summary.
 const END_TILES: usize = 6;
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let metric = Metric::of(report.study);
     let tiles = tiles(report);
@@ -21,7 +21,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     let axis = format!("{}, one dot an evaluation", metric.name);
     let mut drawings = Html::default();
     let numbers = numbers(&shown, report.run.evaluations);
-    // A sum over tiles has another scale than one tile.
+    // A sum over tiles needs its own scale.
     let apart = metric.over_tiles == Aggregate::Sum && report.study.tiles.len() > 1;
     let mut rows = Vec::new();
     if report.study.tiles.len() > 1 {
@@ -42,7 +42,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     html![figure(drawings, caption), numbers]
 }
 
-/// From which value to which the response ran over the evaluations, in words.
+/// Returns the range of the response over the evaluations, in words. `None` without responses.
 pub(super) fn range(report: &Report<'_>) -> Option<String> {
     let metric = Metric::of(report.study);
     let over = over_tiles(report, metric.over_tiles);
@@ -57,7 +57,7 @@ pub(super) fn range(report: &Report<'_>) -> Option<String> {
     ))
 }
 
-/// One row a tile, in the tiles' order.
+/// Returns one row per tile, in the order of the tiles.
 fn tiles(report: &Report<'_>) -> Vec<Row> {
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); report.study.tiles.len()];
     for run in report.runs {
@@ -68,13 +68,13 @@ fn tiles(report: &Report<'_>) -> Vec<Row> {
     report.study.tiles.iter().zip(values).map(|(tile, values)| Row::new(&tile.name, values)).collect()
 }
 
-/// One value an evaluation that has a response on every tile, those left out aside.
+/// Returns one value per evaluation with a response on every tile. Excluded tiles do not count.
 fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
     let name = match aggregate {
         Aggregate::Mean => "all tiles, mean",
         Aggregate::Sum => "all tiles, sum",
     };
-    // Those that the indices are made of.
+    // The responses of the sample, from which the indices are computed.
     if let Some(sampled) = report.sampled {
         return Row::new(
             name,
@@ -99,7 +99,8 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
     Row::new(name, values)
 }
 
-/// All tiles if they are few; else those with the lowest and the highest medians, and a row of all medians.
+/// Returns all tiles up to [`MAX_TILES`]. Of more, returns those with the lowest and the highest medians, a
+/// row of all medians, and a note.
 fn selected(mut tiles: Vec<Row>) -> (Vec<Row>, String) {
     if tiles.len() <= MAX_TILES {
         return (tiles, String::new());

@@ -1,4 +1,4 @@
-//! Section: how many tasks reuse saved, at each stage and level.
+//! Section on the tasks saved by reuse, per stage and reuse level.
 
 use crate::report::Report;
 use crate::report::format_number::{count, counted, percent};
@@ -7,7 +7,7 @@ use crate::report::svg::Drawing;
 use pleach_planner::PlanRecord;
 use pleach_workflow::Stage;
 
-/// Tasks of one stage: what was asked for, and what became of it.
+/// Tasks of one stage: requested without reuse, saved at each level, and left to execute.
 struct Tasks {
     asked: usize,
     stage: usize,
@@ -16,7 +16,7 @@ struct Tasks {
     left: usize,
 }
 
-/// By stage. Where nothing is merged, all are left.
+/// Returns the tasks of each stage. Without merging, none are saved.
 fn tasks(plan: &PlanRecord, stages: &[Stage]) -> Vec<Tasks> {
     let stages = plan.summary.per_stage.iter().zip(stages);
     let tasks = stages.map(|(figures, stage)| {
@@ -37,7 +37,7 @@ fn is_merged(plan: &PlanRecord) -> bool {
     plan.strategy != "none"
 }
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let plan = report.plan;
     let tasks = tasks(plan, &report.study.workflow.stages);
@@ -117,7 +117,7 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
             format!("{} are left, and {} for the run at default parameters. ", count(left), count(reference))
         }
     });
-    // Known only afterwards.
+    // Levels known only after execution.
     let later = [
         ("value", "turned out to read what another had read"),
         ("cache", "had been computed before"),
@@ -144,14 +144,15 @@ fn bucket_size(plan: &PlanRecord) -> String {
     size.or(buckets).unwrap_or_default()
 }
 
-/// Executed, saved by the tree, by the dataflow graph and by stage merging, in one bar.
+/// Draws one bar of the tasks executed and of those saved by the reuse tree, the dataflow graph and stage
+/// merging.
 fn bar(tasks: &Tasks, most: f64) -> Html {
     const WIDTH_PX: f64 = 120.0;
     let title =
         format!("{} executed, {}, {} and {} saved", tasks.left, tasks.tree, tasks.dataflow, tasks.stage);
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
     let mut from = 0.0;
-    // Told apart by their heights and outlines too, not by their colors alone.
+    // The parts also differ in height and outline, since colors alone do not suffice.
     let parts = [
         ("left", tasks.left, 11.0),
         ("tree", tasks.tree, 5.0),
@@ -174,7 +175,7 @@ mod tests {
     use crate::report::fixture;
 
     #[test]
-    fn tasks_add_up() {
+    fn tasks_of_all_reuse_kinds_add_up() {
         let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         for tasks in tasks(&fixture.plan, &fixture.study.workflow.stages) {
             assert_eq!(tasks.left + tasks.dataflow + tasks.tree + tasks.stage, tasks.asked);
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_graph_saves_beyond_a_tree_is_told_apart() {
+    fn dataflow_savings_are_listed_apart_from_tree_savings() {
         let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         for stage in &mut fixture.plan.summary.per_stage {
             stage.tasks -= usize::from(stage.tasks > 100) * 100;

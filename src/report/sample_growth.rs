@@ -1,10 +1,10 @@
-//! Section: how a sample grew until its intervals were narrow enough, or as far as it might.
+//! Section on the growth of a sample until its indices converged or it reached its limit.
 
 use crate::output::record::Convergence;
 use crate::report::format_number::{Rounding, count, counted};
 use crate::report::html::{Html, Table, html, p, strong};
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(convergence: &Convergence) -> Html {
     let Convergence { response, ci_width, max_evaluations, converged, rounds } = convergence;
     let widths = rounds.iter().filter_map(|round| round.max_ci_width).chain([*ci_width]);
@@ -41,7 +41,7 @@ mod tests {
     use crate::output::record::RoundRecord;
 
     #[test]
-    fn every_round_has_a_row_and_the_end_is_told() {
+    fn table_has_a_row_per_round_and_the_outcome() {
         let rounds = [(16, None), (32, Some(0.4)), (48, Some(0.125))];
         let rounds = rounds.map(|(evaluations, widest)| RoundRecord { evaluations, max_ci_width: widest });
         let of = |converged| Convergence {

@@ -1,4 +1,5 @@
-//! Figures of what the indices are made of: how they settled as the sample grew, and the response over each parameter.
+//! Figures of the sample: convergence of the indices over growing parts, and the response over each
+//! parameter.
 
 use crate::analysis::{self, Collected};
 use crate::external::analysis::{DesignForm, convergence};
@@ -16,14 +17,15 @@ use pleach_sensitivity::sampling::{Design, Structure};
 use pleach_sensitivity::vbd::Estimator;
 use pleach_workflow::{BasePoints, Method, Parameter};
 
-/// The parameter sets of a study, and their responses.
+/// Parameter sets of a study and their responses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampled<'a> {
     pub(crate) design: &'a Design,
     pub(crate) collected: &'a Collected,
 }
 
-/// The figures of the study's metric; none without indices, or where nothing can be drawn.
+/// Returns the figures of the study's metric. `None` without a sample or without a form that the analysis
+/// supports.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let Sampled { design, collected } = report.sampled?;
     let study = report.study;
@@ -73,7 +75,8 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     Some(text)
 }
 
-/// The form of the study's design, as far as its analysis needs it.
+/// Returns the form of the study's design and the method that analyzes it. `None` for designs without a
+/// method.
 fn form(report: &Report<'_>, design: &Design) -> Option<(DesignForm, ExternalMethod)> {
     Some(match (&design.structure, &report.study.method) {
         (Structure::Trajectories(found), _) => {

@@ -1,14 +1,14 @@
-//! Figure: the predicted makespan over numbers of workers, a line for each way to plan, with the bounds: a file of its
-//! own, for `pleach plan --plot`.
+//! Figure of the predicted makespan and its lower bounds over the number of workers, one line per plan
+//! variant, as a file for `pleach plan --plot`.
 //!
-//! Strategies differ in color and marker, levels of reuse in dashes, and every line has its name at its end. What is
-//! drawn is predicted elsewhere.
+//! Strategies differ in color and marker, reuse levels in dashes. Every line has its name at its end. The
+//! caller predicts the makespans.
 
 use crate::report::format_number::{Rounding, count, counted};
 use crate::report::svg::{Anchor, Drawing, shortened};
 use std::num::NonZeroU32;
 
-/// The numbers of workers: those of the papers, and fewer.
+/// Numbers of workers, 1–256 in powers of 2: those of the papers, and fewer.
 pub(crate) const WORKERS: [NonZeroU32; 9] = {
     let mut workers = [NonZeroU32::MIN; 9];
     let mut power = 1;
@@ -19,18 +19,19 @@ pub(crate) const WORKERS: [NonZeroU32; 9] = {
     workers
 };
 
-/// What the figure shows.
+/// Content of the figure.
 #[derive(Debug)]
 pub(crate) struct Scaling<'a> {
     pub(crate) study: &'a str,
     pub(crate) evaluations: usize,
     pub(crate) tiles: usize,
-    /// TRTMA's limit where it is the same for every number of workers; else it is three for each.
+    /// TRTMA's limit of buckets, if it is the same for every number of workers. `None` is 3 buckets per
+    /// worker.
     pub(crate) max_buckets: Option<usize>,
     pub(crate) curves: Vec<Curve>,
 }
 
-/// One way to plan.
+/// Plans of one strategy and reuse level.
 #[derive(Debug)]
 pub(crate) struct Curve {
     pub(crate) strategy: &'static str,
@@ -38,7 +39,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<Point>,
 }
 
-/// A plan for a number of workers.
+/// Plan for a number of workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) workers: NonZeroU32,
@@ -46,18 +47,18 @@ pub(crate) struct Point {
     pub(crate) lower_bound_seconds: f64,
 }
 
-/// The picture's size, and its margins; names stand in the right one.
+/// Size and margins of the picture. The right margin holds the names.
 const SIZE_PX: [f64; 2] = [860.0, 560.0];
 const LEFT_PX: f64 = 66.0;
 const RIGHT_PX: f64 = 236.0;
 const TOP_PX: f64 = 62.0;
 const BOTTOM_PX: f64 = 54.0;
-/// From one name to the next.
+/// Distance between two names.
 const LINE_PX: f64 = 15.0;
-/// Nothing costs nothing: the least that has a place on an axis of powers of ten.
+/// Minimum of the axis of seconds: a logarithmic axis has no place for 0.
 const MIN_SECONDS: f64 = 1e-6;
 
-/// An axis on which equal ratios are equally far.
+/// Logarithmic scale.
 #[derive(Clone, Copy, Debug)]
 struct LogScale {
     low: f64,
@@ -67,7 +68,7 @@ struct LogScale {
 }
 
 impl LogScale {
-    /// Covers some numbers, widened to ticks.
+    /// Returns a scale that covers the numbers, widened to ticks.
     fn covering(numbers: impl Iterator<Item = f64> + Clone, [from_px, to_px]: [f64; 2]) -> Self {
         let numbers = numbers.map(|number| number.max(MIN_SECONDS));
         let low = numbers.clone().reduce(f64::min).unwrap_or(1.0);
@@ -84,7 +85,8 @@ impl LogScale {
         self.from_px + share * (self.to_px - self.from_px)
     }
 
-    /// 1, 2 and 5 times powers of ten; over many of them the powers alone.
+    /// Returns ticks at 1, 2 and 5 times powers of 10. Over more than about 3 powers, ticks at the powers
+    /// alone.
     fn ticks(&self) -> Vec<(f64, String)> {
         let digits: &[f64] = if self.high / self.low > 2e3 { &[1.0] } else { &[1.0, 2.0, 5.0] };
         let all = (-7..12).flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));
@@ -93,7 +95,7 @@ impl LogScale {
     }
 }
 
-/// A line of the figure, and what stands at its end.
+/// Line of the figure, and the name at its end.
 struct Line {
     class: String,
     name: String,
@@ -102,7 +104,7 @@ struct Line {
 }
 
 impl Scaling<'_> {
-    /// The picture, as the content of an SVG file.
+    /// Returns the picture as the content of an SVG file.
     pub(crate) fn svg(&self) -> String {
         let [width, height] = SIZE_PX;
         let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
@@ -161,7 +163,7 @@ impl Scaling<'_> {
         self.curves.iter().map(line).collect()
     }
 
-    /// Equal ones once, with all their names.
+    /// Returns the lower bounds. Equal bounds share a line with all their names.
     fn bounds(&self, x: &LogScale, y: &LogScale) -> Vec<Line> {
         let mut bounds: Vec<(Vec<&str>, Line)> = Vec::new();
         for curve in &self.curves {
@@ -195,7 +197,7 @@ fn places(points: &[Point], x: &LogScale, y: &LogScale, of: fn(&Point) -> f64) -
     points.iter().map(|point| [x.px(f64::from(point.workers.get())), y.px(of(point))]).collect()
 }
 
-/// An outline of the marker around the origin, of about equal area for each strategy.
+/// Returns the marker of a strategy as an SVG path around the origin. All markers have about equal areas.
 fn marker(strategy: &str) -> &'static str {
     match strategy {
         "none" => "M-4 -4L4 4M-4 4L4 -4",
@@ -225,7 +227,7 @@ impl Line {
     }
 }
 
-/// Writes the lines' names beside their ends, one below the other, each with a piece of its line.
+/// Writes the names of the lines beside their ends, one below the other, each with a sample of its line.
 fn name(lines: &[Line], drawing: &mut Drawing, right: f64, [top, bottom]: [f64; 2]) {
     let mut ends: Vec<(f64, &Line)> =
         lines.iter().filter_map(|line| line.places.last().map(|[_, y]| (*y, line))).collect();
@@ -240,7 +242,8 @@ fn name(lines: &[Line], drawing: &mut Drawing, right: f64, [top, bottom]: [f64; 
     }
 }
 
-/// Places near the wanted ones, which ascend, a line of text apart and within the bounds as far as there is room.
+/// Returns places near the wanted ones, which ascend. Places are one line of text apart. They stay within the
+/// bounds if all of them fit.
 fn spread(wanted: &[f64], [top, bottom]: [f64; 2]) -> Vec<f64> {
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
     for y in wanted {
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_has_a_line_and_a_name() {
+    fn every_plan_variant_has_a_line_and_a_name() {
         let svg = scaling(vec![
             curve("stage", None, 1000.0, 5.0),
             curve("trtma", Some("tree"), 700.0, 5.0),
@@ -288,7 +291,7 @@ mod tests {
                 .filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", "path")));
             drawn.filter(|node| node.attribute("class") == Some(name)).count()
         };
-        // The line, and the piece of it beside its name.
+        // The line, and its sample beside the name.
         assert_eq!(class("line stage reuse-none"), 2);
         assert_eq!(class("line trtma reuse-tree"), 2);
         assert_eq!(class("line trtma reuse-value"), 2);
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_double() {
+    fn worker_counts_double() {
         assert_eq!(WORKERS.map(NonZeroU32::get), [1, 2, 4, 8, 16, 32, 64, 128, 256]);
     }
 

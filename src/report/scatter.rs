@@ -1,30 +1,32 @@
-//! Figure: the response over each parameter, a panel a parameter, with the mean of the response along it. What a parameter
-//! explains alone is how much that line moves.
+//! Scatter plots of the response over each parameter, one panel per parameter, with the mean response along
+//! the parameter.
+//!
+//! The variation of the mean line is the first-order effect of the parameter.
 
 use crate::report::axis;
 use crate::report::svg::{Anchor, Drawing, Scale, shortened};
 use pleach_workflow::Domain;
 
-/// The values of one parameter, a number an evaluation.
+/// Values of one parameter, one per evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Along<'a> {
     pub(crate) name: &'a str,
     pub(crate) values: &'a [f64],
-    /// What values it can take.
+    /// Values that the parameter can take.
     pub(crate) domain: &'a Domain,
 }
 
-/// Panels of a page; of more parameters, the most influential are shown.
+/// Maximum panels of a page, those of the most influential parameters.
 const MAX_PANELS: usize = 24;
-/// Points of a panel: more are a blot, and a file of megabytes.
+/// Maximum points of a panel. More points would merge into a blot and make a file of megabytes.
 const MAX_POINTS: usize = 1_000;
-/// Most pieces of a parameter's range, of each of which the mean is drawn; and independent evaluations that each should
-/// have, so that its mean is more than chance.
+/// Maximum pieces of a parameter's range. The line joins the means of the pieces.
 const PIECES: usize = 16;
+/// Independent evaluations per piece, so that its mean is more than chance.
 const OF_PIECE: usize = 20;
-/// Pieces below which a line says nothing.
+/// Minimum pieces of a line. Fewer show no trend.
 const MIN_PIECES: usize = 5;
-/// Points of a panel up to which they are drawn larger.
+/// Up to this number of points in a panel, points are drawn larger.
 const FEW: usize = 600;
 
 const PANEL_PX: [f64; 2] = [260.0, 190.0];
@@ -33,11 +35,11 @@ const LEFT_PX: f64 = 58.0;
 const RIGHT_PX: f64 = 10.0;
 const TOP_PX: f64 = 8.0;
 const BOTTOM_PX: f64 = 44.0;
-/// Between the axes and the first and last values, which are often levels.
+/// Gap between the axes and the first and last values, which are often levels.
 const INSET_PX: f64 = 6.0;
 
-/// The figure; none without responses. `parameters` are by rank, `responses` one an evaluation, of which so many are
-/// `independent` of each other.
+/// Draws the figure. `parameters` are ordered by rank, `responses` has one entry per evaluation, and
+/// `independent` is the number of independent evaluations. `None` without responses.
 pub(super) fn draw(
     parameters: &[Along<'_>],
     responses: &[Option<f64>],
@@ -93,7 +95,7 @@ fn panel(
         [(LEFT_PX + right) / 2.0, bottom + 33.0],
         &shortened(parameter.name, 180.0),
     );
-    // Evenly over the sample, so that the same sample gives the same picture.
+    // Takes every n-th point, so that the same sample gives the same picture.
     let step = points.len().div_ceil(MAX_POINTS).max(1);
     let at = |point: &[f64; 2]| [x.px(point[0]), y.px(point[1])];
     let class = if points.len() <= FEW { "scattered few" } else { "scattered" };
@@ -106,7 +108,8 @@ fn panel(
     Some(drawing)
 }
 
-/// The mean response of each piece of the range, at the mean of its values.
+/// Returns the mean value and the mean response of each piece of the range. Skips pieces with fewer than a
+/// quarter of [`OF_PIECE`] points. Empty below [`MIN_PIECES`].
 fn means(points: &[[f64; 2]], [low, high]: [f64; 2], pieces: usize) -> Vec<[f64; 2]> {
     if pieces < MIN_PIECES {
         return Vec::new();

@@ -1,25 +1,25 @@
-//! Section: the slides as a whole, with the tiles that they were cut into and those that were left out.
+//! Section with overviews of the slides and their tiles, including those left out.
 //!
-//! Tiles that were left out are pale and crossed out, so that they can be told apart in print. What a slide is and which
-//! of its tiles show tissue is `slides`'.
+//! Tiles left out are pale and crossed out, so that they are distinguishable in print. `slides` cuts slides
+//! into tiles and detects tissue.
 
+use crate::gallery::overviews::Overview;
 use crate::report::Report;
 use crate::report::data_uri;
 use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, figcaption, html, p, strong};
-use crate::slides::Overview;
 use std::fmt::Write;
 
-/// Slides that are shown; a page with more would be too large to send.
+/// Maximum slides shown. More would make the page too large to send.
 const MAX_SHOWN: usize = 24;
 
-/// The section; none where the study is one of tiles.
+/// Returns the section. `None` for a study of tiles.
 pub(super) fn section(report: &Report<'_>) -> Option<Html> {
     let slides = report.study.slides.as_ref()?;
     let overviews = &report.gallery.slides;
     let mut text = String::from("Slides are computed on in tiles");
     if slides.halo_px > 0 {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             ", each with {} px around it, so that what lies on a border is seen whole; only pixels of a tile’s own count, and \
@@ -43,7 +43,7 @@ pub(super) fn section(report: &Report<'_>) -> Option<Html> {
 fn figure(slide: &Overview, tile_px: u32) -> Html {
     let picture = match &slide.picture {
         Ok(jpeg) => {
-            // In pixels of the picture: tiles are shares of the slide.
+            // Pixels of the picture per pixel of the slide, on each axis.
             let scale = [0, 1]
                 .map(|axis| f64::from([jpeg.width, jpeg.height][axis]) / f64::from(slide.size_px[axis]));
             let size = [jpeg.width, jpeg.height].map(|side| side.to_string());
@@ -66,7 +66,7 @@ fn figure(slide: &Overview, tile_px: u32) -> Html {
         }
         Err(why) => p(format!("Not shown: {why}.")),
     };
-    // By convention from microns a pixel it has more digits than anybody means.
+    // Rounds to 2 decimals: a magnification derived from MPP has meaningless digits.
     let at = |at: f64| format!(" at {}x", (at * 100.0).round() / 100.0);
     let at = slide.magnification.map_or_else(String::new, at);
     let mut text = html![
@@ -86,7 +86,7 @@ fn figure(slide: &Overview, tile_px: u32) -> Html {
     Html::element("figure", &[], html![picture, figcaption(text)])
 }
 
-/// Rectangles, crossed out or not.
+/// Returns the path of rectangles, crossed out if `crossed`.
 fn path(cores: &[[u32; 4]], scale: [f64; 2], crossed: bool) -> String {
     let mut path = String::new();
     for core in cores {

@@ -1,9 +1,10 @@
-//! Drawings: scales, axes and a few shapes. Looks are the style sheet's; places are here.
+//! SVG drawings: scales, axes and basic shapes. This module sets positions, the style sheet sets colors and
+//! lines.
 
 use crate::report::format_number::{Rounding, exponent};
 use crate::report::html::{Html, html};
 
-/// A linear scale from values to pixels.
+/// Linear scale from values to pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -14,14 +15,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Covers `low` to `high`, widened to whole ticks, of which there are about `ticks`.
+    /// Returns a scale that covers `low` to `high`, widened to whole steps, with about `ticks` ticks.
     pub(super) fn new(low: f64, high: f64, [from_px, to_px]: [f64; 2], ticks: usize) -> Self {
-        // Differences of larger numbers exceed an f64.
+        // Differences of larger numbers exceed the range of f64.
         const LIMIT: f64 = f64::MAX / 1e3;
         let clean = |value: f64| if value.is_finite() { value.clamp(-LIMIT, LIMIT) } else { 0.0 };
         let (mut low, mut high) = (clean(low).min(clean(high)), clean(low).max(clean(high)));
         if high - low <= low.abs().max(high.abs()) * 1e-9 {
-            // One value only: room to show it in.
+            // Widens the range of a single value to show it.
             let room = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
             (low, high) = if low == 0.0 { (0.0, room) } else { (low - room, high + room) };
         }
@@ -31,13 +32,13 @@ impl Scale {
         Self { low, high, step, from_px, to_px }
     }
 
-    /// Covers `low` to `high` and nothing beyond, with room on both sides of a single value.
+    /// Returns a scale that covers exactly `low` to `high`. A single value gets a widened range.
     pub(super) fn exact(low: f64, high: f64, px: [f64; 2]) -> Self {
         let scale = Self::new(low, high, px, 3);
         if low < high && (high - low).is_finite() { Self { low, high, ..scale } } else { scale }
     }
 
-    /// Where `value` is; beyond the ends, the ends.
+    /// Returns the pixel of `value`, clamped to the ends of the scale.
     pub(super) fn px(&self, value: f64) -> f64 {
         let share = (value.clamp(self.low, self.high) - self.low) / (self.high - self.low);
         self.from_px + share * (self.to_px - self.from_px)
@@ -47,7 +48,7 @@ impl Scale {
         self.high
     }
 
-    /// Values of ticks and their labels.
+    /// Returns the values and labels of the ticks.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let rounding = Rounding::of_tick(self.step, self.low.abs().max(self.high.abs()));
         let count = ((self.high - self.low) / self.step).round() as u32;
@@ -57,18 +58,18 @@ impl Scale {
     }
 }
 
-/// The step of 1, 2 or 5 times a power of ten that is nearest to `rough`, as ratios go.
+/// Returns the step of 1, 2 or 5 times a power of 10 that is nearest to `rough` by ratio.
 pub(super) fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powi(exponent(rough));
-    // Of a subnormal range, the power is 0.
+    // The power of a subnormal range underflows to 0.
     let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
-    // Up to the geometric means of neighbors.
+    // Squared ratios up to which a digit is nearest: the geometric means of neighboring steps.
     let limits = [(1.0, 2.0), (2.0, 10.0), (5.0, 50.0)];
     let nearest = limits.into_iter().find(|(_, square)| (rough / power).powi(2) <= *square);
     nearest.map_or(10.0, |(digit, _)| digit) * power
 }
 
-/// Width in pixels of `text` at the figures' type size, rather too large than too small: fonts differ.
+/// Returns the width of `text` in pixels at [`TYPE_PX`]. The estimate is generous because fonts differ.
 pub(super) fn text_width(text: &str) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '(' | ')' => {
@@ -77,16 +78,17 @@ pub(super) fn text_width(text: &str) -> f64 {
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,
         c if c.is_ascii_uppercase() => 0.73,
         c if c.is_ascii() => 0.6,
-        // Letters of other scripts are up to a square.
+        // Letters of other scripts are up to one em wide.
         _ => 1.0,
     };
     text.chars().map(em).sum::<f64>() * TYPE_PX
 }
 
-/// Type size in figures; the style sheet's `svg text`.
+/// Type size of figures, as in `svg text` of the style sheet.
 pub(super) const TYPE_PX: f64 = 12.0;
 
-/// `text`, cut in the middle to fit `width`: names that begin alike often end differently.
+/// Returns `text` cut in the middle to fit `width` pixels: names with equal beginnings often differ at their
+/// ends.
 pub(super) fn shortened(text: &str, width: f64) -> String {
     if text_width(text) <= width {
         return text.to_owned();
@@ -101,7 +103,7 @@ pub(super) fn shortened(text: &str, width: f64) -> String {
     fits.last().unwrap_or_else(|| "…".to_owned())
 }
 
-/// Where text stands relative to its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -109,7 +111,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A picture under construction. Coordinates are pixels at its natural size, y downwards.
+/// Picture under construction. Coordinates are pixels at its natural size, y downwards.
 #[derive(Debug)]
 pub(super) struct Drawing {
     width: f64,
@@ -118,7 +120,7 @@ pub(super) struct Drawing {
 }
 
 impl Drawing {
-    /// An empty picture. `title` is what a screen reader says.
+    /// Returns an empty picture. Screen readers read `title`.
     pub(super) fn new(width: f64, height: f64, title: &str) -> Self {
         Self { width, height, body: Html::element("title", &[], title) }
     }
@@ -135,14 +137,14 @@ impl Drawing {
         self.shape("rect", class, &sides);
     }
 
-    /// Small discs, as one path.
+    /// Adds small discs as one path.
     pub(super) fn dots(&mut self, class: &str, places: impl IntoIterator<Item = [f64; 2]>) {
         let moves = places.into_iter().map(|[x, y]| format!("M{} {}h0", px(x), px(y)));
         let path: String = moves.collect();
         self.shape("path", class, &[("d", &path)]);
     }
 
-    /// A line through places.
+    /// Adds a line through places.
     pub(super) fn polyline(&mut self, class: &str, places: &[[f64; 2]]) {
         let letters = std::iter::once('M').chain(std::iter::repeat('L'));
         let path: String = places
@@ -153,13 +155,13 @@ impl Drawing {
         self.shape("path", class, &[("d", &path)]);
     }
 
-    /// A path around the origin, moved to a place.
+    /// Adds a path around the origin, moved to a place.
     pub(super) fn path_at(&mut self, class: &str, [x, y]: [f64; 2], path: &'static str) {
         let place = format!("translate({} {})", px(x), px(y));
         self.shape("path", class, &[("d", path), ("transform", &place)]);
     }
 
-    /// The head of an arrow that points left, to the place.
+    /// Adds an arrowhead that points left to the place.
     pub(super) fn arrow(&mut self, class: &str, [x, y]: [f64; 2]) {
         let (back, up, down) = (px(x + 7.0), px(y - 3.5), px(y + 3.5));
         self.shape("path", class, &[("d", &format!("M{} {}L{back} {up}V{down}Z", px(x), px(y)))]);
@@ -176,21 +178,21 @@ impl Drawing {
         self.body.push(Html::element("text", &place, text));
     }
 
-    /// Text upwards along a vertical axis, centered on the point.
+    /// Adds text that runs upwards along a vertical axis, centered on the point.
     pub(super) fn upright(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
         let turn = format!("translate({} {}) rotate(-90)", px(x), px(y));
         let place = [("class", class), ("text-anchor", "middle"), ("transform", &turn)];
         self.body.push(Html::element("text", &place, text));
     }
 
-    /// Text that rises to the right from its point, above a column that is too narrow for it.
+    /// Adds text that rises by 35° to the right from its point, for columns narrower than the text.
     pub(super) fn rising(&mut self, class: &str, [x, y]: [f64; 2], text: &str) {
         let turn = format!("translate({} {}) rotate(-35)", px(x), px(y));
         let place = [("class", class), ("text-anchor", "start"), ("transform", &turn)];
         self.body.push(Html::element("text", &place, text));
     }
 
-    /// What `draw` adds, with a note that a browser shows under the pointer.
+    /// Adds the shapes of `draw`, with a note that a browser shows under the pointer.
     pub(super) fn noted(&mut self, note: &str, draw: impl FnOnce(&mut Self)) {
         let mut part =
             Self { width: self.width, height: self.height, body: Html::element("title", &[], note) };
@@ -198,12 +200,12 @@ impl Drawing {
         self.body.push(Html::element("g", &[], part.body));
     }
 
-    /// Grid lines and labels of a horizontal axis that spans `top` to `bottom`.
+    /// Adds grid lines from top to bottom and labels of a horizontal axis.
     pub(super) fn axis_below(&mut self, scale: &Scale, span: [f64; 2]) {
         self.ticks_below(scale, &scale.ticks(), span);
     }
 
-    /// The same with ticks of one's own.
+    /// Adds grid lines and labels of a horizontal axis at the given ticks.
     pub(super) fn ticks_below(&mut self, scale: &Scale, ticks: &[(f64, String)], [top, bottom]: [f64; 2]) {
         for (value, label) in ticks {
             let x = scale.px(*value);
@@ -212,7 +214,7 @@ impl Drawing {
         }
     }
 
-    /// The same of a vertical axis.
+    /// Adds grid lines from left to right and labels of a vertical axis.
     pub(super) fn axis_left(&mut self, scale: &Scale, [left, right]: [f64; 2]) {
         for (value, label) in scale.ticks() {
             let y = scale.px(value);
@@ -221,13 +223,13 @@ impl Drawing {
         }
     }
 
-    /// Another picture within this one, from a place on.
+    /// Adds another picture, with its top left corner at a place.
     pub(super) fn put(&mut self, [x, y]: [f64; 2], other: Self) {
         let place = format!("translate({} {})", px(x), px(y));
         self.body.push(Html::element("g", &[("transform", place.as_str())], other.body));
     }
 
-    /// Width and height.
+    /// Returns the width and height in pixels.
     pub(super) fn size(&self) -> [f64; 2] {
         [self.width, self.height]
     }
@@ -244,7 +246,7 @@ impl Drawing {
         Html::element("svg", &size, self.body)
     }
 
-    /// The picture as a file of its own, with the style sheet that a page would have.
+    /// Returns the picture as the content of an SVG file, with its own style sheet.
     pub(super) fn finish_as_file(self, style: &'static str) -> String {
         let (width, height) = (px(self.width), px(self.height));
         let view = format!("0 0 {width} {height}");
@@ -260,11 +262,11 @@ impl Drawing {
     }
 }
 
-/// A coordinate, to a tenth of a pixel.
+/// Formats a coordinate to a tenth of a pixel.
 fn px(value: f64) -> String {
     debug_assert!(value.is_finite(), "a coordinate is {value}");
     let tenths = (value * 10.0).round() / 10.0;
-    // No "-0".
+    // Adding 0 turns −0 into 0.
     (tenths + 0.0).to_string()
 }
 

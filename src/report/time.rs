@@ -1,4 +1,4 @@
-//! Section: where the time went, operation by operation.
+//! Section on the time of each operation.
 
 use crate::report::Report;
 use crate::report::format_number::{Rounding, count, counted, duration, percent};
@@ -6,7 +6,7 @@ use crate::report::html::{Html, Table, html, p};
 use crate::report::svg::Drawing;
 use pleach_workflow::Workflow;
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let run = report.run;
     let total: f64 = run.operations.iter().map(|operation| operation.seconds).sum();
@@ -41,7 +41,7 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     html![p(text), table.finish()]
 }
 
-/// The tasks that run an operation, by name and description.
+/// Returns the names and descriptions of the tasks that run an operation.
 fn purpose(workflow: &Workflow, operation: &str) -> String {
     let tasks =
         workflow.stages.iter().flat_map(|stage| &stage.tasks).filter(|task| task.operation == operation);

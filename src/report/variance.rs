@@ -1,4 +1,4 @@
-//! Section: the indices of a variance-based decomposition, as figures and as numbers, and what they say in plain words.
+//! Section on the indices of a variance-based decomposition, as figures, as numbers and in words.
 
 use crate::report::first_and_total::{self, Orders};
 use crate::report::format_number::{Rounding, capital, counted, names, percent};
@@ -9,7 +9,8 @@ use crate::report::{Report, heatmap, ranking};
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::vbd::{VbdIndices, VbdParameter};
 
-/// Parameters without whose interval a share of this size cannot be told from nothing.
+/// Threshold of total indices. A parameter is named as influential if the interval of its total index is
+/// above, and as negligible if it is below.
 const NEGLIGIBLE: f64 = 0.05;
 
 /// Width of figures on the page.
@@ -19,14 +20,14 @@ fn value(index: &Estimate) -> f64 {
     index.value.unwrap_or(0.0)
 }
 
-/// The parameters, the one with the largest total index first.
+/// Returns the parameters by descending total index.
 pub(crate) fn ranked(indices: &VbdIndices) -> Vec<&VbdParameter> {
     let mut ranked: Vec<_> = indices.parameters.iter().collect();
     ranked.sort_by(|a, b| value(&b.total).total_cmp(&value(&a.total)));
     ranked
 }
 
-/// The result in plain words.
+/// Returns the result in words.
 pub(super) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
     let metric = Metric::of(report.study);
     if indices.parameters.is_empty() {
@@ -76,7 +77,7 @@ pub(super) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
     p(text)
 }
 
-/// The figure and the tables; nothing where there is no index.
+/// Returns the figures and tables. `None` without parameters or if the response does not vary.
 pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html> {
     if indices.parameters.is_empty() || indices.no_variation {
         return None;
@@ -87,7 +88,8 @@ pub(super) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html>
     text.push(figure(first_and_total::stack(&orders, &metric.name).finish(), stack_caption()));
     text.push(table(indices));
     if let Some(map) = heatmap::draw(indices) {
-        // As wide as the page's other figures, so that a map of few parameters is not blown up.
+        // Pads the map to the width of other figures, so that the page does not enlarge a map of few
+        // parameters.
         let [width, height] = map.size();
         let mut wide = Drawing::new(width.max(PAGE_PX), height, "Second-order Sobol' indices");
         wide.put([0.0, 0.0], map);
@@ -173,7 +175,7 @@ fn table(indices: &VbdIndices) -> Html {
     table.finish()
 }
 
-/// Pairs that are worth a line.
+/// Maximum rows of the table of pairs.
 const MAX_PAIRS: usize = 20;
 
 fn pairs(indices: &VbdIndices) -> Option<Html> {

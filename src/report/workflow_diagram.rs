@@ -1,8 +1,8 @@
-//! Figure: the workflow: stages and their tasks from top to bottom, and the data regions that pass between them.
+//! Diagram of the workflow: stages with their tasks from top to bottom, and the data regions between them.
 //!
-//! Tasks stand in one column, in the order of the workflow, so whatever it is, nothing lies on anything else. A region
-//! leaves its task to the right, runs down a track of its own and enters its readers from the right; tracks are given
-//! out greedily, short regions first, so that the short ones stay near (interval coloring).
+//! Tasks form one column in the order of the workflow, so boxes never overlap. A region leaves its task to
+//! the right, runs down its own track and enters its readers from the right. Tracks are assigned greedily,
+//! short regions first, so that short regions stay near the boxes (interval coloring).
 
 mod layout;
 
@@ -12,18 +12,18 @@ use crate::report::svg::{Anchor, Drawing, shortened, text_width};
 use layout::{Layout, Node, Slot};
 use pleach_workflow::{ReferenceSource, Workflow};
 
-/// Width of the figure unless more tracks are needed than fit.
+/// Width of the figure. More tracks than fit widen it.
 const WIDTH_PX: f64 = 780.0;
-/// Of the names of regions beside the boxes.
+/// Width of the region names beside the boxes.
 const NAMES_PX: f64 = 190.0;
-/// The narrowest box in which a task can be told.
+/// Minimum width of a readable task box.
 const NARROWEST_PX: f64 = 260.0;
-/// Between a stage's frame and its tasks.
+/// Gap between the frame of a stage and its tasks.
 const INSET_PX: f64 = 12.0;
 const TRACK_PX: f64 = 12.0;
 const LINE_PX: f64 = 16.0;
 
-/// The section.
+/// Returns the section.
 pub(super) fn section(report: &Report<'_>) -> Html {
     let workflow = &report.study.workflow;
     let masks = matches!(report.study.reference, ReferenceSource::Masks(_));
@@ -37,9 +37,9 @@ pub(super) fn section(report: &Report<'_>) -> Html {
     figure(draw(workflow, masks, &analyzed), caption)
 }
 
-/// The figure. `masks`: whether references are files of masks; `analyzed`: the metrics that are analyzed.
+/// Draws the figure. `masks` is whether references are mask files. `analyzed` names the analyzed metrics.
 fn draw(workflow: &Workflow, masks: bool, analyzed: &[&str]) -> Html {
-    // How many tracks there are depends on the order of tasks alone, and the boxes take what is left.
+    // The number of tracks depends only on the order of tasks. The boxes get the remaining width.
     let tracks = Layout::new(workflow, masks, analyzed, NARROWEST_PX).tracks();
     let gutter = TRACK_PX * (tracks + 1) as f64;
     let box_px = (WIDTH_PX - gutter - NAMES_PX - 2.0 * INSET_PX).max(NARROWEST_PX);
@@ -107,7 +107,8 @@ mod tests {
     use crate::builtin;
     use serde_json::{Value, json};
 
-    /// Two stages of a user's before the comparison, the second long; names that need care.
+    /// Returns a user's workflow with two stages before the comparison, the second long, and names that need
+    /// escaping or shortening.
     fn own() -> Workflow {
         let integer = |name: &str, argument: &str| json!({ "name": name, "argument": argument, "type": "integer", "default": 1, "range": [0, 10] });
         let area = |n: usize| {
@@ -162,7 +163,7 @@ mod tests {
         node.attribute(attribute).unwrap().parse().unwrap()
     }
 
-    /// Checks that hold for the picture of any workflow, and returns its texts.
+    /// Checks properties of the picture of any workflow, and returns its texts.
     fn check(workflow: &Workflow) -> Vec<String> {
         let drawn = draw(workflow, false, &["dice"]).into_string();
         let document = roxmltree::Document::parse(&drawn).unwrap();
@@ -183,7 +184,7 @@ mod tests {
         assert!(boxes.windows(2).all(|pair| pair[0].1 < pair[1].0), "boxes overlap: {boxes:?}");
         assert!(boxes.iter().all(|(_, bottom)| *bottom <= height));
         let tasks: usize = workflow.stages.iter().map(|stage| stage.tasks.len()).sum();
-        // And the tile, the reference and the response.
+        // The tile, the reference and the response add 3 boxes.
         assert_eq!((of_class("task").len(), boxes.len()), (tasks, tasks + 3));
         let reads: usize = workflow.stages.iter().flat_map(|s| &s.tasks).map(|task| task.reads.len()).sum();
         assert_eq!(of_class("tip").len(), reads + 1, "an arrow for each region read");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_workflow() {
+    fn diagram_of_the_built_in_workflow_shows_its_tasks() {
         let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         let texts = check(&workflow);
         for expected in
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_of_a_users_own() {
+    fn diagram_of_a_user_workflow_shows_its_tasks() {
         let texts = check(&own());
         for expected in
             ["find <all>", "b&w (mask)", "nobody's (gray8)", "m13", "The m13 of many at default parameters"]
@@ -227,9 +228,9 @@ mod tests {
         }
     }
 
-    /// Lines of different regions never run along each other.
+    /// Lines of different regions never overlap along a track or a row.
     #[test]
-    fn every_region_has_its_own_way() {
+    fn every_region_has_its_own_path() {
         let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         for workflow in [workflow, own()] {
             let layout = Layout::new(&workflow, true, &["dice"], NARROWEST_PX);

@@ -5,7 +5,8 @@
 //! file should have. Each lookup runs on a thread of its own, which is left behind when it hangs. No lock is held
 //! meanwhile.
 
-use super::inputs::{InputDigest, InputStore};
+use super::inputs::InputStore;
+use crate::api::digest::InputDigest;
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};

@@ -3,7 +3,7 @@
 //! The manager computes the checksums when a study ends and stores them with the record of its end. It sends a file
 //! only if the checksum still matches.
 
-use super::inputs::InputDigest;
+use crate::api::digest::InputDigest;
 use crate::api::schema::is_result_name;
 use crate::journal;
 use std::collections::BTreeMap;

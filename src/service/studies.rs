@@ -8,16 +8,16 @@ mod events;
 mod forget;
 mod remarks;
 
-use super::inputs::{InputDigest, InputStore};
+use super::inputs::InputStore;
 use super::local::{Irregular, Lookup};
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{KeptStudy, StateDir, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy};
 use super::submission::Submission;
 use crate::api::control::ControlError;
+use crate::api::digest::InputDigest;
 use crate::api::schema::{ScalingStatus, StudyState, Submitted};
 use crate::exit::{CommandError, CommandResult};
-use crate::inputs;
 use crate::pools::Pools;
 use crate::study::PreparedStudy;
 pub(crate) use control::Asked;
@@ -225,7 +225,7 @@ impl StudyContext {
     pub(crate) fn input_files(&self, id: u32, prepared: &PreparedStudy) -> HashMap<RegionKey, InputFile> {
         let entries = self.entries();
         let Some(entry) = entries.get(&id) else { return HashMap::new() };
-        inputs::specified(prepared, &entry.kept.submission)
+        super::input_files::input_files(prepared, &entry.kept.submission)
     }
 
     /// Accepts a study, or returns the study that was submitted before under the same key.

@@ -5,8 +5,7 @@
 mod rows;
 mod validate;
 
-use super::inputs::InputDigest;
-use crate::cli::{SubmitArgs, TimeArg};
+use crate::api::digest::InputDigest;
 use crate::exit::{CommandError, CommandResult};
 use crate::study::{PreparedStudy, SubmittedStudy};
 use pleach_actors::input_files::digest_of_all;
@@ -55,6 +54,17 @@ pub(crate) struct Submission {
     pub(crate) deadline: Option<u64>,
     /// What its workers may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<f64>,
+}
+
+/// Options of a submission, beside its study.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubmissionOptions {
+    /// Planning options.
+    pub(crate) plan: PlanChoice,
+    /// Deadline in seconds since 1970.
+    pub(crate) deadline: Option<u64>,
+    /// Maximum cost of the study's workers.
     pub(crate) budget: Option<f64>,
 }
 
@@ -131,14 +141,15 @@ impl Submission {
         parts.map(file).collect()
     }
 
-    /// The study of a file, its input files digested.
+    /// Creates the submission of a study that this process has read, and digests its input files.
     ///
     /// # Errors
-    /// [`CommandError::Input`] as for `pleach run`, and when a file cannot be read.
-    pub(crate) fn of(args: &SubmitArgs) -> CommandResult<Self> {
-        let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
-        prepared.warn_of_unreadable_tiles();
-        crate::command::load_costs(&mut prepared, args.plan.buckets, None)?;
+    /// [`CommandError::Input`] if a file cannot be read.
+    pub(crate) fn new(
+        prepared: &PreparedStudy,
+        is_table: bool,
+        options: SubmissionOptions,
+    ) -> CommandResult<Self> {
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
         let (mut inputs, mut companions) = (Vec::new(), BTreeMap::new());
@@ -168,8 +179,6 @@ impl Submission {
         if let ReferenceSource::Masks(masks) = &mut study.reference {
             masks.iter_mut().try_for_each(absolute)?;
         }
-        let is_table =
-            args.parameter_sets.is_some() || matches!(study.method, pleach_workflow::Method::Table { .. });
         Ok(Self {
             version: VERSION,
             build: env!("CARGO_PKG_VERSION").to_owned(),
@@ -180,14 +189,9 @@ impl Submission {
             parameter_sets: prepared.parameter_sets().to_owned(),
             is_table,
             evaluations: prepared.design.evaluations.clone(),
-            plan: PlanChoice {
-                strategy: args.plan.strategy.into(),
-                reuse: args.plan.reuse.into(),
-                max_bucket_size: args.plan.buckets.max_bucket_size,
-                max_buckets: args.plan.buckets.max_buckets,
-            },
-            deadline: args.deadline.map(deadline).transpose()?,
-            budget: args.budget.map(|budget| budget.0),
+            plan: options.plan,
+            deadline: options.deadline,
+            budget: options.budget,
             study,
         })
     }
@@ -253,26 +257,6 @@ impl Submission {
         };
         (0..count).map(facts).collect()
     }
-}
-
-/// A deadline in seconds since 1970.
-fn deadline(until: TimeArg) -> CommandResult<u64> {
-    let (now, deadline) = (now(), until.seconds(now()));
-    if deadline <= now {
-        return Err(CommandError::Input(format!(
-            "--deadline: {} is over; a time to come is allowed",
-            time::OffsetDateTime::from_unix_timestamp(deadline as i64)
-                .ok()
-                .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok())
-                .unwrap_or_else(|| deadline.to_string()),
-        )));
-    }
-    Ok(deadline)
-}
-
-/// Seconds since 1970.
-fn now() -> u64 {
-    u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
 }
 
 fn input_file(path: &Path) -> CommandResult<(InputFile, Vec<Companion>)> {

@@ -11,7 +11,7 @@ fn read(folder: &Path, text: &str) -> Result<TierList, String> {
 }
 
 #[test]
-fn a_list_of_all_kinds() {
+fn tier_list_of_all_kinds_is_read() {
     let folder = tempfile::tempdir().unwrap();
     ["scratch", "slow", "lustre"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
     let text = r#"
@@ -69,7 +69,7 @@ fn a_list_of_all_kinds() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_tier_list_is_refused_with_the_field() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     ["a", "a/in", "b"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());

@@ -71,7 +71,7 @@ fn submitted(manager: &Manager, study: &Study) -> Value {
 }
 
 #[test]
-fn input_that_is_no_file_is_refused_and_holds_up_nobody() {
+fn input_that_is_no_regular_file_is_refused_at_once() {
     let (manager, study) = (Manager::new(), Study::of_tissue(64));
     let mut submission = submitted(&manager, &study);
     let good = submission.to_string();

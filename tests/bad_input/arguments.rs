@@ -4,7 +4,7 @@ use crate::study::Study;
 use crate::{refused, refused_as};
 
 #[test]
-fn one_line_each() {
+fn invalid_arguments_are_refused_in_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |args: &str, expected: &str| {
         refused(folder.path(), &args.split(' ').collect::<Vec<_>>(), expected);
@@ -42,7 +42,7 @@ fn one_line_each() {
 }
 
 #[test]
-fn what_is_allowed_is_listed() {
+fn invalid_argument_error_lists_possible_values() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused_as = |args: &[&str], beginning: &str| refused_as(folder.path(), args, beginning);
     let strategies = "invalid value 'best' for '--strategy <STRATEGY>'; [possible values: none, stage, naive, sca, rtma, trtma";
@@ -57,7 +57,7 @@ fn what_is_allowed_is_listed() {
 }
 
 #[test]
-fn previews_of_what_is_no_image() {
+fn preview_of_a_table_task_is_refused() {
     let study = Study::of_tissue(64);
     let refused = |task: &str, expected: &str| {
         let run = ["run", "study.toml", "--out", "out", "--preview", "t3", "--preview", task];

@@ -15,7 +15,7 @@ fn shipped(name: &str) -> String {
 }
 
 #[test]
-fn good_ones() {
+fn shipped_descriptors_are_checked_and_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     FILES.iter().for_each(|name| std::fs::write(folder.path().join(name), shipped(name)).expect("written"));
     let check = |file| pleach(folder.path(), &["workflow", "check", file]).done();
@@ -58,7 +58,7 @@ fn broken(study: &Study, file: &str, old: &str, new: &str, beginning: &str) {
 }
 
 #[test]
-fn broken_ones() {
+fn broken_descriptors_are_refused_with_the_place() {
     let study = Study::of_tissue(64);
     study.edit(&[("workflow = \"nuclei\"", "workflow = \"workflow/workflow.json\"")]);
     let broken =
@@ -120,7 +120,7 @@ fn broken_ones() {
 }
 
 #[test]
-fn a_workflow_that_names_a_stage_that_is_not_there() {
+fn workflow_with_a_missing_stage_file_is_refused() {
     let study = Study::of_tissue(64);
     study.write("workflow.json", shipped("workflow.json"));
     study.edit(&[("workflow = \"nuclei\"", "workflow = \"workflow.json\"")]);
@@ -131,7 +131,7 @@ fn a_workflow_that_names_a_stage_that_is_not_there() {
 
 /// The columns of a table are known only after its task ran, so the study fails run by run and reports the missing column.
 #[test]
-fn a_metric_that_no_task_computes() {
+fn undeclared_metric_column_fails_every_run() {
     let study = Study::of_tissue(64);
     FILES.iter().for_each(|name| study.write(&format!("workflow/{name}"), shipped(name)));
     study.write("workflow/workflow.json", shipped("workflow.json").replace("\"jaccard\"", "\"kappa\""));
@@ -144,7 +144,7 @@ fn a_metric_that_no_task_computes() {
 }
 
 #[test]
-fn files_that_are_no_descriptors() {
+fn non_descriptor_files_are_refused() {
     let study = Study::of_tissue(64);
     study.write("text.json", "Dear diary\n");
     study.write("list.json", "[]\n");

@@ -7,7 +7,7 @@ use crate::study::Study;
 use std::fs;
 
 #[test]
-fn one_line_or_a_mask() {
+fn image_of_any_kind_gives_a_mask_or_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
     for Case { name, bytes, expected } in cases() {
         fs::write(folder.path().join(name), bytes).expect("written");
@@ -29,7 +29,7 @@ fn one_line_or_a_mask() {
 
 /// Planning reads headers only. It reports a corrupt header before anything runs. Runs report corruption after the header.
 #[test]
-fn a_study_of_one_bad_tile() {
+fn study_with_one_bad_tile_reports_it_in_one_line() {
     let study = Study::of_tissue(64);
     for Case { name, bytes, expected } in cases() {
         let Expected::Refused(message) = expected else { continue };

@@ -14,7 +14,7 @@ fn run_into(out: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_path_through_a_file() {
+fn output_path_through_a_file_is_refused() {
     let study = Study::of_tissue(64);
     study.write("file", "a file");
     let below = "--out file/out: cannot be written to: Not a directory (os error 20)";
@@ -23,7 +23,7 @@ fn a_path_through_a_file() {
 }
 
 #[test]
-fn results_of_another_study() {
+fn output_folder_of_another_study_is_refused() {
     let study = Study::of_tissue(64);
     pleach(study.folder(), &run_into("out")).done();
     let other = "--out out: holds plan.json of another study; an empty or new folder is allowed";
@@ -88,7 +88,7 @@ fn resume_without_earlier_results_is_noticed() {
 }
 
 #[test]
-fn previews_of_nobody_knows_what() {
+fn folder_with_foreign_previews_is_refused() {
     let study = Study::of_tissue(64);
     study.write("out/previews/1-a.png", "");
     let foreign = "--out out: holds previews of another study; an empty or new folder is allowed";
@@ -97,7 +97,7 @@ fn previews_of_nobody_knows_what() {
 }
 
 #[test]
-fn results_of_nobody_knows_what() {
+fn folder_with_foreign_results_is_refused() {
     let study = Study::of_tissue(64);
     for (name, content) in [("responses.csv", "a,b\n"), ("report.html", "")] {
         study.write(&format!("out/{name}"), content);
@@ -154,16 +154,16 @@ fn skipped(test: &str) {
 }
 
 #[test]
-fn a_read_only_file_system() {
+fn read_only_file_system_is_refused() {
     let study = Study::of_tissue(64);
-    let Some(output) = run_mounted(&study, "ro") else { return skipped("a_read_only_file_system") };
+    let Some(output) = run_mounted(&study, "ro") else { return skipped("read_only_file_system_is_refused") };
     assert_eq!(output.status.code(), Some(2));
     let said = "error: --out out: cannot be written to: Read-only file system (os error 30)\n";
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b""[..], said.as_bytes()));
 }
 
 #[test]
-fn a_full_file_system() {
+fn full_file_system_exits_6_and_leaves_no_partial_file() {
     let study = Study::of_tissue(64);
     // tmpfs uses one page (4 KiB) per file. 8 KiB hold the journal and the plan, 12 KiB also the samples and some responses.
     for (size, what, files) in [
@@ -178,7 +178,9 @@ fn a_full_file_system() {
             "journal\nplan.json\nsamples.csv\n",
         ),
     ] {
-        let Some(output) = run_mounted(&study, size) else { return skipped("a_full_file_system") };
+        let Some(output) = run_mounted(&study, size) else {
+            return skipped("full_file_system_exits_6_and_leaves_no_partial_file");
+        };
         assert_eq!(output.status.code(), Some(6), "its own exit code");
         assert_eq!(String::from_utf8_lossy(&output.stderr), format!("error: --out out: {what}\n"));
         // A file that does not fit leaves no part of itself.

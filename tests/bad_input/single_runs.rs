@@ -7,7 +7,7 @@ use std::fs;
 const TILE: &str = "tiles/tissue_01.png";
 
 #[test]
-fn tiles_to_segment() {
+fn segment_refuses_unreadable_tiles() {
     let study = Study::of_tissue(64);
     let segment = |tile| ["segment", tile, "--out", "mask.png"];
     refused(
@@ -30,7 +30,7 @@ fn tiles_to_segment() {
 }
 
 #[test]
-fn settings() {
+fn segment_refuses_invalid_settings() {
     let study = Study::of_tissue(64);
     let refused = |setting: &str, expected: &str| {
         let expected = format!("--set {setting}: {expected}");
@@ -55,7 +55,7 @@ fn settings() {
 }
 
 #[test]
-fn places_for_a_mask() {
+fn segment_refuses_invalid_mask_paths() {
     let study = Study::of_tissue(64);
     let segment = |out| ["segment", TILE, "--out", out];
     refused(study.folder(), &segment("none/mask.png"), "--out none/mask.png: there is no folder none");
@@ -70,7 +70,7 @@ fn places_for_a_mask() {
 }
 
 #[test]
-fn tissue() {
+fn tissue_refuses_invalid_sizes_and_folders() {
     let study = Study::of_tissue(64);
     let sized = |size| ["tissue", "--out", "new", "--size", size];
     refused(study.folder(), &sized("63"), "--size 63: a tissue tile of 63 px is outside 64 to 8192 px");

@@ -30,7 +30,7 @@ fn edited(study: &Study, lines: &str, expected: &str) {
 }
 
 #[test]
-fn fields_of_slides() {
+fn invalid_slide_fields_are_refused() {
     let study = of_slide();
     let edited = |lines: &str, expected: &str| edited(&study, lines, expected);
     edited("tile = 0", "tile: 0 is not allowed; allowed: 64 to 16384");
@@ -71,7 +71,7 @@ fn fields_of_slides() {
 }
 
 #[test]
-fn lists_of_slides() {
+fn invalid_slide_lists_are_refused() {
     let study = of_slide();
     let listed = |lines: &str, expected: &str| {
         with(&study, lines);
@@ -101,7 +101,7 @@ fn lists_of_slides() {
 }
 
 #[test]
-fn slides_have_no_reference_files_and_need_what_measures_within_a_core() {
+fn slide_study_needs_core_metrics_and_no_reference_files() {
     let study = of_slide();
     let slides = ("tiles = [\"tiles/*.png\"]", "slides = [\"slides/*.svs\"]");
     study.edit(&[slides, ("\"defaults\"", "\"tiles\"")]);
@@ -120,7 +120,7 @@ fn slides_have_no_reference_files_and_need_what_measures_within_a_core() {
 }
 
 #[test]
-fn slides_that_are_none() {
+fn unreadable_slides_are_refused() {
     let study = of_slide();
     let whole = std::fs::read(study.path("slides/a.svs")).expect("the slide");
     study.write("slides/a.svs", &whole[..whole.len() / 2]);
@@ -140,8 +140,8 @@ fn slides_that_are_none() {
 }
 
 #[test]
-fn slides_of_the_test_data_that_are_none() {
-    let Some(data) = data("slides_of_the_test_data_that_are_none") else { return };
+fn unreadable_slides_of_the_test_data_are_refused() {
+    let Some(data) = data("unreadable_slides_of_the_test_data_are_refused") else { return };
     let study = of_slide();
     for (name, said) in [
         ("unopenable.tiff", "the slide is damaged or of a kind that is not read: "),

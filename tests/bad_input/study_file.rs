@@ -21,7 +21,7 @@ fn parameter(study: &Study, section: &str, expected: &str) {
 }
 
 #[test]
-fn fields() {
+fn invalid_study_fields_are_refused() {
     let study = Study::of_tissue(64);
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
     edited("seed = 500", "seed = \"500\"", "study.seed: the text \"500\" is given, a whole number is wanted");
@@ -50,7 +50,7 @@ fn fields() {
 }
 
 #[test]
-fn methods_and_metrics() {
+fn invalid_methods_and_metrics_are_refused() {
     let study = Study::of_tissue(64);
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
     edited(
@@ -82,7 +82,7 @@ fn methods_and_metrics() {
 }
 
 #[test]
-fn parameters() {
+fn invalid_parameters_are_refused() {
     let study = Study::of_tissue(64);
     let parameter = |section: &str, expected: &str| parameter(&study, section, expected);
     parameter("G3]\nrange = [1, 2]", &format!("parameters.G3: unknown; known are {KNOWN}"));
@@ -124,7 +124,7 @@ fn parameters() {
 }
 
 #[test]
-fn nothing_to_vary() {
+fn study_without_varying_parameter_is_refused() {
     let study = Study::of_tissue(64);
     let pins: String = KNOWN.split(", ").map(|name| format!("[parameters.{name}]\nfixed = 8\n")).collect();
     study.edit(&[("metric = \"dice\"\n", &format!("metric = \"dice\"\n{pins}"))]);
@@ -133,7 +133,7 @@ fn nothing_to_vary() {
 }
 
 #[test]
-fn values_that_an_operation_refuses() {
+fn parameter_values_outside_an_operation_are_refused() {
     let study = Study::of_tissue(64);
     for (section, expected) in [
         (
@@ -175,7 +175,7 @@ fn values_that_an_operation_refuses() {
 }
 
 #[test]
-fn files_that_are_no_studies() {
+fn non_study_files_are_refused() {
     let study = Study::of_tissue(64);
     study.write("broken.toml", "[study]\nname = \"x\"\nseed = \n");
     study.write("binary.toml", [0xff, 0xfe, 0x00]);
@@ -205,7 +205,7 @@ fn files_that_are_no_studies() {
 }
 
 #[test]
-fn references() {
+fn invalid_references_are_refused() {
     let study = Study::of_tissue(64);
     let edited = |new: &str, expected: &str| edited(&study, &[("\"defaults\"", new)], expected);
     let missing = "input.reference: none: no such folder; a folder of masks or \"defaults\" is allowed";

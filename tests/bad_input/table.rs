@@ -4,7 +4,7 @@ use crate::study::Study;
 use crate::{KNOWN, refused, refused_as};
 
 #[test]
-fn tables() {
+fn invalid_parameter_tables_are_refused() {
     let study = Study::of_tissue(64);
     study.write(
         "by_method.toml",
@@ -37,7 +37,7 @@ fn tables() {
 }
 
 #[test]
-fn values_that_an_operation_refuses() {
+fn table_values_outside_an_operation_are_refused() {
     let study = Study::of_tissue(64);
     study.write("t.csv", "FillHoles,G1\n4,60\n6,60\n");
     let expected =
@@ -54,7 +54,7 @@ fn values_that_an_operation_refuses() {
 }
 
 #[test]
-fn files_that_are_no_tables() {
+fn non_table_files_are_refused() {
     let study = Study::of_tissue(64);
     let run = |table| ["run", "study.toml", "--out", "out", "--parameter-sets", table];
     refused(

@@ -19,7 +19,7 @@ fn cut(study: &Study, name: &str) {
 }
 
 #[test]
-fn tiles_that_are_not_there() {
+fn missing_tiles_are_refused() {
     let study = Study::of_tissue(64);
     let refused = |tiles: &str, expected: &str| {
         study.edit(&[("[\"tiles/*.png\"]", tiles)]);
@@ -41,7 +41,7 @@ fn tiles_that_are_not_there() {
 }
 
 #[test]
-fn tiles_that_are_no_images() {
+fn non_image_tiles_are_refused() {
     let study = Study::of_tissue(64);
     let whole = fs::read(study.path("tiles/tissue_02.png")).expect("a tile");
     study.edit(&[("tiles/*.png", "tiles/tissue_02.png")]);
@@ -121,7 +121,7 @@ fn slides_among_tiles_are_refused_with_the_key_that_takes_them() {
 }
 
 #[test]
-fn a_damaged_tile_is_left_out_and_the_rest_completes() {
+fn corrupt_tile_is_excluded_and_the_rest_completes() {
     let study = Study::of_tissue(128);
     let more = ["tissue", "--out", "more", "--size", "96", "--count", "1", "--seed", "9"];
     pleach(study.folder(), &more).done();
@@ -185,7 +185,7 @@ fn a_damaged_tile_is_left_out_and_the_rest_completes() {
 }
 
 #[test]
-fn a_damaged_reference_mask_takes_its_tile_out() {
+fn corrupt_reference_mask_excludes_its_tile() {
     let study = Study::of_tissue(96);
     study.edit(&[("\"defaults\"", "\"tiles\"")]);
     cut(&study, "tiles/tissue_02_labels.png");
@@ -202,7 +202,7 @@ fn a_damaged_reference_mask_takes_its_tile_out() {
 }
 
 #[test]
-fn all_tiles_damaged() {
+fn study_with_all_tiles_corrupt_lists_every_failed_run() {
     let study = Study::of_tissue(64);
     cut(&study, "tiles/tissue_01.png");
     cut(&study, "tiles/tissue_02.png");

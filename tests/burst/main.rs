@@ -73,7 +73,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn half_the_time_is_met_by_those_that_know_of_it() {
+fn deadline_aware_policies_meet_half_the_time() {
     let copied = Copied::new();
     let document = copied.simulate("burst.toml", &[]);
     let base = policy(&document, "base-alone");
@@ -108,7 +108,7 @@ fn half_the_time_is_met_by_those_that_know_of_it() {
 }
 
 #[test]
-fn spot_workers_are_taken_away_and_what_cannot_be_met_is_told() {
+fn infeasible_deadline_with_spot_workers_is_reported() {
     let copied = Copied::new();
     // Each worker runs for 2 minutes on average and receives a notice 30 s before its end.
     copied.edit(
@@ -147,7 +147,7 @@ fn without_notice_work_is_lost_and_the_study_still_ends() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
+fn same_seed_gives_the_same_bytes() {
     let copied = Copied::new();
     let said = |out: &str, seed: &str| {
         let args = ["simulate", "spot.toml", "--json", "--out", out, "--seed", seed];
@@ -172,7 +172,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_others() {
 }
 
 #[test]
-fn what_a_run_has_measured_takes_the_place_of_what_is_declared() {
+fn measured_costs_of_a_run_replace_declared_costs() {
     let copied = Copied::new();
     // A tile of 512 px, so that message times are negligible.
     fs::remove_file(copied.folder().join("tiles/tissue.png")).expect("a tile");

@@ -18,7 +18,7 @@ fn refused(edits: &[(&str, &str)], expected: &str) {
 }
 
 #[test]
-fn unknown_fields_are_named_with_those_that_are_known() {
+fn unknown_field_error_lists_known_fields() {
     refused(&[("max = 64", "max = 64\ncolor = 1")], "pool 1.color: unknown; known are name, cores");
     refused(&[("seed = 500", "sead = 500")], "burst.sead: unknown; known are deadline_seconds");
     refused(&[("[base]", "[basis]\n[base]")], "basis: unknown; known are study, base, pool, burst, policy");
@@ -28,7 +28,7 @@ fn unknown_fields_are_named_with_those_that_are_known() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_refused() {
+fn invalid_numbers_are_refused() {
     let price = "pool 1.price_per_hour: -0.2 is not allowed; 0 or more is allowed";
     refused(&[("price_per_hour = 0.10", "price_per_hour = -0.2")], price);
     refused(&[("= 0.02", "= -1")], "pool 1.egress_price_per_gb: -1 is not allowed; 0 or more is allowed");
@@ -59,7 +59,7 @@ fn numbers_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn what_is_missing_or_unknown_is_refused() {
+fn missing_and_unknown_values_are_refused() {
     let kinds =
         "policy 1.kind: \"guess\" is not allowed; \"fixed\", \"deadline\", \"budget\", \"queue-length\" and";
     refused(&[("kind = \"fixed\"", "kind = \"guess\"")], kinds);

@@ -14,8 +14,8 @@ fn output_of(program: &str, args: &[&str]) -> String {
 }
 
 #[test]
-fn the_dockerfile_is_as_it_should_be() {
-    let Some(tools) = Tools::of("the_dockerfile_is_as_it_should_be") else { return };
+fn dockerfile_is_pinned_and_unprivileged() {
+    let Some(tools) = Tools::of("dockerfile_is_pinned_and_unprivileged") else { return };
     let linted = tools.call("hadolint", &["--failure-threshold", "style", "deploy/Dockerfile"]);
     assert_eq!(linted, Ok(String::new()));
     // The linter detects an error.
@@ -127,8 +127,8 @@ fn the_build_sees_its_files() {
 }
 
 #[test]
-fn the_compose_file_is_valid_and_names_what_there_is() {
-    let Some(tools) = Tools::of("the_compose_file_is_valid_and_names_what_there_is") else { return };
+fn compose_file_is_valid_and_its_paths_exist() {
+    let Some(tools) = Tools::of("compose_file_is_valid_and_its_paths_exist") else { return };
     let text = fs::read_to_string(root().join("deploy/compose.yaml")).expect("a file");
     let validate = |text: &str| {
         let file = tempfile::NamedTempFile::new().expect("a file");

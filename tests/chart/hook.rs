@@ -33,8 +33,8 @@ fn content(folder: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn an_authority_is_made_once_and_tokens_each_time() {
-    let Some(tools) = Tools::of("an_authority_is_made_once_and_tokens_each_time") else { return };
+fn hook_creates_authority_once_and_tokens_each_time() {
+    let Some(tools) = Tools::of("hook_creates_authority_once_and_tokens_each_time") else { return };
     let objects = tools.render(&["--values", &file("default")]).expect("objects");
     let script = script(&objects);
     let place = tempfile::tempdir().expect("a folder");
@@ -120,8 +120,8 @@ fn an_authority_of_cert_manager_is_used() {
 
 /// Without the right to write a secret, the hook creates nothing and the job fails with the reason.
 #[test]
-fn what_is_forbidden_is_said() {
-    let Some(tools) = Tools::of("what_is_forbidden_is_said") else { return };
+fn hook_without_its_rights_fails_with_the_reason() {
+    let Some(tools) = Tools::of("hook_without_its_rights_fails_with_the_reason") else { return };
     let mut objects = tools.render(&["--values", &file("default")]).expect("objects");
     for object in objects.iter_mut().filter(|object| object["kind"] == "Role") {
         object["rules"][1]["resourceNames"] = serde_json::json!(["rel-pleach-ca"]);

@@ -30,8 +30,8 @@ pub(crate) fn skipped(test: &str, why: &str) {
 }
 
 #[test]
-fn helm_finds_nothing_to_complain_of() {
-    let Some(tools) = Tools::of("helm_finds_nothing_to_complain_of") else { return };
+fn helm_lint_reports_no_problem() {
+    let Some(tools) = Tools::of("helm_lint_reports_no_problem") else { return };
     for values in VALUES {
         let linted = tools.call("helm", &["lint", "--strict", "helm/pleach", "--values", &file(values)]);
         assert!(linted.as_ref().is_ok_and(|text| text.contains("0 chart(s) failed")), "{values}: {linted:?}");

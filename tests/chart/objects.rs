@@ -62,8 +62,8 @@ fn every_object_is_valid() {
 
 /// The validator reports errors in an invalid text.
 #[test]
-fn a_wrong_object_is_found() {
-    let Some(tools) = Tools::of("a_wrong_object_is_found") else { return };
+fn invalid_object_is_detected() {
+    let Some(tools) = Tools::of("invalid_object_is_detected") else { return };
     let mut text = template(&tools, "spot-burst");
     let mistakes = [
         ("minReadySeconds: 5", "minReadySecond: 5", "'minReadySecond' was unexpected"),
@@ -159,8 +159,8 @@ fn no_container_may_do_more_than_it_needs() {
 /// Roles create secrets and update three of them, and read none. They patch pods where the values request it. They grant
 /// nothing else, and nothing outside the namespace.
 #[test]
-fn rights_are_the_least() {
-    let Some(tools) = Tools::of("rights_are_the_least") else { return };
+fn roles_grant_minimal_rights() {
+    let Some(tools) = Tools::of("roles_grant_minimal_rights") else { return };
     for (values, objects) in rendered(&tools) {
         assert!(
             of_kind(&objects, "ClusterRole").is_empty() && of_kind(&objects, "ClusterRoleBinding").is_empty()
@@ -196,8 +196,8 @@ fn rights_are_the_least() {
 /// A manager sets pod deletion costs only if the values request it and a pool can shrink. The option, the role and the
 /// egress rule are rendered together or not at all.
 #[test]
-fn costs_of_pods_are_told_where_there_is_somebody_to_take() {
-    let Some(tools) = Tools::of("costs_of_pods_are_told_where_there_is_somebody_to_take") else { return };
+fn pod_deletion_costs_need_the_option_and_a_scaled_pool() {
+    let Some(tools) = Tools::of("pod_deletion_costs_need_the_option_and_a_scaled_pool") else { return };
     let asked = "manager.podDeletionCost=true";
     let scaled = r#"workerPools=[{"name":"a","autoscaling":{"kind":"hpa"}},{"name":"b"}]"#;
     for (options, tells) in [
@@ -288,8 +288,8 @@ fn services_budgets_and_policies_select_the_pods_that_they_are_for() {
 
 /// Probes use existing paths of the manager, and none that depends on other services.
 #[test]
-fn probes_ask_what_there_is() {
-    let Some(tools) = Tools::of("probes_ask_what_there_is") else { return };
+fn probes_use_existing_endpoints() {
+    let Some(tools) = Tools::of("probes_use_existing_endpoints") else { return };
     let openapi = include_str!("../../src/api/openapi.json");
     let openapi: Value = serde_json::from_str(openapi).expect("JSON");
     for (values, objects) in rendered(&tools) {

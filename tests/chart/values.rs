@@ -112,8 +112,8 @@ const REFUSED: [(&str, &str); 37] = [
 ];
 
 #[test]
-fn what_is_wrong_is_named() {
-    let Some(tools) = Tools::of("what_is_wrong_is_named") else { return };
+fn invalid_values_are_refused_by_name() {
+    let Some(tools) = Tools::of("invalid_values_are_refused_by_name") else { return };
     for (values, expected) in REFUSED {
         let refused = tools.render(&["--set-json", values]).expect_err(values);
         assert!(refused.contains(expected), "{values}: {refused}");
@@ -122,8 +122,8 @@ fn what_is_wrong_is_named() {
 
 /// `global` values of a parent chart and values of upgrades are valid by the schema.
 #[test]
-fn what_is_right_is_taken() {
-    let Some(tools) = Tools::of("what_is_right_is_taken") else { return };
+fn valid_values_are_accepted() {
+    let Some(tools) = Tools::of("valid_values_are_accepted") else { return };
     for values in [
         r#"global={"anything":1}"#,
         r#"fullnameOverride="cluster""#,

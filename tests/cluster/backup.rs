@@ -23,7 +23,7 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_copy_that_was_taken_while_a_study_ran_is_gone_on_with() {
+fn state_copied_during_a_study_is_resumed() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     let mut cluster = Cluster::of(&study, 2);

@@ -15,7 +15,7 @@ pub(crate) fn moment(seed: u64) -> u64 {
 }
 
 #[test]
-fn a_worker_is_killed() {
+fn study_completes_after_a_worker_is_killed() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
@@ -29,7 +29,7 @@ fn a_worker_is_killed() {
 }
 
 #[test]
-fn all_workers_are_killed_and_replaced() {
+fn study_completes_after_all_workers_are_replaced() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
@@ -43,7 +43,7 @@ fn all_workers_are_killed_and_replaced() {
 }
 
 #[test]
-fn the_manager_is_killed_and_started_again() {
+fn study_completes_after_the_manager_restarts() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
@@ -61,7 +61,7 @@ fn the_manager_is_killed_and_started_again() {
 }
 
 #[test]
-fn the_manager_is_killed_again_and_again() {
+fn study_completes_after_repeated_manager_kills() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
@@ -77,7 +77,7 @@ fn the_manager_is_killed_again_and_again() {
 }
 
 #[test]
-fn workers_come_every_two_seconds_while_others_leave() {
+fn study_completes_while_workers_come_and_go_every_2_s() {
     let study = cluster::study(16, 256);
     let expected = expected(&study);
     for seed in seeds() {
@@ -102,7 +102,7 @@ fn workers_come_every_two_seconds_while_others_leave() {
 }
 
 #[test]
-fn a_worker_that_is_asked_to_leave_hands_over_what_it_has() {
+fn draining_worker_replicates_its_sole_copies() {
     let study = cluster::study(10, 256);
     let expected = expected(&study);
     for seed in seeds() {
@@ -119,7 +119,7 @@ fn a_worker_that_is_asked_to_leave_hands_over_what_it_has() {
 }
 
 #[test]
-fn a_worker_whose_time_is_up_leaves_before() {
+fn worker_leaves_before_its_time_limit() {
     let study = cluster::study(10, 256);
     let expected = expected(&study);
     let mut cluster = Cluster::new(&study);

@@ -47,7 +47,7 @@ fn with(patches: &[Patch], status: u16) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
+fn pods_get_deletion_costs_in_drain_order() {
     // More work than the deadline allows on any machine.
     let study = cluster::study(120, 256);
     let expected = cluster::expected(&study);
@@ -95,7 +95,7 @@ fn a_cluster_takes_first_whom_the_manager_wants_to_go() {
 }
 
 #[test]
-fn a_worker_that_is_no_pod_is_told_of_once() {
+fn worker_without_a_pod_is_reported_once() {
     let study = cluster::study(2, 64);
     let (mut cluster, kubernetes) = start(&study, &["w1"]);
     cluster.start_workers(0..1);
@@ -111,7 +111,7 @@ fn a_worker_that_is_no_pod_is_told_of_once() {
 }
 
 #[test]
-fn where_there_is_no_cluster_nothing_begins() {
+fn manager_without_kubernetes_refuses_deletion_costs() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::to_be(&study);
     fs::write(cluster.path("pools.toml"), POOLS).expect("a folder");

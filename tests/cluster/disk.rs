@@ -37,13 +37,13 @@ fn held(cluster: &Cluster<'_>) -> (u64, u64) {
 }
 
 #[test]
-fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
+fn full_disk_suspends_a_study_until_space_is_free() {
     let study = cluster::study(8, 192);
     let expected = expected(&study);
     for seed in seeds() {
         let mut cluster = Cluster::to_be(&study);
         let Some(disk) = Disk::tmpfs(&cluster.path("state"), MEGABYTES) else {
-            let test = "a_full_disk_halts_a_study_that_goes_on_when_there_is_room";
+            let test = "full_disk_suspends_a_study_until_space_is_free";
             return skipped(test, "the system does not let us mount");
         };
         cluster.places.insert("manager".to_owned(), place(&disk));
@@ -83,11 +83,11 @@ fn a_full_disk_halts_a_study_that_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_study_that_was_halted_can_be_canceled() {
+fn suspended_study_can_be_canceled() {
     let study = cluster::study(8, 192);
     let mut cluster = Cluster::to_be(&study);
     let Some(disk) = Disk::tmpfs(&cluster.path("state"), MEGABYTES) else {
-        return skipped("a_study_that_was_halted_can_be_canceled", "the system does not let us mount");
+        return skipped("suspended_study_can_be_canceled", "the system does not let us mount");
     };
     cluster.places.insert("manager".to_owned(), place(&disk));
     cluster.state = disk.seen();

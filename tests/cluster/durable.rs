@@ -34,7 +34,7 @@ fn regions(cluster: &Cluster<'_>) -> usize {
 }
 
 #[test]
-fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
+fn outputs_of_lost_workers_are_read_from_the_shared_tier() {
     let study = study("outputs");
     let expected = expected(&study);
     for seed in seeds() {
@@ -57,7 +57,7 @@ fn what_a_lost_worker_has_stored_is_read_from_the_shared_tier() {
 }
 
 #[test]
-fn a_shared_tier_that_is_full_holds_nothing_up() {
+fn full_shared_tier_does_not_delay_a_study() {
     let study = study("all");
     let expected = expected(&study);
     let mut cluster = Cluster::new(&study);
@@ -73,7 +73,7 @@ fn a_shared_tier_that_is_full_holds_nothing_up() {
 
 /// The `durable` key of an output overrides the study's durability.
 #[test]
-fn a_workflow_says_what_survives() {
+fn workflow_durability_overrides_the_study() {
     for (of_study, of_output, is_shared) in [("none", true, true), ("outputs", false, false)] {
         let study = study(of_study);
         let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/pathology/descriptors/nuclei");
@@ -108,7 +108,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 #[test]
-fn without_a_shared_tier_a_second_worker_has_what_a_lost_one_has_stored() {
+fn replica_on_a_second_worker_survives_a_lost_worker() {
     let study = study("outputs");
     let expected = expected(&study);
     let refused = pleach(study.folder(), &["run", "study.toml", "--out", "none", "--memory", "1kB"]);
@@ -162,13 +162,13 @@ impl Drop for Frozen {
 }
 
 #[test]
-fn a_shared_tier_that_hangs_is_waited_for_or_done_without() {
+fn hanging_shared_tier_does_not_lose_workers_or_results() {
     let study = study("outputs");
     let expected = expected(&study);
     for seed in seeds() {
         let mut cluster = Cluster::new(&study);
         let Some(disk) = Disk::ext4(&cluster.path("disk"), 64) else {
-            let test = "a_shared_tier_that_hangs_is_waited_for_or_done_without";
+            let test = "hanging_shared_tier_does_not_lose_workers_or_results";
             return skipped(test, "the system does not let us mount");
         };
         for name in ["w0", "w1"] {

@@ -34,7 +34,7 @@ fn tiles(study: &Study) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn study_that_is_forgotten_is_gone_and_inputs_go_with_the_last_that_reads_them() {
+fn forgotten_study_is_removed_with_unreferenced_inputs() {
     let study = cluster::study(1, 64);
     let mut cluster = Cluster::new(&study);
     let inputs: Vec<PathBuf> = tiles(&study).iter().map(|tile| stored(&cluster, tile, 2 * HOUR)).collect();
@@ -71,7 +71,7 @@ fn study_that_is_forgotten_is_gone_and_inputs_go_with_the_last_that_reads_them()
 }
 
 #[test]
-fn studies_go_by_age_and_by_size_and_an_open_one_never() {
+fn finished_studies_are_removed_by_age_and_size() {
     let study = cluster::study(1, 64);
     let mut cluster = Cluster::of(&study, 1);
     let ids: Vec<String> = (0..3).map(|_| cluster.submit(&[])).collect();

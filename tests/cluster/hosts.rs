@@ -25,8 +25,8 @@ fn submitted<'a>(study: &'a Study, hosts: &Hosts) -> Option<(Cluster<'a>, String
 }
 
 #[test]
-fn hosts_send_each_other_what_they_lack() {
-    let test = "hosts_send_each_other_what_they_lack";
+fn hosts_fetch_missing_regions_from_each_other() {
+    let test = "hosts_fetch_missing_regions_from_each_other";
     let study = cluster::study(6, 192);
     let expected = expected(&study);
     let Some(hosts) = Hosts::of(["manager", "w0", "w1"]) else {
@@ -57,8 +57,8 @@ fn hosts_send_each_other_what_they_lack() {
 
 /// A slide is sent as one file, independent of the number and the workers of its tiles.
 #[test]
-fn a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on() {
-    let test = "a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on";
+fn slide_is_sent_to_hosts_that_compute_its_tiles() {
+    let test = "slide_is_sent_to_hosts_that_compute_its_tiles";
     let study = cluster::study(3, 192);
     let tissue = image::open(study.path("tiles/tissue_01.png")).expect("a tile").into_rgb8();
     write_image(&study.path("tiles/s.svs"), tissue.as_raw(), 192, AT_20);
@@ -84,8 +84,8 @@ fn a_slide_is_sent_and_its_tiles_are_read_where_they_are_computed_on() {
 }
 
 #[test]
-fn a_host_is_unplugged_for_ten_seconds_and_comes_back() {
-    let test = "a_host_is_unplugged_for_ten_seconds_and_comes_back";
+fn host_unplugged_for_10_s_reattaches() {
+    let test = "host_unplugged_for_10_s_reattaches";
     let study = cluster::study(12, 256);
     let expected = expected(&study);
     for seed in seeds() {

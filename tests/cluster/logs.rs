@@ -23,7 +23,7 @@ fn spans(line: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn tasks_are_told_within_their_bucket_and_study() {
+fn task_log_lines_carry_bucket_and_study() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::to_be(&study);
     cluster.environment.insert("PLEACH_LOG".to_owned(), "pleach=info,pleach_actors=trace".to_owned());
@@ -59,7 +59,7 @@ fn tasks_are_told_within_their_bucket_and_study() {
 }
 
 #[test]
-fn by_default_only_what_an_operator_has_to_know_is_told() {
+fn default_log_has_only_lines_for_operators() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::of(&study, 1);
     cluster.submit_and_wait(&[]);
@@ -70,7 +70,7 @@ fn by_default_only_what_an_operator_has_to_know_is_told() {
 }
 
 #[test]
-fn a_level_that_there_is_not_is_refused() {
+fn unknown_log_level_is_refused() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::to_be(&study);
     cluster.environment.insert("PLEACH_LOG".to_owned(), "pleach=loud".to_owned());

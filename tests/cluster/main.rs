@@ -100,12 +100,12 @@ fn studies_share_a_cluster_and_any_plan_gives_the_same() {
 }
 
 #[test]
-fn workers_elsewhere_are_sent_what_they_lack() {
+fn remote_workers_fetch_missing_inputs() {
     let study = cluster::study(3, 128);
     let expected = expected(&study);
     let mut cluster = Cluster::new(&study);
     let Some(id) = cluster.submit_from_elsewhere() else {
-        return skipped("workers_elsewhere_are_sent_what_they_lack", "the system does not let us mount");
+        return skipped("remote_workers_fetch_missing_inputs", "the system does not let us mount");
     };
     let sent = std::fs::read_dir(cluster.path("state/inputs")).expect("a folder").count();
     assert_eq!(sent, 2, "both tiles have been sent to the manager");

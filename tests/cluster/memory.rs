@@ -60,7 +60,7 @@ fn worker_with_little_memory_gets_smaller_buckets() {
 }
 
 #[test]
-fn study_planned_without_workers_is_cut_for_a_small_one_that_comes() {
+fn study_planned_without_workers_is_replanned_for_small_one() {
     let study = study();
     let mut cluster = Cluster::new(&study);
     let id = cluster.submit(&[]);

@@ -6,7 +6,7 @@ use crate::proxy::{Proxy, Weather};
 use std::time::Duration;
 
 #[test]
-fn packets_are_lost_delayed_and_reordered() {
+fn study_completes_under_packet_loss_delay_and_reordering() {
     let study = cluster::study(3, 128);
     let expected = expected(&study);
     for seed in seeds() {
@@ -20,7 +20,7 @@ fn packets_are_lost_delayed_and_reordered() {
 }
 
 #[test]
-fn a_worker_is_cut_off_for_ten_seconds_and_comes_back() {
+fn worker_cut_off_for_10_s_reattaches() {
     let study = cluster::study(12, 256);
     let expected = expected(&study);
     for seed in seeds() {

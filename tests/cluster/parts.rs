@@ -77,7 +77,7 @@ fn number(record: &Value, pointer: &str) -> u64 {
 }
 
 #[test]
-fn phases_give_on_a_manager_what_they_give_in_one_process() {
+fn phases_on_a_manager_equal_one_process() {
     let study = study(PHASES);
     let expected = alone(&study, &[FIRST, SECOND]);
     let mut cluster = Cluster::new(&study);
@@ -118,7 +118,7 @@ fn phases_give_on_a_manager_what_they_give_in_one_process() {
 }
 
 #[test]
-fn a_later_phase_finds_on_the_same_workers_what_an_earlier_one_has_run() {
+fn later_phase_reuses_results_retained_by_workers() {
     let study = study(PHASES);
     let expected = alone(&study, &[FIRST, SECOND]);
     let cluster = Cluster::of(&study, 2);
@@ -137,7 +137,7 @@ fn a_later_phase_finds_on_the_same_workers_what_an_earlier_one_has_run() {
 }
 
 #[test]
-fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
+fn manager_killed_within_and_between_phases_resumes() {
     let study = study(PHASES);
     let expected = alone(&study, &[FIRST, SECOND]);
     let mut cluster = Cluster::of(&study, 2);
@@ -171,7 +171,7 @@ fn a_manager_that_is_killed_within_and_between_phases_goes_on() {
 }
 
 #[test]
-fn survivors_that_were_written_down_are_taken_by_the_next_manager() {
+fn restarted_manager_reads_the_recorded_survivors() {
     let study = study(PHASES);
     let mut cluster = Cluster::of(&study, 1);
     let id = cluster.submit(&[]);
@@ -260,7 +260,7 @@ fn a_sample_grows_on_a_manager_as_in_one_process() {
 }
 
 #[test]
-fn a_screening_that_leaves_nothing_fails_with_the_reason() {
+fn screening_without_survivors_fails_with_the_reason() {
     let study = study(&PHASES.replace("most_influential = 4", "threshold = 1e9"));
     let cluster = Cluster::of(&study, 1);
     let id = cluster.submit(&[]);

@@ -29,8 +29,8 @@ fn runs(lines: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_kills_workers_is_given_up_and_the_rest_goes_on() {
-    let test = "what_kills_workers_is_given_up_and_the_rest_goes_on";
+fn crashing_instance_fails_at_crash_limit_and_others_finish() {
+    let test = "crashing_instance_fails_at_crash_limit_and_others_finish";
     let study = cluster::study(2, 128);
     let poison = cluster::study(1, 512);
     let tile = study.path("tiles/poisoned.png");

@@ -23,7 +23,7 @@ impl Cluster<'_> {
 }
 
 #[test]
-fn a_worker_is_ready_as_long_as_it_has_its_manager() {
+fn worker_is_ready_while_connected_to_its_manager() {
     let study = cluster::study(80, 256);
     let mut cluster = Cluster::new(&study);
     let token = cluster.call(&["certs", "token", "--dir", "ca", "--ttl", "1h"]).done();
@@ -63,7 +63,7 @@ fn a_worker_is_ready_as_long_as_it_has_its_manager() {
 
 /// The worker has a certificate, so it waits only for the connection.
 #[test]
-fn a_worker_with_a_certificate_says_that_it_has_not_joined() {
+fn worker_before_joining_is_not_ready() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::new(&study);
     cluster.kill_manager();

@@ -17,7 +17,7 @@ fn a_second_manager_on_one_folder_is_refused() {
 }
 
 #[test]
-fn a_second_worker_of_one_name_is_told_so() {
+fn second_worker_of_one_name_is_refused_until_first_ends() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::new(&study);
     cluster.start_worker("w0", &[]);
@@ -43,7 +43,7 @@ fn a_study_that_no_worker_can_hold_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn who_is_no_worker_is_told_why() {
+fn client_without_worker_certificate_is_refused_with_reason() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::new(&study);
     let worker = |certs: &str| {

@@ -8,7 +8,7 @@ fn logged(cluster: &Cluster<'_>, parts: &[&str]) -> bool {
 }
 
 #[test]
-fn study_without_workers_says_so_and_has_no_time_left() {
+fn study_without_workers_has_a_remark_and_no_prediction() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::new(&study);
     let id = cluster.submit(&[]);

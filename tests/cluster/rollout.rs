@@ -70,10 +70,10 @@ fn workers_are_replaced_added_and_taken_away_while_a_study_runs() {
 }
 
 #[test]
-fn another_manager_takes_over_while_a_study_runs() {
+fn replacement_manager_completes_a_running_study() {
     let study = cluster::study(12, 256);
     let (responses, tasks) = expected(&study);
-    let Some(mut release) = Release::install("another_manager_takes_over_while_a_study_runs", &study) else {
+    let Some(mut release) = Release::install("replacement_manager_completes_a_running_study", &study) else {
         return;
     };
     (0..2).for_each(|_| release.start_pod());

@@ -26,7 +26,7 @@ pub(crate) fn cluster_with_a_pool(study: &crate::study::Study) -> Cluster<'_> {
 }
 
 #[test]
-fn a_deadline_and_a_budget_say_how_many_workers_are_wanted() {
+fn deadline_and_budget_determine_desired_workers() {
     let study = cluster::study(6, 256);
     let expected = cluster::expected(&study);
     let mut cluster = cluster_with_a_pool(&study);
@@ -84,7 +84,7 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
 }
 
 #[test]
-fn deadlines_and_budgets_that_cannot_be_are_refused() {
+fn invalid_deadlines_and_budgets_are_refused() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::new(&study);
     let refused = |options: &[&str], expected: &str| {

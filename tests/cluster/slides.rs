@@ -20,7 +20,7 @@ fn study() -> Study {
 }
 
 #[test]
-fn slides_in_several_files_are_read_where_they_lie_and_where_they_were_sent() {
+fn multi_file_slides_are_read_locally_and_after_transfer() {
     let study = study();
     let expected = expected(&study);
     assert!(expected.contains(",s/128_64,") && expected.contains(",t/128_64,"), "{expected}");
@@ -29,7 +29,7 @@ fn slides_in_several_files_are_read_where_they_lie_and_where_they_were_sent() {
     let sent = |of: &Path| fs::read_dir(of).map_or(0, Iterator::count);
     assert_eq!(sent(&cluster.state.join("inputs")), 0);
     let Some(id) = cluster.submit_from_elsewhere() else {
-        let test = "slides_in_several_files_are_read_where_they_lie_and_where_they_were_sent";
+        let test = "multi_file_slides_are_read_locally_and_after_transfer";
         return skipped(test, "the system does not let us mount");
     };
     assert_eq!(cluster.completed(&id), expected);

@@ -28,9 +28,9 @@ pub(crate) fn address_of(worker_log: &str) -> String {
 }
 
 #[test]
-fn prometheus_finds_what_dashboards_and_rules_ask_for() {
+fn prometheus_has_data_for_dashboards_and_rules() {
     if !has_tools() {
-        return skipped("prometheus_finds_what_dashboards_and_rules_ask_for", "there is no prometheus");
+        return skipped("prometheus_has_data_for_dashboards_and_rules", "there is no prometheus");
     }
     // The study is long enough for many scrapes.
     let study = Study::of_tissue(512);
@@ -78,9 +78,9 @@ fn prometheus_finds_what_dashboards_and_rules_ask_for() {
 }
 
 #[test]
-fn promtool_finds_nothing_to_say() {
+fn promtool_accepts_metrics_rules_and_config() {
     if !has_tools() {
-        return skipped("promtool_finds_nothing_to_say", "there is no promtool");
+        return skipped("promtool_accepts_metrics_rules_and_config", "there is no promtool");
     }
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::new(&study);
@@ -112,7 +112,7 @@ fn promtool_finds_nothing_to_say() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_and_nothing_begins() {
+fn occupied_metrics_port_is_refused_before_start() {
     let study = cluster::study(2, 64);
     let cluster = Cluster::of(&study, 0);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

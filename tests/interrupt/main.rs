@@ -160,7 +160,7 @@ fn a_study_interrupted_at_random_moments_comes_out_the_same() {
 }
 
 #[test]
-fn a_study_that_is_killed_again_and_again_gets_there() {
+fn repeatedly_killed_study_completes() {
     let study = Study::of_tissue(128);
     pleach(study.folder(), &["run", "study.toml", "--out", "whole", "--quiet", "--workers=1"]).done();
     let mut known_before = 0;

@@ -63,7 +63,7 @@ fn a_changed_study_is_not_continued() {
 }
 
 #[test]
-fn an_interrupted_study_is_not_begun_anew_by_accident() {
+fn interrupted_study_is_not_overwritten_without_an_option() {
     let study = interrupted();
     let journal = text(&study.path("out/journal"));
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
@@ -101,7 +101,7 @@ fn another_versions_journal_and_a_damaged_one_are_refused() {
 }
 
 #[test]
-fn damage_further_on_costs_what_comes_after_it() {
+fn corrupt_journal_line_costs_the_lines_after_it() {
     let study = interrupted();
     pleach(study.folder(), &["run", "study.toml", "--out", "whole", "--quiet"]).done();
     let journal = text(&study.path("out/journal"));

@@ -15,7 +15,7 @@ fn usable(method: &str) -> Outside {
 const ANALYZE: &str = "analyze problem.json --method correlation --samples x.csv --responses y.csv";
 
 #[test]
-fn responses_that_are_no_numbers() {
+fn non_numeric_responses_are_refused() {
     let outside = usable("correlation --samples 8");
     let good = outside.read("y.csv");
     for text in ["NaN", "inf", "-Infinity", "failed", "1e999", "0x10"] {
@@ -41,7 +41,7 @@ fn responses_that_are_no_numbers() {
 }
 
 #[test]
-fn samples_that_are_no_numbers() {
+fn non_numeric_samples_are_refused() {
     let outside = usable("correlation --samples 8");
     let good = outside.read("x.csv");
     let spoilt = |row: usize, text: &str| {
@@ -73,7 +73,7 @@ fn samples_that_are_no_numbers() {
 }
 
 #[test]
-fn columns_that_are_missing_or_doubled() {
+fn missing_and_duplicate_columns_are_refused() {
     let outside = usable("correlation --samples 8");
     outside.write("x.csv", "evaluation,x1,x3\n1,2,3\n");
     outside.refused(ANALYZE, "x.csv: there is no column \"x2\"; the header has evaluation, x1, x3\n");
@@ -99,7 +99,7 @@ fn columns_that_are_missing_or_doubled() {
 }
 
 #[test]
-fn rows_that_do_not_pair_up() {
+fn unpaired_rows_are_refused() {
     let outside = usable("correlation --samples 8");
     outside.write("y.csv", "y\n1\n2\n3\n");
     outside.refused(ANALYZE, "y.csv: it has 3 rows, and x.csv has 8; one each is needed");
@@ -132,7 +132,7 @@ fn rows_that_do_not_pair_up() {
 }
 
 #[test]
-fn too_few_rows_for_the_method() {
+fn too_few_rows_for_a_method_are_refused() {
     let outside = usable("correlation --samples 8");
     let rows: String = (1..=8).map(|number| format!("{number}\n")).collect();
     outside.write("y.csv", format!("y\n{rows}"));
@@ -162,7 +162,7 @@ fn too_few_rows_for_the_method() {
 }
 
 #[test]
-fn samples_that_do_not_form_the_design() {
+fn samples_without_the_design_are_refused() {
     let outside = usable("vbd --samples 4");
     let analyze =
         |method: &str| format!("analyze problem.json --method {method} --samples x.csv --responses y.csv");
@@ -217,7 +217,7 @@ fn samples_that_do_not_form_the_design() {
 }
 
 #[test]
-fn problems_that_are_none() {
+fn invalid_problems_are_refused() {
     let outside = Outside::ishigami();
     let refused = |problem: &str, said: &str| {
         outside.write("p.json", problem);
@@ -281,7 +281,7 @@ fn problems_that_are_none() {
 }
 
 #[test]
-fn methods_and_samplers_that_do_not_go_together_say_why() {
+fn incompatible_sampler_and_method_are_refused() {
     let outside = Outside::ishigami();
     let refused =
         |words: &str, said: &str| outside.refused(&format!("sample problem.json --out x.csv {words}"), said);
@@ -334,7 +334,7 @@ fn methods_and_samplers_that_do_not_go_together_say_why() {
 
 /// A parameter of one level does not vary, and the analysis omits it.
 #[test]
-fn a_parameter_of_one_level() {
+fn parameter_of_one_level_does_not_vary() {
     let outside = Outside::ishigami();
     outside.write("p.json", r#"{"names": ["x1", "rest", "x2"], "bounds": [[0, 1], [4, 4], [0, 2]]}"#);
     outside.write(
@@ -373,7 +373,7 @@ fn folders_of_studies_are_left_alone() {
 
 /// Files that pyarrow wrote: a NaN, which is not a missing value, and columns without numbers.
 #[test]
-fn parquet_that_cannot_be_used() {
+fn unusable_parquet_is_refused() {
     let outside = Outside::ishigami();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/tables/tests/fixtures");
     for name in ["odd.parquet", "pandas.parquet"] {

@@ -59,7 +59,7 @@ fn values_far_outside_the_bounds_are_refused_with_the_worst() {
 }
 
 #[test]
-fn delta_of_few_samples_is_warned_of_by_its_method() {
+fn few_samples_are_warned_of_by_method() {
     let outside = sampled(200);
     let analyze = "analyze problem.json --samples x.csv --responses y.csv --method";
     let few = |method: &str| {

@@ -4,7 +4,7 @@ use crate::{Outside, number, truth};
 use serde_json::Value;
 
 #[test]
-fn a_decomposition_finds_what_is_known_of_ishigami() {
+fn vbd_of_ishigami_is_near_the_analytic_indices() {
     let outside = Outside::ishigami();
     let said = outside.done("sample problem.json --method vbd --samples 2048 --second-order --out x.csv");
     assert_eq!(said, "x.csv: 16384 evaluations of 3 varying parameters for method vbd, seed 0\n");

@@ -133,7 +133,7 @@ fn images_are_what_they_were() {
 }
 
 #[test]
-fn numbers_that_png_lacks_go_into_tiff_and_npy() {
+fn values_beyond_png_are_exported_to_tiff_and_npy() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let labels = LabelMap::new(2, 2, vec![0, 70_000, 1, u32::MAX]).unwrap();
@@ -200,7 +200,7 @@ fn outlines_and_numbers_are_exported() {
 
 /// An encoding shows its bounds. Corrupt, newer and missing files are refused with the cause.
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_regions_are_refused_with_the_cause() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let region = DataRegion::Gray8(Raster::filled(4, 3, 1, 9).unwrap());

@@ -45,7 +45,7 @@ fn edit(study: &Study, lines: &str) {
 }
 
 #[test]
-fn few_annotations_outside_are_told() {
+fn few_annotations_outside_are_reported() {
     let study = annotated(1);
     edit(&study, "");
     let told = "reference truth/tissue_01.geojson: of 20 annotations 1 outside the tile (not counted), \
@@ -103,7 +103,7 @@ fn many_annotations_outside_are_refused_unless_allowed() {
 
 /// A tile of glass has empty masks with any parameters.
 #[test]
-fn runs_of_empty_masks_are_told_and_can_be_left_out() {
+fn runs_of_empty_masks_are_reported_and_can_be_excluded() {
     let study = Study::of_tissue(64);
     let truth = ("\"defaults\"", "\"tiles\"");
     study.edit(&[truth]);

@@ -7,9 +7,11 @@ use crate::{FINDINGS, findings};
 use std::process::Command;
 
 #[test]
-fn what_does_not_fit_is_in_a_bucket() {
+fn regions_beyond_memory_are_spilled_to_s3() {
     let study = Study::of_tissue(512);
-    let Some(server) = serve("bucket::what_does_not_fit_is_in_a_bucket", study.folder()) else { return };
+    let Some(server) = serve("bucket::regions_beyond_memory_are_spilled_to_s3", study.folder()) else {
+        return;
+    };
     study.edit(&[("normalize = true", "normalize = false")]);
     let plenty = findings(&study, "plenty", &["--memory", "4GB", "--workers", "2"]);
     let all = json(&study.path("plenty/run.json"))["peak_bytes_admitted"].as_u64().expect("bytes");

@@ -76,10 +76,10 @@ fn wait_for_bytes(folder: &Path, least: u64, child: &mut Child) {
 }
 
 #[test]
-fn an_ssd_that_becomes_full_is_done_without() {
+fn full_ssd_does_not_change_results() {
     let tight = Tight::new();
     let Some(disk) = Disk::tmpfs(&tight.study.path("disk"), 64) else {
-        return skipped("an_ssd_that_becomes_full_is_done_without", "the system does not let us mount");
+        return skipped("full_ssd_does_not_change_results", "the system does not let us mount");
     };
     let mut child = tight.start(&disk.way());
     wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);
@@ -89,13 +89,10 @@ fn an_ssd_that_becomes_full_is_done_without() {
 }
 
 #[test]
-fn an_ssd_that_becomes_read_only_is_done_without() {
+fn read_only_ssd_does_not_change_results() {
     let tight = Tight::new();
     let Some(disk) = Disk::ext4(&tight.study.path("disk"), 64) else {
-        return skipped(
-            "an_ssd_that_becomes_read_only_is_done_without",
-            "the system gives us no loop device",
-        );
+        return skipped("read_only_ssd_does_not_change_results", "the system gives us no loop device");
     };
     let mut child = tight.start(&disk.way());
     wait_for_bytes(&disk.seen().join("regions"), 500_000, &mut child);
@@ -112,7 +109,7 @@ fn an_ssd_that_becomes_read_only_is_done_without() {
 }
 
 #[test]
-fn what_an_ssd_gives_back_changed_is_computed_again() {
+fn regions_corrupted_on_an_ssd_are_recomputed() {
     let tight = Tight::new();
     fs::create_dir(tight.study.path("disk")).expect("a folder");
     let regions = tight.study.path("disk/regions");

@@ -125,7 +125,7 @@ fn a_workflow_from_files_is_the_built_in_one() {
 }
 
 #[test]
-fn what_is_printed() {
+fn run_prints_ranking_and_summary() {
     let study = Study::of_tissue(64);
     let table = pleach(study.folder(), &["run", "study.toml", "--out", "a"]).done();
     let lines: Vec<&str> = table.lines().collect();

@@ -41,8 +41,8 @@ fn tasks(run: &Value) -> (u64, u64, u64) {
 }
 
 #[test]
-fn nothing_changes_a_result() {
-    let Some(data) = data("nothing_changes_a_result") else { return };
+fn plan_options_do_not_change_results() {
+    let Some(data) = data("plan_options_do_not_change_results") else { return };
     let folder = data.join("annotated/gbm40");
     let tiles = ["gbm40_03.png", "gbm40_08.png"].map(|name| folder.join(name).display().to_string());
     let study = Study::of_tissue(64);
@@ -82,7 +82,7 @@ fn nothing_changes_a_result() {
 }
 
 #[test]
-fn what_does_not_share_says_nothing_of_levels() {
+fn strategy_without_sharing_records_no_reuse_scope() {
     let study = Study::of_tissue(64);
     run(&study, "stage", &["--strategy", "stage", "--reuse", "value"]);
     assert_eq!(json(&study.path("stage/run.json"))["reuse"], Value::Null);

@@ -53,7 +53,7 @@ fn active_paths_never_change_results() {
 }
 
 #[test]
-fn what_does_not_fit_is_below_memory() {
+fn regions_beyond_memory_are_spilled() {
     let study = Study::of_tissue(512);
     study.edit(&[("normalize = true", "normalize = false")]);
     let plenty = findings(&study, "plenty", &["--memory", "4GB", "--workers", "2"]);

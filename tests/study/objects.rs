@@ -207,8 +207,8 @@ fn defaults_agree_with_themselves() {
 }
 
 #[test]
-fn real_annotations() {
-    let Some(data) = data("real_annotations") else { return };
+fn object_metrics_of_real_annotations_are_plausible() {
+    let Some(data) = data("object_metrics_of_real_annotations_are_plausible") else { return };
     let (gbm, cpm) = (data.join("annotated/gbm40"), data.join("annotated/cpm15"));
     let study = Study::of_tissue(64);
     std::fs::create_dir(study.path("truth")).expect("a folder made");

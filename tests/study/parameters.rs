@@ -132,7 +132,7 @@ fn ranges_values_and_pins_of_the_study_are_sampled() {
 }
 
 #[test]
-fn what_is_pinned_is_pinned_in_the_reference_and_in_tables() {
+fn pinned_parameters_apply_to_reference_and_tables() {
     let study = Study::of_tissue(128);
     study.edit(&[(
         "metric = \"dice\"\n",
@@ -200,7 +200,7 @@ fn any_table_is_evaluated_row_by_row() {
 }
 
 #[test]
-fn trajectories_start_where_the_study_says() {
+fn trajectories_start_at_the_chosen_base_points() {
     let study = Study::of_tissue(64);
     let mut designs = BTreeSet::new();
     for (fields, words) in [

@@ -156,8 +156,8 @@ fn responses_are_those_of_single_runs() {
 }
 
 #[test]
-fn real_glioblastoma() {
-    let Some(data) = data("real_glioblastoma") else { return };
+fn strategies_agree_on_real_glioblastoma_tiles() {
+    let Some(data) = data("strategies_agree_on_real_glioblastoma_tiles") else { return };
     let folder = data.join("annotated/gbm40");
     let tiles = ["gbm40_03.png", "gbm40_08.png"].map(|name| folder.join(name).display().to_string());
     let tiles = [tiles[0].as_str(), tiles[1].as_str()];

@@ -129,7 +129,7 @@ fn owned(mask: &[bool], core: Sides, window: Sides) -> usize {
 }
 
 #[test]
-fn only_what_is_a_tiles_own_counts() {
+fn tiles_count_only_objects_of_their_core() {
     let lines = "tile = 128\nhalo = 24\nskip_background = false";
     let (study, image) = of_slide(lines, &[]);
     let pixels = findings(&study, "pixels", &["--strategy", "none", "--workers", "1"]);
@@ -414,7 +414,7 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
 
 /// The same pixels in several files give the same tiles. A change of any file makes another slide.
 #[test]
-fn a_slide_in_several_files_is_known_by_all_of_them() {
+fn change_of_any_file_of_a_slide_makes_another_slide() {
     let lines = "tile = 128\nhalo = 8\nskip_background = false";
     let (study, image) = of_slide(lines, &[]);
     write_part(&study, "parts/whole.png", &image, [0, 0, 320, 192]);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_holder_and_its_reason_are_said() {
+    fn fetch_error_lists_each_holder_with_its_reason() {
         let holder = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let tried = vec![
             FailedHolder { holder: holder(1), failure: HolderError::Lacking },

@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_longest_one_fits() {
+    fn longest_message_fits_frame_limit() {
         let lent = Message::BufferOffered {
             key: RegionKey([255; 16]),
             slot: u32::MAX,
@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(noise in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn reading_noise_does_not_panic(noise in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = Message::read(&noise);
         }
     }

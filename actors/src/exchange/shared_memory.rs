@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_leaves_is_removed_and_what_a_living_one_has_is_not() {
+    fn open_removes_files_of_dead_processes_only() {
         let place = tempfile::tempdir().unwrap();
         let alive = SharedMemoryFolder::open(place.path(), 100).unwrap();
         private(&place.path().join(alive.file_name().unwrap())).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_lent_than_may_be() {
+    fn shared_memory_stays_within_its_limit() {
         let place = tempfile::tempdir().unwrap();
         let folder = SharedMemoryFolder::open(place.path(), 100).unwrap();
         let first = folder.reserve(60).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_nowhere_else() {
+    fn invalid_buffer_names_are_refused() {
         assert!(is_name("pleach-0aF-9"));
         for name in ["pleach-", "pleach-../x", "pleach-a/b", "other", "pleach-a.lock", "pleach-\0"] {
             assert!(!is_name(name), "{name:?}");

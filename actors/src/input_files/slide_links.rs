@@ -97,7 +97,7 @@ mod tests {
     use pleach_dispatch::message::Companion;
 
     #[test]
-    fn files_lie_together_by_their_names() {
+    fn slide_files_are_linked_into_one_folder() {
         let place = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = place.path().join(name);

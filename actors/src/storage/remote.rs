@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faster_way_is_tried_first_once_both_are_known() {
+    fn faster_source_is_preferred_once_both_are_measured() {
         let mut rates = FetchRates::default();
         assert_eq!(rates.preferred(), RemoteSource::Worker);
         rates.observe(RemoteSource::Worker, 1000, Duration::from_millis(2));

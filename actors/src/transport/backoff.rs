@@ -48,7 +48,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn twice_as_long_each_time_up_to_a_limit(seed: u64) {
+        fn delay_doubles_up_to_the_limit(seed: u64) {
             let mut backoff = backoff(seed);
             for round in 0..2 {
                 let mut most = Duration::from_millis(100);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_wait_differently_and_each_the_same_again() {
+    fn delays_differ_by_node_and_repeat_per_seed() {
         let waits = |seed| {
             let mut backoff = backoff(seed);
             std::iter::repeat_with(|| backoff.failed()).take(8).collect::<Vec<_>>()

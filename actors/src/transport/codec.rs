@@ -70,7 +70,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_come_back(
+        fn messages_round_trip(
             lease: u64, instance: u32, seconds in 0.0..1e6f64, name in ".{0,20}", value in -1e9..1e9f64,
         ) {
             let message = ToManager::Done {

@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_back(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6),
+        fn frames_round_trip(frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..6),
                             at_once in 1..64usize) {
             let mut bytes = Vec::new();
             frames.iter().for_each(|frame| append(frame, &mut bytes));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_not_the_end() {
+    fn truncated_frame_is_an_error_not_an_end() {
         for cut in 1..8 {
             let mut bytes = Vec::new();
             append(b"abcd", &mut bytes);

@@ -204,7 +204,7 @@ mod tests {
 
     /// Both sides name the same node as the older one, and both versions.
     #[test]
-    fn the_older_one_is_named() {
+    fn version_mismatch_names_the_older_node() {
         let (old, new) =
             (Version { protocol: 3, build: "0.3.1".into() }, Version { protocol: 4, build: "1.0".into() });
         let (manager, worker) = (who(Role::Manager), who(Role::Worker));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_protocol_may_say_what_it_likes_behind_its_build() {
+    fn bytes_after_the_build_of_a_later_protocol_are_ignored() {
         let mut frame = write(&Version { protocol: 2, build: "2".into() }, &Hello::default()).unwrap();
         frame.extend([0xff; 40]);
         assert!(matches!(read_by(&frame, 1), Err(HelloError::Mismatch(_))));
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_comes_back(names in prop::collection::vec(".{0,20}", 0..5), cores: u32, memory_bytes: u64,
+        fn hello_round_trips(names in prop::collection::vec(".{0,20}", 0..5), cores: u32, memory_bytes: u64,
                          lease_end_seconds: Option<u64>, accelerator_slots: u32, host_name: Option<String>) {
             let operations =
                 names.iter().map(|name| OperationVersion { name: name.clone(), version: cores }).collect();
@@ -254,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(noise in prop::collection::vec(any::<u8>(), 0..60), is_ours: bool) {
+        fn reading_noise_does_not_panic(noise in prop::collection::vec(any::<u8>(), 0..60), is_ours: bool) {
             let frame = if is_ours { [&MAGIC[..], &[1, 0], &noise].concat() } else { noise };
             let _ = read_by(&frame, 1);
         }

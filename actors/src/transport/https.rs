@@ -91,7 +91,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_folder_says_whom_to_believe() {
+    fn trust_is_loaded_from_authority_or_node_folder() {
         let place = tempfile::tempdir().unwrap();
         let (ca, node) = (place.path().join("ca"), place.path().join("c1"));
         let authority = Authority::init(&ca, SystemClock.now()).unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_name() {
+    fn invalid_node_names_are_refused() {
         for text in ["", "-a", "a-", "A", "a.b", "a b", "ä", &"a".repeat(64), "a\0"] {
             assert_eq!(text.parse::<NodeName>(), Err(IdentityError::Name), "{text:?}");
         }
@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_come_back(name in "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", role in 0..3usize) {
+        fn names_round_trip(name in "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", role in 0..3usize) {
             let identity = NodeIdentity { name: name.parse().unwrap(), role: Role::ALL[role] };
             let [full, any] = identity.dns_names();
             prop_assert_eq!(NodeIdentity::of_dns_name(&full), Some(identity));
@@ -182,7 +182,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(text in ".{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_noise_does_not_panic(text in ".{0,80}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = NodeIdentity::of_dns_name(&text);
             prop_assert!(NodeIdentity::of_certificate(&CertificateDer::from(bytes)).is_err());
         }

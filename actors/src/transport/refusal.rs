@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_come_back() {
+    fn causes_round_trip() {
         for cause in Cause::ALL {
             assert_eq!(Cause::of_code(cause.code()), cause);
         }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_says_is_one_printable_line() {
+    fn refusal_text_of_a_peer_is_one_printable_line() {
         let text = format!("a\n\u{1b}[31mb{}", "é".repeat(2000));
         let refusal = Refusal::new(Cause::Lost, text);
         assert!(refusal.text.starts_with("a  [31mbé") && refusal.text.len() <= MAX_TEXT_BYTES);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn once_per_cause_and_address() {
+    fn refusal_is_logged_once_per_cause_and_address() {
         let mut notices = RefusalLimiter::default();
         let mut note = |seconds, peer, cause| {
             notices

@@ -286,7 +286,7 @@ mod tests {
     proptest! {
         /// A change of any digit invalidates a token.
         #[test]
-        fn what_was_changed_is_refused(at in 0..2 * TOKEN_BYTES, digit in 1..16u32) {
+        fn changed_token_is_refused(at in 0..2 * TOKEN_BYTES, digit in 1..16u32) {
             let key = TokenKey::generate().unwrap();
             let mut text = token(&key, false).to_string().into_bytes();
             let place = &mut text[PREFIX.len() + at];
@@ -305,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(text in ".{0,200}", digits in "pleach1-[0-9a-fé]{170,190}") {
+        fn parsing_noise_does_not_panic(text in ".{0,200}", digits in "pleach1-[0-9a-fé]{170,190}") {
             let _ = (text.parse::<Token>(), digits.parse::<Token>());
         }
     }

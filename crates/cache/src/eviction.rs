@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_least_recently_goes_first_and_no_more_than_needed() {
+    fn least_recently_used_segments_are_evicted_first() {
         let candidates = || vec![candidate(1, 100, 30), candidate(2, 100, 10), candidate(3, 100, 20)];
         assert_eq!(choose(candidates(), 300, 0, 300), Some(vec![]));
         assert_eq!(choose(candidates(), 300, 1, 300), Some(vec![2]));
@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_is_enough_and_every_part_of_it_is_needed(
+        fn evicted_segments_are_sufficient_and_each_necessary(
             sizes in prop::collection::vec((1..100_u64, 0..5_u64), 0..12), fixed in 0..100_u64,
             extra in 0..300_u64, limit in 0..600_u64,
         ) {

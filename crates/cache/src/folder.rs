@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_not_used_twice_even_when_segments_go() {
+    fn segment_numbers_are_not_reused_after_removal() {
         let directory = tempfile::tempdir().unwrap();
         let folder = find(directory.path()).unwrap();
         let lock = folder.prepare().unwrap();

@@ -106,7 +106,7 @@ mod tests {
 
     /// Keys persist on disk, so they must not change without a new version of the cache.
     #[test]
-    fn keys_stay_what_they_are() {
+    fn keys_are_stable() {
         assert_eq!(components().key().to_string()[..16], *"6dd7ff5a3ccfe8cf");
     }
 }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_comes_back() {
+    fn header_round_trips() {
         assert_eq!(RecordState::in_bytes(&header().to_bytes()), RecordState::Live(header()));
         let blob = Header::of_blob([8; 32], b"content", 5);
         assert_eq!(RecordState::in_bytes(&blob.to_bytes()), RecordState::Live(blob));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buried_record_still_says_where_the_next_one_is() {
+    fn deleted_record_keeps_the_offset_of_the_next() {
         let mut bytes = header().to_bytes();
         let (place, state) = tombstone();
         bytes[place as usize] = state[0];

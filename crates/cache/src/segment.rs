@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_buried_is_not_found_and_hides_nothing() {
+    fn deleted_record_is_skipped_by_a_scan() {
         let folder = tempfile::tempdir().unwrap();
         let segment = segment(&folder);
         let place = segment.write(START, &header(1, b"one"), b"one").unwrap();

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inline_region_of_another_digest_is_not_believed() {
+    fn inline_region_with_wrong_digest_is_ignored() {
         let table = |value| DataRegion::Table(Table::new([("dice", value)]));
         let mut output = Output::new(&table(0.5), table(0.5).digest());
         output.digest = table(0.25).digest();

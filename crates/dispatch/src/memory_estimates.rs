@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_is_believed_at_once_and_less_after_many_runs() {
+    fn estimate_grows_at_once_and_shrinks_after_many_runs() {
         let mut estimates = MemoryEstimates::default();
         assert_eq!(estimates.bytes("op", 1, 100), 100);
         for _ in 0..TRUSTED_RUNS - 1 {

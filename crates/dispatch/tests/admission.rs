@@ -82,7 +82,7 @@ fn call(worker: &mut Worker) -> Option<u64> {
 }
 
 #[test]
-fn a_task_starts_when_what_it_takes_fits_beside_what_is_held_and_reserved() {
+fn task_starts_when_it_fits_beside_stored_and_reserved() {
     let mut worker = worker(100, 0);
     worker.handle_stored(30);
     for (number, demand) in [task(40), task(31), task(30)].into_iter().enumerate() {
@@ -142,7 +142,7 @@ fn buckets_under_way_can_be_finished_one_after_the_other() {
 }
 
 #[test]
-fn what_a_bucket_brings_is_in_the_way_of_those_that_are_finished_before_it() {
+fn inputs_of_a_bucket_count_against_earlier_buckets() {
     for (load_bytes, granted) in [(20, vec![0, 1]), (21, vec![0])] {
         let mut worker = worker(100, 0);
         assign(&mut worker, 0, 0);
@@ -157,7 +157,7 @@ fn what_a_bucket_brings_is_in_the_way_of_those_that_are_finished_before_it() {
 }
 
 #[test]
-fn what_a_finished_bucket_has_let_go_of_is_there_for_the_next() {
+fn bytes_released_by_a_finished_bucket_admit_the_next() {
     // The first bucket holds 60 bytes and the second needs up to 90. They fit one after the other.
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
@@ -173,7 +173,7 @@ fn what_a_finished_bucket_has_let_go_of_is_there_for_the_next() {
 }
 
 #[test]
-fn what_stays_of_a_finished_bucket_is_in_the_way_of_the_next() {
+fn bytes_left_by_a_finished_bucket_block_the_next() {
     // Each bucket can finish while the other holds 10 bytes. After the first one, its loaded inputs and its
     // waiting outputs stay in memory.
     let bucket = |load_bytes, stay_bytes, finish_bytes| BucketDemand {
@@ -215,7 +215,7 @@ fn a_bucket_that_leaves_regions_behind_is_begun_only_beside_what_the_rest_takes(
 }
 
 #[test]
-fn a_bucket_under_way_is_not_overtaken() {
+fn running_bucket_is_not_overtaken() {
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(20));
@@ -235,7 +235,7 @@ fn a_bucket_under_way_is_not_overtaken() {
 }
 
 #[test]
-fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
+fn demand_sent_before_a_grant_arrives_is_ignored() {
     // The next task releases 50 bytes: the forecast is 70 bytes before its grant and 20 after.
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
@@ -259,7 +259,7 @@ fn what_is_said_before_a_grant_is_heard_is_not_taken_for_what_comes_after() {
 }
 
 #[test]
-fn who_is_stuck_calls_and_goes_by_turns_when_nothing_is_on_its_way() {
+fn stuck_worker_syncs_then_admits_in_plan_order() {
     let mut worker = worker(100, 60);
     worker.handle_stored(50);
     // Rule 3 refuses the bucket: 50 stored bytes and 10 left ones do not fit beside 60.
@@ -282,7 +282,7 @@ fn who_is_stuck_calls_and_goes_by_turns_when_nothing_is_on_its_way() {
 }
 
 #[test]
-fn what_is_asked_for_after_a_call_needs_another_call() {
+fn request_after_a_sync_needs_another_sync() {
     let mut worker = worker(100, 60);
     worker.handle_stored(50);
     for number in 0..4 {
@@ -303,7 +303,7 @@ fn what_is_asked_for_after_a_call_needs_another_call() {
 }
 
 #[test]
-fn a_release_that_comes_late_comes_before_the_echo() {
+fn late_release_arrives_before_the_sync_ack() {
     let mut worker = worker(100, 0);
     worker.handle_stored(90);
     assign(&mut worker, 0, 0);
@@ -317,7 +317,7 @@ fn a_release_that_comes_late_comes_before_the_echo() {
 }
 
 #[test]
-fn a_bucket_under_way_goes_on_where_one_before_it_does_not_fit() {
+fn running_bucket_continues_past_one_that_does_not_fit() {
     let mut worker = worker(100, 60);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(10));
@@ -351,7 +351,7 @@ fn a_bucket_that_is_not_first_does_not_begin_because_the_first_does_not_fit() {
 }
 
 #[test]
-fn what_never_fits_runs_alone_beyond_the_budget() {
+fn task_larger_than_the_budget_runs_alone() {
     let mut worker = worker(100, 0);
     assign(&mut worker, 0, 0);
     worker.handle_demand(LeaseId(0), task(150));
@@ -366,7 +366,7 @@ fn what_never_fits_runs_alone_beyond_the_budget() {
 }
 
 #[test]
-fn told_to_stop_a_worker_starts_nothing_and_leaves_when_nothing_runs() {
+fn stopping_worker_leaves_after_its_running_tasks() {
     let mut worker = worker(100, 0);
     for number in 0..2 {
         assign(&mut worker, number, 0);
@@ -387,7 +387,7 @@ fn told_to_stop_a_worker_starts_nothing_and_leaves_when_nothing_runs() {
 }
 
 #[test]
-fn told_to_stop_with_nothing_running_a_worker_leaves_at_once() {
+fn stopping_idle_worker_leaves_at_once() {
     let mut idle = worker(100, 0);
     idle.handle_stop();
     assert_eq!(effects(&mut idle), [Effect::Leave]);
@@ -403,7 +403,7 @@ fn told_to_stop_with_nothing_running_a_worker_leaves_at_once() {
 }
 
 #[test]
-fn room_is_made_below_before_a_task_is_refused() {
+fn regions_are_spilled_before_a_task_is_refused() {
     let mut worker = worker(100, 0);
     worker.handle_spillable(50, 1000);
     worker.handle_stored(80);
@@ -435,7 +435,7 @@ fn in_need_of_room() -> Worker {
 }
 
 #[test]
-fn room_that_others_have_filled_meanwhile_is_made_again() {
+fn memory_taken_meanwhile_is_freed_again() {
     let mut worker = in_need_of_room();
     // 30 bytes were spilled, and 40 arrived.
     worker.handle_spillable(60, 970);
@@ -452,7 +452,7 @@ fn room_that_others_have_filled_meanwhile_is_made_again() {
 /// After a sync, memory is freed for the first started bucket in order that can fit, before a later one adds to
 /// the held bytes.
 #[test]
-fn room_is_made_for_what_goes_on_by_turns() {
+fn memory_is_freed_for_running_buckets_in_plan_order() {
     let mut worker = worker(100, 0);
     worker.handle_spillable(30, 1000);
     worker.handle_stored(30);
@@ -476,7 +476,7 @@ fn room_is_made_for_what_goes_on_by_turns() {
 }
 
 #[test]
-fn room_that_cannot_be_made_is_not_asked_for_again() {
+fn failed_freeing_of_memory_is_not_requested_again() {
     let mut worker = in_need_of_room();
     // The disk has failed: the stored bytes are unchanged.
     worker.handle_spillable(50, 1000);

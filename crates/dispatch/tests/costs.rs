@@ -61,7 +61,7 @@ fn weighted(ratios: &[f64]) -> Option<f64> {
 
 proptest! {
     #[test]
-    fn what_is_believed_is_what_was_measured(
+    fn predicted_cost_is_the_weighted_measured_cost(
         runs in vec((0i64..255, prop_oneof![Just(4i64), Just(8)], 1u64..1000, 0.0..3.0f64), 0..60),
         pixels in 1u64..1000,
     ) {
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_is_not_learned_from() {
+fn invalid_measurements_are_ignored() {
     let toy = Toy(0.5);
     let mut costs = CostModel::default();
     for seconds in [f64::NAN, f64::INFINITY, -1.0] {

@@ -22,7 +22,7 @@ fn taking(heard: u64, seconds: u64) -> BucketDemand {
 }
 
 #[test]
-fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back() {
+fn task_beyond_the_time_limit_is_returned_unstarted() {
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let back = |lease| Effect::HandBack { lease: LeaseId(lease) };
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
@@ -55,7 +55,7 @@ fn nothing_is_begun_that_would_not_be_finished_before_the_end_and_it_goes_back()
 }
 
 #[test]
-fn what_waits_for_its_turn_goes_back_when_its_time_has_run_out() {
+fn waiting_bucket_is_returned_once_it_cannot_finish() {
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
     worker.handle_study(PlanId::whole(0), 1, 0);
     worker.handle_end(Duration::from_secs(30));
@@ -82,7 +82,7 @@ proptest! {
     /// For any order of events, each granted task is predicted to end before the time limit, and only buckets
     /// that are too late are returned.
     #[test]
-    fn a_worker_that_has_to_end_begins_what_it_can_finish(
+    fn worker_with_time_limit_starts_only_tasks_it_can_finish(
         slots in 1u32..4, end in 0u64..60, buckets in vec((0u32..4, vec(0u64..30, 1..5)), 1..8), waits in vec(0u64..8, 60),
     ) {
         let mut worker = Worker::new(slots, MemoryBudget::UNLIMITED);

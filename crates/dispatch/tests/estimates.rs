@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 proptest! {
     #[test]
-    fn the_most_that_was_seen_is_believed(
+    fn estimate_covers_the_largest_measurement(
         runs in vec((0usize..2, 0u64..1000, 0u64..2000), 0..60), declared in 1u64..1_000_000,
     ) {
         let names = ["a", "b"];

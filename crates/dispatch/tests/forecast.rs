@@ -165,7 +165,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 proptest! {
     #[test]
-    fn what_is_foreseen_is_what_it_takes(
+    fn forecast_equals_the_simulated_memory(
         mut case in cases(), events in events(), drain_bytes in 0u64..60, rest_bytes in 0u64..20, stays in prop::collection::vec(any::<bool>(), 14),
     ) {
         case.work.drain = OutputConsumption { bytes: drain_bytes, rest_bytes, ..OutputConsumption::default() };
@@ -343,7 +343,7 @@ fn large(sharing: ReuseScope) -> Case {
 }
 
 #[test]
-fn of_a_large_bucket_a_bound_is_said_that_is_never_too_low() {
+fn forecast_of_a_large_bucket_is_an_upper_bound() {
     for sharing in [ReuseScope::Tree, ReuseScope::Dataflow] {
         let case = large(sharing);
         for events in [

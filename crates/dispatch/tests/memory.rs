@@ -67,7 +67,7 @@ fn all_is_done_within(node: &mut Node<'_>, study: &Study, budget: u64) -> Result
 
 proptest! {
     #[test]
-    fn what_the_rehearsal_takes_is_enough_and_never_exceeded(
+    fn dry_run_memory_suffices_and_is_never_exceeded(
         study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
         slots in 1u32..5,
         more in prop_oneof![Just(0u64), 1u64..200],
@@ -85,7 +85,7 @@ proptest! {
 proptest! {
     /// With a spill tier for all stored regions, a smaller budget suffices and is never exceeded.
     #[test]
-    fn with_room_below_less_is_enough(
+    fn spill_room_lowers_the_minimum_memory(
         study in studies().prop_filter("see `rehearsal`", |study| !study.crosses),
         slots in 1u32..5,
         more in prop_oneof![Just(0u64), 1u64..200],
@@ -103,7 +103,7 @@ proptest! {
 
     /// The study ends with a spill tier of any size.
     #[test]
-    fn with_some_room_below_everything_still_ends(
+    fn limited_spill_room_completes_the_study(
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
     ) {
         let study = rehearsed(study, believed);
@@ -121,7 +121,7 @@ proptest! {
 
     /// A budget that is never reached leads to the same execution as no budget.
     #[test]
-    fn with_plenty_nothing_waits(study in studies(), slots in 1u32..5, seed: u64) {
+    fn ample_memory_never_delays_a_task(study in studies(), slots in 1u32..5, seed: u64) {
         let study = rehearsed(study, 4);
         let all = study.plan.needs.least_bytes * 8 * (study.plan.instances.len() as u64 + 1);
         let run = |budget| {
@@ -138,7 +138,7 @@ proptest! {
     /// For any true sizes and any budget, the study ends. With exact estimates, the worker's peak covers all
     /// bytes.
     #[test]
-    fn with_too_little_everything_still_ends(
+    fn insufficient_memory_completes_the_study(
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
     ) {
         let study = rehearsed(study, believed);
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_resumed_is_what_is_open(
+    fn resumed_study_runs_exactly_the_open_instances(
         study in studies(), slots in 1u32..5, chosen in vec(any::<bool>(), 1..20), seed: u64,
     ) {
         let study = rehearsed(study, 4);
@@ -171,7 +171,7 @@ proptest! {
     /// Stopped at any moment, the worker finishes and reports its running tasks and starts no others. The rest
     /// can be resumed.
     #[test]
-    fn what_is_stopped_leaves_nothing_half_done(
+    fn stopped_study_leaves_no_unreported_instance(
         study in studies(), slots in 1u32..5, more in 0u64..200, steps in 0usize..150, seed: u64,
     ) {
         let study = rehearsed(study, 4);

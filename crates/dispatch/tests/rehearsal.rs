@@ -108,7 +108,7 @@ fn equal_instances_end_together_and_leave_a_region_each() {
 }
 
 #[test]
-fn nothing_takes_nothing_and_what_breaks_the_rules_is_refused() {
+fn empty_plan_needs_no_memory_and_invalid_plan_is_refused() {
     let nothing = rehearse(&ExecutionPlan::default(), bytes).expect("nothing to be wrong with");
     assert_eq!(nothing, DryRun::default());
     let instances: &[Raw<'_>] = &[(0, 0, &[TILE], &[])];

@@ -39,7 +39,7 @@ fn close(a: f64, b: f64) {
 }
 
 #[test]
-fn half_the_time_takes_the_same_again_and_what_is_lost_to_the_start() {
+fn half_the_time_takes_extra_workers_and_startup_time() {
     // 8 base workers take 8,000 s for 64,000 s of work. With the margin, 3,600 s of 4,000 s remain. By then the
     // base has done 28,800 s, and each worker that arrives after 100 s does 3,500 s. 10.06 workers are needed.
     let pools = [base(8), pool(100, 0.36, 100.0)];
@@ -52,7 +52,7 @@ fn half_the_time_takes_the_same_again_and_what_is_lost_to_the_start() {
 }
 
 #[test]
-fn nobody_is_asked_for_where_nobody_waits() {
+fn no_worker_is_desired_without_deadline_or_work() {
     let pools = [base(8), pool(100, 1.0, 100.0)];
     let answer = first(&WorkDemand::of(1e9, 0.0), &pools);
     assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Minimum));
@@ -62,7 +62,7 @@ fn nobody_is_asked_for_where_nobody_waits() {
 }
 
 #[test]
-fn what_cannot_be_reached_is_answered_with_the_fastest() {
+fn infeasible_deadline_returns_the_fastest_option() {
     let pools = [base(8), pool(4, 3.6, 100.0)];
     for deadline in [2_000.0, 50.0, 0.0, -5.0] {
         let answer = first(&WorkDemand::of(64_000.0, 0.0).by(deadline), &pools);
@@ -77,7 +77,7 @@ fn what_cannot_be_reached_is_answered_with_the_fastest() {
 }
 
 #[test]
-fn a_budget_is_kept_and_what_would_be_needed_is_told() {
+fn budget_limits_workers_and_reports_unlimited_cost() {
     // The only pool: a worker does 1 s of work per second, at a price of 0.001.
     let pools = [pool(100, 3.6, 0.0)];
     let need = WorkDemand::of(1_000.0, 0.0);
@@ -109,7 +109,7 @@ fn the_cheaper_work_by_the_deadline_comes_first() {
 }
 
 #[test]
-fn more_slots_that_share_less_are_not_faster_for_ever() {
+fn more_slots_with_less_reuse_stop_being_faster() {
     // More slots lose reuse: from 20 to 40 slots, nothing is gained.
     let cut = |slots, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds: 0.0 };
     let cuts = vec![cut(10, 1_000.0), cut(20, 1_500.0), cut(40, 4_000.0)];
@@ -125,7 +125,7 @@ fn more_slots_that_share_less_are_not_faster_for_ever() {
 }
 
 #[test]
-fn numbers_stay_unless_something_forces_them() {
+fn desired_workers_stay_unless_a_goal_forces_a_change() {
     let pools = [WorkerPool { running: 10, ..pool(100, 1.0, 60.0) }];
     let need = |work: f64| WorkDemand::of(work, 0.0).by(1_000.0);
     let before = first(&need(9_000.0), &pools);
@@ -184,7 +184,7 @@ fn all_numbers(pools: &[WorkerPool]) -> Vec<Vec<u32>> {
 
 proptest! {
     #[test]
-    fn limits_are_kept_and_the_same_again_is_answered_the_same(
+    fn decision_respects_limits_and_is_deterministic(
         pools in vec(any_pool(), 1..4), work in 0.0..1e6_f64, deadline in -10.0..1e5_f64, budget in 0.0..100.0_f64, now in 0.0..1e6_f64,
     ) {
         let goals = [None, Some(deadline)];
@@ -232,7 +232,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_tried_by_hand_is_no_faster_and_one_pool_is_as_cheap_as_can_be(
+    fn decision_matches_an_exhaustive_search(
         pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, deadline in 1.0..1e5_f64,
     ) {
         let need = WorkDemand::of(work, 50.0).by(deadline);

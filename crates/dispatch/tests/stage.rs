@@ -66,7 +66,7 @@ fn trace(shell: &mut Shell<'_>) -> Vec<String> {
 const FOUR: [[i64; 3]; 4] = [[1, 1, 1], [1, 2, 1], [1, 1, 2], [2, 1, 1]];
 
 #[test]
-fn what_is_left_until_the_next_instance_is_finished_is_the_way_down_to_it() {
+fn next_path_lists_tasks_to_the_next_finished_instance() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);
     let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("it fits");
@@ -160,7 +160,7 @@ fn a_failed_inner_task_fails_exactly_the_instances_below_it() {
 }
 
 #[test]
-fn outputs_that_nobody_reads_are_not_wanted() {
+fn unread_outputs_are_not_requested() {
     let stage = three_tasks();
     let work = work(&stage, &FOUR);
     let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
@@ -238,7 +238,7 @@ proptest! {
     /// For any returns at any time, each instance either ends as if executed alone or is returned. Tasks that
     /// no instance needs any more hold nothing in the end.
     #[test]
-    fn what_is_handed_back_is_not_executed_and_the_rest_is(
+    fn returned_instances_are_not_executed_and_the_rest_are(
         case in cases(),
         slots in 1usize..5,
         order in vec(any::<usize>(), 100),

@@ -285,7 +285,7 @@ fn request(buckets: u32, after: Option<u32>) -> Effect {
 }
 
 #[test]
-fn a_bucket_that_has_not_spoken_holds_its_slot() {
+fn bucket_without_a_demand_keeps_its_slot() {
     let demand = |heard| BucketDemand {
         heard,
         ready: 1,
@@ -346,7 +346,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
 }
 
 #[test]
-fn a_second_copy_of_what_others_have_takes_no_room_that_is_needed() {
+fn replica_takes_no_memory_that_tasks_need() {
     let budget = MemoryBudget { bytes: 100, ..MemoryBudget::UNLIMITED };
     let mut worker = Worker::new(1, budget);
     worker.handle_study(PlanId::whole(0), 1, 40);

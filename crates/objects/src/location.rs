@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_prefixes() {
+    fn bucket_names_and_prefixes_are_validated() {
         let (long, longer) = ("a".repeat(63), "a".repeat(64));
         for name in ["abc", "a-b.c9", &long] {
             assert!(S3Location::is_name(name), "{name}");

@@ -1,7 +1,7 @@
 //! Without `RecyclingAllocator` as the global allocator, all counters are 0 and all calls are harmless.
 
 #[test]
-fn everything_is_0_where_it_is_not_installed() {
+fn all_counters_are_0_without_the_allocator() {
     let (block, peak) = pleach_pages::metered(|| vec![1_u8; 1 << 20]);
     assert_eq!((block.len(), peak), (1 << 20, 0));
     drop(block);

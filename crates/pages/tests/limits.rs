@@ -28,7 +28,7 @@ fn resident_mib() -> usize {
 }
 
 #[test]
-fn the_limit_is_kept() {
+fn idle_bytes_stay_within_the_limit() {
     let grow = if cfg!(miri) { 1 } else { 16 };
     assert_eq!(books_mib(), (0, 0));
     let (a, b) = (block(grow), block(2 * grow));

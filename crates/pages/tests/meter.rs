@@ -67,7 +67,7 @@ fn growth_counts_the_same_recycled_or_fresh() {
 }
 
 #[test]
-fn stretches_nest() {
+fn nested_meters_report_their_own_peaks() {
     let work = || {
         let first = block();
         let (second, inner) = metered(block);

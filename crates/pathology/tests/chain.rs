@@ -127,7 +127,7 @@ fn touching_nuclei_are_separated() {
 }
 
 #[test]
-fn red_blood_cells_are_strong_somewhere_and_redder_than_blue() {
+fn red_blood_cells_need_a_seed_and_more_red_than_blue() {
     // R/G of 6 beside 4.5 beside 3, then 4.5 alone, and 6 with more blue than red.
     let row = [[10, 10, 60], [10, 10, 45], [10, 10, 30], [0; 3], [10, 10, 45], [0; 3], [61, 10, 60]];
     let image = DataRegion::Bgr8(Raster::new(7, 1, 3, row.concat()).unwrap());
@@ -167,7 +167,7 @@ fn refusal(name: &str, inputs: &[&DataRegion], arguments: &[Value]) -> String {
 }
 
 #[test]
-fn what_is_not_declared_is_refused() {
+fn undeclared_inputs_and_arguments_are_refused() {
     let (image, small) = (bgr(4, 4, [1, 2, 3]), mask(2, &[0; 4]));
     let int = Value::Integer;
     assert_eq!(refusal("nuclei.reconstruct", &[], &[int(8)]), "0 inputs given, 1 declared");
@@ -194,7 +194,7 @@ proptest! {
     /// For any valid parameters, nonsense combinations included, and any small image: masks hold 0 and 255 only, each
     /// task keeps within its inputs, and a second run gives the same result.
     #[test]
-    fn the_chain_keeps_its_word(
+    fn chain_outputs_are_valid_and_deterministic(
         (width, pixels) in (1..30_usize, 1..30_usize)
             .prop_flat_map(|(w, h)| (Just(w), prop::collection::vec(prop::sample::select(vec![[250_u8, 250, 250], [90, 30, 60], [140, 90, 150], [20, 20, 120], [0, 0, 0]]), w * h))),
         levels in prop::array::uniform5(0..=255_u8),

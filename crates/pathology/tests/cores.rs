@@ -187,7 +187,7 @@ proptest! {
 }
 
 #[test]
-fn a_core_that_is_none_is_refused() {
+fn invalid_core_is_refused() {
     let registry = registry();
     let mask = DataRegion::Mask(Raster::filled(8, 6, 1, 255).unwrap());
     let labels = DataRegion::Labels(LabelMap::new(8, 6, vec![1; 48]).unwrap());

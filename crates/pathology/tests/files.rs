@@ -31,7 +31,7 @@ fn read(path: &Path) -> (Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn every_kind_of_pixel() {
+fn every_pixel_type_is_read() {
     let folder = folder();
     for format in [ImageFormat::Png, ImageFormat::Tiff] {
         let save = |image: DynamicImage| read(&save(&folder, image, format));
@@ -79,7 +79,7 @@ fn a_jpeg_that_is_cut_short_is_refused_wherever_it_is_cut() {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+fn written_images_round_trip() {
     let folder = folder();
     let path = folder.path().join("out.png");
     // Widths on both sides of a full byte. Any nonzero value is object.
@@ -162,7 +162,7 @@ fn a_jpeg_shows_nearly_the_same() {
 }
 
 #[test]
-fn nothing_half_written_is_left() {
+fn failed_write_leaves_no_partial_file() {
     let folder = folder();
     let mask = Raster::filled(4, 4, 1, 255).unwrap();
     let missing = folder.path().join("missing/out.png");
@@ -205,7 +205,7 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
-fn broken_files_say_what_is_wrong() {
+fn broken_files_are_refused_with_the_cause() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
     assert_eq!(refused(&path("missing.png")), "cannot be read: No such file or directory (os error 2)");

@@ -62,7 +62,7 @@ fn every_pair_that_overlaps_counts() {
 }
 
 #[test]
-fn nothing_agrees_with_nothing() {
+fn empty_masks_agree_completely() {
     let (nothing, something) = (["...", "..."], ["AA.", "..."]);
     assert_eq!(all(&compared(&nothing, &nothing)), [1.0; 4]);
     assert_eq!(all(&compared(&nothing, &something)), [0.0; 4]);
@@ -154,7 +154,7 @@ fn operation(name: &str, inputs: &[&DataRegion]) -> Result<Table, OperationError
 
 proptest! {
     #[test]
-    fn what_the_trees_and_runs_find_is_what_sets_of_pixels_say((found, reference, width) in label_maps()) {
+    fn comparison_equals_a_comparison_of_pixel_sets((found, reference, width) in label_maps()) {
         let objects = |labels: &[u32]| PixelObjects::of_labels(labels, width);
         let (one, other) = (objects(&found), objects(&reference));
         let (fast, slow) = (compare(&one, &other), slowly(&found, &reference));
@@ -324,7 +324,7 @@ fn polygons_may_have_holes_and_parts() {
 }
 
 #[test]
-fn what_the_operation_refuses() {
+fn operation_refuses_other_sizes_and_types() {
     let mask = region_of_mask(&[0, 255], 2);
     let refused = |reference: DataRegion| operation("compare.objects", &[&mask, &reference]).unwrap_err();
     let sizes = refused(region_of_labels(&[0, 1, 1], 3));

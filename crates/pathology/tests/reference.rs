@@ -180,8 +180,8 @@ fn compare(data: &Path, rows: &[Row], stages: &[Row]) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn every_mask_of_the_original() {
-    let Some(data) = data("every_mask_of_the_original") else { return };
+fn masks_equal_those_of_the_original_program() {
+    let Some(data) = data("masks_equal_those_of_the_original_program") else { return };
     let index = rows(&data.join("reference/nscale/index.csv"));
     let stages = rows(&data.join("reference/nscale/stages.csv"));
     let results = for_images(&by_image(index), |rows| compare(&data, rows, &stages));
@@ -194,8 +194,8 @@ fn every_mask_of_the_original() {
 
 /// Normalization of the raw tile: its difference from the original's, and the effect on the masks.
 #[test]
-fn normalization_of_the_original() {
-    let Some(data) = data("normalization_of_the_original") else { return };
+fn masks_of_raw_tiles_are_near_the_original() {
+    let Some(data) = data("masks_of_raw_tiles_are_near_the_original") else { return };
     let mut index = rows(&data.join("reference/nscale/index.csv"));
     index.retain(|row| row["normalization"] == "reinhard");
     let reports = for_images(&by_image(index), |rows| {

@@ -62,7 +62,7 @@ fn one_value_is_a_mask_and_its_components_are_objects() {
 }
 
 #[test]
-fn images_that_are_no_label_maps() {
+fn non_label_images_are_refused() {
     let folder = folder();
     let said = |path: &Path| {
         let error = read_labels(path).unwrap_err().to_string();
@@ -127,7 +127,7 @@ fn polygons_are_rasterized() {
 }
 
 #[test]
-fn annotations_are_told_by_their_place() {
+fn annotations_are_counted_inside_and_outside_the_tile() {
     let folder = folder();
     let square = |[left, top, right, bottom]: [f64; 4]| {
         let ring = format!("[[[{left}, {top}], [{right}, {top}], [{right}, {bottom}], [{left}, {bottom}]]]");
@@ -155,7 +155,7 @@ fn annotations_are_told_by_their_place() {
 }
 
 #[test]
-fn of_a_cell_the_nucleus_is_taken() {
+fn nucleus_geometry_of_a_cell_is_read() {
     let folder = folder();
     let cell = feature("Polygon", "[[[0, 0], [8, 0], [8, 6], [0, 6], [0, 0]]]");
     let nucleus =
@@ -177,7 +177,7 @@ fn no_nuclei_are_legal() {
 }
 
 #[test]
-fn files_that_hold_no_polygons() {
+fn files_without_polygons_are_refused() {
     let folder = folder();
     let said = |path: &Path| {
         let error = check_reference(path, Path::new("tile.png"), SIZE).unwrap_err().to_string();
@@ -245,7 +245,7 @@ fn files_that_hold_no_polygons() {
 }
 
 #[test]
-fn images_of_another_size_than_the_tile() {
+fn reference_of_another_size_is_refused() {
     let folder = folder();
     let path = save(&folder, Gray::from_raw(2, 1, vec![0_u8, 1]).unwrap(), ImageFormat::Png);
     let error = check_reference(&path, Path::new("tile.png"), SIZE).unwrap_err().to_string();

@@ -105,7 +105,7 @@ const REAL_AREA_QUARTILES: [(f64, f64); 3] = [(223.0, 502.0), (316.0, 648.0), (4
 const REAL_COVER: (f64, f64) = (0.16, 0.32);
 
 #[test]
-fn statistics_lie_within_those_of_real_tiles() {
+fn tile_statistics_are_within_those_of_real_tiles() {
     let within = |what: &str, value: f64, (low, high): (f64, f64)| {
         assert!((low..=high).contains(&value), "{what} is {value:.2}, real tiles have {low} to {high}");
     };

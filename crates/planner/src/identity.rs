@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn names_play_no_part() {
+    fn names_do_not_change_an_identity() {
         let (workflow, stage) = segmentation();
         let values: Vec<Value> = stage.parameters.iter().map(|&p| workflow.parameters[p].default).collect();
         let input = [of_file("tile", Path::new("a.png"))];

@@ -219,7 +219,7 @@ mod tests {
     const MACHINE: u64 = 8_192_000_000;
 
     #[test]
-    fn the_machine_without_groups() {
+    fn limit_without_cgroups_is_the_memory_of_the_machine() {
         assert_eq!(limit_of(&[MEMINFO]), of(MACHINE, "machine"));
         let root = ("proc/self/cgroup", "0::/\n");
         assert_eq!(limit_of(&[MEMINFO, root]), of(MACHINE, "machine"));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_the_smallest_on_the_way_up() {
+    fn smallest_cgroup_v2_limit_on_the_path_counts() {
         let group = ("proc/self/cgroup", "0::/user.slice/job.scope\n");
         let own = "sys/fs/cgroup/user.slice/job.scope/memory.max";
         let above = "sys/fs/cgroup/user.slice/memory.max";
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_beside_version_2() {
+    fn cgroup_v1_limit_counts_beside_v2() {
         let lines = "9:name=systemd:/\n4:cpu,memory:/docker/a:b\n3:cpuset:/x\n0::/\n";
         let group = ("proc/self/cgroup", lines);
         let own = "sys/fs/cgroup/memory/docker/a:b/memory.limit_in_bytes";
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_limit() {
+    fn invalid_cgroup_limits_are_ignored() {
         assert_eq!(limit_of(&[]), (ASSUMED_BYTES, None));
         let group = ("proc/self/cgroup", "0::/\n\n::::\nnothing\n4:memory\n");
         for text in ["", "-1", "0", "1.5", "lots", "99999999999999999999999"] {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_where_the_limit_comes_from() {
+    fn display_names_the_source_of_the_limit() {
         let limit = |source| MemoryLimit { bytes: 2_000_000_000, source }.to_string();
         assert_eq!(limit(Source::Machine), "2.00 GB, all memory of this machine");
         let file = PathBuf::from("/sys/fs/cgroup/memory.max");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_some() {
+    fn default_memory_is_a_share_of_the_limit() {
         assert!(default_memory_bytes() > 1 << 20, "{:?}", limit());
         assert_eq!(default_memory_bytes(), limit().share_bytes());
     }

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_as_people_write_them() {
+    fn sizes_with_units_are_parsed() {
         let sizes = [
             ("1GB", 1_000_000_000),
             ("1gb", 1_000_000_000),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "",
             " ",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_for_people() {
+    fn human_sizes_have_three_digits() {
         let shown = [
             (0, "0 B"),
             (999, "999 B"),
@@ -211,18 +211,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(text in ".{0,40}", number in "[0-9]{0,30}\\.?[0-9]{0,30} ?[a-zA-Z]{0,4}") {
+        fn parsing_noise_does_not_panic(text in ".{0,40}", number in "[0-9]{0,30}\\.?[0-9]{0,30} ?[a-zA-Z]{0,4}") {
             let _ = (read(&text), read(&number));
         }
 
         #[test]
-        fn what_is_shown_reads_back_within_half_of_its_last_digit(bytes in 1_u64..u64::MAX / 1_000_000) {
+        fn human_sizes_round_trip_within_half_a_percent(bytes in 1_u64..u64::MAX / 1_000_000) {
             let back = read(&human(bytes)).unwrap();
             prop_assert!(back.abs_diff(bytes) <= bytes / 200 + 1, "{bytes} {}", human(bytes));
         }
 
         #[test]
-        fn whole_numbers_of_any_unit(number in 1_u64..1_000_000, unit in 0..UNITS.len()) {
+        fn whole_numbers_of_every_unit_are_parsed(number in 1_u64..1_000_000, unit in 0..UNITS.len()) {
             let (name, bytes) = UNITS[unit];
             prop_assert_eq!(read(&format!("{number}{name}")), Ok(number * bytes));
         }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_serialized_is_checked_again() {
+    fn deserialized_array_is_validated() {
         let array = DenseArray::new(&[2, 1], 1, vec![1_i32, -2].into()).unwrap();
         let text = serde_json::to_string(&array).unwrap();
         assert_eq!(serde_json::from_str::<DenseArray>(&text).unwrap(), array);

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_shown_in_hexadecimal() {
+    fn digest_is_displayed_in_hexadecimal() {
         // The published digest of the empty input (BLAKE3's test vectors).
         let empty = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
         assert_eq!(Digest::of_bytes(&[]).to_string(), empty);

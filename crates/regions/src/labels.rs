@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_planned_for_is_what_is_held() {
+    fn planned_bytes_equal_stored_bytes() {
         let region = DataRegion::Labels(LabelMap::new(7, 5, vec![9; 35]).unwrap());
         assert_eq!(region.bytes(), 140);
         assert_eq!(region.element(), ElementType::Labels);

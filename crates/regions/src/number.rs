@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_known_by_their_kind() {
+    fn typed_values_report_their_number_type() {
         for (number, values) in NumberType::ALL.into_iter().zip([
             TypedValues::from(vec![1_u8, 255]),
             vec![1_u16, 65_535].into(),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_added() {
+    fn invalid_object_is_refused_and_not_added() {
         let mut objects = two();
         let numbers = objects.push_box([0.0; 2], [1.0; 2], "x", &[1.0]).unwrap_err().to_string();
         assert_eq!(numbers, "object 2: 1 numbers, 2 are named");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_serialized_is_checked_again() {
+    fn deserialized_objects_are_validated() {
         let mut objects = AnnotatedObjects::new(["area"]).unwrap();
         objects.push_box([0.0; 2], [1.0; 2], "x", &[1.0]).unwrap();
         let text = serde_json::to_string(&objects).unwrap();

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ring_is_refused() {
+    fn invalid_ring_is_refused() {
         let refusal = |ring: Vec<Position>| Polygons::new([[triangle(0.0)], [ring]]).unwrap_err().to_string();
         let short = "outline 1: a ring of 2 positions, at least 3 are wanted";
         assert_eq!(refusal(vec![[0.0; 2], [1.0; 2]]), short);

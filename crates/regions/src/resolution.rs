@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resolution_is_refused() {
+    fn invalid_resolution_is_refused() {
         for microns in [0.0, -0.25, f64::NAN, f64::INFINITY, 1e-7, 1.1e6] {
             let error = Resolution::from_microns_per_px(microns).unwrap_err();
             let expected = format!("resolution: {microns} microns a pixel, allowed are 0.000001 to 1000000");

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_found_when_all_that_is_wanted_of_it_is_here() {
+    fn task_is_acquired_only_with_all_requested_outputs() {
         let mut shelf = ResultCache::default();
         assert!(shelf.take(&key(1), &[true]).is_none());
         shelf.insert(key(1), key(0), None, vec![Some(region(1, 5)), None], 1.0);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_saves_least_goes_first_and_age_tells_in_the_end() {
+    fn cheapest_result_is_evicted_first_and_values_age() {
         let mut shelf = ResultCache::default();
         for (value, seconds) in [(1, 9.0), (2, 1.0), (3, 5.0)] {
             shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], seconds);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_of_a_region_goes_with_it() {
+    fn invalidated_region_drops_its_derived_results() {
         let mut shelf = ResultCache::default();
         let source = RegionKey([1; 16]);
         for value in [1, 2] {
@@ -366,7 +366,7 @@ mod tests {
     proptest! {
         /// Byte counts equal a recount, held regions are never evicted, and keys lead to their regions.
         #[test]
-        fn books_are_kept(steps in prop::collection::vec((0u8..6, 0u8..8, 0u8..6, 0u64..60), 1..200)) {
+        fn byte_counts_equal_a_recount(steps in prop::collection::vec((0u8..6, 0u8..8, 0u8..6, 0u64..60), 1..200)) {
             let mut shelf = ResultCache::default();
             let mut held: Vec<RegionIdentity> = Vec::new();
             for (step, task, value, bytes) in steps {

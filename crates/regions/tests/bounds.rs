@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back_covers_what_it_was(one in small(2), far in -1_000_000_000..1_000_000_000_i64,
+    fn scaled_bounds_cover_the_original(one in small(2), far in -1_000_000_000..1_000_000_000_i64,
         from in resolution(), to in resolution(),
     ) {
         let one = bounds(&[one.axes()[0].translated(far).unwrap().into(), one.axes()[1].into()], Some(from));
@@ -133,7 +133,7 @@ proptest! {
 
     /// At a whole ratio of resolutions, edges equal exact fractions.
     #[test]
-    fn whole_ratios_are_exact(start in -1000..1000_i64, length in 1..1000_i64, ratio in 1..65_i64) {
+    fn scaling_by_whole_ratios_is_exact(start in -1000..1000_i64, length in 1..1000_i64, ratio in 1..65_i64) {
         let (fine, coarse) = (microns(0.25), microns(0.25 * ratio as f64));
         let line = bounds(&[[start, start + length]], Some(fine));
         let covering = line.covering_at(coarse).unwrap().axes()[0];
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(one in prop_oneof![small(1), small(2), small(3)], stated in prop::option::of(resolution())) {
+    fn bounds_round_trip_through_json(one in prop_oneof![small(1), small(2), small(3)], stated in prop::option::of(resolution())) {
         let edges: Vec<[i64; 2]> = one.axes().iter().map(|axis| (*axis).into()).collect();
         let one = bounds(&edges, stated);
         let json = serde_json::to_string(&one).unwrap();
@@ -174,7 +174,7 @@ fn a_tile_is_found_on_the_thumbnail() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn incompatible_bounds_are_refused() {
     let (line, plane) = (bounds(&[[0, 9]], None), bounds(&[[0, 9], [0, 9]], None));
     let finer = bounds(&[[0, 9]], Some(microns(0.5)));
     let dimensions = BoundsError::Dimensions { found: 2, allowed: 1 };

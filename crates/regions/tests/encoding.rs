@@ -180,7 +180,7 @@ fn same(one: &DataRegion, other: &DataRegion) -> bool {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(region in region()) {
+    fn encoded_region_round_trips(region in region()) {
         let digest = region.digest();
         let bytes = region.encode(&digest);
         prop_assert!(bytes.len() as u64 <= region.bytes() + MAX_OVERHEAD_BYTES);
@@ -234,7 +234,7 @@ proptest! {
 
     /// Decoding stays within the stated memory for a header with any claims before few bytes.
     #[test]
-    fn nothing_is_allocated_beyond_the_stated_factor(
+    fn decoding_version_1_allocates_within_the_stated_factor(
         element in 0..7_u8, coding in 0..5_u8, channels in 0..5_u8,
         shape in any::<[u8; 8]>(), high in 0..4_usize, body in prop::collection::vec(any::<u8>(), 0..200),
     ) {
@@ -268,7 +268,7 @@ proptest! {
 
     /// The same for version 2, with large, small and mismatched shapes, and lengths that fit them or do not.
     #[test]
-    fn nothing_is_allocated_beyond_it_in_version_2(
+    fn decoding_version_2_allocates_within_the_stated_factor(
         element in 0..21_u8, coding in 0..11_u8, content_bytes in prop_oneof![0..2000_u64, any::<u64>()],
         shape in prop::collection::vec(prop_oneof![0..20_u64, 0..3000_u64, any::<u64>()], 0..7),
         body in prop::collection::vec(any::<u8>(), 0..200),

@@ -78,7 +78,7 @@ fn check(template: &RegionTemplate) {
 }
 
 #[test]
-fn a_template_says_what_it_was_given() {
+fn template_returns_its_fields() {
     let slide = slide();
     check(&slide);
     assert_eq!((slide.name(), slide.id(), slide.version()), ("slide 7.svs", "patient-3", 2));
@@ -93,7 +93,7 @@ fn a_template_says_what_it_was_given() {
 }
 
 #[test]
-fn a_name_goes_to_a_later_version_only() {
+fn region_is_replaced_by_later_versions_only() {
     let mut slide = slide();
     let held = *slide.region("mask").unwrap();
     for version in [0, 1] {
@@ -109,7 +109,7 @@ fn a_name_goes_to_a_later_version_only() {
 }
 
 #[test]
-fn what_reaches_beyond_the_template_is_refused() {
+fn region_beyond_the_template_is_refused() {
     let mut slide = slide();
     let beyond = SpatialBounds::of_image(2221, 1, Some(microns(0.499)));
     let error = slide.insert("mask 2", entry(ElementType::Mask, beyond, 1)).unwrap_err();

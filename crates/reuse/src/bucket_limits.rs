@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_numbers() {
+    fn buckets_beyond_memory_are_refused_with_the_numbers() {
         let refused = limits(1, 3, 2 * 121).unwrap_err();
         assert_eq!(
             refused.to_string(),

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_that_somebody_else_reads_does_not_join() {
+    fn statement_with_another_reader_does_not_join() {
         // C3: vertex 0 is read by 1, which is reused, and by 2, which is not.
         let graph = FlowGraph::new(3, vec![variable(&[], &[0]), variable(&[0], &[1, 2])]).unwrap();
         let target = Target::new(&graph, &[Vertex(1)]).unwrap();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_computed_is_waited_for() {
+    fn output_being_computed_is_awaited() {
         let dataflow = example();
         let mut relay = SharingSchedule::new(&dataflow);
         assert_eq!(relay.begin(&[Member(0)], 0.0), 8.0);

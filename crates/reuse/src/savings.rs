@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_counted_is_in_no_figure() {
+    fn uncounted_members_are_in_no_total() {
         let found = figures(TaskCosts::Count, |member| member != Member(1) && member != Member(3));
         assert_eq!((found.instances, found.buckets, found.tasks), (2, 1, 4));
         assert_eq!(found.reuse_fraction, 0.0);

@@ -90,7 +90,7 @@ proptest! {
     /// The makespan of buckets executed in order on some workers is never below the lower bound. A single
     /// worker never waits.
     #[test]
-    fn a_relay_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
+    fn sharing_schedule_keeps_within_its_bounds((problem, graph, buckets) in case(), workers in 1_usize..5) {
         let dataflow = Dataflow::build(&problem, &graph);
         let mut relay = SharingSchedule::new(&dataflow);
         let mut free = vec![0.0_f64; workers];
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn handing_over_is_never_dearer_than_not(
+    fn transfer_plan_never_costs_more_than_recomputing(
         (problem, graph, buckets) in case(),
         bytes in vec(0_u64..20, 5),
         latency in 0_u32..5,

@@ -86,7 +86,7 @@ fn figure_4(hierarchies: u32, vec_bytes: u64) -> (FlowGraph, Vec<Vertex>, Vec<(S
 }
 
 #[test]
-fn table_2_of_the_paper() {
+fn minimized_keys_have_the_bytes_of_table_2() {
     // The text gives the sizes of `vec` and the sums at H1 and H5. The table gives one size of `vec` between
     // them.
     let vec_bytes = [58_000, 58_000, 408_000, 408_000, 3_000_000];

@@ -94,7 +94,7 @@ fn dearest(costs: &BTreeMap<u32, f64>) -> f64 {
 
 proptest! {
     #[test]
-    fn what_has_begun_stays_and_limits_hold(change in change(8)) {
+    fn started_instances_stay_and_limits_hold(change in change(8)) {
         let found = outcome(&change);
         let differs = |member: &Member| found.before[member.0 as usize] != found.after[member.0 as usize];
         let moved: Vec<Member> = (0..change.known as u32).map(Member).filter(differs).collect();
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_changed_nothing_moves(mut change in change(0)) {
+    fn replan_without_changes_moves_nothing(mut change in change(0)) {
         change.after = change.before;
         let found = outcome(&change);
         prop_assert_eq!(found.moved, []);
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn a_leave_moves_only_what_was_in_buckets_given_up(change in change(0)) {
+    fn leaving_worker_moves_only_instances_of_dropped_buckets(change in change(0)) {
         let change = Change {
             after: change.after.min(change.before),
             before: change.after.max(change.before),
@@ -174,7 +174,7 @@ fn a_second_worker_gets_half_of_what_waits() {
 }
 
 #[test]
-fn what_is_added_goes_where_most_of_its_tasks_are() {
+fn added_instance_joins_the_bucket_with_most_shared_tasks() {
     // Two buckets of five tasks each. One new instance shares two tasks with the second bucket, and the other
     // shares nothing.
     let keys = [[1, 1, 1], [1, 2, 1], [2, 1, 1], [2, 2, 1], [2, 2, 2], [3, 1, 1]];

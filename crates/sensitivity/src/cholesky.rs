@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_is_named() {
+    fn dependent_parameter_is_named() {
         assert_eq!(Cholesky::of(vec![1.0, 1.0, 1.0], 2).unwrap_err(), 1);
         assert_eq!(Cholesky::of(vec![1.0, 0.0, 1.0, 0.6, 0.8, 1.0], 3).unwrap_err(), 2);
         assert_eq!(Cholesky::of(vec![f64::NAN], 1).unwrap_err(), 0);

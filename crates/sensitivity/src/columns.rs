@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_are_no_columns_is_refused() {
+    fn invalid_columns_are_refused() {
         let error = |names: &[&str], columns: &[&[f64]]| {
             let names = names.iter().map(ToString::to_string).collect();
             let columns = columns.iter().map(|column| column.to_vec()).collect();

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_halves() {
+    fn prefix_sizes_are_halved() {
         assert_eq!(halves(1000, 4), [125, 250, 500, 1000]);
         assert_eq!(halves(3, 5), [1, 3]);
         assert_eq!(halves(0, 5), [0; 0]);

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_say_sampler_and_size() {
+    fn dakota_methods_give_sampler_and_sample_size() {
         use ImportedMethod::{Moat, Sampling, Vbd};
         use ImportedSampler::{Halton, Hammersley, LatinHypercube, MonteCarlo, Morris};
         for (method, expected) in [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_cannot_be_say_why() {
+    fn invalid_methods_are_refused_with_the_cause() {
         refused(parse(""), "there is no block \"variables\"; a study needs one");
         refused(parse(&VARIABLES[1..]), "there is no block \"method\"; a study needs one");
         refused(
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_cannot_be_say_why() {
+    fn invalid_variables_are_refused_with_the_cause() {
         let two = "continuous_design = 2\nlower_bounds 0 0\nupper_bounds";
         refused(of_variables(""), "line 3: the block \"variables\" has none; at least one is needed");
         refused(of_variables(&format!("{two} 1")), "line 6: upper_bounds has 1 values, and 2 are needed");

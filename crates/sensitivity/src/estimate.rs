@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_absent() {
+    fn undefined_estimate_is_absent() {
         let of = |value: f64, resamples: &[f64]| Estimate::of(value, resamples.iter().copied());
         assert_eq!(of(f64::NAN, &[1.0; 50]), Estimate::ABSENT);
         assert_eq!(of(1.0, &[]), Estimate { value: Some(1.0), ..Estimate::ABSENT });

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_response_is_refused() {
+    fn invalid_responses_are_refused() {
         let error =
             |values: &[Option<f64>]| Response { name: "dice", values }.check(2).unwrap_err().to_string();
         assert!(error(&[None]).starts_with("1 values of response dice for 2 evaluations"));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_of_the_same_rows_go_together() {
+    fn responses_with_the_same_rows_are_grouped() {
         let (all, some) = ([Some(1.0); 4], [Some(1.0), Some(2.0), None, Some(3.0)]);
         let responses = [&all, &some, &all].map(|values| Response { name: "", values });
         let grouped = |length| {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_keeps_what_it_says() {
+    fn each_survivor_rule_selects_its_parameters() {
         let of = indices(&[0.1, 0.4, 0.0, 0.3, 0.2]);
         let kept = |rule| survivors(rule, &of).unwrap();
         assert_eq!(kept(SurvivorRule::MostInfluential(2)), ["p1", "p3"]);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_left_is_said() {
+    fn screening_without_survivors_is_an_error() {
         let error = |rule, of: &[f64]| survivors(rule, &indices(of)).unwrap_err().to_string();
         assert_eq!(
             error(SurvivorRule::Threshold(0.5), &[0.1, 0.4]),

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trajectory_names_the_evaluation() {
+    fn invalid_trajectory_names_the_evaluation() {
         assert!(error(&[]).starts_with("no parameter changes in the 0 evaluations"));
         assert!(error(&[[1, 0, 1]]).starts_with("no parameter changes in the 1 evaluations"));
         assert_eq!(
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn print_rounding_is_undone_where_the_levels_are_known() {
+    fn print_rounding_is_undone_with_known_levels() {
         let parameter = Parameter {
             name: "x".into(),
             value_type: ValueType::Real,

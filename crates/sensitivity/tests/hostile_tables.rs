@@ -50,7 +50,7 @@ fn read_within_bounds(text: &str) -> Result<usize, String> {
 }
 
 #[test]
-fn tables_that_nobody_has() {
+fn hostile_tables_are_read_or_refused_within_bounds() {
     let long = "1,".repeat(5_000_000);
     let said = |text: &str| read_within_bounds(text).expect_err("no table");
     assert!(said("P0\n\"1\n2\n3").contains("line 2"), "an open quote swallows the rest");
@@ -125,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_bytes(rows in 1..20_usize, mutations in mutations()) {
+    fn corrupt_tables_are_read_or_refused_within_bounds(rows in 1..20_usize, mutations in mutations()) {
         let header: Vec<String> = (0..15).map(|number| format!("P{number}")).collect();
         let row = |row: usize| (0..15).map(|n| (row + n).to_string()).collect::<Vec<_>>().join(",");
         let good = format!("{}\n{}\n", header.join(","), (0..rows).map(row).collect::<Vec<_>>().join("\n"));
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text(text in "[P0-9,;\"\\r\\n\\t\\u{feff} .eE+-]{0,200}") {
+    fn any_text_is_read_or_refused_within_bounds(text in "[P0-9,;\"\\r\\n\\t\\u{feff} .eE+-]{0,200}") {
         let _ = read_within_bounds(&text);
         let _ = read_within_bounds(&format!("P0,P1\n{text}"));
     }

@@ -228,17 +228,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_imported_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         all(&String::from_utf8_lossy(&bytes));
     }
 
     #[test]
-    fn damaged_inputs(mutations in mutations()) {
+    fn corrupt_inputs_are_imported_without_panic(mutations in mutations()) {
         all(&String::from_utf8_lossy(&mutated(SMALL.as_bytes(), &mutations)));
     }
 
     #[test]
-    fn words_of_inputs(words in prop::collection::vec(prop::sample::select(vec![
+    fn shuffled_input_words_are_imported_without_panic(words in prop::collection::vec(prop::sample::select(vec![
         "method", "variables", "dace", "random", "lhs", "samples", "=", "5", "0", "-1", "1e999", "nan", "3*4", "*", "0*1", "99999999999*1",
         "'a'", "\"b", "#", "\n", "\r\n", "continuous_design", "discrete_design_set", "integer", "real", "elements",
         "lower_bounds", "upper_bounds", "descriptors", "partitions", "multidim_parameter_study", "seed", ",",

@@ -89,7 +89,7 @@ fn blocks(json: &Json, samples: u32, second_order: bool) -> RowBlocks {
 }
 
 #[test]
-fn sobol_indices() {
+fn sobol_indices_equal_salib() {
     for function in FUNCTIONS {
         let json = read(function);
         let expected = &json["vbd"];
@@ -153,7 +153,7 @@ fn samples() -> Vec<(String, Json, Columns)> {
 }
 
 #[test]
-fn correlations_and_regressions() {
+fn correlations_and_regressions_equal_scipy() {
     let bootstrap = Bootstrap { resamples: 50, seed: 1 };
     for (what, expected, columns) in samples() {
         let y = responses(&expected["y"]);
@@ -191,7 +191,7 @@ fn correlations_and_regressions() {
 }
 
 #[test]
-fn pawn_indices() {
+fn pawn_indices_equal_salib() {
     for (what, expected, columns) in samples() {
         let Some(pawn) = expected.get("pawn") else { continue };
         let y = responses(&expected["y"]);
@@ -209,7 +209,7 @@ fn pawn_indices() {
 }
 
 #[test]
-fn delta_indices() {
+fn delta_indices_equal_salib() {
     for (what, expected, columns) in samples() {
         let expected_delta = &expected["delta"];
         let y = responses(&expected["y"]);
@@ -243,7 +243,7 @@ fn delta_indices() {
 }
 
 #[test]
-fn rbd_fast_indices() {
+fn rbd_fast_indices_equal_salib() {
     for (what, expected, columns) in samples() {
         let Some(rbd) = expected.get("rbd_fast") else { continue };
         let y = responses(&expected["y"]);
@@ -256,7 +256,7 @@ fn rbd_fast_indices() {
 }
 
 #[test]
-fn fast_indices() {
+fn fast_indices_equal_salib() {
     for function in FUNCTIONS {
         let json = read(function);
         let lengths = json["fast"].as_object().expect("curves of two lengths");
@@ -279,7 +279,7 @@ fn fast_indices() {
 }
 
 #[test]
-fn elementary_effects() {
+fn elementary_effects_equal_salib() {
     for function in FUNCTIONS {
         let json = read(function);
         let expected = &json["moat"];

@@ -86,7 +86,7 @@ fn near(a: f64, b: f64, by: f64) {
 }
 
 #[test]
-fn one_worker_that_comes_does_its_part_and_is_paid_by_the_period() {
+fn arriving_worker_takes_its_share_and_is_billed_by_period() {
     // 12 instances of 10 s: 120 s on the base worker alone. A second worker arrives after 40 s, when 4 instances are
     // done, and 8 remain for two workers.
     near(fixed(&burst(1, vec![site(4, 40.0)]), 0, apart(12)).makespan_seconds, 120.0, 0.2);
@@ -102,7 +102,7 @@ fn one_worker_that_comes_does_its_part_and_is_paid_by_the_period() {
 }
 
 #[test]
-fn who_is_taken_away_loses_what_it_had_begun_and_another_comes() {
+fn interrupted_worker_loses_its_tasks_and_is_replaced() {
     let taken = CloudPool { interruptions_per_hour: 60.0, ..site(4, 10.0) };
     let outcome = fixed(&burst(1, vec![taken.clone()]), 3, apart(90));
     assert!(outcome.interruptions > 3 && outcome.asked as u64 == 3 + outcome.interruptions, "{outcome:?}");
@@ -117,7 +117,7 @@ fn who_is_taken_away_loses_what_it_had_begun_and_another_comes() {
 }
 
 #[test]
-fn what_comes_from_far_takes_its_time_and_what_leaves_is_paid() {
+fn remote_transfers_take_time_and_egress_is_paid() {
     let far = CloudPool { wide_bytes_per_second: 4.8e6, ..site(4, 0.0) };
     let near_by = fixed(&burst(2, vec![site(4, 0.0)]), 4, shared(3, 18));
     let slow = fixed(&burst(2, vec![far.clone()]), 4, shared(3, 18));
@@ -130,7 +130,7 @@ fn what_comes_from_far_takes_its_time_and_what_leaves_is_paid() {
 }
 
 #[test]
-fn a_budget_is_kept_and_a_queue_asks_while_something_waits() {
+fn budget_is_kept_and_queue_policy_requests_while_work_waits() {
     let cloud = burst(1, vec![site(20, 20.0)]);
     let outcome =
         run(&cloud, &policy(PolicyKind::Budget, None, Some(9.0)), shared(10, 60), false).expect("it ends");
@@ -142,7 +142,7 @@ fn a_budget_is_kept_and_a_queue_asks_while_something_waits() {
 }
 
 #[test]
-fn who_knows_what_can_be_cut_asks_for_more_where_more_slots_share_less() {
+fn reuse_aware_policy_requests_more_workers_at_first() {
     let cloud = burst(4, vec![site(100, 10.0)]);
     let simple = policy(PolicyKind::Deadline, Some(60.0), None);
     let aware = policy(PolicyKind::Trtma, Some(60.0), None);
@@ -171,7 +171,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn deadlines_are_met_where_it_was_said_and_costs_are_those_of_the_workers(
+    fn predicted_deadlines_are_met_and_costs_equal_a_recount(
         nodes in 1_u32..6, startup in 0.0..120.0_f64, tiles in 2_u32..12, part in 0.25..0.9_f64, is_aware in any::<bool>(),
     ) {
         let cloud = burst(nodes, vec![site(60, startup)]);

@@ -58,7 +58,7 @@ fn run_cluster(schedule: &Scenario, mut cluster: Cluster) -> ClusterStats {
 }
 
 #[test]
-fn one_worker_takes_what_the_tasks_take_and_the_way_there_and_back() {
+fn one_worker_takes_the_task_and_message_time() {
     let figures = run(&schedule(1, RECIPE));
     // 12 instances of 3 s each. Join and request arrive after 1 ms, an assignment after 2 ms, and the last report after
     // 1 ms more. A request and an assignment follow each bucket but the last.
@@ -69,7 +69,7 @@ fn one_worker_takes_what_the_tasks_take_and_the_way_there_and_back() {
 }
 
 #[test]
-fn a_bucket_takes_what_the_planner_says() {
+fn bucket_time_equals_the_planned_cost() {
     let recipe = SyntheticWorkload {
         instances: 40,
         cut: Bucketing::Trtma(NonZeroUsize::new(6).expect("six")),
@@ -130,7 +130,7 @@ fn the_same_schedule_gives_the_same_events() {
 }
 
 #[test]
-fn a_log_that_breaks_a_rule_is_replayed_up_to_there() {
+fn log_with_a_violation_is_replayed_up_to_it() {
     let schedule = schedule(2, RECIPE);
     let mut cluster = Cluster::new(schedule.clone(), true, true);
     cluster.run().expect("it comes to its end");
@@ -150,7 +150,7 @@ fn a_log_that_breaks_a_rule_is_replayed_up_to_there() {
 }
 
 #[test]
-fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_back_with_what_it_has() {
+fn worker_cut_off_for_10_s_reattaches_and_for_1_s_keeps_leases() {
     let cut = |milliseconds| {
         let mut schedule = schedule(2, SyntheticWorkload { instances: 6, task_seconds: 5.0, ..RECIPE });
         schedule.incidents = vec![(1_000, Incident::Partition { node: 0, milliseconds })];
@@ -164,7 +164,7 @@ fn a_worker_that_is_cut_off_for_a_second_is_waited_for_and_one_for_ten_comes_bac
 }
 
 #[test]
-fn a_manager_that_starts_again_leaves_workers_what_they_have() {
+fn restarted_manager_keeps_the_leases_of_workers() {
     let mut schedule = schedule(4, SyntheticWorkload { instances: 8, task_seconds: 10.0, ..RECIPE });
     schedule.incidents = vec![(5_000, Incident::Restart { milliseconds: 1_000 })];
     let figures = run(&schedule);
@@ -174,7 +174,7 @@ fn a_manager_that_starts_again_leaves_workers_what_they_have() {
 }
 
 #[test]
-fn who_joins_gets_a_part_of_what_has_not_begun() {
+fn joining_worker_gets_unstarted_instances_by_replan() {
     let cut = Bucketing::Trtma(NonZeroUsize::new(6).expect("six"));
     let recipe = SyntheticWorkload { instances: 60, values: 4, cut, ..RECIPE };
     let join = |replan: bool| {
@@ -193,7 +193,7 @@ fn who_joins_gets_a_part_of_what_has_not_begun() {
 }
 
 #[test]
-fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
+fn node_with_time_limit_starts_only_what_it_can_finish() {
     // Instances of 3 s each. One node has 10 s: enough for 3 instances, and 1 s remains unused.
     let recipe = SyntheticWorkload {
         instances: 30,
@@ -217,7 +217,7 @@ fn who_has_to_end_begins_what_it_can_finish_and_others_do_the_rest() {
 
 /// Compared with an even division of the work, and with a manager without task timings.
 #[test]
-fn slow_nodes_get_less_and_nobody_waits_for_them() {
+fn slow_nodes_get_less_work_and_do_not_delay_the_study() {
     let nodes: Vec<NodeSpec> =
         (0..8).map(|node| NodeSpec { slots: 2, speed: if node % 2 == 0 { 1.6 } else { 0.4 } }).collect();
     let cut = Bucketing::Trtma(NonZeroUsize::new(3 * 16).expect("48"));
@@ -235,7 +235,7 @@ fn slow_nodes_get_less_and_nobody_waits_for_them() {
 }
 
 #[test]
-fn what_kills_workers_is_given_up_and_the_rest_is_done() {
+fn crashing_instance_fails_at_crash_limit_and_others_finish() {
     let mut schedule = schedule(3, SyntheticWorkload { instances: 20, ..RECIPE });
     schedule.incidents = vec![(0, Incident::CrashingInstance { study: 0, instance: 4 })];
     schedule.incidents.extend((0..6).map(|number| (3_000 * number, Incident::Join(schedule.nodes[0]))));
@@ -294,7 +294,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn whatever_goes_wrong_no_rule_is_broken_and_everything_ends(schedule in schedules()) {
+    fn any_scenario_completes_without_audit_violation(schedule in schedules()) {
         run(&schedule);
     }
 }

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_transparent_is_white() {
+    fn transparent_pixels_are_white() {
         let argb = |a: u8, r: u8, g: u8, b: u8| u32::from_be_bytes([a, r, g, b]).to_ne_bytes();
         assert_eq!(on_white(argb(255, 1, 2, 3)), [3, 2, 1]);
         assert_eq!(on_white(argb(0, 0, 0, 0)), [255; 3]);

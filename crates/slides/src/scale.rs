@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_within_the_slide_is_no_part_of_it() {
+    fn rectangle_outside_the_slide_is_refused() {
         let scale = Scale { level: 0, level_px_a_px: 1.0, width_px: 10, height_px: 8 };
         let part = |x_px, y_px, width_px, height_px| PixelRectangle { x_px, y_px, width_px, height_px };
         assert_eq!(scale.check(part(0, 0, 10, 8)), Ok(()));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn stain_is_told_from_glass() {
+    fn stain_is_distinguished_from_glass() {
         for stained in [[200, 150, 210], [180, 60, 120], [235, 212, 236]] {
             let tissue = Tissue::of(&halves(stained), None);
             assert!((3..=MAX_SATURATION).contains(&tissue.saturation()));

@@ -39,8 +39,8 @@ fn image(path: &Path) -> Raster {
 }
 
 #[test]
-fn slides_say_what_they_are() {
-    let Some(data) = data("slides_say_what_they_are") else { return };
+fn slide_metadata_is_read() {
+    let Some(data) = data("slide_metadata_is_read") else { return };
     let svs = Slide::open(&data.join("wsi/CMU-1-Small-Region.svs")).unwrap();
     assert_eq!((svs.format(), svs.magnification()), ("aperio", Some(20.0)));
     assert_eq!(svs.resolution().unwrap().microns_per_px(), 0.499);
@@ -185,7 +185,7 @@ proptest! {
 /// The magnification is that of the scanner's objective. If the file states only a resolution, the convention
 /// determines it.
 #[test]
-fn magnification_is_what_the_scanner_says() {
+fn magnification_is_read_from_scanner_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let images = [vec![200; 64 * 64 * 3]];
     let open = |description| {
@@ -282,7 +282,7 @@ fn a_slide_without_a_small_level_has_no_overview() {
 }
 
 #[test]
-fn what_is_no_slide_is_refused() {
+fn non_slides_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, content: &[u8]| {
         let path = folder.path().join(name);
@@ -373,7 +373,7 @@ fn names(folder: &TempDir, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_slide_in_several_files_is_read_and_its_files_are_known() {
+fn slide_in_several_files_is_read_and_lists_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.mrxs");
     let pixels: Vec<u8> = (0..192 * 128 * 3_u32).map(|n| (n.wrapping_mul(40_503) >> 7) as u8).collect();
@@ -399,7 +399,7 @@ fn a_slide_in_several_files_is_read_and_its_files_are_known() {
 }
 
 #[test]
-fn files_that_a_text_names() {
+fn files_named_in_slide_metadata_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     assert_eq!(names(&folder, "one.svs"), ["one.svs"], "whether it is there or not");

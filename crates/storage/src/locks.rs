@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_tell() {
+    fn mount_options_show_local_locks() {
         let mounts = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw,localflock\n\
             40 22 0:40 / /scratch rw - lustre 10.0.0.1@tcp:/fs rw,localflock,lazystatfs\n\
             41 40 0:41 / /scratch/all rw - lustre 10.0.0.1@tcp:/fs2 rw,flock,lazystatfs\n\
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_folder_here() {
+    fn mount_of_an_existing_folder_is_found() {
         let folder = tempfile::tempdir().unwrap();
         locks_are_local(folder.path()).unwrap();
         assert!(locks_are_local(&folder.path().join("none")).is_err());

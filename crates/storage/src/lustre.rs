@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_for_lfs() {
+    fn striping_becomes_arguments_of_lfs() {
         let words = |count, size_bytes| {
             let words = Striping { count, size_bytes }.arguments(Path::new("/lustre/-a b"));
             words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_nothing_is_set() {
+    fn striping_outside_lustre_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         if is_lustre(folder.path()).unwrap() {
             return;

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cost_much_goes_when_it_is_not_used_for_long() {
+    fn expensive_region_is_evicted_when_long_unused() {
         let mut held = ranking(EvictionPolicy::CostBenefit, &[(1, 1, 2.5), (2, 1, 1.0)]);
         for name in 3..10 {
             let gone = held.victim(true, |_| true).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     proptest! {
         /// Compares against a list that is searched in full each time.
         #[test]
-        fn as_a_list_that_is_searched(
+        fn eviction_queue_equals_a_searched_list(
             policy in prop::sample::select(vec![EvictionPolicy::Lru, EvictionPolicy::CostBenefit]),
             steps in prop::collection::vec((0..4_u8, 0..8_u8, 1..100_u64, prop::option::weighted(0.8, 0.0..10.0_f64)), 1..80),
         ) {

@@ -102,7 +102,7 @@ fn row_groups_follow_each_other() {
 }
 
 #[test]
-fn nothing_is_left_of_what_has_no_end() {
+fn unfinished_writer_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.csv", "a.parquet"] {
         let columns = COLUMNS.map(|(name, value_type)| (name.to_owned(), value_type));
@@ -142,7 +142,7 @@ proptest! {
 
     /// Every format stores every number to the last bit.
     #[test]
-    fn what_is_written_reads_back(
+    fn written_tables_round_trip(
         rows in prop::collection::vec((any::<f64>().prop_filter("finite", |x| x.is_finite()), -(1_i64 << 53)..1 << 53), 1..50),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ proptest! {
 
     /// A damaged file is read, or rejected with a one-line message.
     #[test]
-    fn damage_is_no_panic(cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), end in any::<prop::sample::Index>()) {
+    fn reading_corrupt_tables_does_not_panic(cuts in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), end in any::<prop::sample::Index>()) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("damaged.parquet");
         let mut bytes = std::fs::read(fixture("pandas.parquet")).unwrap();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_them_is_a_sentence_in_one_line() {
+    fn metric_help_is_one_sentence_on_one_line() {
         for family in ALL {
             assert!(family.help.ends_with('.') && !family.help.contains('\n'), "{}", family.name);
         }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_is_shown() {
+    fn recorded_values_are_exposed() {
         let record = || {
             REPLANS.with([]).increment(3);
             HTTP_REQUESTS.with(["GET", "/healthz", "200"]).increment(1);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_what_is_of_its_role() {
+    fn process_exposes_the_metrics_of_its_role() {
         let record = || {
             REPLANS.with([]).increment(1);
             TASK_SECONDS.with(["threshold", "cpu"]).record(0.01);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn series_that_are_not_set_again_have_ended() {
+    fn series_not_set_in_a_sample_end() {
         let (exposition, recorder) = Exposition::new(ProcessRole::Manager).unwrap();
         metrics::with_local_recorder(&recorder, || {
             REPLANS.with([]).increment(1);

@@ -31,7 +31,7 @@ fn text<'a>(value: &'a Value, what: &str) -> &'a str {
 }
 
 #[test]
-fn there_are_four_each_with_its_own_address() {
+fn four_dashboards_have_unique_addresses() {
     let names: Vec<String> = dashboards().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["elasticity", "overview", "study", "workers"]);
     for (name, dashboard) in dashboards() {
@@ -43,7 +43,7 @@ fn there_are_four_each_with_its_own_address() {
 }
 
 #[test]
-fn panels_say_what_they_show_and_in_which_unit() {
+fn panels_have_a_description_and_a_unit() {
     for (name, dashboard) in dashboards() {
         for panel in array(&dashboard["panels"]).iter().filter(|panel| panel["type"] != "row") {
             let what = format!("{name}: {}", panel["title"]);
@@ -67,7 +67,7 @@ fn panels_say_what_they_show_and_in_which_unit() {
 }
 
 #[test]
-fn nothing_lies_upon_anything_else() {
+fn panels_do_not_overlap() {
     for (name, dashboard) in dashboards() {
         let (mut taken, mut ids) = (BTreeSet::new(), BTreeSet::new());
         for panel in array(&dashboard["panels"]) {
@@ -94,7 +94,7 @@ fn joins_leaves_and_re_plans_are_marked() {
 }
 
 #[test]
-fn variables_that_are_used_are_those_that_there_are() {
+fn used_variables_are_defined() {
     for (name, dashboard) in dashboards() {
         let declared: BTreeSet<String> = array(&dashboard["templating"]["list"])
             .iter()

@@ -100,7 +100,7 @@ fn every_alert_has_its_runbook_entry() {
 }
 
 #[test]
-fn a_name_that_there_is_not_is_found() {
+fn unknown_metric_name_is_detected() {
     let known = known("      - record: pleach:tasks:rate5m\n");
     let expression =
         "sum(rate(pleach_taks_executed_total[5m])) / pleach:tasks:rate5m > pleach_bucket_wait_seconds";

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_distribution_says_what_is_allowed() {
+    fn invalid_distribution_error_lists_allowed_values() {
         use Distribution::{LogNormal, LogUniform, Normal, Triangular, TruncatedNormal};
         let said = |distribution: Distribution| distribution.check().unwrap_err().to_string();
         assert_eq!(

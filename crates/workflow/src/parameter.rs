@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_what_is_allowed() {
+    fn invalid_domain_error_lists_allowed_values() {
         let error = |result: Result<Domain, DomainError>| result.unwrap_err().to_string();
         assert_eq!(
             error(Domain::range(ValueType::Integer, 8.0, 4.0, None)),
@@ -326,7 +326,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_grid_starts_and_ends_where_it_says(low in -1000i32..1000, step in 1i32..50, count in 1i32..200) {
+        fn grid_starts_and_ends_at_its_bounds(low in -1000i32..1000, step in 1i32..50, count in 1i32..200) {
             let (low, step) = (f64::from(low) / 10.0, f64::from(step) / 10.0);
             let high = low + f64::from(count) * step;
             let values = reals(Domain::range(ValueType::Real, low, high, Some(step)).unwrap());

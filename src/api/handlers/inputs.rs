@@ -2,9 +2,10 @@
 
 use super::{Reply, Shared};
 use crate::api::body::Body;
+use crate::api::digest::InputDigest;
 use crate::api::error::ApiError;
 use crate::api::schema::Stored;
-use crate::service::inputs::{InputDigest, InputError, Receiving};
+use crate::service::inputs::{InputError, Receiving};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
 

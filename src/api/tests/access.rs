@@ -13,7 +13,7 @@ use std::time::Duration;
 const STUDIES: &str = "/api/v1/studies";
 
 #[test]
-fn a_token_opens_and_nothing_like_it() {
+fn only_the_exact_token_is_accepted() {
     let site = Site::new();
     let token = site.token.as_str().to_owned();
     let status = |header: &str| site.ask_as("ca", "GET", STUDIES, &[header], b"").status;
@@ -34,7 +34,7 @@ fn a_token_opens_and_nothing_like_it() {
 }
 
 #[test]
-fn a_clients_certificate_stands_for_a_token() {
+fn client_certificate_is_accepted_without_token() {
     let site = Site::new();
     assert_eq!(site.ask_as("c1", "GET", STUDIES, &[], b"").status, 200);
     // Certificates of nodes with other roles give no access.
@@ -51,7 +51,7 @@ fn a_clients_certificate_stands_for_a_token() {
 
 /// Certificates of another cluster, expired certificates and connections without TLS are refused by both sides.
 #[test]
-fn certificates_are_looked_at() {
+fn invalid_certificates_are_refused() {
     let site = Site::new();
     let other = site.place.path().join("other");
     let authority = Authority::init(&other, SystemClock.now()).unwrap();
@@ -93,7 +93,7 @@ fn certificates_are_looked_at() {
 
 /// A client without access gets the error before it has sent the body, and the server stores nothing.
 #[test]
-fn strangers_send_nothing() {
+fn unauthorized_upload_is_refused_before_its_body() {
     let site = Site::new();
     let digest = "0".repeat(64);
     let mut connection = site.connect("w1");

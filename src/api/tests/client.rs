@@ -3,7 +3,7 @@
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
 use crate::api::schema::StudyState;
-use crate::cli::{ManagerArgs, Span};
+use crate::client::ClientOptions;
 use crate::client::progress_bars::TransferBar;
 use crate::client::{Client, Waiting, download, follow};
 use crate::command::submit::submit;
@@ -39,12 +39,12 @@ fn refused<T: std::fmt::Debug>(outcome: CommandResult<T>) -> String {
     }
 }
 
-fn client(args: &ManagerArgs) -> Client {
+fn client(args: &ClientOptions) -> Client {
     Client::new(args, None, Waiting::until_killed().unwrap()).unwrap()
 }
 
 #[test]
-fn a_study_from_its_submission_to_its_results() {
+fn study_is_submitted_followed_and_downloaded() {
     let site = Site::new();
     let client = site.client();
     let study = study(&site);
@@ -83,7 +83,7 @@ fn a_study_from_its_submission_to_its_results() {
 }
 
 #[test]
-fn how_a_study_ended_decides_how_a_command_does() {
+fn command_result_follows_the_state_of_the_study() {
     let site = Site::new();
     let client = site.client();
     let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
@@ -107,7 +107,7 @@ fn how_a_study_ended_decides_how_a_command_does() {
 }
 
 #[test]
-fn what_the_manager_refuses_is_said_in_its_words() {
+fn refusal_is_shown_in_the_managers_words() {
     let site = Site::new();
     let client = site.client();
     match submit(&client, &submission("too large", Vec::new()), true) {
@@ -122,7 +122,7 @@ fn what_the_manager_refuses_is_said_in_its_words() {
     assert_eq!(refused(client.drain("w9")), format!("{at}w9: there is no such worker"));
     assert_eq!(client.drain("w1").unwrap().name, "w1");
     assert_eq!(client.workers().unwrap().len(), 2);
-    let worker = ManagerArgs { certs: site.certs("w1"), ..site.args() };
+    let worker = ClientOptions { certs: site.certs("w1"), ..site.args() };
     let told = refused(self::client(&worker).studies());
     assert!(
         told.ends_with("a token (Authorization: Bearer TOKEN) or a client's certificate is needed"),
@@ -131,49 +131,48 @@ fn what_the_manager_refuses_is_said_in_its_words() {
 }
 
 #[test]
-fn tokens_and_certificates() {
+fn client_uses_token_or_certificate() {
     let site = Site::new();
     let waiting = || Waiting::until_killed().unwrap();
-    let ca = ManagerArgs { certs: site.certs("ca"), ..site.args() };
+    let ca = ClientOptions { certs: site.certs("ca"), ..site.args() };
     assert!(Client::new(&ca, Some(site.token.as_str()), waiting()).unwrap().studies().is_ok());
-    let of_file = ManagerArgs { token_file: Some(site.certs("token")), ..ca.clone() };
+    let of_file = ClientOptions { token_file: Some(site.certs("token")), ..ca.clone() };
     assert!(client(&of_file).studies().is_ok());
     let wrong = Client::new(&ca, Some(&"0".repeat(64)), waiting()).unwrap();
     assert!(refused(wrong.studies()).ends_with("the token is not this manager's"));
-    let input = |args: &ManagerArgs, token| match Client::new(args, token, waiting()) {
+    let input = |args: &ClientOptions, token| match Client::new(args, token, waiting()) {
         Err(CommandError::Input(text)) => text,
         Err(other) => panic!("{other:?}"),
         Ok(_) => panic!("a client"),
     };
     assert!(input(&ca, None).ends_with("with --token-file or PLEACH_TOKEN it need not"));
     assert!(input(&ca, Some("short")).starts_with("PLEACH_TOKEN: "));
-    let missing = ManagerArgs { token_file: Some(site.certs("none")), ..ca.clone() };
+    let missing = ClientOptions { token_file: Some(site.certs("none")), ..ca.clone() };
     assert!(input(&missing, None).starts_with("--token-file: "));
-    let nowhere = ManagerArgs { certs: site.certs("none"), ..ca };
+    let nowhere = ClientOptions { certs: site.certs("none"), ..ca };
     assert!(input(&nowhere, None).starts_with("--certs: "));
     // The client rejects a manager of another cluster at the first attempt.
     let other = Site::new();
-    let args =
-        ManagerArgs { certs: other.certs("c1"), timeout: Span(Duration::from_secs(600)), ..site.args() };
+    let args = ClientOptions { certs: other.certs("c1"), timeout: Duration::from_secs(600), ..site.args() };
     let told = refused(client(&args).studies());
     assert!(told.starts_with("cannot reach the manager at") && told.contains("certificate"), "{told}");
 }
 
 #[test]
-fn whoever_does_not_answer_is_tried_again() {
+fn unreachable_manager_is_retried_until_the_timeout() {
     let mut site = Site::new();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let args = ManagerArgs { manager: nobody.to_string().parse().unwrap(), ..site.args() };
+    let args = ClientOptions { manager: nobody.to_string().parse().unwrap(), ..site.args() };
     let told = refused(client(&args).studies());
     let expected = format!("cannot reach the manager at https://{nobody}: ");
     assert!(told.starts_with(&expected) && told.ends_with("; tried for 0 s"), "{told}");
     let start = Instant::now();
-    let brief = ManagerArgs { timeout: Span(Duration::from_secs(1)), ..args };
+    let brief = ClientOptions { timeout: Duration::from_secs(1), ..args };
     assert!(refused(client(&brief).studies()).ends_with("; tried for 1 s"));
     assert!(start.elapsed() >= Duration::from_secs(1));
 
     // The client waits for a manager that is not ready, and for one that is started again.
-    let patient = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
+    let patient = client(&ClientOptions { timeout: Duration::from_secs(60), ..site.args() });
     site.memory.kept().refusals = 2;
     assert!(patient.studies().unwrap().is_empty());
     assert_eq!(site.memory.kept().looks, 3);
@@ -198,7 +197,7 @@ fn whoever_does_not_answer_is_tried_again() {
 #[test]
 fn a_study_is_submitted_once() {
     let site = Site::new();
-    let client = client(&ManagerArgs { timeout: Span(Duration::from_secs(60)), ..site.args() });
+    let client = client(&ClientOptions { timeout: Duration::from_secs(60), ..site.args() });
     site.memory.kept().lost_answers = 2;
     let id = submit(&client, &study(&site), true).unwrap();
     assert_eq!(

@@ -105,7 +105,7 @@ const DRAIN: &str = "/api/v1/workers/{name}/drain";
 const JSON: &str = "Content-Type: application/json";
 
 #[test]
-fn every_promise_is_kept() {
+fn every_documented_response_matches_its_schema() {
     let mut contract = Contract::new();
     let content = b"a tile's content";
     let digest = blake3::hash(content).into();
@@ -256,7 +256,7 @@ fn no_route_is_missing_from_the_document() {
 }
 
 #[test]
-fn what_there_is_not_is_told() {
+fn unknown_paths_and_methods_return_404_and_405() {
     let site = Site::new();
     for path in
         ["/", "/api", "/api/v2/studies", "/api/v1/studies/", "/api/v1/studies/%ff", "/%2e%2e/etc/passwd"]
@@ -275,7 +275,7 @@ fn what_there_is_not_is_told() {
 }
 
 #[test]
-fn what_can_be_got_can_be_asked_about() {
+fn head_requests_return_the_head_of_get() {
     let site = Site::new();
     let mut connection = site.connect("ca");
     connection
@@ -288,7 +288,7 @@ fn what_can_be_got_can_be_asked_about() {
 
 /// No name leads out of a study's results, whether or not the manager lists it.
 #[test]
-fn paths_do_not_lead_elsewhere() {
+fn path_traversal_is_refused() {
     let site = Site::new();
     let submission = serde_json::to_vec(&memory::submission("nuclei", Vec::new())).unwrap();
     site.ask("POST", STUDIES, &[JSON], &submission);

@@ -3,7 +3,7 @@
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
 use crate::api::schema::StudyState;
-use crate::cli::{ManagerArgs, Span};
+use crate::client::ClientOptions;
 use crate::client::progress_bars::TransferBar;
 use crate::client::{Client, Waiting, download};
 use crate::command::submit::submit;
@@ -66,12 +66,12 @@ fn pass(mut from: TcpStream, mut to: TcpStream, cuts: &AtomicUsize) {
 
 fn client(site: &Site, wire: &Wire, patience: u64) -> Client {
     let manager = wire.address.to_string().parse().unwrap();
-    let args = ManagerArgs { manager, timeout: Span(Duration::from_secs(patience)), ..site.args() };
+    let args = ClientOptions { manager, timeout: Duration::from_secs(patience), ..site.args() };
     Client::new(&args, None, Waiting::until_killed().unwrap()).unwrap()
 }
 
 #[test]
-fn files_that_are_cut_are_sent_again() {
+fn truncated_upload_is_repeated() {
     let site = Site::new();
     let wire = Wire::to(site.address);
     let large: Vec<u8> = (0..2_000_000_u32).map(|n| (n.wrapping_mul(n) >> 9) as u8).collect();
@@ -89,7 +89,7 @@ fn files_that_are_cut_are_sent_again() {
 }
 
 #[test]
-fn results_that_are_cut_are_asked_for_again() {
+fn truncated_download_is_repeated() {
     let site = Site::new();
     let wire = Wire::to(site.address);
     let client = client(&site, &wire, 60);

@@ -24,7 +24,7 @@ fn until_inputs(site: &Site, files: usize) {
 }
 
 #[test]
-fn bodies_have_a_length() {
+fn body_beyond_its_limit_is_refused() {
     let site = Site::within(Limits { submission_bytes: 100, input_bytes: 1000, ..Limits::default() });
     let reply = site.ask("POST", STUDIES, &[JSON], &[b' '; 101]);
     assert_eq!(reply.status, 413);
@@ -50,7 +50,7 @@ fn bodies_have_a_length() {
 }
 
 #[test]
-fn what_stops_coming_is_not_waited_for() {
+fn stalled_body_times_out() {
     let brief = Duration::from_millis(100);
     let site = Site::within(Limits { body: brief, ..Limits::default() });
     let digest = "0".repeat(64);
@@ -68,7 +68,7 @@ fn what_stops_coming_is_not_waited_for() {
 
 /// A file whose client disconnects during the upload leaves nothing in the store.
 #[test]
-fn what_is_cut_short_is_not_kept() {
+fn truncated_upload_leaves_no_file() {
     let site = Site::new();
     let digest = blake3::hash(&[7; 5_000_000]);
     let mut connection = site.connect("ca");
@@ -83,7 +83,7 @@ fn what_is_cut_short_is_not_kept() {
 
 /// A client whose file cannot be stored gets the reason, although it sends the whole file first.
 #[test]
-fn a_client_is_told_why_its_file_is_not_kept() {
+fn failed_upload_returns_the_cause() {
     let site = Site::new();
     std::fs::remove_dir(site.certs("inputs")).unwrap();
     let content = vec![5; 3_000_000];
@@ -95,7 +95,7 @@ fn a_client_is_told_why_its_file_is_not_kept() {
 /// More connections than allowed, silent or with an incomplete request, are ended, and a client with a complete
 /// request gets an answer.
 #[test]
-fn the_idle_make_room() {
+fn idle_connections_are_closed_for_new_ones() {
     // The server's clock advances in steps of 500 ms.
     let head = Duration::from_millis(1500);
     let site = Site::within(Limits { connections: 4, head, ..Limits::default() });
@@ -148,7 +148,7 @@ fn noise_does_no_harm() {
 
 /// A server that stops finishes the request in progress and accepts nothing new.
 #[test]
-fn it_stops() {
+fn stopping_server_finishes_running_requests() {
     let mut site = Site::new();
     let content = vec![9; 2_000_000];
     let digest = blake3::hash(&content);

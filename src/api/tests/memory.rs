@@ -1,12 +1,13 @@
 //! Manager in memory: accepts studies, and completes them when a test demands it.
 
 use crate::api::control::{Control, ControlError, ControlFuture};
+use crate::api::digest::InputDigest;
 use crate::api::schema::{
     CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
     WorkerStatus,
 };
 use crate::builtin;
-use crate::service::inputs::{InputDigest, InputStore};
+use crate::service::inputs::InputStore;
 use crate::service::submission::{InputFile, PlanChoice, Submission};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::StrategyName;

@@ -78,7 +78,7 @@ fn is_of(value: &Value, name: &str) -> bool {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn schema_violation_names_field_and_rule() {
     let document: Value = serde_json::from_str(include_str!("../openapi.json")).unwrap();
     let schema = |name: &str| serde_json::json!({ "$ref": format!("#/components/schemas/{name}") });
     let good = serde_json::json!({ "type": "about:blank", "title": "t", "status": 404, "detail": "d" });

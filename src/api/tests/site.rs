@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::api::token::ApiToken;
 use crate::api::{Limits, Server, Setup, serve};
-use crate::cli::{ManagerArgs, Span};
+use crate::client::ClientOptions;
 use crate::client::{Client, Waiting};
 use crate::service::inputs::InputStore;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
@@ -103,12 +103,12 @@ impl Site {
     }
 
     /// Returns the arguments of a command, with a client certificate and without retries.
-    pub(super) fn args(&self) -> ManagerArgs {
-        ManagerArgs {
+    pub(super) fn args(&self) -> ClientOptions {
+        ClientOptions {
             manager: format!("https://{}", self.address).parse().unwrap(),
             certs: self.certs("c1"),
             token_file: None,
-            timeout: Span(Duration::ZERO),
+            timeout: Duration::ZERO,
         }
     }
 

@@ -124,7 +124,7 @@ fn complaint_in_prose(call: &str) -> Option<String> {
 }
 
 #[test]
-fn the_binary_knows_what_the_documents_tell_people_to_type() {
+fn calls_in_documents_are_parsed_by_the_grammar() {
     let (mut in_blocks, mut in_prose, mut complaints) = (0, 0, Vec::new());
     for path in documents() {
         let (blocks, prose) = calls(&path);
@@ -140,7 +140,7 @@ fn the_binary_knows_what_the_documents_tell_people_to_type() {
 
 /// Calls with wrong options or values are found, and calls with omissions pass, so the test above can fail.
 #[test]
-fn what_the_binary_does_not_know_is_seen_in_documents() {
+fn unknown_calls_in_documents_are_detected() {
     let of = |line: &str| calls_of_line(line).join(", ");
     assert_eq!(of("(umask 077; pleach certs token --dir a > b)   # pleach x"), "pleach certs token --dir a");
     assert_eq!(of("runuser -u pleach -- pleach certs init --dir a && id"), "pleach certs init --dir a");

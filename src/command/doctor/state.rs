@@ -3,10 +3,10 @@
 //! A manager may be running. It then writes files of open studies, which the check skips.
 
 use super::{Report, study};
+use crate::api::digest::InputDigest;
 use crate::api::token::ApiToken;
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::service::inputs::InputDigest;
 use crate::service::results::checksum;
 use crate::service::state::quarantine::{self, QUARANTINE};
 use crate::service::state::record::{self, Record};

@@ -2,12 +2,12 @@
 
 use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
+use crate::api::digest::InputDigest;
 use crate::api::schema::StudyState;
 use crate::journal;
 use crate::output::folder::study_of;
 use crate::results::phases::{SURVIVORS, Screened};
 use crate::rounds::phases;
-use crate::service::inputs::InputDigest;
 use crate::service::results::{self, Checksums};
 use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
 use crate::service::state::{StoredSubmission, StudyEnd};

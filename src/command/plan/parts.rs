@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Forecast of one phase.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct Forecast {
+pub(super) struct Forecast {
     phase: usize,
     method: &'static str,
     /// Parameters that vary in the phase.

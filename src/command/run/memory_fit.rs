@@ -2,8 +2,8 @@
 
 use super::part::Runner;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::print_line;
 use crate::study::PreparedStudy;
+use crate::terminal::print_line;
 use pleach_planner::memory_limit;
 use pleach_planner::memory_size::human;
 use pleach_planner::{Plan, PlanRequest, WorkerMemory};

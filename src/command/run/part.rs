@@ -12,13 +12,13 @@ use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
 use crate::journal;
 use crate::output::folder::Folder;
-use crate::output::{print_line, print_notice};
 use crate::progress::ProgressMode;
 use crate::results;
 use crate::rounds::{self, RoundResult, StudyResult};
 use crate::session::{self, Session, SessionState};
 use crate::spill::{self, OpenTiers};
 use crate::study::PreparedStudy;
+use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
@@ -78,7 +78,7 @@ impl<'a> Runner<'a> {
                     .to_owned(),
             ));
         }
-        let cache = cache_walk::open(&args.cache)?;
+        let cache = args.cache.options().map(cache_walk::open).transpose()?;
         let tiers = spill::open(&args.below)?;
         let below_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);

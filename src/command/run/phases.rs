@@ -10,12 +10,12 @@ use crate::command::load_costs;
 use crate::exit::{CommandError, CommandResult};
 use crate::journal;
 use crate::output::folder::Folder;
-use crate::output::{print_json, print_line};
 use crate::results::phases as results;
 use crate::rounds::phases;
 use crate::session::{COMPLETE, Existing, SOME_FAILED};
 use crate::study::PreparedStudy;
 use crate::summary;
+use crate::terminal::{print_json, print_line};
 use std::path::Path;
 use std::time::Instant;
 

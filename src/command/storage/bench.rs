@@ -6,7 +6,7 @@
 use super::opened;
 use crate::cli::BenchArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use crate::tiers::OpenTier;
 use pleach_regions::{DataRegion, Raster, RegionKey};
 use pleach_storage::TierError;

@@ -3,7 +3,7 @@
 use super::opened;
 use crate::cli::TierArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::{print_json, print_line};
+use crate::terminal::{print_json, print_line};
 use crate::tiers::OpenTier;
 use pleach_planner::memory_size::human;
 use pleach_storage::{RegionFile, RegionLoss, TierError};

@@ -1,4 +1,4 @@
-//! Figure: what each slot did when, under one policy: a row for each worker, a line in it for each slot.
+//! Gantt chart of the slots under one policy: one row per worker, one line per slot.
 
 use super::{LEFT_PX, Pictures, STAGES, TOP_PX, Unit};
 use crate::report::format_number::counted;
@@ -10,15 +10,17 @@ use std::collections::BTreeMap;
 const WIDTH_PX: f64 = 1000.0;
 const RIGHT_PX: f64 = 24.0;
 const BOTTOM_PX: f64 = 78.0;
-/// The rows of all workers together have so much height, as far as each gets what can be seen.
+/// Height of all rows together, as far as [`ROW_PX`] allows.
 const ROWS_PX: f64 = 560.0;
+/// Minimum and maximum height of a row.
 const ROW_PX: [f64; 2] = [3.0, 26.0];
-/// Beyond, a picture is a gray area: the workers that came first are shown.
+/// Maximum rows. With more, the picture becomes a gray area: only the first workers are drawn, in order of
+/// request.
 const MAX_ROWS: usize = 180;
-/// What is nearer than this on the paper is drawn as one.
+/// Spans of one color with a smaller gap are drawn as one.
 const APART_PX: f64 = 0.4;
 
-/// The picture, as the content of an SVG file.
+/// Returns the picture as the content of an SVG file.
 pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) -> String {
     let came: Vec<&WorkerInterval> =
         outcome.happened.stays.iter().filter(|stay| stay.node.is_some()).collect();
@@ -80,7 +82,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) ->
     drawing.finish_as_file(include_str!("../burst.css"))
 }
 
-/// From asking for a worker until it goes.
+/// Draws the lifetime of a worker: from request to arrival, then from arrival to end.
 fn row(drawing: &mut Drawing, stay: &WorkerInterval, [top, height]: [f64; 2], px: impl Fn(f64) -> f64) {
     let [asked, there, ended] = stay.seconds.map(px);
     let height = height - if height > 6.0 { 1.0 } else { 0.4 };
@@ -88,8 +90,8 @@ fn row(drawing: &mut Drawing, stay: &WorkerInterval, [top, height]: [f64; 2], px
     drawing.rect("row", [there, top, ended - there, height]);
 }
 
-/// The base and the pools beside their rows, which lie together as long as workers come pool by pool; else those that came
-/// are one group.
+/// Names the rows of the base cluster, which come first, and the rows of the pools. The rows of several pools
+/// form one group.
 fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&WorkerInterval], row_px: f64) {
     let base = rows.iter().filter(|stay| stay.site.is_none()).count();
     let mut name = |text: &str, from: usize, to: usize| {
@@ -109,7 +111,7 @@ fn groups(drawing: &mut Drawing, pictures: &Pictures<'_>, rows: &[&WorkerInterva
     name(&pools, base, rows.len());
 }
 
-/// What colors mean.
+/// Draws the color key.
 fn key(drawing: &mut Drawing, stages_named: &[String], outcome: &Outcome, y: f64) {
     let mut stages: Vec<u32> = outcome.happened.spans.iter().map(|span| span.stage).collect();
     stages.sort_unstable();
@@ -136,7 +138,7 @@ fn by_node(spans: &[SlotSpan]) -> BTreeMap<usize, Vec<SlotSpan>> {
     nodes
 }
 
-/// One color in one slot.
+/// Rectangle of one color in one slot. Pieces that are not whole were lost with their worker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
     slot: u32,
@@ -151,7 +153,8 @@ impl Piece {
     }
 }
 
-/// Spans of a worker in its slots: each in the first that is free; those of a color that follow each other closely are one.
+/// Assigns each span of a worker to its first free slot. Spans of one color with a gap below `apart_seconds`
+/// become one piece.
 fn pieces(spans: &[SlotSpan], slots: u32, apart_seconds: f64) -> Vec<Piece> {
     let mut ordered = spans.to_vec();
     ordered.sort_by_key(|span| (span.from_us, span.to_us));
@@ -159,7 +162,8 @@ fn pieces(spans: &[SlotSpan], slots: u32, apart_seconds: f64) -> Vec<Piece> {
     let mut last: Vec<Option<Piece>> = vec![None; free_us.len()];
     let mut pieces = Vec::new();
     for span in ordered {
-        // More at once than there are slots there never is; a tie in time is no reason to fail.
+        // A worker never runs more spans than it has slots. Slot 0 is a fallback instead of a panic on a tie
+        // in time.
         let slot = free_us.iter().position(|free| *free <= span.from_us).unwrap_or(0);
         free_us[slot] = span.to_us;
         let seconds = [span.from_us as f64 / 1e6, span.to_us as f64 / 1e6];
@@ -184,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_lie_in_slots_and_those_of_a_color_are_one() {
+    fn spans_get_slots_and_merge_by_color() {
         let span = |stage, from: u64, to: u64| SlotSpan {
             node: 0,
             stage,

@@ -1,10 +1,10 @@
-//! Figure: the workers of all pools over time, a line of steps for each policy.
+//! Step chart of the workers of all pools over time, one line per policy.
 
 use super::{BOTTOM_PX, LEFT_PX, Pictures, RIGHT_PX, SIZE_PX, TOP_PX, Unit, class, marker};
 use crate::report::svg::{Anchor, Scale};
 use pleach_simulation::burst::{Burst, Outcome};
 
-/// The picture, as the content of an SVG file.
+/// Returns the picture as the content of an SVG file.
 pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst) -> String {
     let [width, height] = SIZE_PX;
     let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
@@ -46,7 +46,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst) -> String {
     drawing.finish_as_file(include_str!("../burst.css"))
 }
 
-/// Seconds and workers, with a corner before each change.
+/// Returns points of seconds and workers, with a corner before each change and a last point at the makespan.
 fn steps(outcome: &Outcome) -> Vec<[f64; 2]> {
     let mut steps: Vec<[f64; 2]> = Vec::with_capacity(2 * outcome.workers.len() + 1);
     for (at, workers) in &outcome.workers {

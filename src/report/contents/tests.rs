@@ -1,4 +1,4 @@
-//! The structure of a page, and its style sheet: links, ids, folds, colors.
+//! Tests of a page's structure and style sheet: links, ids, folds, colors.
 
 use super::*;
 use crate::report::fixture::{self, Fixture};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 const STYLE: &str = include_str!("../page.css");
 
-/// A study of three responses.
+/// Returns a study of three responses, and the analyses of the second and third.
 fn three() -> (Fixture, Vec<crate::analysis::Analysis>) {
     let parameters = [("G2", 0.41, 0.08), ("G1", 0.2, 0.05), ("B", 0.0, 0.0)];
     let mut study = fixture::moat(&parameters);
@@ -16,7 +16,7 @@ fn three() -> (Fixture, Vec<crate::analysis::Analysis>) {
     (study, further.into())
 }
 
-/// Values of an attribute.
+/// Returns the values of an attribute.
 fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
     let start = format!(" {attribute}=\"");
     page.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
@@ -51,12 +51,12 @@ fn contents_links_have_their_anchors_and_ids_are_unique() {
         let links: Vec<&str> =
             values(&page, "href").into_iter().filter_map(|link| link.strip_prefix('#')).collect();
         links.iter().for_each(|link| assert!(unique.contains(link), "#{link} leads nowhere"));
-        // Every section is in the contents or folded in one that is, and leads back.
+        // Every section has an entry in the contents, or is inside a fold with an entry, and links back.
         let (contents, rest) = page.split_once("</nav>").unwrap();
         let entries = values(contents, "href").len();
         assert_eq!(entries, 1 + 2 + further.len() + 5, "{contents}");
         let sections = rest.matches("<section").count() - rest.matches("class=\"answer\"").count();
-        // Of two sections in a fold, the fold does.
+        // A fold of two sections has a single link back.
         assert_eq!(rest.matches("href=\"#contents\"").count(), sections - further.len());
     }
 }
@@ -86,7 +86,7 @@ fn further_responses_are_folded() {
     assert!(print.contains(".fold::details-content { display: block; content-visibility: visible;"));
 }
 
-/// The palettes, of light and of dark, and the rules that use them.
+/// Returns the light and the dark palette, and the rules that use them.
 fn palettes() -> ([HashMap<&'static str, &'static str>; 2], String) {
     let mut rules = String::new();
     let mut found = Vec::new();
@@ -114,11 +114,11 @@ fn colors_are_variables_of_both_palettes() {
     }
     for name in light.keys() {
         assert!(rules.contains(&format!("var(--{name})")), "--{name} is not used");
-        // Images are the same in the dark, and so are lines on them.
+        // The dark palette keeps the colors of lines on images, since images stay the same.
         assert!(dark.contains_key(name) != name.starts_with("photo-"), "--{name}");
     }
     assert!(dark.keys().all(|name| light.contains_key(name)));
-    // Nothing in the page has a color of its own.
+    // No element of the page sets a color itself.
     let (study, further) = three();
     let page = page(&Report { further: &further, ..study.report() });
     let (_, body) = page.split_once("<body>").unwrap();
@@ -127,7 +127,7 @@ fn colors_are_variables_of_both_palettes() {
     }
 }
 
-/// Contrast of two colors, by the Web Content Accessibility Guidelines 2.2.
+/// Returns the contrast of two colors as defined by the Web Content Accessibility Guidelines 2.2.
 fn contrast(one: &str, other: &str) -> f64 {
     let luminance = |color: &str| {
         let digits = color.trim().trim_start_matches('#');
@@ -152,7 +152,7 @@ fn text_and_lines_can_be_read_in_both_palettes() {
             let found = contrast(palette[front], palette[back]);
             assert!(found >= least, "{name}: --{front} on --{back}: {found:.2}");
         };
-        // Level AA: 4.5 of text, 3 of lines.
+        // Level AA: 4.5 for text, 3 for lines.
         for (front, back) in
             [("ink", "paper"), ("ink", "wash"), ("soft", "paper"), ("soft", "wash"), ("blue", "paper")]
         {
@@ -161,7 +161,8 @@ fn text_and_lines_can_be_read_in_both_palettes() {
         ["own", "box", "corner", "shade-0", "shade-1", "shade-2", "shade-3"]
             .iter()
             .for_each(|back| check("ink", back, 4.5));
-        // Numbers in cells are at 12 px and beside each other in a scale: 4 is that of white on the middle blue.
+        // Below level AA: numbers in cells have 12 px on shades of one scale. 4 is the contrast of white on
+        // the middle blue.
         ["shade-4", "shade-5", "shade-6"].iter().for_each(|back| check("on-shade", back, 4.0));
         for line in ["line", "gray", "vermilion", "own-0", "own-1", "own-2", "own-3", "own-4"] {
             check(line, "paper", 3.0);

@@ -1,4 +1,4 @@
-//! Where everything of the workflow's picture is: boxes, frames, and the tracks of regions. Nothing is drawn here.
+//! Layout of the workflow diagram: boxes, frames, and the tracks of regions.
 
 use super::{INSET_PX, LINE_PX, NAMES_PX};
 use crate::report::svg::{shortened, text_width};
@@ -6,13 +6,13 @@ use crate::single_run::{self, TaskOutput};
 use pleach_workflow::{Aggregate, Domain, InputOrigin, RegionDecl, Stage, Task, TaskInput, Workflow};
 use std::collections::BTreeMap;
 
-/// Height of a region's line beside a task, with its name.
+/// Height of a region's slot beside a task, with its name.
 const SLOT_PX: f64 = 16.0;
 const BETWEEN_TASKS_PX: f64 = 8.0;
 const BETWEEN_STAGES_PX: f64 = 14.0;
 const STAGE_HEAD_PX: f64 = 30.0;
 
-/// A picture's places, pixels, y downwards.
+/// Layout of a picture, in pixels, y downwards.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) nodes: Vec<Node>,
@@ -21,24 +21,24 @@ pub(super) struct Layout {
     pub(super) height: f64,
 }
 
-/// A task; or where regions come from or go to outside the workflow.
+/// Box of a task, or of a source or reader of regions outside the workflow.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) is_task: bool,
     pub(super) name: String,
     pub(super) operation: String,
-    /// Lines of text.
+    /// Lines of the description.
     pub(super) description: Vec<String>,
     pub(super) parameters: Vec<String>,
-    /// What is said under the pointer.
+    /// Text that a browser shows under the pointer.
     pub(super) note: String,
     pub(super) top: f64,
     pub(super) height: f64,
-    /// What it reads, then what it writes.
+    /// Regions read, then regions written.
     pub(super) slots: Vec<Slot>,
 }
 
-/// The place of one region at a node.
+/// Place of one region at a node.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) y: f64,
@@ -47,31 +47,31 @@ pub(super) struct Slot {
     reads: bool,
 }
 
-/// A stage's frame.
+/// Frame of a stage.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) name: String,
     pub(super) description: Vec<String>,
-    /// Where the lines of the description begin.
+    /// Left end of the lines of the description.
     pub(super) text_left: f64,
     pub(super) top: f64,
     pub(super) bottom: f64,
 }
 
-/// A region's way from its writer to its readers.
+/// Path of a region from its writer to its readers.
 #[derive(Debug)]
 pub(super) struct Region {
     pub(super) name: String,
     pub(super) writer: String,
     pub(super) readers: Vec<String>,
     pub(super) from: f64,
-    /// Ascending; none where nobody reads it.
+    /// Places of the readers, ascending. Empty if no task reads the region.
     pub(super) to: Vec<f64>,
-    /// Counted from the left.
+    /// Index of the track, from the left.
     pub(super) track: usize,
 }
 
-/// What a region is, whatever stages call it.
+/// Origin of a region, which identifies it independently of its name in a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Source {
     Input(usize),
@@ -80,7 +80,7 @@ enum Source {
 }
 
 impl Layout {
-    /// With boxes `box_px` wide.
+    /// Lays out the workflow with boxes of width `box_px`.
     pub(super) fn new(workflow: &Workflow, masks: bool, analyzed: &[&str], box_px: f64) -> Self {
         let mut column = Column { workflow, box_px, y: 0.5, nodes: Vec::new() };
         let mut frames = Vec::new();
@@ -99,7 +99,7 @@ impl Layout {
                 None => stage.description.clone(),
             };
             let name = shortened(&stage.name, box_px / 2.0);
-            // Names of stages are bolder and larger than the text that is measured.
+            // The factor covers the bolder, larger type of stage names.
             let text_left = INSET_PX + text_width(&name) * 1.2 + 10.0;
             let description = lines(words(&description), "", box_px + NAMES_PX + INSET_PX - text_left);
             column.y += STAGE_HEAD_PX + LINE_PX * description.len().saturating_sub(1) as f64;
@@ -114,13 +114,13 @@ impl Layout {
         Self { regions: regions(&nodes), nodes, frames, height: y }
     }
 
-    /// The number of tracks.
+    /// Returns the number of tracks.
     pub(super) fn tracks(&self) -> usize {
         self.regions.iter().map(|region| region.track + 1).max().unwrap_or(0)
     }
 }
 
-/// The column of boxes while it grows downwards.
+/// Column of boxes, which grows downwards.
 struct Column<'a> {
     workflow: &'a Workflow,
     box_px: f64,
@@ -217,7 +217,7 @@ impl Column<'_> {
         let parameters = lines(parameters, ",", room);
         let text = LINE_PX * (1 + description.len() + parameters.len()) as f64 + 9.0;
         let height = text.max(SLOT_PX * slots.len() as f64 + 9.0);
-        // Few regions stand at the height of the text.
+        // The first slot is level with the text, also in boxes taller than their slots.
         let first = self.y + SLOT_PX + 2.0;
         let slots = slots.into_iter().enumerate().map(|(place, (source, name, reads))| {
             let y = first + SLOT_PX * place as f64;
@@ -243,12 +243,13 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// "diff (gray8)".
+/// Returns the name and type of a region, such as "diff (gray8)".
 fn typed(region: &RegionDecl) -> String {
     format!("{} ({})", region.region, region.element)
 }
 
-/// Parts joined to lines that fit `room`, with `between` and a space between them; a part that fits no line is cut.
+/// Joins parts to lines of at most `room` pixels, with `between` and a space between parts. Shortens parts
+/// longer than a line.
 fn lines(parts: Vec<String>, between: &str, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let count = parts.len();
@@ -283,7 +284,7 @@ fn regions(nodes: &[Node]) -> Vec<Region> {
         };
         regions.insert(slot.source, region);
     }
-    // Nodes stand in order, so readers come after the writer and in ascending places.
+    // Nodes are in workflow order, so readers follow the writer in ascending places.
     for (node, slot) in slots(true) {
         if let Some(region) = regions.get_mut(&slot.source) {
             region.readers.push(node.name.clone());
@@ -295,7 +296,7 @@ fn regions(nodes: &[Node]) -> Vec<Region> {
     regions
 }
 
-/// Gives each region that is read the leftmost track free along its way.
+/// Assigns each region with readers the leftmost track that is free along its path.
 fn give_tracks(regions: &mut [Region]) {
     let end = |region: &Region| region.to.last().copied().unwrap_or(region.from);
     regions.sort_by(|a, b| (end(a) - a.from).total_cmp(&(end(b) - b.from)).then(a.from.total_cmp(&b.from)));

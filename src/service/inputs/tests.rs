@@ -1,6 +1,7 @@
 //! Input store on full disks and after killed processes, and digests as text.
 
 use super::*;
+use crate::api::digest::NoDigest;
 use proptest::prelude::*;
 use std::process::{Command, Output};
 
@@ -42,7 +43,7 @@ fn folder_apart() -> Option<PathBuf> {
 }
 
 #[test]
-fn what_has_been_received_is_there_for_good() {
+fn received_input_is_found_after_reopening() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("a/inputs");
     let inputs = InputStore::open(&folder).unwrap();
@@ -103,7 +104,7 @@ fn good_file_that_replaces_a_damaged_one_is_not_set_aside() {
 }
 
 #[test]
-fn what_is_not_what_it_should_be_leaves_nothing() {
+fn input_with_wrong_digest_leaves_no_file() {
     let place = tempfile::tempdir().unwrap();
     let inputs = InputStore::open(place.path()).unwrap();
     let mut receiving = inputs.receive(digest(b"expected")).unwrap();
@@ -119,7 +120,7 @@ fn what_is_not_what_it_should_be_leaves_nothing() {
 }
 
 #[test]
-fn two_may_send_the_same_at_once() {
+fn two_clients_send_the_same_input_at_once() {
     let place = tempfile::tempdir().unwrap();
     let inputs = InputStore::open(place.path()).unwrap();
     let mut both = [(); 2].map(|()| inputs.receive(digest(b"the same")).unwrap());
@@ -133,7 +134,7 @@ fn two_may_send_the_same_at_once() {
 }
 
 #[test]
-fn what_a_killed_process_leaves_is_removed() {
+fn incomplete_input_of_a_killed_process_is_removed() {
     if let Some(folder) = folder_apart() {
         let inputs = InputStore::open(&folder).unwrap();
         store(&inputs, b"whole").unwrap();
@@ -142,7 +143,7 @@ fn what_a_killed_process_leaves_is_removed() {
         std::process::abort();
     }
     let place = tempfile::tempdir().unwrap();
-    let killed = apart("what_a_killed_process_leaves_is_removed", place.path(), &[]);
+    let killed = apart("incomplete_input_of_a_killed_process_is_removed", place.path(), &[]);
     assert!(killed.status.code().is_none(), "{killed:?}");
     assert_eq!(files(place.path()).len(), 2, "it was killed while it received");
     fs::write(place.path().join("notes.txt"), "").unwrap();
@@ -154,7 +155,7 @@ fn what_a_killed_process_leaves_is_removed() {
 /// A full file system of 64 kB leaves no partial file. The test mounts it in a mount namespace of its own, which ends
 /// with the process.
 #[test]
-fn a_full_disk_leaves_nothing() {
+fn full_disk_leaves_no_incomplete_input() {
     if let Some(folder) = folder_apart() {
         let inputs = InputStore::open(&folder).unwrap();
         store(&inputs, &[1; 30_000]).unwrap();
@@ -171,7 +172,7 @@ fn a_full_disk_leaves_nothing() {
     // Root needs no user namespace and may be allowed none. Other users cannot mount without one.
     for flags in ["-m", "-rm"] {
         let around = ["unshare", flags, "sh", "-c", mount, "sh"];
-        let ended = apart("a_full_disk_leaves_nothing", place.path(), &around);
+        let ended = apart("full_disk_leaves_no_incomplete_input", place.path(), &around);
         if ended.status.success() {
             assert!(files(place.path()).is_empty(), "nothing was mounted where others see it");
             return;
@@ -181,13 +182,13 @@ fn a_full_disk_leaves_nothing() {
         assert!(!has_run, "{said}{}", String::from_utf8_lossy(&ended.stdout));
     }
     println!(
-        "SKIPPED a_full_disk_leaves_nothing: no file system can be mounted here, not even in a namespace"
+        "SKIPPED full_disk_leaves_no_incomplete_input: no file system can be mounted here, not even in a namespace"
     );
 }
 
 proptest! {
     #[test]
-    fn digests_come_back(content in prop::collection::vec(any::<u8>(), 0..50)) {
+    fn digests_round_trip(content in prop::collection::vec(any::<u8>(), 0..50)) {
         let digest = digest(&content);
         prop_assert_eq!(digest.to_string().parse(), Ok(digest));
         prop_assert_eq!(digest.to_string().to_uppercase().parse::<InputDigest>().is_ok(),
@@ -195,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn other_texts_are_none(text in "\\PC{0,70}|[0-9a-f]{63}|[0-9a-f]{65}|[0-9a-g]{60}../.") {
+    fn invalid_digest_texts_are_refused(text in "\\PC{0,70}|[0-9a-f]{63}|[0-9a-f]{65}|[0-9a-g]{60}../.") {
         prop_assume!(text.len() != 64 || text.bytes().any(|byte| !byte.is_ascii_hexdigit()));
         prop_assert_eq!(text.parse::<InputDigest>(), Err(NoDigest));
     }

@@ -32,7 +32,7 @@ fn all(wanted: Vec<(String, i32)>, costs: &mut Costs) -> Vec<(String, i32)> {
 }
 
 #[test]
-fn who_should_go_first_costs_least_and_only_changes_are_told() {
+fn first_worker_to_drain_gets_the_lowest_deletion_cost() {
     let (mut costs, now) = (Costs::default(), Instant::now());
     let workers = active(&["a", "b", "c"]);
     let wanted = costs.changes(&names(&["b", "a"]), &workers, now);
@@ -51,7 +51,7 @@ fn who_should_go_first_costs_least_and_only_changes_are_told() {
 }
 
 #[test]
-fn whoever_is_about_to_go_keeps_its_cost_and_is_forgotten_when_it_is_gone() {
+fn draining_worker_keeps_its_cost_until_it_is_gone() {
     let (mut costs, now) = (Costs::default(), Instant::now());
     let wanted = costs.changes(&names(&["a"]), &active(&["a"]), now);
     all(wanted, &mut costs);
@@ -67,7 +67,7 @@ fn whoever_is_about_to_go_keeps_its_cost_and_is_forgotten_when_it_is_gone() {
 }
 
 #[test]
-fn another_start_of_the_manager_takes_back_what_the_last_one_told() {
+fn restarted_manager_resets_earlier_deletion_costs() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pod-costs.json");
     assert_eq!(kept(&file), Vec::<String>::new());

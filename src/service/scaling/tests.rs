@@ -55,7 +55,7 @@ fn scaler(folder: &tempfile::TempDir) -> Scaler {
 }
 
 #[test]
-fn workers_are_wanted_come_and_are_too_many() {
+fn scaler_requests_workers_and_lists_surplus_ones() {
     let folder = tempfile::tempdir().unwrap();
     let scaler = scaler(&folder);
     // The 4 slots take 3,000 s. In nine tenths of 2,000 s they do 7,200 s of work, and 2 more workers that join after
@@ -86,7 +86,7 @@ fn workers_are_wanted_come_and_are_too_many() {
 }
 
 #[test]
-fn what_cannot_be_is_told_with_what_could() {
+fn infeasible_goal_returns_the_feasible_option() {
     let folder = tempfile::tempdir().unwrap();
     let scaler = scaler(&folder);
     let late = scaler.step(&view(base()), &[study(1, 1e6, Some(900.0), None)], 1_000.0);
@@ -101,7 +101,7 @@ fn what_cannot_be_is_told_with_what_could() {
 }
 
 #[test]
-fn what_was_spent_is_known_to_the_next_manager_as_long_as_the_study_is_open() {
+fn cost_of_open_studies_survives_a_manager_restart() {
     let folder = tempfile::tempdir().unwrap();
     let workers = view(vec![worker("spot-1", WorkerState::Active, 1, 0)]);
     let studies = [study(1, 1e5, None, Some(5.0)), study(2, 1e5, None, Some(5.0))];
@@ -115,7 +115,7 @@ fn what_was_spent_is_known_to_the_next_manager_as_long_as_the_study_is_open() {
 }
 
 #[test]
-fn without_pools_there_is_a_prediction_and_nothing_is_wanted() {
+fn manager_without_pools_predicts_and_desires_nothing() {
     let scaler = Scaler::new(None, "nowhere".into());
     let shown = scaler.step(&view(base()), &[study(1, 1_000.0, Some(10.0), None)], 0.0);
     assert_eq!((shown.workers_desired, shown.workers_active), (None, 2));

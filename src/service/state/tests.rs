@@ -37,7 +37,7 @@ fn ids(state: &StateDir) -> Vec<u32> {
 }
 
 #[test]
-fn a_folder_is_one_managers() {
+fn state_directory_is_locked_by_one_manager() {
     let folder = tempfile::tempdir().unwrap();
     let first = StateDir::open(folder.path()).unwrap();
     let Err(CommandError::Input(text)) = StateDir::open(folder.path()) else { panic!("two managers") };
@@ -71,7 +71,7 @@ fn identity_that_is_corrupt_is_refused_with_its_file_and_a_remedy() {
 }
 
 #[test]
-fn submission_that_is_corrupt_is_set_aside_with_its_reason_and_its_id_is_not_given_again() {
+fn corrupt_submission_is_set_aside_and_its_id_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_studies(folder.path(), 3));
     fs::write(folder.path().join("studies/3/submission.json"), "{").unwrap();
@@ -130,7 +130,7 @@ fn record_of_an_end_that_is_corrupt_is_restored_from_the_results() {
 }
 
 #[test]
-fn study_that_is_removed_is_gone_and_one_half_removed_goes_at_the_next_start() {
+fn removed_study_is_deleted_at_the_latest_at_next_start() {
     let folder = tempfile::tempdir().unwrap();
     let state = with_studies(folder.path(), 2);
     state.remove(2).unwrap();

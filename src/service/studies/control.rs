@@ -3,10 +3,10 @@
 use super::entry::Phase;
 use super::{StudyContext, StudyEnd, remarks};
 use crate::api::control::{Control, ControlError, ControlFuture};
+use crate::api::digest::InputDigest;
 use crate::api::schema::{
     Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
 };
-use crate::service::inputs::InputDigest;
 use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
 use crate::service::submission::Submission;

@@ -1,8 +1,8 @@
 //! State of one study on the manager.
 
+use crate::api::digest::InputDigest;
 use crate::api::schema::{StudyState, StudyStatus};
 use crate::progress::{Progress, ProgressCounts};
-use crate::service::inputs::InputDigest;
 use crate::service::metrics::{PlannedReuse, StudySample};
 use crate::service::scaling::StudyNeed;
 use crate::service::state::{StoredSubmission, StudyEnd};

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn study_without_able_workers_says_why_and_has_no_time_left() {
+    fn study_without_able_workers_states_the_reason() {
         let of = |workers, able| remarks(&view(workers, able, 0));
         let said = |text: &str| (vec![text.to_owned()], None);
         let (small, large) = (1_000_000_000, 2_000_000_000);

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_no_study_file_gives_are_refused() {
+    fn rounds_that_no_study_file_defines_are_refused() {
         assert!(in_phases().has_sound_parts());
         let file = || Method::Table { file: PathBuf::from("secret.csv") };
         let elsewhere = StoppingRule { metric: 9, ..UNTIL };
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn companions_lie_beside_their_slide() {
+    fn companion_outside_the_folder_of_its_slide_is_refused() {
         let check = |names: &[&str]| {
             let companion = |name: &&str| Companion {
                 name: (*name).to_owned(),

@@ -172,7 +172,7 @@ mod tests {
 
     /// Uses one file three times. It has a name only until both sides have opened it.
     #[test]
-    fn what_is_lent_is_read_as_it_is_and_its_memory_is_lent_again() {
+    fn buffer_is_read_in_place_and_reused() {
         let place = tempfile::tempdir().unwrap();
         let folder = Arc::new(SharedMemoryFolder::open(place.path(), 1 << 20).unwrap());
         let (mut slots, views) = (SendBuffers::default(), ReceiveBuffers::default());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_opened_goes_with_its_slot() {
+    fn unopened_file_is_removed_with_its_buffer() {
         let place = tempfile::tempdir().unwrap();
         let folder = Arc::new(SharedMemoryFolder::open(place.path(), 100).unwrap());
         let mut slots = SendBuffers::default();

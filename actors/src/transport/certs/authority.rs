@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_issued_can_be_loaded_and_says_for_whom_it_is() {
+    fn issued_credentials_load_with_identity_and_expiry() {
         let place = tempfile::tempdir().unwrap();
         let authority = Authority::init(place.path(), NOW).unwrap();
         let node = place.path().join("w1");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_request_only_the_key_is_taken() {
+    fn signing_ignores_all_of_a_request_but_its_key() {
         let place = tempfile::tempdir().unwrap();
         let authority = Authority::init(place.path(), NOW).unwrap();
         let key = KeyPair::generate().unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_named() {
+    fn corrupt_authority_file_is_named() {
         let place = tempfile::tempdir().unwrap();
         Authority::init(place.path(), NOW).unwrap();
         for name in [CA_FILE, CA_KEY_FILE, TOKEN_KEY_FILE] {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_or_read_is_named() {
+    fn failed_read_or_write_names_the_path() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         fs::write(&file, vec![0; (1 << 20) + 1]).unwrap();

@@ -110,7 +110,7 @@ mod tests {
 
     /// After a truncation at any byte, all complete lines count, and later lines are readable.
     #[test]
-    fn a_torn_line_goes() {
+    fn torn_line_is_discarded() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("used");
         UsedTokens::open(&path).and_then(|mut used| used.use_once(id(1)).and(used.use_once(id(2)))).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_lets_nobody_in() {
+    fn corrupt_file_is_refused_with_its_line() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("used");
         fs::write(&path, "x".repeat(LINE_BYTES)).unwrap();

@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out_and_nothing_less_or_more_is_a_trace(trace in trace(), cut: prop::sample::Index) {
+        fn trace_round_trips_and_other_lengths_are_refused(trace in trace(), cut: prop::sample::Index) {
             let bytes = trace.to_bytes();
             prop_assert_eq!(Trace::from_bytes(&bytes), Some(trace));
             prop_assert_eq!(Trace::from_bytes(&bytes[..cut.index(bytes.len())]), None);

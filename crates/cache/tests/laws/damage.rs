@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn changed_bytes_are_never_believed(
+    fn changed_bytes_never_give_wrong_results(
         changes in prop::collection::vec((0..3_usize, any::<prop::sample::Index>(), 1..=255_u8), 1..4),
     ) {
         const COUNT: u32 = 6;
@@ -88,7 +88,7 @@ proptest! {
 }
 
 #[test]
-fn damage_is_said_where_it_is() {
+fn warning_names_segment_and_offset_of_a_corrupt_entry() {
     let folder = filled(1);
     let path = segment(&folder);
     // The last byte belongs to the region.

@@ -15,7 +15,7 @@ proptest! {
 
     /// Two caches on one folder stay within the limit after every step, and find only right entries.
     #[test]
-    fn the_limit_holds_whoever_writes(
+    fn two_writers_stay_within_the_limit(
         limit in 100..60_000_u64, steps in prop::collection::vec((0..60_u32, any::<bool>(), any::<bool>()), 1..120),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ proptest! {
 
 /// A full cache evicts the oldest entries and stays nearly full.
 #[test]
-fn a_full_cache_keeps_what_is_new() {
+fn full_cache_stores_new_entries() {
     let folder = tempfile::tempdir().unwrap();
     const LIMIT: u64 = 200_000;
     let cache = open(folder.path(), LIMIT, 1000);
@@ -51,7 +51,7 @@ fn a_full_cache_keeps_what_is_new() {
 }
 
 #[test]
-fn what_nobody_uses_goes_first() {
+fn least_recently_used_entries_are_evicted_first() {
     let folder = tempfile::tempdir().unwrap();
     const LIMIT: u64 = 100_000;
     // Two studies of about 30 KB each. Then the first is used again, before a third study evicts entries.
@@ -74,7 +74,7 @@ fn what_nobody_uses_goes_first() {
 }
 
 #[test]
-fn what_nobody_uses_for_long_goes() {
+fn entries_beyond_the_age_limit_are_evicted() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { bytes: 1 << 30, age: Some(Duration::from_secs(100)) };
     let open = |now_seconds| Cache::open(folder.path(), limits, at(now_seconds)).unwrap();
@@ -94,7 +94,7 @@ fn what_nobody_uses_for_long_goes() {
 }
 
 #[test]
-fn what_would_take_half_of_the_limit_is_not_kept() {
+fn region_of_half_the_limit_is_not_stored() {
     let folder = tempfile::tempdir().unwrap();
     let large = entry(3);
     let bytes = large.region.encode(&large.digest).len() as u64;
@@ -128,7 +128,7 @@ fn small_segments_are_merged() {
 
 /// A cache opened before a compaction still finds its entries, and finds new ones after a refresh.
 #[test]
-fn merging_is_no_business_of_those_who_read() {
+fn open_reader_finds_entries_after_compaction() {
     let folder = tempfile::tempdir().unwrap();
     let open = || open(folder.path(), 1 << 30, 1000);
     for number in 0..15 {
@@ -146,7 +146,7 @@ fn merging_is_no_business_of_those_who_read() {
 
 /// A segment with a writer stays, even if it is the least recently used one.
 #[test]
-fn what_somebody_writes_to_is_not_evicted() {
+fn segment_with_a_live_writer_is_not_evicted() {
     let folder = tempfile::tempdir().unwrap();
     let open = |now_seconds| open(folder.path(), 100_000, now_seconds);
     let first = open(1000);

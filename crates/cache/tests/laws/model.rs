@@ -91,7 +91,7 @@ fn threads_share_a_cache() {
 }
 
 #[test]
-fn the_nearest_entry_says_what_differs() {
+fn nearest_entry_lists_differing_components() {
     let folder = tempfile::tempdir().unwrap();
     let cache = open(folder.path());
     let wanted = |number| entry(number).trace.components;

@@ -23,7 +23,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn entries_are_lost_or_what_they_were(
+    fn entries_are_lost_or_intact_after_power_loss(
         numbers in prop::collection::vec((0..40_u32, any::<bool>()), 1..40), reopen_every in 1..12_usize,
         kill_after in prop::option::of(0..40_usize), place: prop::sample::Index,
         seeds in prop::collection::vec(any::<u32>(), 1..40),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_known_after_ten_tasks_and_bounded() {
+    fn speed_is_estimated_after_ten_tasks_and_clamped() {
         assert_eq!(speed(9, 4.0, 1.0).thousandths(), 1000);
         assert_eq!(speed(10, 4.0, 1.0).thousandths(), 250);
         assert_eq!(speed(10, 1.0, 2.0).thousandths(), 2000);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn speeds_within_one_and_a_half_of_the_mean_are_alike() {
+    fn speeds_within_1_5_of_the_mean_count_as_equal() {
         let mut speeds = Speeds::default();
         let (fast, slow) = (speed(10, 1.0, 1.6), speed(10, 4.0, 1.6));
         for _ in 0..5 {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_come_later_take_a_part() {
+    fn workers_that_arrive_later_share_the_remaining_work() {
         let pools = [pool(0.0, 0.0, 5), pool(36.0, 60.0, 0)];
         // Ten slots alone take 100 s for 1000 s of work.
         let need = WorkDemand::of(1000.0, 0.0);

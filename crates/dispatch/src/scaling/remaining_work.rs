@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_takes_the_place_of_what_was_foreseen() {
+    fn measured_times_replace_predicted_times() {
         let mut left = RemainingWork::new([((0, 0), 100, 2.0), ((0, 1), 50, 4.0)]);
         assert_eq!(left.work_seconds(), 400.0);
         assert_eq!(left.run_seconds(), 6.0);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_left_is_no_work_whatever_is_reported() {
+    fn finished_study_has_no_remaining_work() {
         let mut left = RemainingWork::new([((0, 0), 1, 1.0)]);
         left.done(&[ran(0, 1.0), ran(0, 1.0), ran(7, 1.0), ran(0, f64::NAN), ran(0, -1.0)]);
         assert_eq!((left.work_seconds(), left.run_seconds()), (0.0, 0.0));

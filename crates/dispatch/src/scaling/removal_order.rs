@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_loaded_and_of_these_who_holds_least_goes_first() {
+    fn least_loaded_then_emptiest_worker_leaves_first() {
         let load = |name: &'static str, leases, bytes, came| WorkerLoad { name, leases, bytes, came };
         let workers = vec![
             load("busy", 2, 0, 1),

@@ -33,7 +33,7 @@ fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, stage: u32, secon
 }
 
 #[test]
-fn instances_are_counted_by_where_they_stand() {
+fn instances_are_counted_by_state() {
     let mut manager = manager(&[]);
     assert_eq!((census(&manager), study(&manager).ready_buckets()), ([2, 2, 0, 0, 0], 2));
     let worker = manager.handle_join(WorkerInfo::ANY);
@@ -47,7 +47,7 @@ fn instances_are_counted_by_where_they_stand() {
 }
 
 #[test]
-fn what_was_finished_before_counts_as_finished() {
+fn instances_of_an_earlier_run_count_as_finished() {
     assert_eq!(census(&manager(&[2])), [1, 1, 0, 2, 0], "0 is needed by nobody any more");
 }
 
@@ -75,7 +75,7 @@ fn a_bucket_waits_from_when_it_is_ready() {
 }
 
 #[test]
-fn what_is_left_is_foretold_when_all_open_stages_are_known() {
+fn remaining_time_is_predicted_once_each_open_stage_ran() {
     let mut manager = manager(&[]);
     let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 2, None);

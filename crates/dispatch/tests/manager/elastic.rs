@@ -76,7 +76,7 @@ pub(crate) fn tick(manager: &mut Manager, seconds: u64) -> Vec<String> {
 pub(crate) const NOTHING: [&str; 0] = [];
 
 #[test]
-fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {
+fn idle_worker_steals_unstarted_instances() {
     let (mut manager, workers) = manager(alike(&[&[0, 1, 2, 3], &[4, 5]]), 3);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 4 5 under 1"]);
@@ -94,7 +94,7 @@ fn who_is_idle_gets_a_part_of_what_others_have_not_begun() {
 }
 
 #[test]
-fn what_is_far_behind_is_tried_twice_and_the_first_result_wins() {
+fn straggler_is_granted_twice_and_first_result_counts() {
     let (mut manager, workers) = manager(alike(&[&[0], &[1], &[2]]), 2);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
@@ -113,7 +113,7 @@ fn what_is_far_behind_is_tried_twice_and_the_first_result_wins() {
 }
 
 #[test]
-fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
+fn draining_worker_leaves_after_its_sole_copies_are_fetched() {
     let (mut manager, workers) =
         manager(chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]), 3);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
@@ -140,7 +140,7 @@ fn who_leaves_is_let_go_when_others_have_what_only_it_held() {
 }
 
 #[test]
-fn a_manager_that_starts_again_takes_up_what_workers_have() {
+fn restarted_manager_reattaches_leases_of_workers() {
     let plan = chain(&[(0, None), (1, Some(0)), (0, None), (0, None)], &[&[0], &[1], &[2, 3]]);
     let mut manager = Manager::new(1);
     manager.pause_grants();
@@ -164,7 +164,7 @@ fn a_manager_that_starts_again_takes_up_what_workers_have() {
 }
 
 #[test]
-fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done() {
+fn suspect_instance_runs_isolated_and_fails_at_crash_limit() {
     let (mut manager, _) = manager(alike(&[&[0, 1], &[2]]), 0);
     let mut lose = |expected: &str| {
         let worker = manager.handle_join(WorkerInfo::ANY);
@@ -187,7 +187,7 @@ fn what_kills_workers_runs_alone_and_is_given_up_while_everything_else_is_done()
 }
 
 #[test]
-fn who_comes_back_was_not_killed_by_what_it_has() {
+fn reattached_worker_retracts_crashes_of_its_instances() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 1);
     let mut worker = workers[0];
     assert_eq!(ask(&mut manager, worker), ["w0 <- 0 1 under 0"]);
@@ -204,7 +204,7 @@ fn who_comes_back_was_not_killed_by_what_it_has() {
 }
 
 #[test]
-fn who_lacks_an_operation_or_memory_gets_what_it_can_run() {
+fn worker_gets_only_buckets_it_can_run() {
     let mut plan = chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]);
     plan.stages[1].tasks[0].operation = "test.special".to_owned();
     plan.needs.least_bytes = 10;
@@ -242,7 +242,7 @@ fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_
 }
 
 #[test]
-fn what_cannot_be_had_is_computed_again_though_somebody_claims_to_have_it() {
+fn missing_input_reopens_the_instance_despite_a_holder() {
     let (mut manager, workers) = manager(chain(&[(0, None), (1, Some(0))], &[&[0], &[1]]), 2);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
     assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
@@ -257,7 +257,7 @@ fn what_cannot_be_had_is_computed_again_though_somebody_claims_to_have_it() {
 }
 
 #[test]
-fn what_nobody_has_begun_is_cut_anew() {
+fn replan_rebuilds_ungranted_buckets() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
     let anew = |buckets: &[&[u32]]| {
@@ -272,7 +272,7 @@ fn what_nobody_has_begun_is_cut_anew() {
 }
 
 #[test]
-fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
+fn replan_lets_workers_with_less_memory_take_instances() {
     let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
     plan.needs.least_bytes = 100;
     let (mut manager, _) = manager(plan, 0);
@@ -302,7 +302,7 @@ fn recut_gives_unstarted_instances_to_workers_with_less_memory() {
 }
 
 #[test]
-fn a_study_that_was_halted_keeps_what_it_has_and_gets_nothing() {
+fn suspended_study_keeps_its_leases_and_gets_no_new_ones() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 2);
     manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);

@@ -112,7 +112,7 @@ fn workers_that_wait_are_served_in_turn() {
 }
 
 #[test]
-fn of_those_with_an_idle_slot_who_holds_the_data_comes_first() {
+fn ready_bucket_goes_to_the_idle_worker_with_its_inputs() {
     // 0 -> 2, 1 -> 3. Each worker computes the input of one reader.
     let mut manager = manager(&[(0, None), (0, None), (1, Some(0)), (1, Some(1))], &[&[0], &[1], &[2], &[3]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
@@ -159,7 +159,7 @@ fn leaving_gives_back_only_what_is_unfinished() {
 }
 
 #[test]
-fn a_failure_takes_its_descendants_along_and_nobody_else() {
+fn failure_fails_only_its_descendants() {
     // 0 -> 2 -> 4 and 1 -> 3 -> 5. Instances 2 and 3 share a bucket.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (2, Some(2)), (2, Some(3))];
     let mut manager = manager(&instances, &[&[0], &[1], &[2, 3], &[4], &[5]]);
@@ -184,7 +184,7 @@ fn a_failure_takes_its_descendants_along_and_nobody_else() {
 }
 
 #[test]
-fn what_only_failed_instances_would_have_read_goes_once_it_is_there() {
+fn output_read_only_by_failed_instances_is_released() {
     // 2 reads from 0 and from 1. 0 fails while 1 still runs.
     let mut plan = chain(&[(0, None), (0, None), (1, Some(1))], &[&[0], &[1], &[2]]);
     plan.stages[1] = shapes::stage(0, 2, Vec::new(), &[(0, 0)]);
@@ -242,7 +242,7 @@ fn plans_that_break_the_rules_are_refused() {
 }
 
 #[test]
-fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
+fn later_stage_request_is_served_after_idle_workers() {
     // 0 -> 2, 1 -> 3, and 4 alone.
     let instances = [(0, None), (0, None), (1, Some(0)), (1, Some(1)), (0, None)];
     let mut manager = manager(&instances, &[&[0], &[1], &[2], &[3], &[4]]);
@@ -266,7 +266,7 @@ fn who_asks_for_a_later_stage_gets_nothing_else_and_only_when_nobody_is_idle() {
 }
 
 #[test]
-fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
+fn stopping_study_grants_nothing_and_ends_without_workers() {
     let mut manager = manager(&[(0, None), (0, None)], &[&[0], &[1]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);
@@ -287,7 +287,7 @@ fn a_study_told_to_stop_gives_nothing_more_and_stops_when_all_have_left() {
 }
 
 #[test]
-fn a_study_that_ends_with_what_runs_is_complete_though_told_to_stop() {
+fn stopping_study_completes_with_its_last_running_task() {
     let mut manager = manager(&[(0, None)], &[&[0]]);
     let worker = manager.handle_join(WorkerInfo::ANY);
     manager.handle_request(worker, 1, None);
@@ -307,7 +307,7 @@ fn without_workers_a_study_stops_at_once() {
 }
 
 #[test]
-fn what_is_resumed_is_what_is_open_and_what_that_reads() {
+fn resumed_study_runs_open_instances_and_their_ancestors() {
     // 0 -> 1 -> 2, 0 -> 3, and 4 -> 5. The last instance of each chain reports.
     let instances = [(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0)), (0, None), (1, Some(4))];
     let plan = chain(&instances, &[&[0], &[4], &[1, 3], &[5], &[2]]);
@@ -333,7 +333,7 @@ fn what_is_resumed_is_what_is_open_and_what_that_reads() {
 }
 
 #[test]
-fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
+fn lost_outputs_are_recomputed_as_far_back_as_needed() {
     // One chain of three stages, and a second reader of its first output.
     let mut manager =
         manager(&[(0, None), (1, Some(0)), (2, Some(1)), (1, Some(0))], &[&[0], &[1], &[2], &[3]]);
@@ -365,7 +365,7 @@ fn what_goes_with_a_worker_is_computed_again_as_far_back_as_needed() {
 }
 
 #[test]
-fn what_cannot_be_had_is_given_again_when_it_is_there() {
+fn instance_with_missing_input_is_granted_after_recompute() {
     let mut manager = manager(&[(0, None), (1, Some(0)), (1, Some(0))], &[&[0], &[1, 2]]);
     let (first, second) = (manager.handle_join(WorkerInfo::ANY), manager.handle_join(WorkerInfo::ANY));
     manager.handle_request(first, 1, None);

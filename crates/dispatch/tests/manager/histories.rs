@@ -115,7 +115,7 @@ fn happen(cluster: &mut Cluster, event: Event) {
 
 proptest! {
     #[test]
-    fn whatever_happens_one_worker_brings_it_to_an_end(plan in plans(), events in vec(events(), 0..120)) {
+    fn one_worker_completes_a_study_after_any_history(plan in plans(), events in vec(events(), 0..120)) {
         let instances = plan.instances.len();
         let mut cluster = Cluster::new(plan);
         for event in events {
@@ -142,7 +142,7 @@ proptest! {
 
     /// A study that is stopped at any point and resumed with its reported instances ends with all results.
     #[test]
-    fn what_is_stopped_is_resumed(
+    fn stopped_study_is_resumed_with_all_results(
         plan in plans(), before in vec(events(), 0..80), after in vec(events(), 0..40), also in vec(any::<bool>(), 40),
     ) {
         let mut cluster = Cluster::new(plan.clone());

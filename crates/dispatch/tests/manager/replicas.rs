@@ -33,7 +33,7 @@ fn replicated(worker: u32, lease: u64, instance: u32) -> String {
 }
 
 #[test]
-fn what_has_a_second_copy_survives_its_worker() {
+fn output_with_a_replica_survives_its_worker() {
     let (mut manager, workers) = manager(plan(), 3);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), ["copy 0 to w1 from w0"]);
@@ -51,7 +51,7 @@ fn what_has_a_second_copy_survives_its_worker() {
 }
 
 #[test]
-fn who_has_no_room_or_leaves_is_not_asked_again() {
+fn worker_that_failed_or_left_gets_no_replica_request() {
     let (mut manager, workers) = manager(plan(), 3);
     ask(&mut manager, workers[1]);
     assert_eq!(replicate(&mut manager, workers[1], 0, 0), ["copy 0 to w2 from w1"]);
@@ -83,7 +83,7 @@ fn another_host_is_better_than_another_process() {
 }
 
 #[test]
-fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
+fn replica_request_without_target_is_acked_at_once() {
     let (mut manager, workers) = manager(plan(), 1);
     ask(&mut manager, workers[0]);
     assert_eq!(replicate(&mut manager, workers[0], 0, 0), [replicated(0, 0, 0)]);
@@ -98,7 +98,7 @@ fn who_is_alone_or_has_nothing_to_copy_is_answered_at_once() {
 }
 
 #[test]
-fn what_somebody_cannot_fetch_from_one_that_leaves_others_are_asked_for() {
+fn failed_fetch_from_draining_worker_is_retargeted() {
     let (mut manager, workers) = manager(plan(), 3);
     ask(&mut manager, workers[0]);
     done(&mut manager, workers[0], 0, 0);
@@ -114,7 +114,7 @@ fn what_somebody_cannot_fetch_from_one_that_leaves_others_are_asked_for() {
 }
 
 #[test]
-fn what_was_copied_since_somebody_was_told_where_it_is_is_not_lost() {
+fn replica_made_after_the_grant_prevents_a_reopen() {
     let (mut manager, workers) = manager(plan(), 3);
     ask(&mut manager, workers[0]);
     done(&mut manager, workers[0], 0, 0);

@@ -30,7 +30,7 @@ fn busy() -> (Manager, [WorkerId; 2]) {
 }
 
 #[test]
-fn what_has_waited_for_long_gets_the_least_busy_worker_for_itself() {
+fn waiting_suspect_reserves_the_least_busy_worker() {
     let (mut manager, [busier, other]) = busy();
     // Both workers always have leases, and request more before these end.
     assert_eq!(tick(&mut manager, 1), NOTHING);
@@ -57,7 +57,7 @@ fn what_has_waited_for_long_gets_the_least_busy_worker_for_itself() {
 }
 
 #[test]
-fn who_was_kept_goes_on_when_somebody_else_has_taken_it() {
+fn reserved_worker_is_released_once_another_took_the_suspect() {
     let (mut manager, [_, kept]) = busy();
     assert_eq!(tick(&mut manager, 1), NOTHING);
     assert_eq!(tick(&mut manager, 5), NOTHING);
@@ -68,7 +68,7 @@ fn who_was_kept_goes_on_when_somebody_else_has_taken_it() {
 }
 
 #[test]
-fn who_is_kept_and_leaves_is_replaced() {
+fn draining_reserved_worker_is_replaced() {
     let (mut manager, [other, kept]) = busy();
     assert_eq!(tick(&mut manager, 1), NOTHING);
     assert_eq!(tick(&mut manager, 5), NOTHING);

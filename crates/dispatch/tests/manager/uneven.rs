@@ -20,7 +20,7 @@ fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, seconds: &[f64]) 
 }
 
 #[test]
-fn who_has_to_end_gets_nothing_that_it_cannot_finish_and_the_part_that_it_can() {
+fn worker_with_time_limit_gets_only_what_it_can_finish() {
     let (mut manager, workers) = manager(alike(&[&[0], &[1], &[2, 3, 4, 5], &[6]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
     manager.handle_time_limit(ends, Duration::from_secs(100));
@@ -47,7 +47,7 @@ fn who_has_to_end_gets_nothing_that_it_cannot_finish_and_the_part_that_it_can() 
 }
 
 #[test]
-fn what_is_handed_back_unasked_is_not_granted_there_again() {
+fn instances_returned_before_a_time_limit_go_elsewhere() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3]]), 2);
     let (stays, ends) = (workers[0], workers[1]);
     manager.handle_time_limit(ends, Duration::from_secs(100));
@@ -64,7 +64,7 @@ fn what_is_handed_back_unasked_is_not_granted_there_again() {
 }
 
 #[test]
-fn what_was_asked_for_and_handed_back_says_nothing_of_time() {
+fn stolen_instances_may_be_granted_to_their_victim_again() {
     let (mut manager, workers) = manager(alike(&[&[0, 1, 2, 3]]), 2);
     manager.handle_time_limit(workers[0], Duration::from_secs(100));
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 2 3 under 0"]);
@@ -88,7 +88,7 @@ fn uneven(buckets: &[&[u32]]) -> (Manager, WorkerId, WorkerId) {
 }
 
 #[test]
-fn who_is_slow_gets_the_first_part_of_a_bucket_and_the_rest_is_ready() {
+fn slow_worker_gets_the_first_part_of_a_bucket() {
     let (mut manager, slow, fast) = uneven(&[&[9, 0, 1, 2, 3, 4, 5, 6, 7, 8], &[10]]);
     // The speeds are 0.4 and 1.6. The slow worker needs for 4 instances the mean time of 10, and gets the first
     // 4 in the plan's order.
@@ -105,7 +105,7 @@ fn who_is_slow_gets_the_first_part_of_a_bucket_and_the_rest_is_ready() {
 }
 
 #[test]
-fn a_slow_slot_counts_as_what_it_is_worth() {
+fn slow_slot_counts_with_its_speed() {
     let (manager, _, _) = uneven(&[&[0]]);
     assert_eq!((manager.slots(), manager.slots_by_speed()), (2, 2));
     let (mut manager, _, fast) = uneven(&[&[0]]);
@@ -123,7 +123,7 @@ fn a_slow_slot_counts_as_what_it_is_worth() {
 }
 
 #[test]
-fn times_that_cannot_be_and_what_was_not_run_say_nothing_of_speed() {
+fn invalid_and_reused_timings_do_not_change_speed() {
     let (mut manager, workers) = manager(alike(&[&[0, 1, 2, 3, 4, 5, 6, 7]]), 2);
     for _ in 0..20 {
         ran(&mut manager, workers[1], 0, &[1.0]);
@@ -137,7 +137,7 @@ fn times_that_cannot_be_and_what_was_not_run_say_nothing_of_speed() {
 }
 
 #[test]
-fn all_who_are_idle_at_a_moment_are_helped_each_with_the_next_largest() {
+fn idle_workers_steal_from_the_largest_leases_in_turn() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2, 3, 4, 5], &[6, 7, 8]]), 5);
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 1 under 0"]);
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 2 3 4 5 under 1"]);

@@ -33,8 +33,8 @@ fn the_contract_of_tiers() {
 }
 
 #[test]
-fn what_one_puts_the_other_gets() {
-    let Some(server) = server("bucket::what_one_puts_the_other_gets") else { return };
+fn inserted_region_is_read_by_another_tier() {
+    let Some(server) = server("bucket::inserted_region_is_read_by_another_tier") else { return };
     let [one, other] = [(); 2].map(|()| open(&server, "shared", AMPLE_BYTES));
     let tile = noise(1, 3_000_000);
     assert_eq!(one.insert(key(1), &tile).unwrap(), Inserted::New);
@@ -56,8 +56,8 @@ fn what_one_puts_the_other_gets() {
 }
 
 #[test]
-fn a_bad_copy_is_moved_away() {
-    let Some(server) = server("bucket::a_bad_copy_is_moved_away") else { return };
+fn corrupt_object_is_quarantined() {
+    let Some(server) = server("bucket::corrupt_object_is_quarantined") else { return };
     let tier = open(&server, "damage", AMPLE_BYTES);
     tier.insert(key(1), &region(1)).unwrap();
     let name = format!("{}.region", key(1));
@@ -118,8 +118,8 @@ fn large_regions_are_put_in_parts_and_listed() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_named() {
-    let Some(server) = server("bucket::what_cannot_be_opened_is_named") else { return };
+fn open_error_names_the_bucket() {
+    let Some(server) = server("bucket::open_error_names_the_bucket") else { return };
     let missing = S3Location { name: "no-such-bucket".into(), ..bucket(&server, "") };
     let error = S3Tier::open(&missing, AMPLE_BYTES).unwrap_err().to_string();
     assert!(error.starts_with("list s3://no-such-bucket"), "{error}");

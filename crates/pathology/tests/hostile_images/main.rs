@@ -67,7 +67,7 @@ fn read_within_bounds(path: &Path, metadata: usize) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn every_kind_of_file() {
+fn every_file_kind_is_read_or_refused_within_bounds() {
     let folder = folder();
     for Case { name, bytes, expected } in cases() {
         let path = folder.path().join(name);
@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_files(which in any::<prop::sample::Index>(), mutations in mutations(), check: bool) {
+    fn corrupt_files_are_read_or_refused_within_bounds(which in any::<prop::sample::Index>(), mutations in mutations(), check: bool) {
         thread_local! {
             static GOOD: (TempDir, Vec<(&'static str, Vec<u8>)>) = (folder(), good_files());
         }
@@ -146,7 +146,7 @@ proptest! {
 
 /// Every byte of a header at its minimum, middle and maximum, and the file truncated there: never beyond the limits.
 #[test]
-fn every_byte_of_every_file() {
+fn changed_header_bytes_stay_within_bounds() {
     let folder = folder();
     for (name, good) in good_files() {
         let path = folder.path().join(name);

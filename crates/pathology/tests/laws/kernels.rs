@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn reconstruction_of_bytes((pairs, width) in plane((0..12_u8, 0..12_u8))) {
+    fn reconstruction_of_bytes_equals_its_definition((pairs, width) in plane((0..12_u8, 0..12_u8))) {
         let (marker, mask): (Vec<u8>, Vec<u8>) = pairs.into_iter().unzip();
         for connectivity in BOTH {
             let mut found = marker.clone();
@@ -44,7 +44,7 @@ proptest! {
 
     /// Few sources and long paths, so that the queue is used.
     #[test]
-    fn reconstruction_through_mazes((mask, width) in plane(prop_oneof![Just(0_u8), Just(200), Just(201)]), source: prop::sample::Index) {
+    fn reconstruction_through_mazes_equals_its_definition((mask, width) in plane(prop_oneof![Just(0_u8), Just(200), Just(201)]), source: prop::sample::Index) {
         let mut marker = vec![0; mask.len()];
         marker[source.index(mask.len())] = 255;
         for connectivity in BOTH {
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn reconstruction_of_floats((mask, width) in mask()) {
+    fn reconstruction_of_floats_equals_its_definition((mask, width) in mask()) {
         // As in the separation of nuclei: depressions under distances, with an infinite background.
         let Some(limit) = distance_to_background(&mask, width, f32::MAX) else { return Ok(()) };
         let marker: Vec<f32> = limit.iter().map(|value| value - 1.0).collect();
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn area_filter((mask, width) in mask(), least in 0..30_u64, most in 0..30_u64) {
+    fn area_filter_equals_a_flood_fill((mask, width) in mask(), least in 0..30_u64, most in 0..30_u64) {
         for connectivity in BOTH {
             let kept = |pixel: usize| {
                 let area = flood_fill(&mask, width, connectivity, pixel).len() as u64;
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn selection((pairs, width) in plane((any::<bool>(), 0..20_u8))) {
+    fn selection_equals_a_flood_fill((pairs, width) in plane((any::<bool>(), 0..20_u8))) {
         let mask: Vec<u8> = pairs.iter().map(|(object, _)| u8::from(*object)).collect();
         let seeds: Vec<u8> = pairs.iter().map(|(_, draw)| if *draw == 0 { 7 } else { 0 }).collect();
         for connectivity in BOTH {
@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn hole_filling((mask, width) in mask()) {
+    fn hole_filling_equals_its_definition((mask, width) in mask()) {
         for connectivity in BOTH {
             let wanted = slow_fill_holes(&mask, width, connectivity);
             prop_assert_eq!(fill_holes(&mask, width, connectivity), wanted);
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn distance((mask, width) in mask()) {
+    fn distance_equals_its_definition((mask, width) in mask()) {
         let found = distance_to_background(&mask, width, -5.0);
         prop_assert_eq!(found.is_none(), !mask.contains(&0));
         for ((found, wanted), value) in found.iter().flatten().zip(slow_distance(&mask, width)).zip(&mask) {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn erosion_and_dilation((values, width) in plane(any::<u8>()), outside: u8) {
+    fn erosion_and_dilation_equal_their_definitions((values, width) in plane(any::<u8>()), outside: u8) {
         for element in [StructuringElement::Cross, StructuringElement::Octagon] {
             let eroded = morphology::erode(&values, width, element, 255).unwrap();
             prop_assert_eq!(eroded, slow_filter(&values, width, element, true, None));
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn opening_with_its_padding((values, width) in plane(any::<u8>())) {
+    fn padded_opening_equals_its_definition((values, width) in plane(any::<u8>())) {
         let padded = pad(&values, width, 9, 255);
         let eroded = slow_filter(&padded, width + 18, StructuringElement::Octagon, true, None);
         let opened = slow_filter(&eroded, width + 18, StructuringElement::Octagon, false, None);

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_within_is_refused() {
+    fn part_outside_the_array_is_refused() {
         let array = DenseArray::new(&[4, 3], 1, vec![0.0_f64; 12].into()).unwrap();
         let refusal = |part: &[Range<u32>]| array.part::<f64>(part).unwrap_err().to_string();
         let beyond = "array: 1 to 4 along axis 1: allowed is what lies within 0 to 3 and is not empty";

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_contradicts_itself_is_none() {
+    fn inconsistent_content_returns_none() {
         let ragged = |ends: [u64; 2]| {
             let mut content: Vec<u8> = ends.iter().flat_map(|end| end.to_le_bytes()).collect();
             content.extend([1, 2, 3]);

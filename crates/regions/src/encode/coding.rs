@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_zstandard_makes_too_small_is_left_to_lz4() {
+    fn content_beyond_the_zstandard_ratio_limit_uses_lz4() {
         let content = vec![7; 1 << 20];
         let (coding, bytes) =
             smaller(ElementType::Gray8, &line(1 << 20), &content, CompressionEffort::Small, 0).unwrap();

@@ -93,7 +93,7 @@ mod tests {
     proptest! {
         /// Any split decodes like the whole, and corrupt bytes are rejected.
         #[test]
-        fn pieces_come_to_the_same(
+        fn decoding_in_pieces_equals_decoding_at_once(
             region in any_region(), is_small: bool, piece in 1..500_usize, damaged in any::<prop::sample::Index>(),
         ) {
             let digest = region.digest();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn all_has_to_be_shown() {
+    fn decoder_refuses_content_it_did_not_see() {
         let region = DataRegion::Gray8(Raster::filled(8, 8, 1, 3).unwrap());
         let (head, body) = region.encode_parts(&region.digest(), false);
         let mut decoder = Decoder::new(&head).unwrap();

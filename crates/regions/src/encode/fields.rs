@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_back() {
+    fn fields_round_trip() {
         for fields in [fields(), Fields { bounds: None, shape: Shape::default(), skipped: 0 }] {
             let mut bytes = vec![0; fields.encoded_bytes()];
             fields.write(&head(0), &mut bytes);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_minor_version_adds_is_passed_over_unless_it_says_otherwise() {
+    fn optional_fields_of_later_versions_are_skipped() {
         let (found, _) = with_field(3, OPTIONAL + 900).unwrap();
         assert_eq!(found, Fields { skipped: 1, ..fields() });
         let error = with_field(3, 900).unwrap_err();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn another_head_is_found_out() {
+    fn changed_head_is_detected() {
         let mut bytes = vec![0; fields().encoded_bytes()];
         fields().write(&head(0), &mut bytes);
         for place in 0..Head::BYTES {

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_not_believed() {
+    fn runs_beyond_the_claimed_length_are_refused() {
         assert_eq!(decode(&[1, 7], 1 << 40), None, "more labels than two bytes can be");
         // A run of 2^63, one of 2^32 - 1, one without a label, a label of 33 bits, an unterminated number.
         for runs in [
@@ -103,7 +103,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn labels_come_back(runs in prop::collection::vec((any::<u32>(), 1..300_usize), 1..50)) {
+        fn labels_round_trip(runs in prop::collection::vec((any::<u32>(), 1..300_usize), 1..50)) {
             let labels: Vec<u32> =
                 runs.into_iter().flat_map(|(label, times)| std::iter::repeat_n(label, times)).collect();
             let bytes = encode(&labels, 0, usize::MAX).unwrap();

@@ -8,7 +8,7 @@ fn encoded(region: &DataRegion) -> Vec<u8> {
 }
 
 #[test]
-fn what_an_encoding_looks_like() {
+fn encoding_of_version_1_is_byte_exact() {
     let region = DataRegion::Mask(Raster::new(3, 3, 1, vec![255, 0, 0, 0, 255, 0, 0, 0, 255]).unwrap());
     let bytes = encoded(&region);
     assert_eq!(bytes[..16], [b'P', b'L', b'R', b'G', 1, 3, 1, 1, 3, 0, 0, 0, 3, 0, 0, 0]);
@@ -48,7 +48,7 @@ fn pixels_as_they_are_are_not_copied() {
 }
 
 #[test]
-fn reasons_are_told_apart() {
+fn decode_errors_name_their_cause() {
     let region = DataRegion::Gray8(Raster::new(2, 2, 1, vec![1, 2, 3, 4]).unwrap());
     let bytes = encoded(&region);
     let with = |place: usize, value: u8| {
@@ -75,7 +75,7 @@ fn a_table_that_counts_more_columns_than_it_has_is_refused() {
 }
 
 #[test]
-fn what_an_encoding_of_version_2_looks_like() {
+fn encoding_of_version_2_is_byte_exact() {
     let region = DataRegion::Labels(LabelMap::new(4, 2, vec![0, 0, 0, 9, 9, 9, 9, 300]).unwrap());
     let bytes = encoded(&region);
     assert_eq!(bytes[..16], [b'P', b'L', b'R', b'G', 2, 4, 4, 0, 32, 0, 0, 0, 0, 0, 0, 0]);
@@ -89,7 +89,7 @@ fn what_an_encoding_of_version_2_looks_like() {
 }
 
 #[test]
-fn where_a_region_lies_is_told_with_it() {
+fn encoding_carries_the_bounds_of_a_region() {
     let region = DataRegion::Gray8(Raster::new(2, 2, 1, vec![1, 2, 3, 4]).unwrap());
     let digest = region.digest();
     let axes = [Interval::new(100, 102).unwrap(), Interval::new(-7, -5).unwrap()];
@@ -122,7 +122,7 @@ fn encodings_of_version_1_are_read_as_ever() {
 }
 
 #[test]
-fn a_later_version_is_told_from_damage() {
+fn later_version_is_distinguished_from_corruption() {
     let region = DataRegion::Scalar(0.5);
     let mut bytes = encoded(&region);
     bytes[7] = 4;

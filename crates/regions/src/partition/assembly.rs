@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn wrong_window_is_refused() {
         let partition = Partition::new(SpatialBounds::of_image(5, 1, None), &[2, 2], &[1, 1]).unwrap();
         let mut assembly = partition.assembly(1).unwrap();
         let window = Raster::filled(3, 1, 1, 0).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_refused() {
+    fn region_that_is_no_image_is_refused() {
         let huge = SpatialBounds::of_image(u32::MAX, u32::MAX, None);
         let one = Partition::new(huge, &[u64::MAX; 2], &[0; 2]).unwrap();
         assert!(matches!(one.assembly(3), Err(AssemblyError::Memory { .. })));

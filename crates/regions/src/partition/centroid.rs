@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_of_the_region_has_none() {
+    fn centroid_outside_the_region_has_no_owner() {
         let partition = Partition::new(SpatialBounds::of_image(20, 10, None), &[8, 8], &[4, 4]).unwrap();
         assert_eq!(partition.owner(&Centroid::<2>::default()), Err(OwnerError::NoPixels));
         assert_eq!(partition.owner(&Centroid::of([[5, 10]])), Err(OwnerError::Outside { axis: 1 }));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_within_is_refused() {
+    fn part_outside_the_raster_is_refused() {
         let raster = Raster::filled(4, 3, 1, 0).unwrap();
         for part in [
             rectangle(0, 0, 0, 1),

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_after_it_was_asked() {
+    fn history_grows_after_a_digest() {
         let mut grown = history(&[&8_f64.to_le_bytes()]);
         assert_eq!((grown.values(), grown.bytes()), (1, 8));
         let before = grown.digest();

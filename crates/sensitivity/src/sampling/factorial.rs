@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grid_says_why() {
+    fn invalid_grids_are_refused_with_the_cause() {
         let free = [reals("x", 0.0, 1.0), integers("n", &[4.0, 8.0])];
         let said =
             |parameters: &[Parameter], factorial| sample(parameters, &factorial).unwrap_err().to_string();

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_sampled_says_why() {
+    fn invalid_curves_are_refused_with_the_cause() {
         let ask = |parameters: &[Parameter], samples, harmonics| {
             sample(parameters, &Fast { samples, harmonics, seed: 1 }).unwrap_err().to_string()
         };

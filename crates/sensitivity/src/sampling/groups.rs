@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_grouping_says_why() {
+    fn invalid_groups_are_refused_with_the_cause() {
         let said = |groups: &[(&str, &[&str])]| named(groups).unwrap_err().to_string();
         assert_eq!(said(&[("T", &["T3"])]), "group T: \"T3\" is no parameter; allowed are T1, G1, W, T2");
         assert!(said(&[("a", &["T1"]), ("b", &["T1"])]).starts_with("parameter T1 is in the groups a and b"));

@@ -289,7 +289,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_cannot_be_sampled_says_why() {
+    fn invalid_trajectories_are_refused_with_the_cause() {
         let ask = |parameters: &[Parameter], trajectories, levels| {
             sample(parameters, &Morris { trajectories, levels, seed: 1 }).unwrap_err().to_string()
         };
@@ -326,7 +326,7 @@ mod tests {
 
     /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
-    fn the_numbers_of_a_seed_stay() {
+    fn design_of_a_seed_is_stable() {
         let parameters =
             [reals("T1", 2.5, 7.5), integers("G1", &[5.0, 30.0, 55.0, 80.0]), integers("W", &[4.0, 8.0])];
         let design = sample(&parameters, &Morris { trajectories: 2, levels: 6, seed: 500 }).unwrap();

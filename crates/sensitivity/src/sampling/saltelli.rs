@@ -194,7 +194,7 @@ mod tests {
     const FOUR: Saltelli = Saltelli { samples: 4, second_order: false, base: BasePoints::Sobol, seed: 500 };
 
     #[test]
-    fn what_cannot_be_sampled_says_why() {
+    fn invalid_saltelli_designs_are_refused_with_the_cause() {
         let ask = |parameters: &[Parameter], saltelli: &Saltelli| {
             sample(parameters, saltelli).unwrap_err().to_string()
         };
@@ -232,7 +232,7 @@ mod tests {
 
     /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
-    fn the_numbers_of_a_seed_stay() {
+    fn design_of_a_seed_is_stable() {
         let parameters =
             [reals("T1", 0.0, 1024.0), integers("G1", &[5.0, 30.0, 55.0, 80.0]), integers("W", &[8.0])];
         let rows = |saltelli: &Saltelli| -> Vec<String> {

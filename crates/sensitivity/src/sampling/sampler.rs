@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_says_why() {
+    fn incompatible_sampler_is_refused_with_the_cause() {
         assert!(Sampler::NAMES.iter().all(|name| named(name).serves(SamplePurpose::Curves).is_err()));
         let all = [
             SamplePurpose::Moat,
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_grow_says_why() {
+    fn non_extensible_sampler_is_refused_with_the_cause() {
         let grow: Vec<&str> =
             Sampler::NAMES.into_iter().filter(|name| named(name).extensible().is_ok()).collect();
         assert_eq!(grow, ["mc", "halton", "halton-plain", "sobol"]);
@@ -305,7 +305,7 @@ mod tests {
 
     /// A change of these numbers changes every user's study with the same seed and needs a changelog entry.
     #[test]
-    fn the_numbers_of_a_seed_stay() {
+    fn samples_of_a_seed_are_stable() {
         let parameters = [reals("T1", 0.0, 1000.0), integers("G1", &[5.0, 30.0, 55.0, 80.0])];
         let rows = |name: &str| -> String {
             let sampler = Sampler::named(name, 3, 2).unwrap();

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_counted_as_they_are_let_go_of() {
+    fn line_count_follows_released_bytes() {
         let (_, mut source) = open("\u{feff}a\r\nb\rc\n\n\nd".as_bytes(), false).unwrap();
         let mut all = String::new();
         source.read_to_string(&mut all).unwrap();

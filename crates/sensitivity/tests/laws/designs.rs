@@ -109,7 +109,7 @@ proptest! {
 
     /// Each row refers to the first equal row.
     #[test]
-    fn equal_rows_are_known(parameters in space(), samples in 1_u32..60, seed: u64) {
+    fn equal_rows_refer_to_the_first(parameters in space(), samples in 1_u32..60, seed: u64) {
         let design = Sampler::named("mc", samples, 2).unwrap().sample(&parameters, samples, seed).unwrap();
         let first = design.first_equal_rows();
         for (row, &equal) in first.iter().enumerate() {

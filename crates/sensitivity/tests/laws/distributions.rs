@@ -79,7 +79,7 @@ fn distance(some: &[f64], all: &[f64]) -> f64 {
 
 proptest! {
     #[test]
-    fn slow_distances_agree((columns, values) in given()) {
+    fn pawn_distances_equal_a_slow_computation((columns, values) in given()) {
         let y: Vec<f64> = values.iter().copied().flatten().collect();
         let last = y.len() as f64 - 1.0;
         for (parameter, column) in pawn(&columns, &values).parameters.iter().zip(columns.iter()) {
@@ -101,7 +101,7 @@ proptest! {
 
     /// A parameter with few levels has one slice per level.
     #[test]
-    fn levels_are_slices((columns_of, values) in given(), levels in 2usize..=SLICES) {
+    fn pawn_slices_of_a_discrete_parameter_are_its_levels((columns_of, values) in given(), levels in 2usize..=SLICES) {
         let y: Vec<f64> = values.iter().copied().flatten().collect();
         let column: Vec<f64> = columns_of.column(0).iter().map(|x| x % levels as f64 * 2.5).collect();
         let found = pawn(&columns(vec![column.clone()]), &values).parameters.remove(0);
@@ -195,7 +195,7 @@ fn hundred() -> Columns {
 }
 
 #[test]
-fn a_constant_response_is_said_to_be() {
+fn constant_response_is_reported() {
     let values = vec![Some(0.7); 100];
     let response = [Response { name: "dice", values: &values }];
     let found = [
@@ -214,7 +214,7 @@ fn a_constant_response_is_said_to_be() {
 }
 
 #[test]
-fn what_a_method_cannot_take_is_refused() {
+fn invalid_method_settings_are_refused() {
     let given = hundred();
     let mut values: Vec<Option<f64>> = (0..100).map(|row| Some(f64::from(row * row % 17))).collect();
     let error = |error: AnalysisError| error.to_string();

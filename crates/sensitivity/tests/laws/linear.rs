@@ -114,7 +114,7 @@ fn partial(columns: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
 
 proptest! {
     #[test]
-    fn slow_computations_agree((columns, values) in given()) {
+    fn coefficients_equal_explicit_regressions((columns, values) in given()) {
         let x: Vec<Vec<f64>> = columns.iter().map(<[f64]>::to_vec).collect();
         let y: Vec<f64> = values.iter().copied().flatten().collect();
         let (x_ranks, y_ranks) = (x.iter().map(|column| ranks(column)).collect::<Vec<_>>(), ranks(&y));
@@ -229,7 +229,7 @@ proptest! {
 }
 
 #[test]
-fn what_cannot_be_told_is_refused_or_absent() {
+fn undefined_coefficients_are_refused_or_absent() {
     let given =
         columns(vec![(0..12).map(f64::from).collect(), (0..12).map(|x| f64::from(x * x % 7)).collect()]);
     let mut values: Vec<Option<f64>> = (0..12).map(|row| Some(f64::from(row % 5))).collect();
@@ -260,7 +260,7 @@ fn what_cannot_be_told_is_refused_or_absent() {
 }
 
 #[test]
-fn a_poor_model_is_said_to_be() {
+fn poor_model_is_warned_of() {
     let x: Vec<f64> = (-50..=50).map(f64::from).collect();
     let values: Vec<Option<f64>> = x.iter().map(|x| Some(x * x)).collect();
     let given = columns(vec![x]);

@@ -81,7 +81,7 @@ fn slowly(
 
 proptest! {
     #[test]
-    fn a_slow_computation_agrees((parameters, design, responses) in noisy()) {
+    fn indices_equal_a_slow_computation((parameters, design, responses) in noisy()) {
         let result = indices(design.trajectories().unwrap(), "dice", &responses, 7);
         let varying = varying(&parameters);
         let Ok(found) = result else {
@@ -190,7 +190,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_serialized_is_finite((_, design, responses) in noisy()) {
+    fn serialized_indices_are_finite((_, design, responses) in noisy()) {
         if let Ok(found) = indices(design.trajectories().unwrap(), "dice", &responses, 7) {
             let one = found.trajectories_used == 1;
             let json = serde_json::to_string(&Indices::Moat(found)).unwrap();

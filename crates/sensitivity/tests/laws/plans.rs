@@ -221,7 +221,7 @@ fn base_points_of_a_sequence_cover_the_levels() {
 }
 
 #[test]
-fn plans_that_cannot_be_say_why() {
+fn invalid_plans_are_refused_with_the_cause() {
     let said = |parameters: &[Parameter], trajectories, choice| {
         let morris = Morris { trajectories, levels: 4, seed: 1 };
         let plan = TrajectoryPlan { morris, base: BasePointSource::Random, choice };
@@ -256,7 +256,7 @@ fn plans_that_cannot_be_say_why() {
 
 /// Rows recovered with other groups than drawn give an error that names the mismatch.
 #[test]
-fn rows_of_other_groups_say_why() {
+fn rows_of_other_groups_are_refused_with_the_cause() {
     let parameters = units(3);
     let groups = |labels: [&str; 3]| Groups::labeled(&parameters, &labels.map(str::to_owned)).unwrap();
     let rows = |rows: &[[f64; 3]]| -> Vec<Vec<Value>> {

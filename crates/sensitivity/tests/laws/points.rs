@@ -31,7 +31,7 @@ fn stretch(coordinate: f64, count: usize) -> usize {
 
 proptest! {
     #[test]
-    fn points_lie_in_the_unit_cube(sequence in any_sequence(), rows in 1_usize..80, columns in 1_usize..20, seed: u64) {
+    fn points_are_in_the_unit_cube(sequence in any_sequence(), rows in 1_usize..80, columns in 1_usize..20, seed: u64) {
         let points = draw(sequence, rows, columns, seed);
         prop_assert_eq!((points.rows(), points.columns(), points.data().len()), (rows, columns, rows * columns));
         prop_assert!(points.data().iter().all(|x| (0.0..1.0).contains(x)));
@@ -210,7 +210,7 @@ fn maximin_hypercubes_are_wider_than_the_widest_of_many() {
 }
 
 #[test]
-fn points_that_cannot_be_say_why() {
+fn invalid_point_requests_are_refused_with_the_cause() {
     let said = |sequence: Sequence, rows, columns| match sequence.points(rows, columns, 1) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("{sequence:?} has such points"),

@@ -232,7 +232,7 @@ fn sobol_points_fill_every_box_of_the_first_two_dimensions_once() {
 
 /// Beyond the 65,536 points that have directions, the sequence restarts with other scrambles.
 #[test]
-fn longer_sequences_have_parts_that_are_scrambled_anew() {
+fn long_sequences_are_scrambled_again_per_part() {
     let points = places(1, BasePoints::Sobol, (1 << 17) + 8, 3);
     let (first, rest) = points.split_at(1 << 16);
     let (second, third) = rest.split_at(1 << 16);

@@ -95,7 +95,7 @@ fn slowly(blocks: &RowBlocks, responses: &[Option<f64>], estimator: Estimator) -
 
 proptest! {
     #[test]
-    fn a_slow_computation_agrees((blocks, responses) in noisy()) {
+    fn indices_equal_a_slow_computation((blocks, responses) in noisy()) {
         for estimator in ESTIMATORS {
             let (found, expected) =
                 (values(&analyze(&blocks, &responses, estimator)), slowly(&blocks, &responses, estimator));
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_serialized_is_finite_and_reads_back((blocks, responses) in noisy()) {
+    fn serialized_indices_are_finite_and_round_trip((blocks, responses) in noisy()) {
         let found = Indices::Vbd(analyze(&blocks, &responses, Estimator::Janon));
         let json = serde_json::to_string(&found).unwrap();
         prop_assert!(json.starts_with(r#"{"method":"vbd","response":"dice","estimator":"janon""#), "{}", json);
@@ -218,7 +218,7 @@ proptest! {
 }
 
 #[test]
-fn a_constant_response_is_said_to_be() {
+fn constant_response_is_reported() {
     let blocks = blocks(2, 8, true);
     for constant in [0.0, 0.9, -1e300] {
         let found = analyze(&blocks, &vec![Some(constant); blocks.rows()], Estimator::Saltelli);
@@ -255,7 +255,7 @@ fn responses_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn warnings_say_what_is_doubtful() {
+fn warnings_name_small_dropped_and_idle_inputs() {
     let blocks = blocks(2, 40, false);
     // The first parameter alone determines the response.
     let y = |row: usize| ((row / 4 * 7 + usize::from(row % 4 == 1 || row % 4 == 3) * 5) % 11) as f64;

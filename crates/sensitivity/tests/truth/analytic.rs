@@ -82,7 +82,7 @@ fn other_first_order_indices_are_near() {
 
 /// A parameter equal to the response and one without effect are at the ends of every scale.
 #[test]
-fn all_and_nothing() {
+fn full_and_no_influence_reach_the_ends_of_the_scale() {
     let function = Function {
         parameters: reals(2, 0.0, 1.0),
         evaluate: |x| x[0],

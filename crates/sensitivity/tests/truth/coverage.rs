@@ -37,7 +37,7 @@ fn coverage(seeds: u64, base: BasePoints, estimator: Estimator) -> Vec<(f64, f64
 const SEEDS: u64 = 200;
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_cover_the_truth_at_their_nominal_rate() {
     for estimator in [Estimator::Saltelli, Estimator::Jansen, Estimator::Janon] {
         let found = coverage(SEEDS, BasePoints::MonteCarlo, estimator);
         println!("{estimator:?}, random base points, {SEEDS} seeds: {found:.3?}");

@@ -65,7 +65,7 @@ fn named(mut plan: ExecutionPlan, least_bytes: u64) -> ExecutionPlan {
 
 proptest! {
     #[test]
-    fn whatever_happens_one_good_worker_brings_it_to_an_end(plans in several(), steps in vec(steps(), 0..160)) {
+    fn one_good_worker_completes_studies_after_any_history(plans in several(), steps in vec(steps(), 0..160)) {
         let mut world = World::new(plans);
         for step in steps {
             world.step(step);
@@ -112,7 +112,7 @@ proptest! {
 
     /// Under constant load, an instance of lost workers still gets an empty worker before the end of the study.
     #[test]
-    fn what_has_to_be_alone_finds_somebody(good in vec(2u32..4, 1..5), order in vec(any::<usize>(), 40)) {
+    fn suspect_instance_gets_an_isolated_worker_under_load(good in vec(2u32..4, 1..5), order in vec(any::<usize>(), 40)) {
         let mut world = World::new(vec![alike(100, 1)]);
         world.step(Step::Submit { plan: 0 });
         world.lose_with_the_first(2);
@@ -124,7 +124,7 @@ proptest! {
 
     /// An instance that crashes every worker fails at the crash limit, and all other instances finish.
     #[test]
-    fn poison_is_given_up_and_nothing_else(plans in several(), poison in any::<usize>(), slots in 1u32..4) {
+    fn crashing_instance_fails_alone_at_the_crash_limit(plans in several(), poison in any::<usize>(), slots in 1u32..4) {
         let mut world = World::new(plans);
         world.step(Step::Submit { plan: 0 });
         world.finish_with_poison(poison, slots);

@@ -117,7 +117,7 @@ mod tests {
     proptest! {
         /// Compares against a plain map and sums recomputed after each step.
         #[test]
-        fn books_are_kept(steps in prop::collection::vec((0u8..7, 0u8..6, 0u64..100), 1..100)) {
+        fn accounting_equals_a_recount(steps in prop::collection::vec((0u8..7, 0u8..6, 0u64..100), 1..100)) {
             const CAPACITY: u64 = 400;
             let mut books = FolderAccounting::new(7);
             let (mut model, mut reserved, mut other) = (HashMap::new(), Vec::<u64>::new(), 7);

@@ -31,7 +31,7 @@ fn in_fast(stack: &TierStack) -> Vec<RegionKey> {
 }
 
 #[test]
-fn what_is_brought_up_is_found_there_and_below() {
+fn promoted_region_is_found_in_both_levels() {
     let stack = stack(AMPLE_BYTES);
     assert!(stack.promote(key(1), 1.0, AMPLE_BYTES).unwrap());
     assert_eq!((in_fast(&stack), stack.ahead_bytes()), (vec![key(1)], 1000));
@@ -45,7 +45,7 @@ fn what_is_brought_up_is_found_there_and_below() {
 
 /// The limit allows 2 unread prefetched regions. Reading or removing one of them allows another.
 #[test]
-fn what_nobody_has_asked_for_is_limited() {
+fn unread_prefetched_bytes_are_limited() {
     let stack = stack(AMPLE_BYTES);
     let brought = |number| stack.promote(key(number), 1.0, 2000).unwrap();
     assert_eq!([0, 1, 2].map(brought), [true, true, false]);
@@ -57,7 +57,7 @@ fn what_nobody_has_asked_for_is_limited() {
 }
 
 #[test]
-fn what_is_brought_up_makes_room_without_being_written() {
+fn promotion_evicts_promoted_regions_without_writes() {
     // Space for 2 regions with their overhead.
     let stack = stack(2600);
     for number in 0..5 {
@@ -69,7 +69,7 @@ fn what_is_brought_up_makes_room_without_being_written() {
 }
 
 #[test]
-fn what_is_to_stay_stays() {
+fn pinned_region_stays_in_its_level() {
     let stack = TierStack::new(vec![level("fast", 2600), level("slow", AMPLE_BYTES)]);
     let keep = |level| PlacementHints { first: LevelId(level), keep: true };
     let store = |number, wishes| stack.store_with(key(number), &noise(number, 1000), WORTH, wishes);
@@ -143,7 +143,7 @@ proptest! {
 
     /// The contract of tiers holds while regions are prefetched in the background.
     #[test]
-    fn the_contract_is_kept(steps in steps(), fast_bytes in 0..20_000_u64, ahead_bytes in 0..20_000_u64) {
+    fn prefetching_stack_keeps_the_tier_contract(steps in steps(), fast_bytes in 0..20_000_u64, ahead_bytes in 0..20_000_u64) {
         check(&|| {
             let stack = Arc::new(TierStack::new(vec![level("fast", fast_bytes), level("slow", AMPLE_BYTES)]));
             let prefetcher = Prefetcher::new(Arc::clone(&stack), ahead_bytes).unwrap();
@@ -153,7 +153,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_asked_for_comes_in_the_background() {
+fn prefetch_promotes_in_the_background() {
     let stack = Arc::new(stack(AMPLE_BYTES));
     let prefetcher = Prefetcher::new(Arc::clone(&stack), AMPLE_BYTES).unwrap();
     assert_eq!(prefetcher.prefetch((0..5).map(|number| (key(number), WORTH))), 5);

@@ -54,12 +54,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn ram(steps in steps(), room_bytes in prop::option::of(0..20_000_u64)) {
+    fn ram_tier_keeps_the_contract(steps in steps(), room_bytes in prop::option::of(0..20_000_u64)) {
         check(&|| Box::new(BoundedRam::new(Arc::new(MemoryCounter::default()), room_bytes.unwrap_or(AMPLE_BYTES))), &steps);
     }
 
     #[test]
-    fn folders_of_a_file_system_in_memory(
+    fn folder_tier_on_a_memory_file_system_keeps_the_contract(
         steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
         let files: Arc<dyn FileSystem> = Arc::new(Memory::default());
@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn stacks(steps in steps(), ram_bytes in prop::option::of(0..20_000_u64), room_bytes in 0..60_000_u64) {
+    fn tier_stacks_keep_the_contract(steps in steps(), ram_bytes in prop::option::of(0..20_000_u64), room_bytes in 0..60_000_u64) {
         let files = Memory::default();
         check(&|| Box::new(stack(&files, ram_bytes, room_bytes)), &steps);
     }
@@ -110,7 +110,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn folders_on_disk(
+    fn folder_tier_on_disk_keeps_the_contract(
         steps in steps(), kind in kinds(), room_bytes in prop::option::of(1..60_000_u64),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_held_is_what_the_disk_says() {
+fn stored_bytes_equal_the_disk_usage() {
     for kind in [FolderKind::Ssd, FolderKind::Lustre] {
         let folder = tempfile::tempdir().unwrap();
         let settings = FolderSettings { pack_below_bytes: 9000, ..FolderSettings::new(kind, AMPLE_BYTES) };
@@ -139,7 +139,7 @@ fn what_is_held_is_what_the_disk_says() {
 /// Threads insert, read and remove the same few regions. Reads return only their content, and the bytes in use return to
 /// those of the empty tier.
 #[test]
-fn many_threads() {
+fn concurrent_use_of_a_tier_keeps_contents_and_accounting() {
     let folder = tempfile::tempdir().unwrap();
     let ram = BoundedRam::new(Arc::new(MemoryCounter::default()), AMPLE_BYTES);
     let private = open(folder.path(), FolderKind::Ssd);

@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
-    fn any_damage_is_found(
+    fn any_corruption_is_detected(
         damages in prop::collection::vec((0..12_u32, any::<prop::sample::Index>(), 0..10_u8), 1..20),
         shared: bool,
     ) {
@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_somebody_removed_is_lost_once() {
+fn removed_file_is_reported_lost_once() {
     let folder = tempfile::tempdir().unwrap();
     let tier = open(folder.path(), FolderKind::Ssd);
     let empty_bytes = tier.held_bytes();
@@ -89,7 +89,7 @@ fn a_file_that_somebody_removed_is_lost_once() {
 }
 
 #[test]
-fn what_a_crash_left_goes_and_what_is_not_ours_stays() {
+fn open_removes_incomplete_files_and_keeps_foreign_ones() {
     let folder = tempfile::tempdir().unwrap();
     let tier = open(folder.path(), FolderKind::Hdd);
     tier.insert(key(1), &region(1)).unwrap();

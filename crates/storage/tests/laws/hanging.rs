@@ -44,7 +44,7 @@ impl Door {
 }
 
 #[test]
-fn others_go_on() {
+fn hanging_shared_folder_does_not_block_other_threads() {
     let door = Arc::new(Door::default());
     let files = Memory::default();
     let of_shared = Arc::clone(&door);

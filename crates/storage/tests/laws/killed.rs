@@ -108,19 +108,19 @@ fn parts(folder: &Path) -> usize {
 }
 
 #[test]
-fn at_random_moments() {
-    kill_at_random_moments("killed::at_random_moments", open);
+fn private_folder_survives_kills_at_random_moments() {
+    kill_at_random_moments("killed::private_folder_survives_kills_at_random_moments", open);
 }
 
 #[test]
-fn at_random_moments_in_scratch() {
-    kill_at_random_moments("killed::at_random_moments_in_scratch", open_scratch);
+fn scratch_folder_survives_kills_at_random_moments() {
+    kill_at_random_moments("killed::scratch_folder_survives_kills_at_random_moments", open_scratch);
 }
 
 /// A second tier stays open during all kills and must find the same regions.
 #[test]
-fn at_random_moments_in_a_shared_folder() {
-    kill_at_random_moments("killed::at_random_moments_in_a_shared_folder", open_shared);
+fn shared_folder_survives_kills_at_random_moments() {
+    kill_at_random_moments("killed::shared_folder_survives_kills_at_random_moments", open_shared);
 }
 
 #[expect(clippy::print_stdout, reason = "says how much was shown")]

@@ -63,7 +63,7 @@ proptest! {
 
     /// Three tiers on one folder return the same results as a single tier.
     #[test]
-    fn the_contract_is_kept_by_all_together(steps in steps()) {
+    fn several_writers_keep_the_tier_contract(steps in steps()) {
         let files = Memory::default();
         // Segments of 64 KiB, so that each writer has several.
         let open = || open_in(Arc::new(files.clone()), Path::new(Memory::TIER), 4 << 20);
@@ -119,7 +119,7 @@ proptest! {
 /// A writer killed during a write does not hide its reported records. The next writer truncates the torn record and appends
 /// to the same segment.
 #[test]
-fn an_owner_is_killed_in_the_midst_of_a_record() {
+fn writer_killed_within_a_record_loses_only_that_record() {
     for torn_bytes in [1, 51, 52, 300] {
         let folder = tempfile::tempdir().unwrap();
         let watcher = open(folder.path());
@@ -152,7 +152,7 @@ fn an_owner_is_killed_in_the_midst_of_a_record() {
 
 /// A region removed by a process that did not write it stays removed after deaths, reopens and compactions.
 #[test]
-fn what_others_have_removed_stays_removed() {
+fn region_removed_by_another_writer_stays_removed() {
     let folder = tempfile::tempdir().unwrap();
     let [owner, remover] = [(); 2].map(|()| open(folder.path()));
     for number in 0..4 {
@@ -180,7 +180,7 @@ fn what_others_have_removed_stays_removed() {
 /// Three tiers insert, read, remove and compact at the same time. Only one thread at a time uses a region, so each result is
 /// known.
 #[test]
-fn compacting_while_others_read_and_write() {
+fn concurrent_compaction_keeps_stored_regions() {
     const NUMBERS: usize = 40;
     const STEPS: usize = 250;
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn compacting_while_others_read_and_write() {
 
 /// With stale reads, as on network file systems, a tier reopens the files before it reports a region as missing.
 #[test]
-fn what_a_machine_has_in_memory_may_be_old() {
+fn stale_reads_are_repeated_before_a_region_is_missing() {
     let files = Memory::default();
     let [one, other] = [(); 2]
         .map(|()| open_in(Arc::new(Stale(Arc::new(files.clone()))), Path::new(Memory::TIER), AMPLE_BYTES));
@@ -257,7 +257,7 @@ fn what_a_machine_has_in_memory_may_be_old() {
 
 /// Without locks a tier stores each region in a file of its own. It reads regions packed by others, but cannot remove them.
 #[test]
-fn without_locks_nothing_is_packed() {
+fn folder_without_locks_packs_nothing() {
     let files = Memory::default();
     let packer = open_in(Arc::new(files.clone()), Path::new(Memory::TIER), AMPLE_BYTES);
     packer.insert(key(1), &noise(1, 700)).unwrap();

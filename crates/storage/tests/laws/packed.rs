@@ -65,7 +65,7 @@ fn many_regions_take_one_file() {
 
 /// Removed regions between live ones free their space. The tier finds the same regions and bytes after it is reopened.
 #[test]
-fn dead_room_is_regained() {
+fn compaction_frees_dead_bytes() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let empty_bytes = open(folder.path(), kind).held_bytes();
@@ -152,7 +152,7 @@ proptest! {
 
 /// Threads that append during an fsync are all served by the next one.
 #[test]
-fn one_wait_serves_all_who_have_written() {
+fn one_fsync_serves_all_waiting_writers() {
     const WRITERS: usize = 8;
     for kind in KINDS {
         let counts = Arc::new((Mutex::new((0, 0)), Condvar::new()));

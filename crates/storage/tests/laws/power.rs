@@ -175,7 +175,7 @@ fn is_worth_it(changes: usize, moments: &[Moment]) -> bool {
 }
 
 #[test]
-fn after_every_change() {
+fn stored_regions_survive_power_loss_after_every_change() {
     use What::{Compact, Insert, Remove};
     let act = |number, what, who, kill_after| Act { number, what, who, kill_after };
     let acts = [
@@ -211,7 +211,7 @@ fn after_every_change() {
 /// A large region is preallocated, written in pieces, and completed by its head. After a power loss it is found whole or not
 /// at all, under its draft name or its own.
 #[test]
-fn while_a_large_region_is_stored() {
+fn large_region_is_intact_or_absent_after_power_loss() {
     for kind in [FolderKind::Ssd, FolderKind::Lustre] {
         let files = Memory::default();
         let tier = open(&files, (kind, 0));
@@ -249,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn at_random(
+    fn stored_regions_survive_power_loss_at_random_changes(
         acts in acts(), pack_below_bytes in prop::sample::select(&PACKED_BELOW), is_shared: bool,
         places in prop::collection::vec((any::<prop::sample::Index>(), any::<u32>()), 10),
     ) {

@@ -17,7 +17,7 @@ fn refusal(path: &Path, kind: FolderKind) -> String {
 }
 
 #[test]
-fn what_is_no_folder_of_a_tier_is_refused_by_name() {
+fn invalid_tier_folder_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let shown = |name: &str| format!("open the tier {}: ", at(name).display());
@@ -102,9 +102,9 @@ fn capacity_is_kept_and_used() {
 }
 
 #[test]
-fn a_full_disk() {
+fn insertion_on_a_full_disk_fails_without_trace() {
     let Some(folder) = folder_of_child() else {
-        return on_new_file_system("rooms::a_full_disk", "2m");
+        return on_new_file_system("rooms::insertion_on_a_full_disk_fails_without_trace", "2m");
     };
     // An insertion that would use the reserve is refused.
     let settings = FolderSettings { reserve_bytes: 1 << 20, ..FolderSettings::new(KIND, AMPLE_BYTES) };
@@ -138,9 +138,9 @@ fn a_full_disk() {
 }
 
 #[test]
-fn a_disk_that_becomes_read_only() {
+fn read_only_disk_fails_insertions_and_keeps_reads() {
     let Some(folder) = folder_of_child() else {
-        return on_new_file_system("rooms::a_disk_that_becomes_read_only", "4m");
+        return on_new_file_system("rooms::read_only_disk_fails_insertions_and_keeps_reads", "4m");
     };
     // Mounts the folder read-only over itself, while the tier has it open.
     let run = |words: &[&str]| {

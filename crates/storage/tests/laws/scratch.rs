@@ -33,7 +33,7 @@ fn store(tier: &FolderTier, number: u32) {
 }
 
 #[test]
-fn nothing_waits_for_the_medium() {
+fn scratch_folder_never_syncs() {
     let syncs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&syncs);
     let gate: Arc<dyn FileSystem> = Arc::new(Gate::new(Memory::default(), move |what, _| {
@@ -68,7 +68,7 @@ fn the_next_process_finds_everything() {
 }
 
 #[test]
-fn what_was_scratch_is_emptied_before_it_is_durable_and_never_shared() {
+fn scratch_folder_is_emptied_before_durable_use() {
     let folder = tempfile::tempdir().unwrap();
     let found = || FolderTier::durability_of(&OsFileSystem, folder.path()).unwrap();
     assert_eq!(found(), None);
@@ -101,7 +101,7 @@ proptest! {
     /// After a power loss, a scratch folder returns only regions with their content, and can be used. Opened as durable, it
     /// is empty.
     #[test]
-    fn a_loss_of_power_is_found_out(
+    fn power_loss_in_scratch_is_detected(
         removed in prop::collection::btree_set(0..COUNT, 0..5), place: prop::sample::Index,
         seeds in prop::collection::vec(any::<u32>(), 1..40),
     ) {

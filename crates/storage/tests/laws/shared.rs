@@ -17,7 +17,7 @@ fn packed(path: &Path) -> FolderTier {
 }
 
 #[test]
-fn what_one_writes_the_other_finds() {
+fn region_written_by_one_tier_is_found_by_the_other() {
     let folder = tempfile::tempdir().unwrap();
     what_one_writes(&[(); 2].map(|()| open(folder.path(), KIND)));
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn what_one_writes([one, other]: &[FolderTier; 2]) {
 
 /// An opener removes unfinished files older than 1 h. Younger ones stay, since another process may be writing them.
 #[test]
-fn only_what_is_old_is_left_over() {
+fn only_old_incomplete_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let tier = open(folder.path(), KIND);
     let beside = |number: u64| tier.path(key(1)).with_file_name(format!("{}.{number:016x}.part", key(1)));

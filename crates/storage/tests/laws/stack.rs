@@ -63,7 +63,7 @@ fn counted(stack: &TierStack, name: &str) -> LevelStats {
 }
 
 #[test]
-fn what_makes_room_moves_down_or_goes() {
+fn evicted_region_is_demoted_or_dropped() {
     let stack =
         TierStack::new(vec![ram("fast", 2, EvictionPolicy::Lru), ram("slow", 2, EvictionPolicy::Lru)]);
     for number in 0..5 {
@@ -83,7 +83,7 @@ fn what_makes_room_moves_down_or_goes() {
 }
 
 #[test]
-fn without_a_policy_the_next_level_takes_what_is_new() {
+fn level_without_policy_passes_new_regions_on() {
     let stack =
         TierStack::new(vec![ram("fast", 1, EvictionPolicy::None), ram("slow", 1, EvictionPolicy::None)]);
     assert_eq!(store(&stack, 0, 1.0).unwrap(), 0);
@@ -95,7 +95,7 @@ fn without_a_policy_the_next_level_takes_what_is_new() {
 }
 
 #[test]
-fn what_cost_more_a_byte_stays() {
+fn region_with_higher_cost_per_byte_stays() {
     let stack = TierStack::new(vec![ram("only", 3, EvictionPolicy::CostBenefit)]);
     [(0, 9.0), (1, 1.0), (2, 5.0), (3, 7.0), (4, 0.5)].iter().for_each(|(number, seconds)| {
         store(&stack, *number, *seconds).unwrap();
@@ -105,7 +105,7 @@ fn what_cost_more_a_byte_stays() {
 }
 
 #[test]
-fn what_cannot_be_had_again_moves_but_never_goes() {
+fn irreplaceable_region_is_demoted_and_never_dropped() {
     let stack =
         TierStack::new(vec![ram("fast", 1, EvictionPolicy::Lru), ram("slow", 2, EvictionPolicy::Lru)]);
     assert_eq!(store(&stack, 0, f64::INFINITY).unwrap(), 0);
@@ -125,7 +125,7 @@ fn what_cannot_be_had_again_moves_but_never_goes() {
 }
 
 #[test]
-fn what_is_told_again_is_worth_more_from_then_on() {
+fn storing_again_raises_the_retention_value() {
     let stack = TierStack::new(vec![ram("only", 1, EvictionPolicy::Lru)]);
     store(&stack, 0, 1.0).unwrap();
     let again = stack.store(key(0), &small(0), worth(f64::INFINITY)).unwrap();
@@ -140,7 +140,7 @@ fn what_is_told_again_is_worth_more_from_then_on() {
 }
 
 #[test]
-fn durable_regions_go_where_they_are_safe_and_stay() {
+fn durable_regions_go_to_durable_levels_and_stay() {
     let place = tempfile::tempdir().unwrap();
     let durable = RetentionValue { seconds: 1.0, durable: true };
     let private =
@@ -236,7 +236,7 @@ fn durable_regions_that_make_room_skip_levels_that_are_not_durable() {
 }
 
 #[test]
-fn what_is_written_through_is_below_at_once() {
+fn write_through_stores_in_the_next_level_at_once() {
     let through = TierLevel { write: WriteMode::Through, ..ram("fast", 1, EvictionPolicy::Lru) };
     let stack = TierStack::new(vec![through, ram("slow", 3, EvictionPolicy::Lru)]);
     store(&stack, 0, 1.0).unwrap();
@@ -247,7 +247,7 @@ fn what_is_written_through_is_below_at_once() {
 }
 
 #[test]
-fn a_damaged_copy_is_moved_away_and_the_next_level_asked() {
+fn corrupt_copy_is_quarantined_and_next_level_is_read() {
     let place = tempfile::tempdir().unwrap();
     let (ssd, hdd) = (folder("ssd", &place, FolderKind::Ssd), folder("hdd", &place, FolderKind::Hdd));
     let stack = TierStack::new(vec![TierLevel { write: WriteMode::Through, ..ssd }, hdd]);
@@ -271,7 +271,7 @@ fn a_damaged_copy_is_moved_away_and_the_next_level_asked() {
 }
 
 #[test]
-fn what_a_private_level_holds_already_makes_room_first() {
+fn regions_from_before_the_stack_are_evicted_first() {
     let fast = ram("fast", 2, EvictionPolicy::CostBenefit);
     fast.tier.insert(key(0), &small(0)).unwrap();
     let stack = TierStack::new(vec![fast]);
@@ -309,7 +309,7 @@ proptest! {
     /// A stored region that cannot be recreated is found until it is removed, with its content. Pinned regions stay in their
     /// level. Unread prefetched bytes stay within the limit. The index and the counters agree with the tiers.
     #[test]
-    fn nothing_is_lost(
+    fn no_stored_region_is_lost(
         levels in prop::collection::vec((1..5_u64, any_policy(), any::<bool>()), 3),
         steps in steps(),
     ) {
@@ -379,7 +379,7 @@ proptest! {
 /// Threads store, promote, read and remove the same regions in levels that are too small for all of them. No region is read
 /// with wrong content, and no claim is left behind.
 #[test]
-fn many_threads() {
+fn concurrent_use_of_a_stack_keeps_contents_and_counts() {
     const THREADS: u32 = 6;
     let levels = [2, 3, 8].map(|regions| ram(&regions.to_string(), regions, EvictionPolicy::CostBenefit));
     let stack = TierStack::new(levels.into());

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_is_told_by_where_it_is_in_its_window() {
+    fn core_table_holds_the_core_relative_to_its_window() {
         let inner = tile([512, 1024, 512, 300], [448, 960, 640, 364]);
         let core = PixelRectangle { x_px: 64, y_px: 64, width_px: 512, height_px: 300 };
         assert_eq!((core_of(&inner.core_table()), inner.pixels()), (Some(core), 640 * 364));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_that_no_slide_has_are_told() {
+    fn invalid_tiles_are_detected() {
         for unsound in [
             tile([0, 0, 0, 8], [0, 0, 8, 8]),
             tile([4, 0, 8, 8], [0, 0, 8, 8]),

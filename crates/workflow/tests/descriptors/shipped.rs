@@ -54,7 +54,7 @@ const PARAMETERS: [&str; 15] = [
 ];
 
 #[test]
-fn it_has_four_stages_and_the_parameters_of_the_paper_in_order_of_use() {
+fn workflow_has_four_stages_and_the_papers_parameters() {
     let workflow = nuclei();
     assert_eq!(workflow.name, "nuclei");
     assert_eq!(names(&workflow.parameters), PARAMETERS);
@@ -148,7 +148,7 @@ fn without_normalization_the_tile_is_segmented_as_it_is() {
 }
 
 #[test]
-fn a_study_has_the_stages_that_its_metric_needs() {
+fn study_keeps_only_stages_its_metric_needs() {
     let workflow = nuclei();
     let stages = |workflow: &Workflow| -> Vec<String> {
         workflow.stages.iter().map(|stage| stage.name.clone()).collect()
@@ -207,7 +207,7 @@ fn parameters_of_a_stage_that_is_left_out_are_left_out_too() {
 }
 
 #[test]
-fn an_output_may_say_what_is_to_become_of_it() {
+fn output_sets_durability_and_tier() {
     let mut files = Files::shipped();
     let said = |workflow: &Workflow| {
         let output = &workflow.stages[1].outputs[0];
@@ -248,7 +248,7 @@ fn stages_and_tasks_may_be_listed_in_any_order() {
 }
 
 #[test]
-fn whatever_reads_the_reference_comes_after_the_stage_that_writes_it() {
+fn reader_of_the_reference_follows_its_writer() {
     let mut files = Files::shipped();
     // Compares the reference with itself, so only the reference connects the stages.
     files.comparison()["inputs"].as_array_mut().unwrap().remove(0);

@@ -7,7 +7,7 @@ use pleach_workflow::{Registry, Workflow};
 use serde_json::json;
 
 #[test]
-fn operations() {
+fn unknown_operations_are_refused() {
     refused(
         |f| f.task(2)["operation"] = json!("nuclei.reconstruckt"),
         r#"segmentation.json#/tasks/1/operation: operation "nuclei.reconstruckt" is unknown; known are compare.masks, compare.objects, nuclei.background, nuclei.candidate-area, nuclei.candidates, nuclei.final-area, nuclei.normalize, nuclei.nuclei, nuclei.reconstruct, nuclei.separate"#,
@@ -19,7 +19,7 @@ fn operations() {
 }
 
 #[test]
-fn a_program_without_operations_knows_none() {
+fn empty_registry_refuses_every_operation() {
     let error = Workflow::load(&shipped(), &Registry::default()).expect_err("nothing to run it with");
     assert_eq!(error.pointer, "/tasks/0/operation");
     assert_eq!(error.problem.to_string(), r#"operation "nuclei.normalize" is unknown; known are none"#);
@@ -27,7 +27,7 @@ fn a_program_without_operations_knows_none() {
 
 /// Every element type of data regions may be declared, and must match the type of the written region.
 #[test]
-fn every_element_type_is_known() {
+fn every_element_type_is_accepted_and_checked() {
     for element in ElementType::ALL.into_iter().filter(|element| *element != ElementType::Table) {
         let said = format!(
             r#"comparison.json#/outputs/0/region: region "metrics" holds table, but {element} is wanted by the outputs of stage "comparison""#
@@ -37,7 +37,7 @@ fn every_element_type_is_known() {
 }
 
 #[test]
-fn tasks_and_regions() {
+fn invalid_tasks_and_regions_are_refused() {
     refused(
         |f| f.segmentation()["tasks"] = json!([]),
         "segmentation.json#/tasks: the list of tasks is empty; at least one is needed",
@@ -98,7 +98,7 @@ fn tasks_and_regions() {
 }
 
 #[test]
-fn arguments() {
+fn invalid_arguments_are_refused() {
     refused(
         |f| f.task(3)["parameters"][0]["name"] = json!("G3"),
         r#"segmentation.json#/tasks/2/parameters/0: operation "nuclei.candidates" has no argument "G3"; it has G1, FillHoles"#,
@@ -130,7 +130,7 @@ fn arguments() {
 }
 
 #[test]
-fn parameters() {
+fn invalid_parameters_are_refused() {
     let g1 = |f: &mut Files, key: &str, value| f.task(3)["parameters"][0][key] = value;
     let without =
         |f: &mut Files, key: &str| drop(f.task(3)["parameters"][0].as_object_mut().unwrap().remove(key));
@@ -235,7 +235,7 @@ fn parameters() {
 }
 
 #[test]
-fn json() {
+fn values_of_wrong_json_type_are_refused() {
     refused(
         |f| f.task(2)["version"] = json!("1"),
         r#"segmentation.json#/tasks/1/version: invalid type: string "1", expected a whole number, 0 or more"#,

@@ -6,7 +6,7 @@ use pleach_workflow::{Workflow, stage_file};
 use serde_json::json;
 
 #[test]
-fn stages() {
+fn invalid_stages_are_refused() {
     refused(
         |f| f.workflow()["stages"] = json!([]),
         "workflow.json#/stages: the list of stages is empty; at least one is needed",
@@ -54,7 +54,7 @@ fn stages() {
 }
 
 #[test]
-fn switches() {
+fn invalid_switches_are_refused() {
     let stage = |f: &mut Files, key: &str, value| f.workflow()["stages"][0][key] = value;
     refused(
         |f| stage(f, "bypass", json!({})),
@@ -86,7 +86,7 @@ fn switches() {
 }
 
 #[test]
-fn response_and_reference() {
+fn invalid_response_and_reference_are_refused() {
     refused(
         |f| f.response(0)["region"] = json!("metric"),
         r#"workflow.json#/response/0/region: no stage writes the region "metric" in every study; there are mask, metrics, object_metrics"#,
@@ -131,7 +131,7 @@ fn response_and_reference() {
 }
 
 #[test]
-fn several_responses() {
+fn invalid_response_lists_are_refused() {
     refused(
         |f| f.workflow()["response"] = json!([]),
         "workflow.json#/response: the list of responses is empty; at least one is needed",
@@ -194,7 +194,7 @@ fn a_mask_passes_for_a_label_map_and_not_the_other_way_round() {
 }
 
 #[test]
-fn the_file_itself() {
+fn workflow_file_of_wrong_structure_is_refused() {
     refused(
         |f| drop(f.workflow().as_object_mut().unwrap().remove("response")),
         "workflow.json: missing key `response`",
@@ -210,7 +210,7 @@ fn the_file_itself() {
 }
 
 #[test]
-fn text_that_is_no_json() {
+fn non_json_text_is_refused_with_line_and_column() {
     let error = |text: &str| embedded(&[("workflow.json", text)]).expect_err("a mistake").to_string();
     assert_eq!(error(""), "workflow.json: the file ends within a value at line 1 column 0");
     let hole = "{\"workflow\": \"nuclei\",\n \"inputs\": [}";
@@ -222,7 +222,7 @@ fn text_that_is_no_json() {
 }
 
 #[test]
-fn missing_files() {
+fn missing_files_are_refused_by_name() {
     refused(
         |f| f.workflow()["stages"][1]["descriptor"] = json!("segmentatoin.json"),
         "segmentatoin.json: failed to read: entity not found",

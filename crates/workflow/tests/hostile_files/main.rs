@@ -110,12 +110,12 @@ fn file_named(said: &str, file: &Path) -> bool {
 }
 
 #[test]
-fn the_files_are_good_to_begin_with() {
+fn unchanged_files_are_accepted() {
     assert_eq!(Folder::new().load("segmentation.json"), [Ok(()), Ok(()), Ok(())]);
 }
 
 #[test]
-fn files_of_other_editors() {
+fn byte_order_marks_and_crlf_are_accepted() {
     let folder = Folder::new();
     for name in ["study.toml", "workflow.json", "segmentation.json"] {
         let good = fs::read_to_string(folder.path(name)).expect("a file");
@@ -129,7 +129,7 @@ fn files_of_other_editors() {
 }
 
 #[test]
-fn content_that_no_file_has() {
+fn hostile_content_is_refused_with_the_file_name() {
     let folder = Folder::new();
     let deep = |open: &str, close: &str| format!("{}{}", open.repeat(200_000), close.repeat(200_000));
     let noise: Vec<u8> = (0..10_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -157,7 +157,7 @@ fn content_that_no_file_has() {
 }
 
 #[test]
-fn numbers_and_keys_that_no_file_has() {
+fn hostile_numbers_and_keys_are_refused_by_file_name() {
     let folder = Folder::new();
     for (old, new) in [
         ("seed = 500", "seed = 99999999999999999999999999"),
@@ -206,7 +206,7 @@ fn numbers_and_keys_that_no_file_has() {
 
 /// Lists whose entries are looked up linearly, and ranges that are short in the file but have many values.
 #[test]
-fn long_lists() {
+fn long_lists_are_refused_beyond_the_limit() {
     let folder = Folder::new();
     let numbers = |count: usize| (0..count).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     let long = STUDY.replace("values = [4, 8]", &format!("values = [{}]", numbers(200_000)));
@@ -250,7 +250,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_bytes(which in 0..5_usize, mutations in mutations()) {
+    fn corrupt_files_are_read_or_refused_within_bounds(which in 0..5_usize, mutations in mutations()) {
         thread_local! {
             static FOLDER: Folder = Folder::new();
         }

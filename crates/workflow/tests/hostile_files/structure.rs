@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn descriptors(which in 0..FILES.len(), changes in changes()) {
+    fn restructured_descriptors_are_read_or_refused(which in 0..FILES.len(), changes in changes()) {
         thread_local! {
             static FOLDER: Folder = Folder::new();
         }
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn studies(changes in changes()) {
+    fn restructured_studies_are_read_or_refused(changes in changes()) {
         thread_local! {
             static FOLDER: Folder = Folder::new();
         }

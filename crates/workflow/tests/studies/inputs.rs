@@ -28,7 +28,7 @@ fn masks(folder: &Folder, reference: &str) -> Vec<String> {
 }
 
 #[test]
-fn tiles_are_sorted_and_each_is_there_once() {
+fn tiles_are_sorted_and_unique() {
     let folder =
         Folder::with(&["tiles/b.png", "tiles/a.png", "tiles/c.tif", "tiles/notes.txt", "tiles/d.png/x"]);
     let path = |name: &str| format!("DIR/tiles/{name}");
@@ -61,7 +61,7 @@ fn a_folder_whose_name_looks_like_a_pattern_is_a_folder() {
 }
 
 #[test]
-fn tiles_of_one_name_are_told_apart_by_their_place() {
+fn tiles_of_equal_names_are_distinguished_by_folder() {
     let folder = Folder::with(&["one/a.png", "two/a.png", "two/b.png", "two/b.tif", "two/c.png"]);
     assert_eq!(
         names(&folder, r#"["*/*.png", "two/b.tif"]"#),
@@ -81,7 +81,7 @@ fn every_tile_finds_its_mask() {
 }
 
 #[test]
-fn label_maps_may_lie_beside_the_tiles() {
+fn label_maps_beside_the_tiles_are_found() {
     let folder = Folder::with(&["tiles/a.png", "tiles/a_labels.png", "tiles/b.png", "tiles/b_labels.png"]);
     assert_eq!(masks(&folder, "tiles"), ["DIR/tiles/a_labels.png", "DIR/tiles/b_labels.png"]);
 }

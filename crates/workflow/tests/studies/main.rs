@@ -38,7 +38,7 @@ fn the_example_of_the_design_loads() {
 }
 
 #[test]
-fn what_is_left_out_has_a_default() {
+fn omitted_keys_have_defaults() {
     let folder = Folder::with(&["tiles/a.png"]);
     let edits = [
         ("seed = 500\n", ""),
@@ -152,7 +152,7 @@ fn a_parameter_may_have_a_distribution() {
 }
 
 #[test]
-fn a_decomposition_says_how_many_samples_and_of_which_kind() {
+fn vbd_section_sets_samples_and_base_points() {
     let folder = Folder::with(&["tiles/a.png"]);
     let moat = "sampler = \"morris\"\nkind = \"moat\"\ntrajectories = 10\nlevels = 20";
     let method = |fields: &str| {

@@ -20,7 +20,7 @@ const G1: &str = "range = [5, 80]\nstep = 5";
 const TILES: &str = "tiles = [\"tiles/*.png\"]";
 
 #[test]
-fn the_study_itself() {
+fn invalid_study_sections_are_refused() {
     let name = "name = \"nuclei-moat\"";
     refused(
         &[(name, "name = \"a/b\"")],
@@ -66,7 +66,7 @@ fn the_study_itself() {
 }
 
 #[test]
-fn tiles() {
+fn invalid_tiles_are_refused() {
     refused(&[(TILES, "tiles = [\"tiles/b.png\"]")], ": input.tiles: DIR/tiles/b.png: no such file");
     refused(&[(TILES, "tiles = [\"tiles/*.tif\"]")], r#": input.tiles: no file matches "tiles/*.tif""#);
     refused(
@@ -103,7 +103,7 @@ fn tiles() {
 }
 
 #[test]
-fn references() {
+fn invalid_references_are_refused() {
     let defaults = "reference = \"defaults\"";
     refused(
         &[(defaults, "reference = \"truth\"")],
@@ -138,7 +138,7 @@ fn references() {
 }
 
 #[test]
-fn methods() {
+fn invalid_methods_are_refused() {
     refused(
         &[("kind = \"moat\"", "kind = \"morris\"")],
         r#": method.kind: "morris" is not allowed; allowed: "moat", "vbd", "correlation", "regression", "pawn", "delta", "fast", "rbd-fast" or "table""#,
@@ -221,7 +221,7 @@ fn methods() {
 }
 
 #[test]
-fn distributions_of_parameters() {
+fn invalid_distributions_are_refused() {
     let section = |fields: &str| format!("[parameters.T1]\n{fields}\n[parameters.G1]");
     for (fields, said) in [
         (
@@ -258,7 +258,7 @@ fn distributions_of_parameters() {
 }
 
 #[test]
-fn parameters() {
+fn invalid_parameters_are_refused() {
     refused(
         &[("[parameters.G1]", "[parameters.G3]")],
         ": parameters.G3: unknown; known are B, G, R, T1, T2, MorphRecon, G1, FillHoles, minSize, maxSize, G2, minSizePl, Watershed, minSizeSeg, maxSizeSeg",
@@ -342,7 +342,7 @@ fn parameters() {
 }
 
 #[test]
-fn text_that_is_no_toml() {
+fn non_toml_text_is_refused_with_line_and_column() {
     let allowed =
         "sections in [brackets] and lines such as key = 1, key = \"text\" or key = [1, 2] are allowed";
     let refused = |edits: &[(&str, &str)], place: &str, message: &str| {
@@ -359,7 +359,7 @@ fn text_that_is_no_toml() {
 }
 
 #[test]
-fn files_that_cannot_be_read() {
+fn unreadable_files_are_refused_by_name() {
     let folder = Folder::with(&[]);
     let message = |file: &str| folder.shown(&folder.load(file).expect_err("no study").to_string());
     assert_eq!(

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_counts_once() {
+    fn folded_buckets_count_shared_ancestors_once() {
         let problem =
             MergeProblem::new(2, vec![0; 4], vec![1, 1, 1, 2, 1, 3, 2, 1], TaskCosts::Count).unwrap();
         let tree = ReuseTree::build(&problem);

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_choose() {
+    fn number_of_selections_is_binomial() {
         assert_eq!(choices(10, 4), Some(210));
         assert_eq!(choices(10, 10), Some(1));
         assert_eq!(choices(3, 4), None);

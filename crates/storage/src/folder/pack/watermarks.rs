@@ -114,7 +114,7 @@ mod tests {
     use pleach_files::OsFileSystem;
 
     #[test]
-    fn slots_are_told() {
+    fn watermarks_of_all_writers_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path());
         std::fs::create_dir(folder.path().join("pack")).unwrap();

@@ -102,7 +102,7 @@ fn figure_10_moves_one_leaf() {
 
 /// The attempts of the same figure: node 6 gives 4 and 11, node 7 gives 6 and 9, a leaf gives 8 and 8.
 #[test]
-fn figure_10_attempts() {
+fn figure_10_attempts_have_the_published_costs() {
     let (forest, places, unit) = FIGURE_10.forest();
     let groups = FIGURE_10.groups(&forest, &places);
     let [big, small] = [1, 2].map(|group: usize| BalancedBucket::new(&forest, &groups[group]));
@@ -262,7 +262,7 @@ proptest! {
     /// The outward search is at least as good as trying one node of each shape, and at most as good as trying
     /// all. If the two buckets share nothing, it equals the latter.
     #[test]
-    fn looking_outwards_finds_what_walking_finds(
+    fn outward_search_equals_a_full_walk(
         keys in vec(vec(0_u32..3, 4), 2..30),
         costs in vec(0_u32..5, 4),
         apart: bool,
@@ -304,7 +304,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_below_comes_before_any_of_a_level() {
+fn bottom_up_order_puts_descendants_before_their_level() {
     let keys: [&[u32]; 5] = [&[1, 1, 1], &[1, 1, 2], &[1, 2, 1], &[2, 1, 1], &[2, 1, 2]];
     let (forest, ..) = Example { keys: &keys, buckets: &[] }.forest();
     // 0 root, 1 first task 1, 2 (1, 1) with leaves 3 and 4, 5 (1, 2), 6 task 2 with leaves 7 and 8.

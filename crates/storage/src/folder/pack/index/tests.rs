@@ -44,7 +44,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     /// Compares with plain lists of each segment's records, searched in full after each step.
     #[test]
-    fn what_is_in_files_is_known(steps in steps()) {
+    fn index_equals_lists_of_written_records(steps in steps()) {
         let (mut index, mut files) = (Index::default(), BTreeMap::<u32, BTreeSet<Written>>::new());
         // A buried region stays buried in memory while any record or tombstone of it exists.
         let mut buried = BTreeSet::new();
@@ -114,7 +114,7 @@ proptest! {
 
 /// A killed compaction leaves a copy. One tombstone, in any segment and found at any time, buries both records.
 #[test]
-fn a_stone_buries_copies() {
+fn tombstone_deletes_all_copies() {
     let (one, copy) = (place(0, 9, 0), place(1, 9, 0));
     let mut index = Index::default();
     index.enter(key(1), one);
