@@ -10,6 +10,10 @@ mod failures;
 mod index_table;
 mod points;
 mod regressions;
+mod run;
+pub(crate) mod tables;
+
+pub(crate) use run::{RunFailure, RunResponse};
 
 pub(crate) use both_empty::BothEmptyRuns;
 pub(crate) use correlations::{CorrelationTable, ParameterCorrelation};
@@ -21,7 +25,6 @@ pub(crate) use points::{GivenDataAnalysis, of_points};
 pub(crate) use regressions::Regressions;
 
 use crate::exit::{CommandError, CommandResult};
-use crate::output::tables::{self, RunFailure, RunResponse};
 use crate::study::PreparedStudy;
 use pleach_actors::manager;
 use pleach_planner::PlannedStudy;

@@ -20,7 +20,7 @@ mod variables;
 pub(crate) use client::{CancelArgs, DrainArgs, ForgetArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
-pub(crate) use node::{LogFormat, ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
+pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};
 pub(crate) use plan::PlanArgs;
 pub(crate) use plan_options::{BucketArgs, PlanOptionArgs, TaskOrderArg};
 pub(crate) use region::RegionCommand;

@@ -7,6 +7,7 @@ pub(crate) mod address;
 pub(crate) mod download;
 pub(crate) mod follow;
 pub(crate) mod progress_bars;
+pub(crate) mod submit;
 pub(crate) mod table;
 mod tls;
 pub(crate) mod upload;
@@ -18,9 +19,9 @@ use crate::api::PROBLEM;
 use crate::api::schema::{
     Forgotten, ProblemDetails, Results, ScalingStatus, Studies, StudyStatus, Submitted, WorkerStatus, Workers,
 };
+use crate::api::submission::Submission;
 use crate::api::token::ApiToken;
 use crate::exit::{CommandError, CommandResult};
-use crate::service::submission::Submission;
 use address::ManagerUrl;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};

@@ -1,7 +1,7 @@
-//! Data regions as files that other programs read: PNG, TIFF, GeoJSON, CSV, NPY.
+//! Encodes data regions in formats of other programs: PNG, TIFF, GeoJSON, CSV, NPY.
 //!
-//! Everything is exact: what a format cannot hold is refused, and the error names the formats that can. Positions are
-//! those of the region, from its own corner. No file is touched here.
+//! All encodings are exact. A region that a format cannot hold is refused, and the error names the formats
+//! that can. Positions are relative to the region's top left corner. The caller writes the file.
 
 mod geojson;
 mod npy;
@@ -13,28 +13,28 @@ use pleach_regions::{DataRegion, ElementType};
 use std::fmt;
 use std::path::Path;
 
-/// A kind of file.
+/// File format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Images, masks, label maps of 16 bits, arrays of 8 or 16 bits.
     Png,
-    /// The same, and label maps and arrays of any numbers.
+    /// Images, masks, label maps, arrays of any number type.
     Tiff,
-    /// Outlines, objects, points; the objects of masks and label maps.
+    /// Outlines, objects, points, and the objects of masks and label maps.
     GeoJson,
     /// Tables, points, ragged arrays, scalars.
     Csv,
-    /// Whatever is dense, and points.
+    /// Dense regions, points, scalars.
     Npy,
 }
 
 impl Format {
     const ALL: [Self; 5] = [Self::Png, Self::Tiff, Self::GeoJson, Self::Csv, Self::Npy];
 
-    /// The format that a name's extension asks for.
+    /// Returns the format of a file name's extension.
     ///
     /// # Errors
-    /// What is allowed instead.
+    /// A message with the allowed extensions.
     pub(crate) fn of(path: &Path) -> Result<Self, String> {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         let extension = extension.to_ascii_lowercase();
@@ -55,7 +55,7 @@ impl Format {
         }
     }
 
-    /// Whether regions of this type can be written so; their shape or numbers may still be beyond it.
+    /// Returns whether the format holds regions of this type. It may still refuse their shape or numbers.
     fn takes(self, element: ElementType) -> bool {
         use ElementType as E;
         let is_image = matches!(element, E::Bgr8 | E::Gray8 | E::Mask | E::Labels);
@@ -87,10 +87,11 @@ impl fmt::Display for Format {
     }
 }
 
-/// The region as a file of this format.
+/// Encodes a region as the content of a file.
 ///
 /// # Errors
-/// Why the format cannot hold it, and which ones can.
+/// A message with the reason. If the format does not hold the type of the region, it names the formats that
+/// do.
 pub(crate) fn bytes(region: &DataRegion, format: Format) -> Result<Vec<u8>, String> {
     let element = region.element();
     if !format.takes(element) {

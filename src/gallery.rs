@@ -1,9 +1,10 @@
-//! Pictures of a study: a few of its evaluations executed again on one tile, after it is done.
+//! Pictures of a finished study: replays a few of its evaluations on one tile.
 //!
-//! A study keeps no images. So that its page can show what its numbers mean, the reference, the default, and the best and
-//! the worst evaluation of each response are replayed here, one after the other; of each, only the outlines within one
-//! window are kept.
-//! The same replays give the files of `--preview`. How the pictures look is `report`'s.
+//! A study keeps no images. To illustrate its numbers, this module replays the reference, the default, and
+//! the best and the worst evaluation of each response, one after the other. It keeps only the outlines within
+//! one window.
+//!
+//! The same replays write the files of `--preview`. `report` draws the pictures.
 
 pub(crate) mod choice;
 mod compose;
@@ -33,19 +34,19 @@ use std::sync::Arc;
 use thiserror::Error;
 use window::Window;
 
-/// What the study's page shows, and what was written beside it.
+/// Pictures for the page of a study, and the preview files written beside it.
 #[derive(Debug)]
 pub(crate) struct Gallery {
-    /// The pictures, or why there are none.
+    /// Pictures, or the reason for their absence.
     pub(crate) pictures: Result<TilePictures, String>,
-    /// Files of `--preview`, by their names in the folder of results.
+    /// Names of the files of `--preview` in the results folder.
     pub(crate) previews: Vec<String>,
-    /// The slides as a whole; none in a study of tiles.
+    /// Overviews of the slides. Empty for a study of tiles.
     pub(crate) slides: Vec<Overview>,
 }
 
 impl Gallery {
-    /// What became of the previews, in a line; nothing where none were asked for.
+    /// Returns a line about the previews. `None` if none were requested.
     pub(crate) fn told(&self, asked: &Previews, folder: &Folder) -> Option<String> {
         if asked.outputs.is_empty() {
             return None;
@@ -60,51 +61,51 @@ impl Gallery {
 /// Outlines of evaluations on one tile.
 #[derive(Debug)]
 pub(crate) struct TilePictures {
-    /// The tile's name.
+    /// Name of the tile.
     pub(crate) tile: String,
-    /// Its width and height.
+    /// Width and height of the tile.
     pub(crate) tile_px: [u32; 2],
-    /// The whole tile, made small; there where the window is not the whole tile.
+    /// Reduced picture of the tile. `None` if the window is the whole tile.
     pub(crate) overview: Option<Jpeg>,
-    /// The part of the tile that is shown.
+    /// Part of the tile shown at full resolution.
     pub(crate) window: Window,
-    /// Its pixels.
+    /// Pixels of the window.
     pub(crate) detail: Jpeg,
-    /// Outlines of the reference, in pixels of the window; those just outside are there too.
+    /// Outlines of the reference in pixels of the window. Includes outlines in a rim around the window.
     pub(crate) reference: Vec<Loop>,
-    /// The evaluations, the default first where it is not the reference.
+    /// Evaluations, the default first unless it is the reference.
     pub(crate) shown: Vec<ShownEvaluation>,
-    /// The evaluation that tile and window were chosen by.
+    /// Evaluation that determined the tile and the window.
     pub(crate) focus: usize,
 }
 
-/// One evaluation on the tile.
+/// Evaluation on the tile.
 #[derive(Debug)]
 pub(crate) struct ShownEvaluation {
-    /// Its number, from 1; 0 for the defaults beside the sample.
+    /// Number of the evaluation, from 1. 0 for the defaults beside the sample.
     pub(crate) evaluation: usize,
-    /// Its roles, each of a response: a column among the metrics of the workflow.
+    /// Roles, each with its response as a column among the metrics of the workflow.
     pub(crate) roles: Vec<(usize, Role)>,
-    /// The responses that its roles are of; of the default, all.
+    /// Responses of its roles. All responses for the default.
     pub(crate) responses: Vec<Shows>,
-    /// Parameters that are not at their defaults, the most distant first.
+    /// Parameters with other values than their defaults, the most distant first.
     pub(crate) moved: Vec<Setting>,
-    /// Outlines, as those of the reference.
+    /// Outlines in pixels of the window, as for the reference.
     pub(crate) outlines: Vec<Loop>,
 }
 
-/// A response of an evaluation.
+/// Response of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Shows {
-    /// Its column among the metrics of the workflow.
+    /// Column among the metrics of the workflow.
     pub(crate) metric: usize,
-    /// On the tile.
+    /// Response on the tile.
     pub(crate) on_tile: Option<f64>,
-    /// Over all tiles.
+    /// Response over all tiles.
     pub(crate) over_tiles: Option<f64>,
 }
 
-/// A JPEG file and its size in pixels.
+/// JPEG file and its size in pixels.
 #[derive(Debug)]
 pub(crate) struct Jpeg {
     pub(crate) bytes: Vec<u8>,
@@ -112,7 +113,7 @@ pub(crate) struct Jpeg {
     pub(crate) height: u32,
 }
 
-/// Why there are no pictures.
+/// Reason for the absence of pictures.
 #[derive(Debug, Error)]
 enum GalleryError {
     #[error("no evaluation has a response on every tile")]
@@ -133,15 +134,16 @@ enum GalleryError {
     Shape(#[from] ShapeError),
     #[error(transparent)]
     NotColor(#[from] WrongElement),
-    /// A preview could not be written: the end of the command.
+    /// A preview could not be written. This error ends the command.
     #[error("a preview could not be written")]
     Stopped(CommandError),
 }
 
-/// Replays what is shown, and writes the previews.
+/// Replays the selected evaluations and writes the previews.
 ///
 /// # Errors
-/// [`CommandError`] when a preview that was asked for cannot be made or written; without previews, never.
+/// [`CommandError`] if previews are requested and reading the tile, a replay or writing a preview fails.
+/// Other failures leave their reason in [`Gallery::pictures`].
 pub(crate) fn make(
     prepared: &PreparedStudy,
     past: &PriorResults,
@@ -210,7 +212,7 @@ fn pictures(
         let registry = &prepared.registry;
         let (tile, given) = (Arc::clone(&image), reference.clone());
         let replay = SingleRun { workflow, registry, values, tile, reference: given };
-        // Outlines need no more than the mask, which an earlier study may have left.
+        // Without previews, the mask suffices, and the cache may have it from an earlier study.
         let mask = workflow.reference.as_ref().filter(|_| previews.outputs.is_empty());
         let mask = mask.and_then(|own| kept.output(values, own.stage, own.output));
         let mut regions = match mask {
@@ -238,7 +240,8 @@ fn pictures(
     compose::pictures(&file.name, &image, &reference, choice.focus, shown)
 }
 
-/// In the order in which they are replayed: the run at defaults first where it is the reference.
+/// Returns the evaluations in the order of their replay. The run at defaults is first if it is the reference,
+/// since the others are compared with it.
 fn evaluations(prepared: &PreparedStudy, choice: &Choice) -> Vec<usize> {
     let reference = prepared.reference_run().then_some(0);
     reference.into_iter().chain(choice.panels.iter().map(|panel| panel.evaluation)).collect()
@@ -273,8 +276,8 @@ fn shown_as(prepared: &PreparedStudy, collected: &Collected, tile: usize, panel:
     }
 }
 
-/// Parameters whose value is not the default, those first that moved farthest as a share of their range; of equals,
-/// in the workflow's order.
+/// Returns the parameters with other values than their defaults, by descending distance as a share of their
+/// range. Ties keep the workflow's order.
 fn moved(parameters: &[Parameter], values: &[Value]) -> Vec<Setting> {
     let distance = |(parameter, value): &(&Parameter, &Value)| {
         let (low, high) = parameter.domain.bounds();

@@ -9,8 +9,8 @@
 mod line;
 mod rate_limit;
 
-use crate::cli::LogFormat;
 use crate::exit::{CommandError, CommandResult};
+use clap::ValueEnum;
 use line::{Fields, Line, Said};
 use rate_limit::LogRateLimiter;
 use std::io::Write;
@@ -30,6 +30,15 @@ const VARIABLE: &str = "PLEACH_LOG";
 
 /// Prefix of the targets of pleach's own crates.
 const OWN: &str = "pleach";
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text, with the time
+    Text,
+    /// A line of JSON
+    Json,
+}
 
 /// Starts logging. Call it once, before any thread logs.
 ///

@@ -2,4 +2,5 @@
 
 pub(crate) mod folder;
 pub(crate) mod record;
+pub(crate) mod survivors;
 pub(crate) mod tables;

@@ -1,8 +1,7 @@
 //! Writes `report.html`, a self-contained page that explains the results of a study.
 //!
 //! The page needs no script, no network and no clock: equal results give equal pages. Each section has its
-//! own
-//! module. [`mod@html`] escapes all text and [`format_number`] formats all numbers.
+//! own module. [`mod@html`] escapes all text and [`format_number`] formats all numbers.
 
 mod axis;
 mod bars;
@@ -45,10 +44,10 @@ mod time;
 pub(crate) mod variance;
 mod workflow_diagram;
 
+use crate::analysis::RunResponse;
 use crate::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
 use crate::output::record::RunRecord;
-use crate::output::tables::RunResponse;
 use contents::Sections;
 use html::{Html, html, p};
 use pleach_planner::PlanRecord;
@@ -70,6 +69,15 @@ pub(crate) struct Report<'a> {
     pub(crate) gallery: &'a Gallery,
     /// Design and responses for the figures of the sample. `None` omits these figures.
     pub(crate) sampled: Option<sample_plots::Sampled<'a>>,
+}
+
+/// Written results, for printing.
+pub(crate) struct WrittenResults {
+    pub(crate) run: RunRecord,
+    /// One analysis per response.
+    pub(crate) analyses: Vec<Analysis>,
+    pub(crate) gallery: Gallery,
+    pub(crate) failures: Option<Failures>,
 }
 
 /// Returns the parameters by descending μ*.
@@ -100,8 +108,7 @@ fn page(head: Html, body: Html) -> String {
 }
 
 /// Adds the sections of the results. `pictures` adds the slides, the masks and the workflow. Sections of
-/// additional
-/// responses are folded.
+/// additional responses are folded.
 fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
     let studies = of_each_response(report);
     let each = studies.iter().zip(std::iter::once(report.analysis).chain(report.further));

@@ -8,14 +8,14 @@ mod record;
 pub(crate) use record::merged;
 
 use crate::analysis::extremes::Extremes;
-use crate::analysis::{self, Analysis, Collected, Failures};
+use crate::analysis::{self, Collected};
 use crate::execution::ExecutionResult;
 use crate::exit::{CommandError, CommandResult};
-use crate::gallery::{self, Gallery, previews::Previews};
+use crate::gallery::{self, previews::Previews};
 use crate::output::folder::Folder;
-use crate::output::record::{Convergence, PlanFile, RunRecord};
+use crate::output::record::{Convergence, PlanFile};
 use crate::output::tables;
-use crate::report;
+use crate::report::{self, WrittenResults};
 use crate::study::PreparedStudy;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
@@ -36,15 +36,6 @@ pub(crate) struct CompletedStudy<'a> {
     pub(crate) convergence: Option<&'a Convergence>,
     /// Start of the study.
     pub(crate) start: Instant,
-}
-
-/// Written results, for printing.
-pub(crate) struct WrittenResults {
-    pub(crate) run: RunRecord,
-    /// One analysis per response.
-    pub(crate) analyses: Vec<Analysis>,
-    pub(crate) gallery: Gallery,
-    pub(crate) failures: Option<Failures>,
 }
 
 /// Writes `plan.json` and `samples.csv`, which are known before the execution.

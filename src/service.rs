@@ -1,18 +1,15 @@
 //! Manager process: stores submitted studies, has its workers execute them, and keeps their results.
 //!
-//! - [`submission`]: the submission of a client and its conversion to a study;
 //! - [`state`]: the state directory, which outlives the process: the manager's identity and a folder for each study;
 //! - [`results`]: result files of a study and their checksums;
 //! - [`studies`]: all studies of the manager and the operations on them over HTTP;
 //! - [`study_runner`]: one study from its plan to its results;
 //! - [`mend`]: corrupt files of an unfinished study;
-//! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster;
-//! - [`inputs`]: input files that clients have sent.
+//! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster.
 //!
 //! The manager actor assigns work to workers. Results have the format of `pleach run`.
 
 mod input_files;
-pub(crate) mod inputs;
 pub(crate) mod local;
 mod mend;
 pub(crate) mod metrics;
@@ -22,4 +19,3 @@ pub(crate) mod scaling;
 pub(crate) mod state;
 pub(crate) mod studies;
 pub(crate) mod study_runner;
-pub(crate) mod submission;

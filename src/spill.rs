@@ -1,6 +1,5 @@
 //! Opens the spill tiers named on the command line as one store.
 
-use crate::cli::SpillArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::tiers::{self, StorageKind, TierList};
 use pleach_actors::spill::SpillStore;
@@ -9,6 +8,17 @@ use pleach_storage::files::private::{self, Claim};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
+
+/// Spill tiers of a process: two folders, or a file that lists tiers.
+#[derive(Clone, Debug)]
+pub(crate) struct SpillOptions {
+    /// Folder on a disk of this machine.
+    pub(crate) ssd: Option<PathBuf>,
+    /// Folder on a file system that all workers share.
+    pub(crate) lustre: Option<PathBuf>,
+    /// File that lists the tiers (TOML).
+    pub(crate) tiers: Option<PathBuf>,
+}
 
 /// Open spill tiers, with the capacity of each, from fast to slow.
 #[derive(Debug)]
@@ -28,14 +38,14 @@ impl OpenTiers {
 ///
 /// # Errors
 /// [`CommandError::Input`] if one of them cannot be used.
-pub(crate) fn open(args: &SpillArgs) -> CommandResult<Option<OpenTiers>> {
+pub(crate) fn open(options: &SpillOptions) -> CommandResult<Option<OpenTiers>> {
     // A local folder also serves other uses, such as input files. Regions have a subfolder of their own.
-    let ssd = args.ssd.as_deref().filter(|_| args.tiers.is_none()).map(regions_of).transpose()?;
-    let list = match &args.tiers {
+    let ssd = options.ssd.as_deref().filter(|_| options.tiers.is_none()).map(regions_of).transpose()?;
+    let list = match &options.tiers {
         Some(file) => TierList::read(file),
         None => {
             let ssd = ssd.as_deref().map(|path| (StorageKind::Ssd, path));
-            let lustre = args.lustre.as_deref().map(|path| (StorageKind::Lustre, path));
+            let lustre = options.lustre.as_deref().map(|path| (StorageKind::Lustre, path));
             TierList::of_folders(&ssd.into_iter().chain(lustre).collect::<Vec<_>>())
         }
     };

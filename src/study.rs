@@ -9,7 +9,7 @@ mod room;
 
 use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
-use crate::inputs;
+use crate::file_digest;
 use crate::slides;
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
@@ -212,7 +212,7 @@ impl PreparedStudy {
             // The tiles of a slide are one file.
             let mut known: HashMap<&Path, Option<[u8; 32]>> = HashMap::new();
             files(&self.study)
-                .map(|file| *known.entry(file).or_insert_with(|| inputs::digest(file)))
+                .map(|file| *known.entry(file).or_insert_with(|| file_digest::digest(file)))
                 .collect()
         })
     }

@@ -1,11 +1,12 @@
-//! What a study says when it is done: which parameters matter, what it took, where the rest is.
+//! Prints the summary of a finished study: influential parameters, cost, and the place of the results.
 //!
-//! At most 80 columns, but for paths, which are copied and therefore whole. The report says the same with more words.
+//! Lines have at most 80 columns. Only paths may be longer, since users copy them. The report has the same
+//! content in more detail.
 
 use crate::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
 use crate::output::record::RunRecord;
 use crate::report;
-use crate::results::phases::Phase;
+use crate::report::phases::Phase;
 use crate::terminal::print_line;
 use pleach_planner::memory_size::human;
 use pleach_sensitivity::indices::Indices;
@@ -13,13 +14,13 @@ use pleach_sensitivity::vbd::VbdIndices;
 use pleach_sensitivity::warnings::Warning;
 use std::path::Path;
 
-/// Of a terminal.
+/// Columns of a terminal.
 const COLUMNS: usize = 80;
 
-/// Longest name that leaves room for its numbers.
+/// Maximum length of a name that leaves room for its numbers.
 const NAME_COLUMNS: usize = 40;
 
-/// Levels of reuse, from the coarsest to the finest, and whether they are named where nothing was reused at them.
+/// Reuse levels in the order of their rows, and whether a level without reuse has a row.
 const LEVELS: [(&str, bool); 6] = [
     ("stage", true),
     ("tree", true),
@@ -29,7 +30,7 @@ const LEVELS: [(&str, bool); 6] = [
     ("earlier", false),
 ];
 
-/// Prints the summary. `budget_bytes` is what the regions might hold, where that is limited.
+/// Prints the summary. `budget_bytes` is the memory limit of the regions, if any.
 pub(crate) fn print(run: &RunRecord, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
     let lines = analyses.iter().flat_map(ranking).chain(small_samples(analyses));
     let lines = lines.chain(growth(run)).chain(responses(run)).chain(table(run, budget_bytes));
@@ -37,7 +38,7 @@ pub(crate) fn print(run: &RunRecord, analyses: &[Analysis], out: &Path, budget_b
     print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
 }
 
-/// Prints the summary of a study in phases: what each says, and what all took.
+/// Prints the summary of a study in phases: the results of each phase and the total cost.
 pub(crate) fn print_phases(phases: &[Phase<'_>], run: &RunRecord, out: &Path, budget_bytes: Option<u64>) {
     for (number, phase) in phases.iter().enumerate() {
         of_phase(number + 1, phase).iter().for_each(|line| print_line(line));
@@ -67,7 +68,8 @@ fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {
     lines
 }
 
-/// Samples that are too small for their method: of all warnings the one to act on. The report has the others.
+/// Returns notes on samples that are too small for their method, the one warning that requires action. The
+/// report lists the other warnings.
 fn small_samples(analyses: &[Analysis]) -> Vec<String> {
     let is_small = |warning: &Warning| matches!(warning, Warning::SmallSample { .. });
     let of = |analysis: &Analysis| analysis.warnings().into_iter().find(is_small);
@@ -77,7 +79,7 @@ fn small_samples(analyses: &[Analysis]) -> Vec<String> {
     notes.iter().flat_map(|note| wrapped(note).into_iter().chain([String::new()])).collect()
 }
 
-/// How a sample grew.
+/// Describes the growth of a sample. Empty for a sample of fixed size.
 fn growth(run: &RunRecord) -> Vec<String> {
     let Some(convergence) = &run.convergence else { return Vec::new() };
     let Some(last) = convergence.rounds.last() else { return Vec::new() };
@@ -99,7 +101,8 @@ fn growth(run: &RunRecord) -> Vec<String> {
     lines
 }
 
-/// The default, the best and the worst of each response, and runs without anything to compare.
+/// Describes the default, the best and the worst evaluation of each response, and runs with an empty mask and
+/// an empty reference.
 fn responses(run: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     for of in run.extremes.iter().filter(|of| of.evaluations.len() > 1) {
@@ -133,7 +136,7 @@ fn responses(run: &RunRecord) -> Vec<String> {
     lines
 }
 
-/// A text on lines of a terminal's width, broken between words.
+/// Wraps a text between words to the width of a terminal.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -149,7 +152,7 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// The parameters, the most influential first; or why the study has no indices.
+/// Returns the parameters, the most influential first, or the reason for the absence of indices.
 pub(crate) fn ranking(analysis: &Analysis) -> Vec<String> {
     if let Analysis::None { note, .. } = analysis {
         return vec!["no sensitivity indices:".to_owned(), format!("  {note}"), String::new()];
@@ -182,7 +185,7 @@ pub(crate) fn ranking(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// The parameters and their correlations, the largest first.
+/// Returns the parameters and their correlations, the largest first.
 fn coefficients(found: &CorrelationTable) -> Vec<String> {
     let response = shortened(&found.response, NAME_COLUMNS);
     if found.no_variation {
@@ -204,7 +207,7 @@ fn coefficients(found: &CorrelationTable) -> Vec<String> {
     lines
 }
 
-/// The parameters and the first numbers of their indices, those with the largest first.
+/// Returns the parameters and the first 4 columns of their indices, the largest index first.
 fn numbers(analysis: &Analysis) -> Vec<String> {
     let response = shortened(analysis.response(), NAME_COLUMNS);
     let Some(listed) = IndexTable::of(analysis) else { return Vec::new() };
@@ -229,7 +232,7 @@ fn numbers(analysis: &Analysis) -> Vec<String> {
     lines
 }
 
-/// The parameters of a decomposition, the one with the largest total index first.
+/// Returns the parameters of a decomposition by descending total index.
 fn shares(indices: &VbdIndices) -> Vec<String> {
     let response = shortened(&indices.response, NAME_COLUMNS);
     if indices.no_variation {
@@ -252,7 +255,7 @@ fn shares(indices: &VbdIndices) -> Vec<String> {
     lines
 }
 
-/// What was computed, what was not, and what that took.
+/// Returns the table of evaluations, runs, tasks executed and reused, time and memory.
 fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
     let row = |name: &str, number: String, note: String| {
         let row = format!("{name:<22} {number:>14}  {note}");
@@ -287,14 +290,15 @@ fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
     let budget = budget_bytes
         .map_or_else(String::new, |budget| format!("{} of {}", share(held, budget), human(budget)));
     rows.push(row("admitted, at most", human(held), budget));
-    // 0 is a system that does not tell.
+    // 0 means that the operating system does not report it.
     if run.peak_rss_bytes > 0 {
         rows.push(row("resident, at most", human(run.peak_rss_bytes), String::new()));
     }
     rows
 }
 
-/// A number of the ranking; very large and very small ones in the form that keeps the columns.
+/// Formats a number of the ranking. Very large and very small numbers use scientific notation to fit the
+/// columns.
 fn number(number: f64) -> String {
     match number.abs() {
         0.0 => "0.0000".to_owned(),
@@ -320,7 +324,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Digits in groups of three, which a terminal shows as it is copied: with spaces.
+/// Groups digits by 3 with plain spaces, which survive copying from a terminal.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::new();
@@ -333,7 +337,7 @@ fn grouped(number: u64) -> String {
     shown
 }
 
-/// A name, cut in its middle where it is too long: names that are alike differ at their ends.
+/// Cuts a name that is too long in its middle: similar names differ at their ends.
 fn shortened(name: &str, columns: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= columns {

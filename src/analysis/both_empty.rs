@@ -5,7 +5,7 @@
 //! the mean over tiles ([`BothEmpty`]).
 
 use super::Collected;
-use crate::output::tables::RunResponse;
+use crate::analysis::RunResponse;
 use crate::study::PreparedStudy;
 use pleach_pathology::both_empty_column;
 use pleach_regions::Table;

@@ -1,8 +1,8 @@
 //! Correlations of a response with each parameter: four kinds in one table. The papers call them importance
 //! measures.
 
+use super::tables;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::tables;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::correlation::{self, Coefficient, Correlations};

@@ -1,20 +1,12 @@
 //! Grammar of the commands that run a process of a cluster.
 
 use super::{Span, SpillArgs, at_least_one, threads};
+use crate::log::LogFormat;
 use clap::{Args, ValueEnum};
 use pleach_planner::memory_size::MemorySize;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-
-/// Format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// A line of text, with the time
-    Text,
-    /// A line of JSON
-    Json,
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct ManagerProcessArgs {

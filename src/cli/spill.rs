@@ -1,5 +1,6 @@
 //! Arguments that name spill tiers.
 
+use crate::spill::SpillOptions;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -15,4 +16,11 @@ pub(crate) struct SpillArgs {
     /// File that lists spill tiers (TOML), instead of these folders
     #[arg(long, value_name = "FILE", conflicts_with = "lustre")]
     pub(crate) tiers: Option<PathBuf>,
+}
+
+impl SpillArgs {
+    /// Returns the tiers to open.
+    pub(crate) fn options(&self) -> SpillOptions {
+        SpillOptions { ssd: self.ssd.clone(), lustre: self.lustre.clone(), tiers: self.tiers.clone() }
+    }
 }

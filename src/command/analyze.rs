@@ -12,14 +12,21 @@ use crate::external::samples::SampleTable;
 use crate::output::folder::publish;
 use crate::report::plots::{self, Drawn};
 use crate::report::raster;
+use crate::report::scatter::Along;
 use crate::summary;
 use crate::terminal::{print_json, print_line};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::indices::Indices;
+use pleach_workflow::Parameter;
 use serde_json::json;
 use std::collections::HashSet;
 use std::path::Path;
 use std::{fs, io};
+
+/// Returns a parameter and its values for a plot.
+fn along<'a>((parameter, values): (&'a Parameter, &'a [f64])) -> Along<'a> {
+    Along { name: &parameter.name, values, domain: &parameter.domain }
+}
 
 /// Runs the command.
 pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
@@ -43,7 +50,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
         let drawn = measured.iter().zip(&analyses).map(|(measured, analysis)| Drawn {
             analysis,
             steps: analysis::convergence(&form, wanted.way, measured, bootstrap),
-            along: samples.along(),
+            along: samples.varying().map(along).collect(),
             responses: &measured.values,
             independent: form.independent(),
         });

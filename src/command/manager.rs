@@ -1,13 +1,14 @@
 //! `pleach manager`: runs the process that accepts submissions and workers.
 
-use crate::api::{self, Limits, token::ApiToken};
+use crate::api::token::ApiToken;
 use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{CommandError, CommandResult};
+use crate::http::{self, Limits};
+use crate::input_store::InputStore;
 use crate::interrupt::Interrupt;
 use crate::kubernetes::Pods;
 use crate::log;
 use crate::pools::Pools;
-use crate::service::inputs::InputStore;
 use crate::service::metrics::record_expiry;
 use crate::service::pod_deletion_cost;
 use crate::service::state::StateDir;
@@ -128,7 +129,7 @@ pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
             Server::listen(&network, args.listen, setup).map_err(CommandError::input)?;
         let http = listener.local_addr().map_err(CommandError::defect)?;
         let control = Arc::new(Asked(opened, Arc::new(exposition)));
-        let served = api::serve(api::Setup {
+        let served = http::serve(http::Setup {
             listener,
             tls,
             control,

@@ -2,21 +2,17 @@
 
 use super::load_costs;
 use crate::api::schema::StudyState;
+use crate::api::submission::{PlanChoice, Submission, SubmissionOptions};
 use crate::cli::{SubmitArgs, TimeArg};
 use crate::client::progress_bars::{TransferBar, line_on_stderr, plain};
-use crate::client::{Client, Waiting, download, follow, upload};
+use crate::client::submit::submit;
+use crate::client::{Client, Waiting, download, follow};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use crate::service::submission::{PlanChoice, Submission, SubmissionOptions};
 use crate::study::{PreparedStudy, annotations};
 use crate::terminal::{print_json, print_line, print_notice};
-use pleach_actors::transport::token::hex;
 use pleach_workflow::Method;
-use ring::rand::{SecureRandom, SystemRandom};
 use serde::Serialize;
-
-/// Maximum upload rounds. One round is enough unless the manager loses files meanwhile.
-const ROUNDS: usize = 3;
 
 #[derive(Serialize)]
 struct Accepted<'a> {
@@ -80,44 +76,6 @@ fn deadline(until: TimeArg) -> CommandResult<u64> {
 /// Seconds since 1970.
 fn now() -> u64 {
     u64::try_from(time::OffsetDateTime::now_utc().unix_timestamp()).unwrap_or(0)
-}
-
-/// Submits a study with all its files. Returns its id.
-pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> CommandResult<String> {
-    let key = new_key()?;
-    let mut submitted = client.submit(submission, &key)?;
-    let id = submitted.id.clone();
-    for _ in 0..ROUNDS {
-        if submitted.missing.is_empty() {
-            return Ok(id);
-        }
-        let told = plain(&id);
-        client.waiting().goes_on(format!(
-            "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
-        ));
-        let transfer = TransferBar::new("sending files", is_quiet);
-        let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
-        transfer.finish();
-        sent?;
-        // The same key identifies the same study. The manager returns the files that are still missing.
-        submitted = client.submit(submission, &key)?;
-    }
-    if submitted.missing.is_empty() {
-        return Ok(id);
-    }
-    Err(CommandError::Refused(format!(
-        "study {}: the manager still lacks {} files that it was sent",
-        plain(&id),
-        submitted.missing.len()
-    )))
-}
-
-/// Returns a random idempotency key. It identifies a study that is submitted twice after a lost answer.
-fn new_key() -> CommandResult<String> {
-    let mut bytes = [0; 16];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| CommandError::defect("the system gives no random numbers"))?;
-    Ok(hex(&bytes))
 }
 
 fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandResult {

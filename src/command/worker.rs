@@ -8,7 +8,6 @@ mod metrics;
 mod readiness;
 mod retry;
 
-use super::node::random;
 use super::{meter, workers};
 use crate::builtin;
 use crate::cli::{TimeArg, WorkerProcessArgs};
@@ -17,6 +16,7 @@ use crate::exporter;
 use crate::inputs::InputFileReader;
 use crate::interrupt::Interrupt;
 use crate::log;
+use crate::random;
 use crate::service::metrics::record_expiry;
 use crate::spill;
 use actix::prelude::*;
@@ -112,7 +112,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     pleach_pages::set_limit_bytes(memory_bytes);
     let until = args.until.map(moment);
     let registry = builtin::registry();
-    let tiers = spill::open(&args.below)?;
+    let tiers = spill::open(&args.below.options())?;
     let (below, sizes) = tiers.map(|tiers| (tiers.below, tiers.sizes)).unzip();
     let sizes: Vec<(String, u64)> = sizes.unwrap_or_default();
     let tier_size = |(name, bytes)| TierSize { name, bytes };
@@ -157,7 +157,7 @@ pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
         .map_err(|error| CommandError::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
     let files = Arc::new(files);
     let (events, told) = unbounded_channel();
-    let incarnation = random()?;
+    let incarnation = random::number()?;
     let files_of_process = Arc::clone(&files);
     let process =
         Process { args, manager, hello, connector, settings, files: files_of_process, until, standing };
@@ -248,7 +248,7 @@ impl Process<'_> {
         mut told: UnboundedReceiver<WorkerEvent>,
         mut asked: oneshot::Receiver<()>,
     ) -> CommandResult {
-        let mut retry = Retry::new(&self.settings, random()?);
+        let mut retry = Retry::new(&self.settings, random::number()?);
         let mut open: Option<OpenLink> = None;
         let mut not_before = tokio::time::Instant::now();
         // Cause of the last logged refusal: repeated attempts with the same cause are not logged.

@@ -1,8 +1,8 @@
-//! GeoJSON (RFC 7946): one feature a polygon, object or point, with positions in pixels from the region's top left corner,
-//! y downwards, as annotation tools read them.
+//! Encodes regions as GeoJSON (RFC 7946): one feature per polygon, object or point. Positions are pixels from
+//! the region's top left corner, y downwards, as annotation tools read them.
 //!
-//! The objects of a label map are outlined along the edges of their pixels, those of a mask as well, which are its
-//! connected components (8 neighbors); whoever rasterizes the outlines gets the same pixels again.
+//! The outlines of label maps and masks follow the edges of pixels. The objects of a mask are its connected
+//! components (8 neighbors). Rasterizing the outlines gives the same pixels again.
 
 use super::rings::{Part, parts};
 use crate::gallery::outline::trace;
@@ -12,7 +12,7 @@ use pleach_regions::{AnnotatedObjects, DataRegion, Outline, Points, Polygons, Po
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// What has outlines or positions, as a file.
+/// Encodes a region with outlines or positions.
 pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
     let features = match region {
         DataRegion::Labels(map) => of_labels(map.labels(), map.width_px() as usize),
@@ -32,7 +32,7 @@ fn feature(geometry: Value, properties: Value) -> Value {
     json!({ "type": "Feature", "geometry": geometry, "properties": properties })
 }
 
-/// A polygon, several of them, or none.
+/// Returns the geometry of rings: a polygon, a multipolygon, or null without rings.
 fn geometry(rings: &[&[Position]]) -> Value {
     let mut parts: Vec<Part> = parts(rings);
     match parts.len() {
@@ -42,7 +42,7 @@ fn geometry(rings: &[&[Position]]) -> Value {
     }
 }
 
-/// The number of each pixel's component, 0 where there is none.
+/// Returns the number of each pixel's component, from 1. 0 is background.
 fn components(mask: &Raster) -> Vec<u32> {
     let components = Components::of_objects(mask.data(), mask.width_px() as usize, Connectivity::Eight);
     let mut labels = vec![0; mask.data().len()];
@@ -50,7 +50,7 @@ fn components(mask: &Raster) -> Vec<u32> {
     labels
 }
 
-/// The smallest rectangle around an object: columns and rows, and its pixels.
+/// Bounding box of an object, as its first and last column and row, and its number of pixels.
 #[derive(Clone, Copy)]
 struct Extent {
     low: [usize; 2],
@@ -78,7 +78,7 @@ fn extents(labels: &[u32], width: usize) -> BTreeMap<u32, Extent> {
     extents
 }
 
-/// One feature an object, in order of their numbers.
+/// Returns one feature per object, in order of their labels.
 fn of_labels(labels: &[u32], width: usize) -> Vec<Value> {
     let outlined = |(label, extent): (u32, Extent)| {
         let ([left, top], [right, bottom]) = (extent.low, extent.high);
@@ -99,7 +99,8 @@ fn of_polygons(polygons: &Polygons) -> Vec<Value> {
     outlined.map(|geometry| feature(geometry, json!({}))).collect()
 }
 
-/// Class and numbers are where QuPath looks for them; a number that is none is left out.
+/// Returns one feature per object. The class and the numbers have the places that QuPath reads. NaN and
+/// infinite numbers are left out.
 fn of_objects(objects: &AnnotatedObjects) -> Vec<Value> {
     let features = objects.iter().map(|object| {
         let geometry = match object.outline {
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn features_are_as_drawn_by_hand() {
-        // An object with a hole, and another of two pixels that touch at a corner.
+        // An object with a hole, and an object of two pixels that touch at a corner.
         let labels = vec![7, 7, 7, 0, 7, 0, 7, 3, 7, 7, 7, 0, 0, 0, 3, 0];
         let document = document(&DataRegion::Labels(LabelMap::new(4, 4, labels).unwrap()));
         let [first, second] = [0, 1].map(|feature| &document["features"][feature]);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// Outlines, read as annotations and rasterized, are the objects they were made of.
+        /// Outlines read as annotations and rasterized give the original objects.
         #[test]
         fn outlines_are_the_pixels_again(width in 1..9_u32, labels in prop::collection::vec(0..4_u32, 1..60)) {
             let mut labels = labels;
@@ -179,7 +180,7 @@ mod tests {
             let file = folder.path().join("x.geojson");
             std::fs::write(&file, bytes(&region).unwrap()).unwrap();
             let again = rasterize(&read_polygons(&file).unwrap(), width, height).unwrap();
-            // Features are numbered from 1, in order of the labels there are.
+            // Features are numbered from 1 in order of the labels.
             let mut known: Vec<u32> = labels.iter().copied().filter(|label| *label > 0).collect();
             known.sort_unstable();
             known.dedup();

@@ -1,15 +1,14 @@
-//! NPY, NumPy's format of one array: version 1.0, as its documentation describes it (NEP 1). Numbers are stored lowest
-//! byte first, rows one after the other.
+//! Encodes regions as NPY 1.0, NumPy's format of one array (NEP 1). Numbers are little-endian, in C order.
 
 use pleach_regions::{DataRegion, Raster, TypedValues};
 
-/// What an NPY file begins with, version 1.0 included.
+/// First bytes of an NPY file, including version 1.0.
 const MAGIC: [u8; 8] = *b"\x93NUMPY\x01\x00";
 
-/// The numbers begin at a multiple of this.
+/// Alignment of the numbers in the file, in bytes.
 const ALIGNMENT: usize = 64;
 
-/// What is dense, as a file; channels are left out where there is one, and colors stay B, G, R.
+/// Encodes a dense region, points or a scalar. A single channel adds no dimension. Colors stay B, G, R.
 pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
@@ -62,7 +61,7 @@ fn little_endian<T: Copy, const N: usize>(numbers: &[T], bytes: impl Fn(T) -> [u
 }
 
 fn file(kind: &str, shape: &[usize], numbers: &[u8]) -> Vec<u8> {
-    // A tuple of one number is written with a comma behind it.
+    // A Python tuple of one number ends with a comma.
     let sides: String = shape.iter().map(|side| format!("{side}, ")).collect();
     let sides = if shape.len() == 1 { sides.trim_end() } else { sides.trim_end_matches(", ") };
     let mut header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': ({sides}), }}");
@@ -86,7 +85,7 @@ mod tests {
     fn a_file_is_what_numpy_writes() {
         let array = DenseArray::new(&[3, 2], 1, vec![1_u16, 2, 3, 4, 5, 6].into()).unwrap();
         let bytes = bytes(&DataRegion::Array(array)).unwrap();
-        // `numpy.save` of arange(1, 7, dtype="<u2").reshape(2, 3).
+        // Output of `numpy.save` for arange(1, 7, dtype="<u2").reshape(2, 3).
         let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
         expected.extend(b"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 3), }");
         expected.resize(127, b' ');

@@ -1,26 +1,27 @@
-//! Rings of any direction and order as polygons with holes: how GeoJSON wants them (RFC 7946, 3.1.6).
+//! Converts rings of any direction and order to polygons with holes, as GeoJSON requires (RFC 7946, section
+//! 3.1.6).
 //!
-//! Whether a point is inside is decided by the even-odd rule, so that a ring within an odd number of others is a hole.
-//! Rings that cross each other are no polygon; they are taken as if they did not.
+//! The even-odd rule determines the inside, so a ring within an odd number of other rings is a hole. Rings
+//! that cross each other form no valid polygon. They are converted as if they did not cross.
 
 use pleach_regions::Position;
 
-/// A polygon: its outer ring, counterclockwise in its own coordinates, then its holes, the other way round. Rings are
-/// closed: the last position is the first.
+/// Polygon: its outer ring, counterclockwise in its own coordinates, then its holes, clockwise. Rings are
+/// closed: the last position equals the first.
 pub(super) type Part = Vec<Vec<Position>>;
 
-/// Where along a ring's first edge it is looked whether others contain it: no corner of a ring along the edges of pixels
-/// lies there, however long the edge is.
+/// Position of a ring's probe along its first edge, as a share of the edge. Rings that contain the probe contain
+/// the ring. No corner of a ring along pixel edges has this position, whatever the length of the edge.
 const PROBE: f64 = 0.381_966;
 
-/// A ring with what is asked of it again and again.
+/// Ring with its bounding box.
 struct Ring<'a> {
     positions: &'a [Position],
     low: Position,
     high: Position,
 }
 
-/// The polygons that rings make together.
+/// Returns the polygons that the rings form together.
 pub(super) fn parts(rings: &[&[Position]]) -> Vec<Part> {
     let rings: Vec<Ring<'_>> =
         rings.iter().filter(|ring| !ring.is_empty()).map(|ring| Ring::new(ring)).collect();
@@ -38,7 +39,7 @@ pub(super) fn parts(rings: &[&[Position]]) -> Vec<Part> {
         parts.push(vec![rings[ring].closed(true)]);
     }
     for ring in (0..rings.len()).filter(|&ring| is_hole(ring)) {
-        // The innermost of those around it.
+        // The innermost outer ring around the hole.
         let owner =
             around[ring].iter().filter(|&&other| !is_hole(other)).max_by_key(|&&other| around[other].len());
         match owner.and_then(|&owner| part_of[owner]) {
@@ -62,13 +63,13 @@ impl<'a> Ring<'a> {
         [0, 1].map(|axis| first[axis] + (second[axis] - first[axis]) * PROBE)
     }
 
-    /// Each edge, from the last position to the first as well.
+    /// Returns each edge, including the one from the last position to the first.
     fn edges(&self) -> impl Iterator<Item = (Position, Position)> {
         let next = self.positions.iter().cycle().skip(1);
         self.positions.iter().copied().zip(next.copied())
     }
 
-    /// Whether a ray from `point` to the right crosses the ring an odd number of times.
+    /// Returns whether a ray from the point to the right crosses the ring an odd number of times.
     fn contains(&self, [x, y]: Position) -> bool {
         if x < self.low[0] || x > self.high[0] || y < self.low[1] || y > self.high[1] {
             return false;
@@ -83,7 +84,7 @@ impl<'a> Ring<'a> {
         self.edges().map(|([ax, ay], [bx, by])| ax * by - bx * ay).sum()
     }
 
-    /// The ring, closed, counterclockwise if `is_outer`.
+    /// Returns the closed ring, counterclockwise if `is_outer`, else clockwise.
     fn closed(&self, is_outer: bool) -> Vec<Position> {
         let mut closed = self.positions.to_vec();
         if (self.twice_area() < 0.0) == is_outer {
@@ -104,7 +105,8 @@ mod tests {
 
     #[test]
     fn a_hole_belongs_to_the_innermost_ring_around_it() {
-        // From outside: an outline, a hole, an island in it with a hole of its own; and one beside them.
+        // From the outside: an outline, a hole, and an island with its own hole. A further outline is beside
+        // them.
         let mut clockwise = square(2.0, 8.0);
         clockwise.reverse();
         let all = [square(3.0, 7.0), square(4.0, 6.0), square(0.0, 10.0), clockwise, square(20.0, 21.0)];

@@ -1,12 +1,12 @@
-//! CSV: tables, points, ragged arrays and scalars, each with a line of names. Numbers are written so that they are read
-//! as the same ones again.
+//! Encodes tables, points, ragged arrays and scalars as CSV with a header line. Numbers are written with
+//! enough digits to read the same values again.
 
 use pleach_regions::DataRegion;
 
-/// Names of coordinates.
+/// Column names of coordinates.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// What has rows, as a file.
+/// Encodes a region with rows.
 pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
     match region {
         DataRegion::Table(table) => {

@@ -2,7 +2,6 @@
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
-use crate::report::scatter::Along;
 use pleach_sensitivity::design_detection::ParameterColumns;
 use pleach_sensitivity::sampling::MAX_EVALUATIONS;
 use pleach_sensitivity::sampling::groups::Groups;
@@ -85,13 +84,11 @@ impl SampleTable {
         ParameterColumns { parameters: &self.parameters, columns: &self.columns }
     }
 
-    /// Returns the values of the varying parameters for plots.
-    pub(crate) fn along(&self) -> Vec<Along<'_>> {
-        let varying =
-            self.parameters.iter().zip(&self.columns).filter(|(parameter, _)| parameter.domain.varies());
-        varying
-            .map(|(parameter, values)| Along { name: &parameter.name, values, domain: &parameter.domain })
-            .collect()
+    /// Returns the varying parameters with their values.
+    pub(crate) fn varying(&self) -> impl Iterator<Item = (&Parameter, &[f64])> {
+        let all = self.parameters.iter().zip(&self.columns);
+        all.filter(|(parameter, _)| parameter.domain.varies())
+            .map(|(parameter, values)| (parameter, &values[..]))
     }
 
     /// Returns the index of an evaluation with this number.

@@ -1,39 +1,39 @@
-//! Which evaluations are shown, and on which tile. A decision on responses alone: nothing is run or read here.
+//! Selects the evaluations and the tile of the pictures, from the responses alone.
 
+use crate::analysis::RunResponse;
 use crate::analysis::extremes::{Extremes, Role};
-use crate::output::tables::RunResponse;
 
-/// Most evaluations that are shown: the default, and two of each of three responses. Each is executed once more.
+/// Maximum evaluations shown: the default, and 2 for each of 3 responses. Each one costs a replay.
 const MAX_SHOWN: usize = 7;
 
-/// What is shown beside the reference.
+/// Evaluations and tile shown beside the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// The evaluations, the default first, each once.
+    /// Evaluations, the default first, each once.
     pub(crate) panels: Vec<Panel>,
-    /// Of these, the evaluation by which tile and window are chosen: the worse end of the first response.
+    /// Evaluation that determines the tile and the window: the worse end of the first response.
     pub(crate) focus: usize,
-    /// The tile on which the response of that evaluation lies farthest from the tile's median.
+    /// Tile on which the response of `focus` is farthest from the tile's median.
     pub(crate) tile: usize,
 }
 
-/// An evaluation, and why it is shown.
+/// Evaluation and the reasons for showing it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Panel {
-    /// Its number, from 1, or 0 for the defaults where they are run.
+    /// Number of the evaluation, from 1. 0 for the run at defaults.
     pub(crate) evaluation: usize,
-    /// Its roles, each of a response: a column among the metrics of the workflow.
+    /// Roles, each with its response as a column among the metrics of the workflow.
     pub(crate) roles: Vec<(usize, Role)>,
 }
 
-/// Chooses from the extremes of each response. `responses` are those of the first one, one an evaluation over its tiles;
-/// `runs` and `defaults` hold the response of each evaluation, and of the defaults, on each tile. The default is shown if
-/// `shows_default`: it may be the reference already.
+/// Selects from the extremes of each response. `responses` holds the first response of each evaluation over
+/// its tiles. `runs` and `defaults` hold the responses of the evaluations and of the defaults on each tile.
+/// `shows_default` is `false` if the default is already the reference.
 ///
-/// The tile is not the one with the worst response itself: a tile with next to no objects has bad responses throughout,
-/// and shows little.
+/// The tile with the worst response itself would often be one with almost no objects: its responses are bad
+/// in every evaluation, and its picture shows little.
 ///
-/// `None` where no evaluation is complete.
+/// `None` if no evaluation has a response on every tile.
 pub(crate) fn choose(
     extremes: &[Extremes],
     responses: &[Option<f64>],
@@ -53,7 +53,7 @@ pub(crate) fn choose(
             continue;
         }
         match panels.iter().position(|panel| panel.evaluation == evaluation) {
-            // The default is that of all responses.
+            // The role of the default is the same for all responses and listed once.
             Some(place) if !is_default => panels[place].roles.push((of.metric, extreme.role)),
             Some(_) => {}
             None if panels.len() < MAX_SHOWN => {
@@ -65,7 +65,8 @@ pub(crate) fn choose(
     Some(Choice { panels, focus, tile })
 }
 
-/// The worse end of a response; of a response without direction the end that lies farther from the median.
+/// Returns the evaluation at the worse end of a response. For a response without direction, returns the end
+/// farther from the median.
 fn focus(of: &Extremes, responses: &[Option<f64>]) -> Option<usize> {
     let ends = of.evaluations.iter().filter(|one| one.role != Role::Default);
     let ends: Vec<(Role, usize, f64)> =
@@ -76,7 +77,7 @@ fn focus(of: &Extremes, responses: &[Option<f64>]) -> Option<usize> {
     Some(if is_high { high } else { low })
 }
 
-/// The tile on which the response of an evaluation lies farthest from the tile's median.
+/// Returns the tile on which the response of an evaluation is farthest from the tile's median.
 fn tile(evaluation: usize, metric: usize, runs: &[RunResponse]) -> Option<usize> {
     let on = |tile: usize| {
         let runs = runs.iter().filter(move |run| run.tile == tile);
@@ -95,7 +96,7 @@ fn tile(evaluation: usize, metric: usize, runs: &[RunResponse]) -> Option<usize>
     tile.map(|(tile, _)| tile)
 }
 
-/// The median of the finite ones of these numbers, the lower of two; `None` without numbers.
+/// Returns the median of the finite numbers, the lower of two. `None` without finite numbers.
 fn middle(numbers: impl Iterator<Item = f64>) -> Option<f64> {
     let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
     numbers.sort_by(f64::total_cmp);
@@ -105,10 +106,10 @@ fn middle(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::RunFailure;
     use crate::analysis::extremes::Extreme;
-    use crate::output::tables::RunFailure;
 
-    /// A run of the response in the second column; NaN stands for a failed one.
+    /// Returns a run with the response in the second column. NaN makes a failed run.
     fn run(evaluation: usize, tile: usize, response: f64) -> RunResponse {
         let failure = || RunFailure { stage: String::new(), at: String::new(), cause: String::new() };
         let result = if response.is_nan() { Err(failure()) } else { Ok(vec![0.0, response]) };
@@ -126,7 +127,7 @@ mod tests {
         Extremes { response: "r".to_owned(), metric, evaluations }
     }
 
-    /// Of the evaluations with these responses, one row each, one column a tile.
+    /// Selects from evaluations with the given responses, one row per evaluation and one column per tile.
     fn chosen(rows: &[&[f64]], of: &[Extremes], defaults: &[f64]) -> Option<Choice> {
         let runs = rows.iter().enumerate().flat_map(|(place, row)| {
             row.iter().enumerate().map(move |(tile, &response)| run(place + 1, tile, response))
@@ -142,14 +143,14 @@ mod tests {
 
     #[test]
     fn the_tile_is_where_the_worst_differs_from_what_is_usual_there() {
-        // On the second tile every response is bad.
+        // Every response on the second tile is bad.
         let rows: [&[f64]; 3] = [&[0.9, 0.1, 0.9], &[0.3, 0.05, 0.8], &[0.8, 0.12, 0.9]];
         let of = [extremes(1, &[(Role::Default, 0, 0.5), (Role::Best, 1, 0.63), (Role::Worst, 2, 0.38)])];
         let choice = chosen(&rows, &of, &[0.5; 3]).unwrap();
         assert_eq!((choice.focus, choice.tile), (2, 0));
         let panel = |evaluation, role| Panel { evaluation, roles: vec![(1, role)] };
         assert_eq!(choice.panels, [panel(0, Role::Default), panel(1, Role::Best), panel(2, Role::Worst)]);
-        // Defaults that failed on that tile cannot be shown there.
+        // Defaults that failed on the selected tile are not shown.
         let choice = chosen(&rows, &of, &[f64::NAN, 0.5, 0.5]).unwrap();
         assert_eq!(choice.panels, [panel(1, Role::Best), panel(2, Role::Worst)]);
     }

@@ -1,4 +1,4 @@
-//! What is cut out of regions for pictures: the window, its pixels, and the outlines in it.
+//! Composes pictures from regions: the window, its pixels, and the outlines in it.
 
 use super::outline::{self, Loop};
 use super::window;
@@ -7,15 +7,16 @@ use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType, Raster};
 use std::sync::Arc;
 
-/// Longest side of a whole tile made small.
+/// Maximum side of the overview of a tile.
 const OVERVIEW_PX: u32 = 480;
-/// Good enough not to be noticed at the size shown, and a tenth of a PNG.
+/// JPEG quality: artifacts are invisible at the size shown, and the file is a tenth of a PNG.
 const QUALITY: u8 = 85;
-/// Beyond the window, so that objects which its border cuts have no outline along it; wider than any line drawn.
+/// Rim around the window. Outlines are traced including the rim, so that objects cut by the window's border
+/// have no outline along it. Wider than any line drawn.
 const RIM_PX: u32 = 4;
 
-/// Cuts out what is shown. The window is the one in which the mask of evaluation `focus` differs most from the reference;
-/// where it nowhere does, the one that holds most of the reference.
+/// Returns the pictures of a tile. The window is where the mask of evaluation `focus` differs most from the
+/// reference. If both are equal, the window holds most of the reference.
 pub(super) fn pictures(
     name: &str,
     image: &DataRegion,
@@ -89,7 +90,7 @@ mod tests {
         let mut reference = vec![0; 500_000];
         reference[..1000].fill(255);
         let mut other = reference.clone();
-        // A square of 10 px, far down and right.
+        // A square of 10 px, near the bottom right.
         for y in 400..410 {
             other[y * 1000 + 900..y * 1000 + 910].fill(255);
         }
@@ -104,13 +105,13 @@ mod tests {
         };
         let masks = vec![(shown, Arc::new(other))];
         let made = pictures("tile", &image, &reference, 1, masks).unwrap();
-        // In the middle, but for the tile's end.
+        // The square is centered as far as the tile's edge allows.
         assert_eq!(made.window, Window { left: 744, top: 244, width: 256, height: 256 });
         assert_eq!(made.shown[0].outlines, [[[166, 156], [166, 166], [156, 166], [156, 156]]]);
         assert!(made.reference.is_empty());
         let overview = made.overview.unwrap();
         assert_eq!((overview.width, overview.height, made.detail.width), (480, 240, 256));
-        // Without a difference, where the reference is.
+        // Without a difference, the window is at the reference.
         let same = pictures("tile", &image, &reference, 1, Vec::new()).unwrap();
         assert_eq!(same.window, Window { left: 0, top: 0, width: 256, height: 256 });
         let empty = DataRegion::Mask(Raster::filled(1000, 500, 1, 0).unwrap());

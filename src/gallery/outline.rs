@@ -1,13 +1,12 @@
-//! Outlines of masks: closed loops along the edges between object and background pixels.
+//! Traces outlines of masks: closed loops along the edges between object and background pixels.
 //!
-//! What lies outside a mask counts as background. Pixels that touch at a corner only are apart. How a loop is drawn
-//! is not known here.
+//! Pixels outside the mask count as background. Pixels that touch only at a corner are not connected.
 
-/// The corners of a closed loop, in pixels, y downwards; the last is joined to the first. Loops around objects run
-/// clockwise as seen, those around holes the other way.
+/// Corners of a closed loop, in pixels, y downwards. An edge joins the last corner to the first. Loops around
+/// objects run clockwise on the screen, loops around holes counterclockwise.
 pub(crate) type Loop = Vec<[i32; 2]>;
 
-/// A mask (0 is background) of `width`; rows below each other.
+/// Mask in raster order. 0 is background.
 #[derive(Clone, Copy, Debug)]
 struct Plane<'a> {
     mask: &'a [u8],
@@ -22,17 +21,17 @@ impl Plane<'_> {
     }
 }
 
-/// Right, down, left, up: each is a right turn from the one before.
+/// Headings right, down, left, up: each is a right turn from the previous one.
 const STEPS: [[i32; 2]; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 
-/// The loops of a mask `width` pixels wide, in raster order of the first edge of each.
+/// Returns the loops of a mask of `width` pixels, in raster order of their first edges.
 pub(crate) fn trace(mask: &[u8], width: usize) -> Vec<Loop> {
     if width == 0 {
         return Vec::new();
     }
     let plane = Plane { mask, width: width as i32, height: (mask.len() / width) as i32 };
-    // Every loop has an edge with an object below and background above; those are where loops begin, and what is
-    // remembered of them.
+    // Every loop has an edge with an object below and background above. Tracing starts at such an edge and
+    // marks all of them, so that each loop is traced once.
     let mut passed = vec![false; mask.len()];
     let mut loops = Vec::new();
     for y in 0..plane.height {
@@ -46,7 +45,8 @@ pub(crate) fn trace(mask: &[u8], width: usize) -> Vec<Loop> {
     loops
 }
 
-/// The loop whose edge to the right of `start` has its object below, walked with objects at the right hand.
+/// Traces the loop whose edge to the right of `start` has its object below. The walk keeps objects on its
+/// right side.
 fn follow(plane: Plane<'_>, start: [i32; 2], passed: &mut [bool]) -> Loop {
     let mut corners = Vec::new();
     let ([mut x, mut y], mut heading) = (start, 0);
@@ -56,7 +56,7 @@ fn follow(plane: Plane<'_>, start: [i32; 2], passed: &mut [bool]) -> Loop {
         }
         let [dx, dy] = STEPS[heading];
         (x, y) = (x + dx, y + dy);
-        // The pixels ahead, at the right and at the left hand.
+        // The pixels ahead on the right and on the left side.
         let (right, left) = match heading {
             0 => ([x, y], [x, y - 1]),
             1 => ([x - 1, y], [x, y]),
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Twice the area, positive where the loop runs clockwise as seen (shoelace formula).
+    /// Returns twice the area, positive if the loop runs clockwise on the screen (shoelace formula).
     fn twice_area(corners: &Loop) -> i32 {
         let next = corners.iter().cycle().skip(1);
         corners.iter().zip(next).map(|([ax, ay], [bx, by])| ax * by - bx * ay).sum()
@@ -123,11 +123,11 @@ mod tests {
                 for (place, [bx, by]) in corners.iter().enumerate() {
                     let [ax, ay] = corners[(place + corners.len() - 1) % corners.len()];
                     let [cx, _] = corners[(place + 1) % corners.len()];
-                    // Level and upright by turns.
+                    // Horizontal and vertical edges alternate.
                     prop_assert!((ax == *bx) != (ay == *by) && (cx == *bx) == (ay == *by));
                 }
             }
-            // Each edge between object and background is passed once.
+            // The loops pass each edge between object and background once.
             let object = |x: i32, y: i32| {
                 let height = (mask.len() / width) as i32;
                 (0..width as i32).contains(&x) && (0..height).contains(&y)

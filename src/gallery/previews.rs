@@ -1,6 +1,6 @@
-//! `--preview TASK`: which task outputs are wanted as image files, and what the files are called.
+//! Resolves `--preview TASK`: the requested task outputs and the names of their image files.
 //!
-//! Names are checked before anything runs. The files are written by whoever has the regions.
+//! Task names are checked before the study runs. `gallery` writes the files.
 
 use crate::exit::{CommandError, CommandResult};
 use crate::single_run::TaskOutput;
@@ -8,17 +8,17 @@ use pleach_pathology::image_io;
 use pleach_workflow::Workflow;
 use std::collections::BTreeSet;
 
-/// Task outputs to be written as images.
+/// Task outputs to write as images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Previews {
     pub(crate) outputs: Vec<TaskOutput>,
 }
 
 impl Previews {
-    /// Finds the tasks called `names`, in every stage that has one.
+    /// Finds the image outputs of the tasks called `names` in all stages.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when there is no such task, or it writes nothing that is an image.
+    /// [`CommandError::Input`] if no task has the name, or the task writes no image.
     pub(crate) fn asked(names: &[String], workflow: &Workflow) -> CommandResult<Self> {
         let tasks: Vec<(usize, usize)> =
             workflow.stages.iter().enumerate().fold(Vec::new(), |mut all, (s, stage)| {
@@ -75,7 +75,7 @@ impl Previews {
         Ok(Self { outputs })
     }
 
-    /// A file name for each output, of an evaluation on a tile.
+    /// Returns the file name of each output, for an evaluation on a tile.
     pub(crate) fn files(&self, evaluation: usize, tile: &str, workflow: &Workflow) -> Vec<String> {
         let mut taken = BTreeSet::new();
         let names = self.outputs.iter().map(|place| {
@@ -83,7 +83,7 @@ impl Previews {
             let task = &stage.tasks[place.task];
             let parts = [tile, &stage.name, &task.name, &task.writes[place.output].region].map(plain);
             let name = format!("{evaluation}-{}", parts.join("-"));
-            // Names that differ in letters left out only.
+            // Numbers names that differ only in replaced or removed characters.
             let numbered = (2..).map(|number| format!("{name}-{number}"));
             let free = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
             format!("{}.png", free.unwrap_or(name))
@@ -92,7 +92,8 @@ impl Previews {
     }
 }
 
-/// Letters of a name that every file system takes, and not too many: five parts and an ending have to fit 255.
+/// Replaces characters that some file systems reject, and truncates the name: 5 parts and an extension must
+/// fit in 255 bytes.
 fn plain(name: &str) -> String {
     const MOST: usize = 48;
     let letter = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };

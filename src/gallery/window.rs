@@ -1,10 +1,8 @@
-//! The part of a tile that is shown at full resolution, and the whole of it made small.
-//!
-//! Where the part lies is decided here; what is drawn on it is not known.
+//! Selects the window of a tile shown at full resolution, and reduces images.
 
 use pleach_regions::{Raster, ShapeError};
 
-/// A part of a tile, in pixels of the tile.
+/// Part of a tile, in pixels of the tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) left: u32,
@@ -13,20 +11,21 @@ pub(crate) struct Window {
     pub(crate) height: u32,
 }
 
-/// A part has this side: some dozens of nuclei at 40x or 20x, each large enough that its outlines can be told apart.
+/// Side of a window. It shows some dozens of nuclei at 40x or 20x, each large enough to distinguish its
+/// outlines.
 const SIDE_PX: u32 = 256;
 
-/// A side up to this is shown as it is: leaving out a rim would hide more than it would magnify.
+/// Sides up to this length are shown completely: cropping them would hide more than it magnifies.
 const WHOLE_PX: u32 = 320;
 
-/// The window in which `differs` holds for most pixels (given by their number in raster order), of a tile of `width`
-/// times `height` pixels; of equals, the uppermost, then the leftmost. Those pixels are brought to its middle, as far
-/// as the tile goes. Where there are none, the middle of the tile.
+/// Returns the window with most pixels that differ, in a tile of `width` × `height` pixels. `differs` receives the
+/// index of a pixel in raster order. Of equal windows, takes the uppermost, then the leftmost. Then centers the
+/// window on these pixels as far as the tile allows. Without such pixels, takes the middle of the tile.
 pub(crate) fn of_most(width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Window {
     let side = |all: u32| if all <= WHOLE_PX { all } else { SIDE_PX };
     let mut best = Window { left: 0, top: 0, width: side(width), height: side(height) };
     let (columns, across, down) = (width as usize, best.width as usize, best.height as usize);
-    // How many pixels of each column, over the rows of the window.
+    // Differing pixels of each column within the rows of the window. The counts slide down row by row.
     let mut counts = vec![0_u64; columns];
     let add = |counts: &mut [u64], y: usize| {
         counts.iter_mut().enumerate().for_each(|(x, count)| *count += u64::from(differs(y * columns + x)));
@@ -54,7 +53,7 @@ pub(crate) fn of_most(width: u32, height: u32, differs: impl Fn(usize) -> bool) 
 }
 
 impl Window {
-    /// Moved so that the pixels in it for which `differs` holds lie around its center; none of them is lost.
+    /// Returns the window centered on its pixels that differ. It still contains all of them.
     fn centered(self, width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Self {
         let (columns, rows) = (self.left..self.left + self.width, self.top..self.top + self.height);
         let places = rows.flat_map(|y| columns.clone().map(move |x| [x, y]));
@@ -74,12 +73,12 @@ impl Window {
         }
     }
 
-    /// Whether it is all of a tile.
+    /// Returns whether the window is the whole tile.
     pub(crate) fn is_whole(&self, width: u32, height: u32) -> bool {
         (self.width, self.height) == (width, height)
     }
 
-    /// With up to `rim` pixels more on each side, as far as the tile goes.
+    /// Returns the window enlarged by up to `rim` pixels on each side, within the tile.
     pub(crate) fn with_rim(&self, rim: u32, width: u32, height: u32) -> Self {
         let (left, top) = (self.left.saturating_sub(rim), self.top.saturating_sub(rim));
         let right = (self.left + self.width + rim).min(width);
@@ -87,7 +86,7 @@ impl Window {
         Self { left, top, width: right - left, height: bottom - top }
     }
 
-    /// The pixels of a raster that lie in it.
+    /// Returns the pixels of a raster within the window.
     pub(crate) fn of(&self, raster: &Raster) -> Result<Raster, ShapeError> {
         let channels = usize::from(raster.channels());
         let line = raster.width_px() as usize * channels;
@@ -98,7 +97,7 @@ impl Window {
     }
 }
 
-/// The raster at a size of at most `side` pixels a side, each pixel the mean of those it stands for.
+/// Reduces a raster to sides of at most `side` pixels. Each pixel is the mean of the pixels that it covers.
 pub(crate) fn small(raster: &Raster, side: u32) -> Result<Raster, ShapeError> {
     let (width, height, channels) = (raster.width_px(), raster.height_px(), usize::from(raster.channels()));
     let longest = u64::from(width.max(height));

@@ -49,7 +49,7 @@ impl SlideFile {
         if seen.as_ref() == Some(&looks) {
             return true;
         }
-        let is_same = self.digest.is_some() && super::digest(&self.path) == self.digest;
+        let is_same = self.digest.is_some() && crate::file_digest::digest(&self.path) == self.digest;
         *seen = is_same.then_some(looks);
         is_same
     }

@@ -35,7 +35,7 @@ fn of_range(low: f64, high: f64) -> Vec<Tick> {
     if low >= high {
         return vec![(low, Rounding::brief(low.abs()).show(low))];
     }
-    // Starts with a third of the range. Takes a finer step if fewer than 2 multiples lie within it.
+    // Starts with a third of the range. Takes a finer step if the range has fewer than 2 multiples.
     let steps = [3.0, 4.0, 6.0].map(|parts| nice_step((high - low) / parts));
     let ticks = steps.map(|step| multiples(step, low, high));
     let chosen = ticks.iter().find(|ticks| ticks.len() > 1).unwrap_or(&ticks[2]);

@@ -1,8 +1,7 @@
 //! Sections of a page, and the table of contents that links to them.
 //!
 //! Each section has a unique id and a link back to the contents. Sections of additional responses are folded:
-//! a browser
-//! opens them on demand, and the style sheet opens them for print.
+//! a browser opens them on demand, and the style sheet opens them for print.
 
 use crate::report::html::{Html, html, li};
 use std::collections::HashSet;
@@ -19,9 +18,9 @@ pub(super) struct Sections {
     entries: Vec<Entry>,
 }
 
+/// Entry of the table of contents.
 #[derive(Debug)]
 struct Entry {
-    /// Entry of the table of contents.
     id: String,
     title: String,
     /// Whether the entry is a part. The following entries up to the next part belong to it.

@@ -271,7 +271,7 @@ fn causes(report: &Report<'_>) -> (Html, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::tables::RunFailure;
+    use crate::analysis::RunFailure;
     use crate::report::fixture;
 
     #[test]

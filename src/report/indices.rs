@@ -178,7 +178,7 @@ fn values(parameter: &Parameter) -> String {
     }
 }
 
-/// Returns the default, with a star if it lies outside the bounds of the domain.
+/// Returns the default, with a star if it is outside the bounds of the domain.
 fn default(parameter: &Parameter) -> String {
     let (low, high) = parameter.domain.bounds();
     let inside = (low..=high).contains(&parameter.default.as_f64());

@@ -1,11 +1,47 @@
 //! Page of a study in phases: survivors and cost of each phase, then the sections of each phase.
 
+use crate::analysis::Collected;
 use crate::output::record::RunRecord;
+use crate::output::survivors::Screened;
 use crate::report::contents::Sections;
 use crate::report::format_number::{count, duration, names};
 use crate::report::html::{Html, Table, html, p, strong};
+use crate::report::sample_plots::Sampled;
+use crate::report::{Report, WrittenResults};
 use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
-use crate::results::phases::{Phase, Screened};
+use crate::study::PreparedStudy;
+use pleach_planner::PlanRecord;
+
+/// Executed phase.
+#[derive(Clone, Copy)]
+pub(crate) struct Phase<'a> {
+    /// Folder of the phase within that of the study.
+    pub(crate) folder: &'a str,
+    pub(crate) prepared: &'a PreparedStudy,
+    pub(crate) plan: &'a PlanRecord,
+    pub(crate) written: &'a WrittenResults,
+    pub(crate) collected: &'a Collected,
+    /// Survivors. `None` for the last phase.
+    pub(crate) screened: Option<&'a Screened>,
+}
+
+impl<'a> Phase<'a> {
+    /// Returns the input of this phase's section of the report. `None` without an analysis.
+    pub(crate) fn report(&self) -> Option<Report<'a>> {
+        let (analysis, further) = self.written.analyses.split_first()?;
+        Some(Report {
+            study: &self.prepared.study,
+            plan: self.plan,
+            run: &self.written.run,
+            analysis,
+            further,
+            runs: &self.collected.runs,
+            failures: self.written.failures.as_ref(),
+            gallery: &self.written.gallery,
+            sampled: Some(Sampled { design: &self.prepared.design, collected: self.collected }),
+        })
+    }
+}
 
 /// Returns the page.
 pub(crate) fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {

@@ -315,7 +315,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
-        // The page holds the detail image and the reference's outlines once.
+        // The page embeds the overview, the detail image and the reference's outlines once each.
         assert_eq!(text.matches("href=\"data:").count(), 2);
         assert_eq!(text.matches("id=\"outline-0\"").count(), 1);
         assert_eq!(text.matches("href=\"#outline-0\"").count(), 6);

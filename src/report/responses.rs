@@ -74,7 +74,7 @@ fn over_tiles(report: &Report<'_>, aggregate: Aggregate) -> Row {
         Aggregate::Mean => "all tiles, mean",
         Aggregate::Sum => "all tiles, sum",
     };
-    // The responses of the sample, from which the indices are computed.
+    // Prefers the responses of the sample: the indices are computed from them.
     if let Some(sampled) = report.sampled {
         return Row::new(
             name,

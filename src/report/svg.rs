@@ -63,7 +63,7 @@ pub(super) fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powi(exponent(rough));
     // The power of a subnormal range underflows to 0.
     let power = if power > 0.0 { power } else { f64::MIN_POSITIVE };
-    // Squared ratios up to which a digit is nearest: the geometric means of neighboring steps.
+    // Each digit with its limit, squared: the geometric mean of neighboring steps.
     let limits = [(1.0, 2.0), (2.0, 10.0), (5.0, 50.0)];
     let nearest = limits.into_iter().find(|(_, square)| (rough / power).powi(2) <= *square);
     nearest.map_or(10.0, |(digit, _)| digit) * power

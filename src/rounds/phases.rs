@@ -2,7 +2,8 @@
 
 use super::RoundResult;
 use crate::exit::{CommandError, CommandResult};
-use crate::results::phases::{self as results, FoundSurvivors, Screened};
+use crate::output::survivors::{FoundSurvivors, Screened};
+use crate::report::phases::Phase;
 use crate::study::PreparedStudy;
 use pleach_sensitivity::screening;
 use pleach_workflow::{Study, Survivors};
@@ -45,8 +46,8 @@ pub(crate) fn execute(
 }
 
 /// The phases as their results are told together.
-pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<results::Phase<'a>> {
-    let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| results::Phase {
+pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
+    let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| Phase {
         folder: name,
         prepared: &part.prepared,
         plan: &part.plan,

@@ -1,6 +1,6 @@
 //! Input files of a submitted study, as the manager announces them to workers.
 
-use super::submission::Submission;
+use crate::api::submission::Submission;
 use crate::study::PreparedStudy;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;

@@ -9,11 +9,11 @@ pub(crate) mod record;
 
 use super::results::Checksums;
 use crate::api::schema::StudyState;
+use crate::api::submission::Submission;
 use crate::checksum;
-use crate::command::node::random;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::folder::publish;
-use crate::service::submission::Submission;
+use crate::random;
 use pleach_storage::files::private::{self, Claim};
 use quarantine::Way;
 use record::Record;
@@ -404,7 +404,7 @@ fn identity(folder: &Path) -> CommandResult<ManagerIdentity> {
     let path = folder.join(IDENTITY);
     match record::read(&path) {
         Record::Sound(content) => Ok(content.value),
-        Record::Missing => Ok(ManagerIdentity { number: random()?, starts: 0, last_study: 0 }),
+        Record::Missing => Ok(ManagerIdentity { number: random::number()?, starts: 0, last_study: 0 }),
         Record::Corrupt(why) => {
             Err(CommandError::Input(format!("{}: corrupt: {why}; {REMEDY}", path.display())))
         }

@@ -3,17 +3,17 @@
 //! A study of several parts is several plans of the manager actor, one after another: each phase, and each size of a sample that
 //! grows, under an id that is the same after a restart. `parts` says what follows what.
 
-use super::inputs::InputStore;
 use super::local::Lookup;
 use super::mend;
 use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{Followed, StudyContext};
-use super::submission::PlanChoice;
 use crate::analysis::Collected;
 use crate::api::schema::StudyState;
+use crate::api::submission::PlanChoice;
 use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
+use crate::input_store::InputStore;
 use crate::journal::{self, WriterError};
 use crate::output::folder::Folder;
 use crate::output::record::RunRecord;

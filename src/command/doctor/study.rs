@@ -6,7 +6,7 @@ use crate::api::digest::InputDigest;
 use crate::api::schema::StudyState;
 use crate::journal;
 use crate::output::folder::study_of;
-use crate::results::phases::{SURVIVORS, Screened};
+use crate::output::survivors::{SURVIVORS, Screened};
 use crate::rounds::phases;
 use crate::service::results::{self, Checksums};
 use crate::service::state::record::{self, ENDED, Record, SUBMISSION};

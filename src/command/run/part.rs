@@ -79,7 +79,7 @@ impl<'a> Runner<'a> {
             ));
         }
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
-        let tiers = spill::open(&args.below)?;
+        let tiers = spill::open(&args.below.options())?;
         let below_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
         Ok(Self {

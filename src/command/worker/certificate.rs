@@ -6,8 +6,8 @@
 
 use super::readiness::WorkerReadiness;
 use crate::cli::WorkerProcessArgs;
-use crate::command::node::random;
 use crate::exit::{CommandError, CommandResult};
+use crate::random;
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::{Credentials, NODE_FILE, NODE_KEY_FILE};
 use pleach_actors::transport::clock::Clock;
@@ -55,7 +55,7 @@ pub(super) async fn obtain(
         remove(&args.certs)?;
     }
     let JoinTarget { manager, network, settings, clock, standing } = place;
-    let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random()?);
+    let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random::number()?);
     let mut last = String::new();
     loop {
         // Read the token again for each attempt: the user may have replaced its file.

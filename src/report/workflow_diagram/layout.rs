@@ -217,7 +217,7 @@ impl Column<'_> {
         let parameters = lines(parameters, ",", room);
         let text = LINE_PX * (1 + description.len() + parameters.len()) as f64 + 9.0;
         let height = text.max(SLOT_PX * slots.len() as f64 + 9.0);
-        // The first slot is level with the text, also in boxes taller than their slots.
+        // The first slot is level with the first line of text.
         let first = self.y + SLOT_PX + 2.0;
         let slots = slots.into_iter().enumerate().map(|(place, (source, name, reads))| {
             let y = first + SLOT_PX * place as f64;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::api::schema::StudyState;
-use crate::api::tests::memory::submission;
+use crate::http::tests::memory::submission;
 use time::OffsetDateTime;
 
 fn kept(name: &str) -> StoredSubmission {

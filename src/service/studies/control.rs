@@ -2,14 +2,14 @@
 
 use super::entry::Phase;
 use super::{StudyContext, StudyEnd, remarks};
-use crate::api::control::{Control, ControlError, ControlFuture};
 use crate::api::digest::InputDigest;
 use crate::api::schema::{
     Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
 };
+use crate::api::submission::Submission;
+use crate::http::control::{Control, ControlError, ControlFuture};
 use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
-use crate::service::submission::Submission;
 use pleach_actors::manager::{self, Cancel, DrainWorker, GetManagerMetrics, GetView, ManagerView};
 use pleach_telemetry::Exposition;
 use std::path::PathBuf;

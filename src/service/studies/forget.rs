@@ -6,9 +6,9 @@
 
 use super::StudyContext;
 use super::entry::{Entry, Phase};
-use crate::api::control::ControlError;
 use crate::api::digest::InputDigest;
 use crate::api::schema::StudyState;
+use crate::http::control::ControlError;
 use pleach_actors::input_files::gathered;
 use pleach_planner::memory_size::human;
 use std::collections::{BTreeMap, BTreeSet, HashSet};

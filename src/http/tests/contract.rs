@@ -4,9 +4,9 @@
 use super::memory::{self, RESULTS};
 use super::schema::{check, resolved};
 use super::site::{Reply, Site};
-use crate::api::routes::entries;
 use crate::api::schema::StudyState;
-use crate::service::submission::InputFile;
+use crate::api::submission::InputFile;
+use crate::http::routes::entries;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

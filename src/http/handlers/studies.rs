@@ -1,11 +1,11 @@
 //! Handlers for studies: list, show, submit, cancel, forget.
 
 use super::{Reply, Shared};
-use crate::api::access::{client, client_at};
-use crate::api::body::Body;
-use crate::api::error::ApiError;
 use crate::api::schema::Studies;
-use crate::service::submission::Submission;
+use crate::api::submission::Submission;
+use crate::http::access::{client, client_at};
+use crate::http::body::Body;
+use crate::http::error::ApiError;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
@@ -17,24 +17,24 @@ const KEY: &str = "Idempotency-Key";
 /// Maximum length of a key. Clients draw random keys of 32 digits.
 const MAX_KEY: usize = 128;
 
-pub(in crate::api) async fn list(shared: Shared) -> Reply {
+pub(in crate::http) async fn list(shared: Shared) -> Reply {
     let studies = shared.control.studies().await?;
     Ok(HttpResponse::Ok().json(Studies { studies }))
 }
 
-pub(in crate::api) async fn one(id: Path<String>, shared: Shared) -> Reply {
+pub(in crate::http) async fn one(id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.study(&id).await?))
 }
 
-pub(in crate::api) async fn cancel(request: HttpRequest, id: Path<String>, shared: Shared) -> Reply {
+pub(in crate::http) async fn cancel(request: HttpRequest, id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.cancel(&id, client_at(&request)?).await?))
 }
 
-pub(in crate::api) async fn forget(id: Path<String>, shared: Shared) -> Reply {
+pub(in crate::http) async fn forget(id: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.forget(&id).await?))
 }
 
-pub(in crate::api) async fn submit(request: HttpRequest, payload: Payload, shared: Shared) -> Reply {
+pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shared: Shared) -> Reply {
     let key = key(&request)?;
     // No browser sends this type on behalf of another site either.
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());

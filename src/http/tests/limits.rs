@@ -1,7 +1,7 @@
 //! Limits on the time, memory and connections of clients.
 
 use super::site::{Site, reply};
-use crate::api::Limits;
+use crate::http::Limits;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -1,10 +1,10 @@
-//! Code shared by manager and worker processes.
+//! Random numbers of the operating system.
 
 use crate::exit::{CommandError, CommandResult};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Returns a random number, unique in practice.
-pub(crate) fn random() -> CommandResult<u64> {
+pub(crate) fn number() -> CommandResult<u64> {
     let mut bytes = [0; 8];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| CommandError::defect("the system gives no random numbers"))?;

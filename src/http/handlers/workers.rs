@@ -5,15 +5,15 @@ use crate::api::schema::Workers;
 use actix_web::HttpResponse;
 use actix_web::web::Path;
 
-pub(in crate::api) async fn list(shared: Shared) -> Reply {
+pub(in crate::http) async fn list(shared: Shared) -> Reply {
     let workers = shared.control.workers().await?;
     Ok(HttpResponse::Ok().json(Workers { workers }))
 }
 
-pub(in crate::api) async fn scaling(shared: Shared) -> Reply {
+pub(in crate::http) async fn scaling(shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.scaling().await?))
 }
 
-pub(in crate::api) async fn drain(name: Path<String>, shared: Shared) -> Reply {
+pub(in crate::http) async fn drain(name: Path<String>, shared: Shared) -> Reply {
     Ok(HttpResponse::Ok().json(shared.control.drain(&name).await?))
 }

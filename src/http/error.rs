@@ -1,15 +1,13 @@
 //! Errors over HTTP: a status and one line of problem details (RFC 9457).
 
 use super::control::ControlError;
-use super::schema::ProblemDetails;
-use crate::service::inputs::InputError;
+use crate::api::PROBLEM;
+use crate::api::schema::ProblemDetails;
+use crate::input_store::InputError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use thiserror::Error;
-
-/// Media type of problem details.
-pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Reason why a request fails.
 #[derive(Debug, Error)]
@@ -107,7 +105,7 @@ impl ResponseError for ApiError {
             detail,
         };
         let body = serde_json::to_vec(&problem).unwrap_or_default();
-        response.content_type(MEDIA_TYPE).body(body)
+        response.content_type(PROBLEM).body(body)
     }
 }
 

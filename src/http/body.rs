@@ -2,7 +2,7 @@
 
 use super::Limits;
 use super::error::ApiError;
-use crate::service::inputs::InputError;
+use crate::input_store::InputError;
 use actix_web::HttpRequest;
 use actix_web::http::header::CONTENT_LENGTH;
 use actix_web::rt::time::timeout;

@@ -1,8 +1,8 @@
 //! Handlers for the process itself: liveness, readiness, metrics and the description of the interface.
 
 use super::{Reply, Shared};
-use crate::api::control::ControlError;
 use crate::api::schema::Health;
+use crate::http::control::ControlError;
 use actix_web::HttpResponse;
 
 /// Description of all routes.
@@ -13,22 +13,22 @@ fn status(status: &str) -> HttpResponse {
 }
 
 /// Liveness probe: any answer shows that the server's thread runs.
-pub(in crate::api) async fn health() -> HttpResponse {
+pub(in crate::http) async fn health() -> HttpResponse {
     status("ok")
 }
 
-pub(in crate::api) async fn ready(shared: Shared) -> Reply {
+pub(in crate::http) async fn ready(shared: Shared) -> Reply {
     if !shared.control.is_ready().await? {
         return Err(ControlError::NotReady("the manager takes no studies now".to_owned()).into());
     }
     Ok(status("ready"))
 }
 
-pub(in crate::api) async fn metrics(shared: Shared) -> Reply {
+pub(in crate::http) async fn metrics(shared: Shared) -> Reply {
     let text = shared.metrics.get(shared.control.metrics()).await?;
     Ok(HttpResponse::Ok().content_type(crate::exporter::TEXT).body(text))
 }
 
-pub(in crate::api) async fn openapi() -> HttpResponse {
+pub(in crate::http) async fn openapi() -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(OPENAPI)
 }

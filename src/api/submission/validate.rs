@@ -207,7 +207,7 @@ fn check_names(path: &str, companions: &[Companion]) -> Result<(), InvalidSubmis
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::tests::memory::submission;
+    use crate::http::tests::memory::submission;
     use pleach_workflow::{SurvivorRule, Survivors};
     use std::path::PathBuf;
 

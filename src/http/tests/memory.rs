@@ -1,14 +1,14 @@
 //! Manager in memory: accepts studies, and completes them when a test demands it.
 
-use crate::api::control::{Control, ControlError, ControlFuture};
 use crate::api::digest::InputDigest;
 use crate::api::schema::{
     CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
     WorkerStatus,
 };
+use crate::api::submission::{InputFile, PlanChoice, Submission};
 use crate::builtin;
-use crate::service::inputs::InputStore;
-use crate::service::submission::{InputFile, PlanChoice, Submission};
+use crate::http::control::{Control, ControlError, ControlFuture};
+use crate::input_store::InputStore;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::StrategyName;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource};

@@ -1,11 +1,11 @@
 //! Upload of input files, which are stored if their content has the digest in the path.
 
 use super::{Reply, Shared};
-use crate::api::body::Body;
 use crate::api::digest::InputDigest;
-use crate::api::error::ApiError;
 use crate::api::schema::Stored;
-use crate::service::inputs::{InputError, Receiving};
+use crate::http::body::Body;
+use crate::http::error::ApiError;
+use crate::input_store::{InputError, Receiving};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
 
@@ -15,7 +15,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Receives an input file. If the store already has it, the body is read and discarded: its client may have missed
 /// the answer to an earlier upload, and reads an answer only after it has sent everything. A corrupt file is
 /// replaced.
-pub(in crate::api) async fn receive(
+pub(in crate::http) async fn receive(
     request: HttpRequest,
     digest: Path<String>,
     payload: Payload,

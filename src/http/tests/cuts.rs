@@ -3,12 +3,12 @@
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
 use crate::api::schema::StudyState;
+use crate::api::submission::InputFile;
 use crate::client::ClientOptions;
 use crate::client::progress_bars::TransferBar;
+use crate::client::submit::submit;
 use crate::client::{Client, Waiting, download};
-use crate::command::submit::submit;
 use crate::exit::CommandError;
-use crate::service::submission::InputFile;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

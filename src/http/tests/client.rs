@@ -3,13 +3,13 @@
 use super::memory::{RESULTS, content, submission};
 use super::site::Site;
 use crate::api::schema::StudyState;
+use crate::api::submission::{InputFile, Submission};
 use crate::client::ClientOptions;
 use crate::client::progress_bars::TransferBar;
+use crate::client::submit::submit;
 use crate::client::{Client, Waiting, download, follow};
-use crate::command::submit::submit;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use crate::service::submission::{InputFile, Submission};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;

@@ -3,9 +3,9 @@
 
 use super::memory::submission;
 use super::site::{Connection, Reply, Site, connect, reply};
-use crate::api::Limits;
 use crate::api::schema::StudyState;
-use crate::command::submit::submit;
+use crate::client::submit::submit;
+use crate::http::Limits;
 use pleach_actors::transport::https::Trust;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};

@@ -2,10 +2,10 @@
 
 use super::memory::Memory;
 use crate::api::token::ApiToken;
-use crate::api::{Limits, Server, Setup, serve};
 use crate::client::ClientOptions;
 use crate::client::{Client, Waiting};
-use crate::service::inputs::InputStore;
+use crate::http::{Limits, Server, Setup, serve};
+use crate::input_store::InputStore;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
