@@ -1,6 +1,6 @@
 //! Exit codes and the last words on stderr.
 
-use pleach_actors::task::{THREAD_NAME, is_running_task};
+use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_workflow::text::quoted;
 use std::error::Error;

@@ -17,7 +17,7 @@ use pleach_pathology::image_io;
 use pleach_planner::{PlanBuilder, PlanTile, PlanningInput, identity};
 use pleach_reuse::Merging;
 use pleach_sensitivity::fast::HARMONICS;
-use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::{Design, Structure, fast, morris, saltelli};
 use pleach_sensitivity::table;

@@ -7,10 +7,10 @@ use crate::manager::{
     BeginError, Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome,
     StudyRequest,
 };
+use crate::panic_guard::THREAD_NAME;
 use crate::spill::SpillStore;
 use crate::stage::PriorResults;
 use crate::storage::{CountRegions, Source, StorageActor};
-use crate::task::THREAD_NAME;
 use crate::transport::in_memory;
 use crate::worker::{DropRetained, HasWork, Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;

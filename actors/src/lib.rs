@@ -16,6 +16,7 @@ pub mod embedded;
 pub mod exchange;
 pub mod input_files;
 pub mod manager;
+pub mod panic_guard;
 pub mod spill;
 pub mod stage;
 pub mod storage;

@@ -14,7 +14,7 @@ mod withdrawal;
 
 use crate::storage::{GetRegion, RegionUnavailable};
 use crate::task::{OutputSource, StoredOutputs, TaskResult};
-use crate::task_results;
+use crate::task_results::{self, ResumeTask};
 use actix::prelude::*;
 pub use context::{PriorResults, ResolvedStage, StageContext};
 use execution::{Execution, TaskJob, TaskKeys};
@@ -43,11 +43,6 @@ pub struct SlotGranted {
     /// The task.
     pub node: NodeId,
 }
-
-/// The same task as one of this bucket has finished in another bucket.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-pub(crate) struct ResumeTask(pub(crate) NodeId);
 
 /// Event that a stage actor sends to its worker.
 #[derive(Debug, Message)]
@@ -190,7 +185,7 @@ impl StageActor {
         // The first task of a bucket loads the inputs for the other tasks.
         let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
         if results.is_running(&key) && !brings {
-            results.wait(key, ctx.address(), call.node);
+            results.wait(key, ctx.address().recipient(), call.node);
             drop(results);
             self.run.suspend(call.node);
             return self.tell_slot_free(slot);

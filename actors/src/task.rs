@@ -1,6 +1,7 @@
 //! The task actor: one slot of a worker. It runs one operation at a time on the thread pool, or directly if the operation
 //! takes less time than waking a thread.
 
+use crate::panic_guard::catch_panic;
 use crate::spill::SpillStore;
 use crate::storage::RegionUnavailable;
 use crate::task_cache::{CachedTask, TaskLookup};
@@ -9,29 +10,14 @@ use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
 use pleach_workflow::{Operation, Port, Value};
-use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-/// Name prefix of threads that run tasks. A panic on them is the operation's, and fails its evaluation.
-pub const THREAD_NAME: &str = "task-";
-
 /// Maximum predicted duration of a task on the actors' own thread. A handover to another thread and back takes as long.
 pub const SHORT_SECONDS: f64 = 20e-6;
-
-thread_local! {
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns whether this thread is running a task, so that a panic is the operation's.
-#[must_use]
-pub fn is_running_task() -> bool {
-    GUARDED.get()
-}
 
 /// Runs one operation.
 #[derive(Message)]
@@ -270,21 +256,4 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         digest_seconds,
         peak_bytes,
     }
-}
-
-/// Runs `work` and turns a panic into a failure at `at`.
-pub(crate) fn catch_panic<T>(
-    at: &str,
-    work: impl FnOnce() -> Result<T, TaskFailure>,
-) -> Result<T, TaskFailure> {
-    let before = GUARDED.replace(true);
-    // The closure's state is dropped with it, so no later code sees a partial change.
-    let done = catch_unwind(AssertUnwindSafe(work));
-    GUARDED.set(before);
-    done.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        let cause = format!("panicked: {}", text.as_deref().unwrap_or("without a message"));
-        Err(TaskFailure { at: at.to_owned(), cause })
-    })
 }

@@ -5,9 +5,8 @@
 mod spilled;
 
 use crate::spill::SpillStore;
-use crate::stage::{ResumeTask, StageActor};
 use crate::task_cache::is_worth_caching;
-use actix::Addr;
+use actix::prelude::*;
 use pleach_dispatch::stage::NodeId;
 use pleach_regions::{self as regions, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use pleach_workflow::{Task, Value};
@@ -17,13 +16,18 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// The same task as one of this bucket has finished in another bucket.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ResumeTask(pub(crate) NodeId);
+
 /// Task results of one worker.
 #[derive(Default)]
 pub struct TaskResults {
     /// Outputs by task.
     pub(crate) shelf: ResultCache,
     /// Running tasks, with the tasks that wait for them.
-    running: HashMap<TaskKey, Vec<(Addr<StageActor>, NodeId)>>,
+    running: HashMap<TaskKey, Vec<(Recipient<ResumeTask>, NodeId)>>,
     /// Root input of each region in storage, such as a tile.
     source_of: HashMap<RegionKey, RegionKey>,
     /// Number of regions in storage by root input.
@@ -55,7 +59,7 @@ impl TaskResults {
     }
 
     /// Registers a task to resume after the running one.
-    pub(crate) fn wait(&mut self, key: TaskKey, stage: Addr<StageActor>, node: NodeId) {
+    pub(crate) fn wait(&mut self, key: TaskKey, stage: Recipient<ResumeTask>, node: NodeId) {
         self.running.entry(key).or_default().push((stage, node));
     }
 

@@ -6,9 +6,11 @@ use crate::study::PreparedStudy;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::plan::ReuseScope;
-use pleach_planner::{BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StrategyName, identity};
+use pleach_planner::{
+    BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StageTables, StrategyName, identity,
+};
 use pleach_regions::{ElementType, RegionKey};
-use pleach_simulation::workload::Workload;
+use pleach_simulation::workload::{StageWorkload, Workload};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -58,6 +60,12 @@ pub(crate) struct Planned {
     pub(crate) workload: Workload,
 }
 
+/// Returns a stage of a plan as a workload to simulate.
+fn workload(tables: StageTables) -> StageWorkload {
+    let StageTables { levels, instances, inputs, keys, seconds } = tables;
+    StageWorkload { levels, instances, inputs, keys, seconds }
+}
+
 impl Planned {
     /// Plans a study for so many slots, with buckets that share as trees.
     ///
@@ -80,7 +88,7 @@ impl Planned {
         };
         let planned = pleach_planner::plan(prepared.planning_input(), &request);
         let mut study = planned.map_err(CommandError::input)?.study;
-        let traces = study.traces();
+        let traces = study.stage_tables().into_iter().map(workload).collect();
         let plan = std::mem::take(&mut study.plan);
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);

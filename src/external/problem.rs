@@ -2,10 +2,10 @@
 
 use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::import::{
     Imported, ImportedMethod, ImportedParameter, ImportedRange, ImportedSampler,
 };
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::{dakota, problem};
 use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, text};
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
 use pleach_sensitivity::design_detection::ParameterColumns;
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::MAX_EVALUATIONS;
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::table::EVALUATION_COLUMN;
 use pleach_tables::{ColumnRequest, Table, TableData};
 use pleach_workflow::text::quoted;

@@ -5,10 +5,10 @@
 mod control;
 mod entry;
 mod events;
+mod files;
 mod forget;
 mod remarks;
 
-use super::local::{Irregular, Lookup};
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{KeptStudy, StateDir, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy};
@@ -19,20 +19,16 @@ use crate::exit::{CommandError, CommandResult};
 use crate::http::control::ControlError;
 use crate::input_store::InputStore;
 use crate::pools::Pools;
-use crate::study::PreparedStudy;
 pub(crate) use control::Asked;
 pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
 pub(crate) use forget::Retention;
-use pleach_actors::manager::{Cancel, DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
-use pleach_dispatch::message::InputFile;
-use pleach_regions::RegionKey;
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tracing::{error, warn};
+use tracing::error;
 
 /// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -134,98 +130,6 @@ impl StudyContext {
             let Ok(view) = self.manager.send(GetView).await else { return };
             self.scale(&view);
         }
-    }
-
-    /// Returns the files of a submission that are missing or corrupt, and the first path that cannot be an input
-    /// file. Holds no lock, because file systems may hang.
-    fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<Irregular>) {
-        self.missing_unless(submission, |_| false)
-    }
-
-    /// Like [`Self::missing`], but skips files that `counts` accepts.
-    fn missing_unless(
-        &self,
-        submission: &Submission,
-        counts: impl Fn(InputDigest) -> bool,
-    ) -> (Vec<InputDigest>, Option<Irregular>) {
-        let lookup = Lookup::new(&self.store);
-        let (mut missing, mut irregular) = (Vec::new(), None);
-        for file in submission.files() {
-            if counts(file.digest) {
-                continue;
-            }
-            match lookup.find(Path::new(&file.path), file.digest, file.bytes) {
-                Ok(Some(_)) => continue,
-                Ok(None) => {}
-                Err(error) => irregular = irregular.or(Some(error)),
-            }
-            missing.push(file.digest);
-        }
-        missing.sort_unstable();
-        missing.dedup();
-        (missing, irregular)
-    }
-
-    /// Returns the path of a file with this content that some study reads.
-    pub(crate) fn find_file(&self, digest: &[u8; 32]) -> Option<PathBuf> {
-        let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
-        let sent = self.store.path(digest);
-        if sent.is_file() {
-            return Some(sent);
-        }
-        let entries = self.entries();
-        let path = entries.values().find_map(|entry| entry.kept.submission.path_of(digest))?;
-        path.is_file().then_some(path)
-    }
-
-    /// Returns whether the manager's copy of a file that a worker lacks still has its content. If not, the studies
-    /// that read it fail until the next start of the manager. A file at its client's path always passes: its digest
-    /// is computed during the transfer, and a changed file fails the runs that read it.
-    /// [`pleach_actors::manager::CheckFile`] defines when the manager calls this.
-    pub(crate) fn check_file(&self, digest: &[u8; 32], path: &Path, again: bool) -> bool {
-        let digest = InputDigest::from(blake3::Hash::from_bytes(*digest));
-        let is_ours = path == self.store.path(digest);
-        if !is_ours || if again { self.store.has_still(digest) } else { self.store.has(digest) } {
-            return true;
-        }
-        let running = |(id, entry): (&u32, &Entry)| {
-            let path = entry.kept.submission.path_of(digest)?;
-            matches!(entry.phase, Phase::Running { .. }).then_some((*id, path))
-        };
-        let readers: Vec<(u32, PathBuf)> = self.entries().iter().filter_map(running).collect();
-        for (id, path) in readers {
-            self.fail(id, damaged(&path));
-            // Before this returns `false`: otherwise workers would fail the study's runs for the missing file.
-            self.manager.do_send(Cancel(id));
-        }
-        false
-    }
-
-    /// Verifies the stored files of a study before it runs. Returns `false` if one is corrupt and its client's path
-    /// does not have it either. The study then waits until a client sends the file again.
-    fn files_are_whole(&self, id: u32) -> bool {
-        let submission = self.entries().get(&id).map(|entry| entry.kept.submission.clone());
-        let Some(submission) = submission else { return false };
-        let (missing, _) =
-            self.missing_unless(&submission, |digest| !self.store.names(digest) || self.store.has(digest));
-        let Some(first) = missing.first() else { return true };
-        let path = submission.path_of(*first).unwrap_or_default();
-        warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), damaged(&path));
-        if let Some(entry) = self.entries().get_mut(&id)
-            && matches!(entry.phase, Phase::Running { .. })
-        {
-            entry.why = Some(damaged(&path));
-            entry.phase = Phase::Waiting(missing);
-        }
-        self.ended.notify_all();
-        false
-    }
-
-    /// Returns the input files of a study as they are sent to its workers.
-    pub(crate) fn input_files(&self, id: u32, prepared: &PreparedStudy) -> HashMap<RegionKey, InputFile> {
-        let entries = self.entries();
-        let Some(entry) = entries.get(&id) else { return HashMap::new() };
-        super::input_files::input_files(prepared, &entry.kept.submission)
     }
 
     /// Accepts a study, or returns the study that was submitted before under the same key.
@@ -342,7 +246,7 @@ impl StudyContext {
     fn start(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
         let shared = Arc::clone(self);
         // With the name prefix of task threads: a panic there fails the study and not the process.
-        let name = format!("{}-study-{id}", pleach_actors::task::THREAD_NAME);
+        let name = format!("{}-study-{id}", pleach_actors::panic_guard::THREAD_NAME);
         self.set_busy(id, true);
         let run = move || {
             let job = || shared.run(id, ready);
@@ -473,14 +377,6 @@ impl Drop for Taking {
         self.shared.taking().remove(&self.id);
         self.shared.taken.notify_all();
     }
-}
-
-/// Returns the message for a corrupt copy of an input file, with its remedy.
-fn damaged(path: &Path) -> String {
-    format!(
-        "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
-        path.display()
-    )
 }
 
 /// Returns the time in seconds since 1970.

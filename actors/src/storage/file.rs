@@ -25,7 +25,7 @@ impl StorageActor {
         let shares = self.below.clone().filter(|_| self.shares_inputs);
         let load = move || {
             pool.spawn(move || {
-                let result = crate::task::catch_panic("input", || source.load());
+                let result = crate::panic_guard::catch_panic("input", || source.load());
                 let result = result.map(Arc::new).map_err(RegionUnavailable::Failed);
                 if let (Some(below), Ok(region)) = (shares, &result) {
                     let (to, region) = (Arc::clone(&below), Arc::clone(region));

@@ -1,7 +1,7 @@
 //! Operations on one-number tables, and plans over them, small enough to compute by hand.
 
+use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_actors::storage::Source;
-use pleach_actors::task::{THREAD_NAME, is_running_task};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::dry_run::rehearse;
 use pleach_dispatch::memory_model::TaskMemory;

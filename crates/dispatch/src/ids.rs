@@ -81,6 +81,10 @@ impl WorkerId {
 }
 
 id!(
+    /// A task instance of a bucket. Numbers follow the order of execution: depth-first, parents before children.
+    NodeId(u32), "task "
+);
+id!(
     /// One grant of a bucket to a worker. Never reused, so that late reports are recognized.
     LeaseId(u64), "lease "
 );

@@ -4,7 +4,7 @@
 //! [`worker`](crate::worker) admits tasks by it, and the shell measures. The predicted time of the
 //! next task travels with them.
 
-use crate::stage::NodeId;
+use crate::ids::NodeId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -27,7 +27,8 @@ use std::time::Duration;
 use thiserror::Error;
 use tree::BucketTree;
 
-pub use interface::{Effect, InputLocation, NodeId, OutputId, TaskRequest};
+pub use crate::ids::NodeId;
+pub use interface::{Effect, InputLocation, OutputId, TaskRequest};
 
 /// Work that does not match its stage: an internal error of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -25,7 +25,7 @@ mod planned_study;
 mod record;
 mod replan;
 mod request;
-mod stage_workloads;
+mod stage_tables;
 mod summary;
 mod task_counts;
 
@@ -42,5 +42,6 @@ pub use planned_study::PlannedStudy;
 pub use record::PlanRecord;
 pub use replan::StudyReplanner;
 pub use request::{Plan, PlanRequest, plan};
+pub use stage_tables::StageTables;
 pub use summary::{PlanSummary, StageSummary};
 pub use task_counts::task_counts;

@@ -1,7 +1,7 @@
 //! Benchmarks sampling, as points and as designs, at the sizes that `benches/salib.py` draws with SALib.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::morris::{
     self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
 };

@@ -5,7 +5,7 @@
 //! parameter sets, `morris` (SAMPLES trajectories), `ruano` (10 of SAMPLES trajectories), `saltelli` or
 //! `saltelli2` (with second order).
 
-use pleach_sensitivity::sampling::groups::Groups;
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::morris::{
     self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
 };

@@ -5,9 +5,9 @@
 //! module finds row blocks and search curves. Responses are not used.
 
 use crate::fast::Curves;
+use crate::groups::Groups;
+use crate::marginal::probability;
 use crate::saltelli_blocks::{Role, RowBlocks};
-use crate::sampling::groups::Groups;
-use crate::sampling::marginal::probability;
 use pleach_workflow::{Domain, Parameter};
 use std::f64::consts::{PI, TAU};
 use std::ops::RangeInclusive;

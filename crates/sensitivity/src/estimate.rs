@@ -1,7 +1,9 @@
 //! An index with its confidence interval, computed from a value and its bootstrap resamples.
 
-use crate::moat::CONFIDENCE_Z;
 use serde::{Deserialize, Serialize};
+
+/// Half-width of a 95 % interval in standard deviations: the 0.975 quantile of the normal distribution.
+pub const CONFIDENCE_Z: f64 = 1.959_963_984_540_054;
 
 /// An index and its 95 % confidence intervals. Every number is finite or absent.
 ///

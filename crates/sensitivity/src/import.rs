@@ -5,7 +5,7 @@
 
 mod sections;
 
-use crate::sampling::groups::{GroupError, Groups};
+use crate::groups::{GroupError, Groups};
 use pleach_workflow::{Distribution, Domain, DomainError, Parameter, Value, ValueType};
 use thiserror::Error;
 

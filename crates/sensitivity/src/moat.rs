@@ -9,14 +9,12 @@
 //! position of their step in a trajectory. The result includes the number of dropped trajectories.
 
 use crate::bootstrap::means;
+pub use crate::estimate::CONFIDENCE_Z;
 use crate::rng::{self, RngStream};
 use crate::trajectory::{Trajectories, Trajectory};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-/// Half-width of a 95 % interval in standard deviations: the 0.975 quantile of the normal distribution.
-pub const CONFIDENCE_Z: f64 = 1.959_963_984_540_054;
 
 /// Bootstrap resamples, as SALib's default: the half-widths themselves then vary by about 2 %.
 pub const RESAMPLES: usize = 1000;

@@ -9,10 +9,8 @@ pub(crate) mod examples;
 pub mod factorial;
 pub mod fast;
 pub mod footprint;
-pub mod groups;
 pub mod halton;
 pub mod latin_hypercube;
-pub mod marginal;
 pub mod monte_carlo;
 pub mod morris;
 pub mod points;
@@ -21,10 +19,10 @@ pub mod sampler;
 pub mod sobol;
 
 use crate::fast::Curves;
+use crate::marginal::Marginal;
 use crate::saltelli_blocks::RowBlocks;
 use crate::trajectory::Trajectories;
-use marginal::Marginal;
-use pleach_workflow::{Domain, Parameter, Value, ValueType};
+use pleach_workflow::{Domain, Parameter, Value};
 use points::{PointsError, Sequence, UnitPoints};
 use std::collections::HashMap;
 use thiserror::Error;
@@ -235,12 +233,4 @@ fn resting_value(parameter: &Parameter) -> Value {
         Domain::Levels { values } => values.first().copied().unwrap_or(parameter.default),
         Domain::Continuous { .. } | Domain::Distributed { .. } => parameter.default,
     }
-}
-
-/// Returns the bounds of a continuous domain. Returns `None` if `f64` numbers cannot divide it, or for an integer
-/// parameter.
-fn real_range(parameter: &Parameter) -> Option<(f64, f64)> {
-    let (low, high) = parameter.domain.bounds();
-    let usable = low < high && (high - low).is_finite() && parameter.value_type == ValueType::Real;
-    usable.then_some((low, high))
 }

@@ -3,8 +3,8 @@
 //! Samplers provide the structure. For a table of bare parameter sets [`Trajectories::recover`] finds it. Responses
 //! are not used.
 
-use crate::sampling::groups::{Group, Groups};
-use crate::sampling::marginal::probability;
+use crate::groups::{Group, Groups};
+use crate::marginal::probability;
 use pleach_workflow::{Domain, Parameter, Value};
 use thiserror::Error;
 

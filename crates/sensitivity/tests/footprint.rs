@@ -4,9 +4,9 @@
 mod allocations;
 
 use allocations::peak_of;
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::fast::{self, Fast};
 use pleach_sensitivity::sampling::footprint::{points_bytes, rows_bytes, trajectories_bytes};
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::morris::{
     self, BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection,
 };

@@ -50,7 +50,7 @@ pub enum SlideError {
     /// The file stores its pixels in pieces larger than the decoding limit.
     #[error(
         "{}: level {level} is kept in pieces of {width_px} x {height_px} px; up to {} px are decoded at once",
-        path.display(), crate::slide::MAX_PIECE_PX
+        path.display(), crate::limits::MAX_PIECE_PX
     )]
     LargePieces {
         /// The file.
@@ -96,7 +96,7 @@ pub enum SlideError {
     /// The slide has no level that is small enough for an overview.
     #[error(
         "{}: its smallest level has {width_px} x {height_px} px; an overview is made of up to {} million",
-        path.display(), crate::slide::MAX_OVERVIEW_PX >> 20
+        path.display(), crate::limits::MAX_OVERVIEW_PX >> 20
     )]
     NoOverview {
         /// The file.

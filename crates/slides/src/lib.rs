@@ -8,6 +8,7 @@
 mod error;
 mod files;
 mod libtiff;
+mod limits;
 mod read;
 mod scale;
 mod slide;

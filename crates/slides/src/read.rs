@@ -15,8 +15,20 @@ const STRIP_BYTES: usize = 16 << 20;
 /// Values of a pixel: B, G, R.
 const CHANNELS: usize = 3;
 
+impl Slide {
+    /// Reads the pixels of a rectangle of the slide at a scale, as B, G, R. Unscanned areas are white.
+    ///
+    /// # Errors
+    /// Returns [`SlideError::Outside`] if the rectangle exceeds the slide at that scale, [`SlideError::Memory`] if
+    /// memory is insufficient, or [`SlideError::Damaged`] if its pixels cannot be decoded.
+    pub fn read(&self, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
+        scale.check(part).map_err(|cause| SlideError::Outside { path: self.path().to_owned(), cause })?;
+        read(self, scale, part)
+    }
+}
+
 /// Reads the pixels of a rectangle within the slide at this scale.
-pub(crate) fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
+fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
     let PixelRectangle { x_px, y_px, width_px, height_px } = part;
     let memory = || SlideError::Memory { path: slide.path().to_owned(), width_px, height_px };
     let level = slide.levels()[scale.level];

@@ -3,6 +3,7 @@
 //! `read.rs` computes the pixels of a magnification from those of a level.
 
 use crate::error::SlideError;
+use crate::limits::{MAX_OVERVIEW_PX, MAX_PIECE_PX};
 use crate::scale::Scale;
 use crate::{libtiff, tags};
 use openslide_rs::errors::OpenSlideError;
@@ -11,15 +12,6 @@ use pleach_regions::{PixelRectangle, Raster, Resolution};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-
-/// Maximum pixels of one piece (a TIFF's tile) of a level: 4096 × 4096, larger than any scanner writes (256–1024
-/// per side). The reader decodes whole pieces, so a header that claims more would cost more memory than the region
-/// read.
-pub(crate) const MAX_PIECE_PX: u64 = 1 << 24;
-
-/// Maximum pixels read for an overview: a gigapixel takes some 30 s. Slides have levels of a few megapixels. Only a
-/// slide with a single level of a whole section exceeds the limit.
-pub(crate) const MAX_OVERVIEW_PX: u64 = 1 << 30;
 
 /// One level of a slide's pyramid. The first has the scanned resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,16 +160,6 @@ impl Slide {
             return Err(refused());
         }
         Scale::at(&self.levels, factor).ok_or_else(refused)
-    }
-
-    /// Reads the pixels of a rectangle of the slide at a scale, as B, G, R. Unscanned areas are white.
-    ///
-    /// # Errors
-    /// Returns [`SlideError::Outside`] if the rectangle exceeds the slide at that scale, [`SlideError::Memory`] if
-    /// memory is insufficient, or [`SlideError::Damaged`] if its pixels cannot be decoded.
-    pub fn read(&self, scale: &Scale, part: PixelRectangle) -> Result<Raster, SlideError> {
-        scale.check(part).map_err(|cause| SlideError::Outside { path: self.path.clone(), cause })?;
-        crate::read::read(self, scale, part)
     }
 
     /// Reads the whole slide, reduced so that neither side exceeds `side_px`. A smaller slide keeps its size.

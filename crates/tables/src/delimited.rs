@@ -1,6 +1,6 @@
 //! Text tables: CSV, and numbers separated by blanks. This module opens files, `pleach-sensitivity` parses them.
 
-use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
+use crate::table_data::{Column, ColumnRequest, LabelColumn, TableData};
 use crate::{Format, MAX_ROWS, TableProblem};
 use pleach_sensitivity::table::{Numbers, Separation, TableError};
 use std::fs::File;

@@ -7,9 +7,11 @@
 mod delimited;
 mod parquet;
 mod read;
+mod table_data;
 mod write;
 
-pub use read::{Column, ColumnRequest, Table, TableData};
+pub use read::Table;
+pub use table_data::{Column, ColumnRequest, TableData};
 pub use write::Writer;
 
 use std::path::{Path, PathBuf};

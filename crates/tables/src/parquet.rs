@@ -4,7 +4,7 @@
 //! of doubles and 64-bit integers without nulls, compressed by Snappy. Nested columns, dates and decimals are rejected.
 //! Sizes claimed by the file allocate nothing beyond a batch.
 
-use crate::read::{Column, ColumnRequest, LabelColumn, TableData};
+use crate::table_data::{Column, ColumnRequest, LabelColumn, TableData};
 use crate::{MAX_ROWS, TableProblem};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};

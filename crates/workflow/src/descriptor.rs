@@ -5,11 +5,10 @@
 use crate::error::{DescriptorError, Problem};
 use crate::text;
 use crate::value::ValueType;
-use crate::workflow::TierKind;
 use pleach_regions::ElementType;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -257,4 +256,34 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
             Segment::Enum { .. } | Segment::Unknown => None,
         })
         .collect()
+}
+
+/// Kinds of spill tiers, in order of speed, the fastest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TierKind {
+    /// A folder on the node's own solid-state disk.
+    Ssd,
+    /// A tier on the worker's slower disk.
+    Hdd,
+    /// A tier that all nodes share.
+    Lustre,
+    /// Object storage.
+    S3,
+}
+
+impl TierKind {
+    /// All kinds, the fastest first.
+    pub const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
+
+    /// Returns the name in descriptors and in lists of tiers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ssd => "ssd",
+            Self::Hdd => "hdd",
+            Self::Lustre => "lustre",
+            Self::S3 => "s3",
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Distributions of reals that are not uniform over a range: data and validation. Samplers draw the values.
 
-use crate::parameter::DomainError;
+use crate::domain_error::{DomainError, MAX_DEVIATIONS};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,7 +62,7 @@ impl Distribution {
 
     /// Maximum distance of the bounds of a truncated normal distribution from its mean, in deviations. Beyond it,
     /// an f64 cannot distinguish the remaining probability from 0.
-    pub const FARTHEST: f64 = 30.0;
+    pub const FARTHEST: f64 = MAX_DEVIATIONS;
 
     /// Returns the name in study files.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Errors of a descriptor. Every message names the file, the location, the value and the allowed values.
 
-use crate::parameter::DomainError;
+use crate::domain_error::DomainError;
 use crate::value::ValueType;
 use pleach_regions::ElementType;
 use std::fmt::Display;

@@ -6,6 +6,7 @@
 mod core_measurement;
 mod descriptor;
 mod distribution;
+mod domain_error;
 mod error;
 mod joined_responses;
 mod operation;
@@ -17,11 +18,13 @@ mod validate;
 mod value;
 mod workflow;
 
+pub use descriptor::TierKind;
 pub use distribution::Distribution;
+pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
 pub use joined_responses::JOIN;
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
-pub use parameter::{Domain, DomainError, Parameter};
+pub use parameter::{Domain, Parameter};
 pub use study::{
     Annotations, BasePoints, BothEmpty, Durability, FieldProblem, GivenDataMethod, Method, MethodSpec,
     ParameterSpace, Phase, ReferenceSource, SlideTile, Slides, StoppingRule, Study, StudyError, StudyTile,
@@ -31,7 +34,7 @@ pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
     Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
-    StageOutput, Task, TaskInput, TierKind, Workflow,
+    StageOutput, Task, TaskInput, Workflow,
 };
 
 /// Compiles and runs the operation of the guide's chapter on workflows.

@@ -1,10 +1,10 @@
 //! Parameters of a workflow and the domains that samplers draw them from.
 
 use crate::distribution::Distribution;
+use crate::domain_error::{self, DomainError};
 use crate::value::{Real, Value, ValueType};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use thiserror::Error;
 
 /// Values that a sampler may draw. A default or a user-given value may be outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,90 +34,9 @@ pub enum Domain {
     },
 }
 
-/// Error of an invalid domain.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum DomainError {
-    /// The range contains no value.
-    #[error("range [{low}, {high}] is empty; the first number must be below the second")]
-    EmptyRange {
-        /// First bound given.
-        low: f64,
-        /// Second bound given.
-        high: f64,
-    },
-    /// A bound or value is no finite number.
-    #[error("{0} is not a finite number")]
-    NotFinite(f64),
-    /// A bound, step or value is no integer, and the parameter takes integers.
-    #[error("{0} is not an integer, and this parameter takes integers")]
-    NotAnInteger(f64),
-    /// The step does not divide the range.
-    #[error("step {step} does not lead from {low} to {high} in whole steps; a positive divisor of {} is allowed", high - low)]
-    BadStep {
-        /// First bound.
-        low: f64,
-        /// Second bound.
-        high: f64,
-        /// Step given.
-        step: f64,
-    },
-    /// The grid has more values than allowed.
-    #[error("{count} values are too many; {} are allowed", Domain::MAX_LEVELS)]
-    TooManyLevels {
-        /// Number of requested values.
-        count: f64,
-    },
-    /// A set of values is empty.
-    #[error("the list of values is empty; at least one is needed")]
-    NoValues,
-    /// A set names a value twice.
-    #[error("value {0} is listed twice")]
-    DuplicateValue(Value),
-    /// A distribution of reals for a parameter that takes integers.
-    #[error("a distribution is of reals, and this parameter takes integers; a range or values are allowed")]
-    DistributionOfIntegers,
-    /// A logarithmic scale requires positive values.
-    #[error("range from {low} has no logarithm; its first number must be above 0")]
-    NotPositive {
-        /// First bound.
-        low: f64,
-    },
-    /// The deviation is not positive.
-    #[error("deviation {deviation} is not above 0")]
-    BadDeviation {
-        /// The standard deviation given.
-        deviation: f64,
-    },
-    /// The bounds enclose almost no probability.
-    #[error(
-        "range [{low}, {high}] lies more than {} deviations of {deviation} from the mean {mean}",
-        Distribution::FARTHEST
-    )]
-    FarFromMean {
-        /// First bound.
-        low: f64,
-        /// Second bound.
-        high: f64,
-        /// The mean given.
-        mean: f64,
-        /// The standard deviation given.
-        deviation: f64,
-    },
-    /// The mode of a triangular distribution is outside its range.
-    #[error("mode {mode} is not within [{low}, {high}]")]
-    BadMode {
-        /// The likeliest value given.
-        mode: f64,
-        /// First bound.
-        low: f64,
-        /// Second bound.
-        high: f64,
-    },
-}
-
 impl Domain {
     /// 1,000,000 values: grids are stored as lists of 16 MB at most, far beyond the samples of any study.
-    pub const MAX_LEVELS: usize = 1_000_000;
+    pub const MAX_LEVELS: usize = domain_error::MAX_LEVELS;
 
     /// Creates the range `[low, high]` of a parameter of type `value_type`: continuous for reals, every integer for
     /// integers, or a grid if `step` is given.

@@ -11,10 +11,10 @@ mod phase;
 mod slides;
 mod space;
 
-use crate::DescriptorError;
-use crate::error::one_line;
+use crate::domain_error::DomainError;
+use crate::error::{DescriptorError, one_line};
 use crate::operation::Registry;
-use crate::parameter::{self, Domain, DomainError};
+use crate::parameter::{self, Domain};
 use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;

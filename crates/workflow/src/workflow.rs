@@ -3,6 +3,7 @@
 //! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
 pub use crate::descriptor::Aggregate;
+use crate::descriptor::TierKind;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
@@ -138,36 +139,6 @@ impl StageOutput {
     #[must_use]
     pub fn new(region: RegionDecl, task: usize, output: usize) -> Self {
         Self { region, task, output, durable: None, tier: None }
-    }
-}
-
-/// Kinds of spill tiers, in order of speed, the fastest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TierKind {
-    /// A folder on the node's own solid-state disk.
-    Ssd,
-    /// A tier on the worker's slower disk.
-    Hdd,
-    /// A tier that all nodes share.
-    Lustre,
-    /// Object storage.
-    S3,
-}
-
-impl TierKind {
-    /// All kinds, the fastest first.
-    pub const ALL: [Self; 4] = [Self::Ssd, Self::Hdd, Self::Lustre, Self::S3];
-
-    /// Returns the name in descriptors and in lists of tiers.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ssd => "ssd",
-            Self::Hdd => "hdd",
-            Self::Lustre => "lustre",
-            Self::S3 => "s3",
-        }
     }
 }
 

@@ -5,9 +5,10 @@
 //! instance after instance, in the order of the reuse tree, each with its new nodes. A node therefore comes
 //! after all its parents.
 
-use super::interface::{NodeId, OutputId};
+use super::interface::OutputId;
 use super::tree::BucketTree;
 use crate::InstanceId;
+use crate::ids::NodeId;
 use crate::message::BucketWork;
 use crate::plan::ReuseScope;
 use pleach_regions::RegionKey;

@@ -1,19 +1,10 @@
 //! Interface between a bucket's execution and its shell: tasks, input locations and effects.
 
 use crate::InstanceId;
+use crate::ids::NodeId;
 use crate::message::TaskFailure;
 use pleach_regions::RegionKey;
 use pleach_workflow::Value;
-
-/// A task instance of the bucket. Numbers follow the order of execution: depth-first, parents before children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
-
-impl NodeId {
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// One output of a task instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

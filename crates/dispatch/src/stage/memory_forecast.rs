@@ -5,7 +5,8 @@
 //! continues, since later stages come first on a worker. Only outputs whose readers must wait stay.
 
 use super::graph::{BucketGraph, NodeState};
-use super::interface::{NodeId, OutputId};
+use super::interface::OutputId;
+use crate::ids::NodeId;
 use crate::memory_model::{MemoryForecast, OutputConsumption, TaskMemory};
 use std::collections::BTreeSet;
 

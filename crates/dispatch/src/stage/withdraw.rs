@@ -4,8 +4,8 @@
 
 use super::BucketExecution;
 use super::graph::NodeState;
-use super::interface::NodeId;
 use crate::InstanceId;
+use crate::ids::NodeId;
 use std::collections::BTreeSet;
 
 impl BucketExecution {

@@ -1,6 +1,4 @@
-//! Simulated workers around a [`Manager`].
-//!
-//! An independent model of leases, completion and releases checks every effect.
+//! Simulated workers around a [`Manager`]. An independent model of leases, completion and releases checks every effect.
 
 use crate::failures::failure;
 use crate::regions::{far_bytes, is_needed, reports, stored, uses};
@@ -144,8 +142,7 @@ impl Cluster {
         assert_eq!(told, reopened, "what is to be done again");
     }
 
-    /// Removes a worker from all holders. Returns the producers of the lost regions, and then the producers of
-    /// their lost inputs.
+    /// Removes a worker from all holders. Returns the producers of lost regions, then those of their lost inputs.
     fn lost_with(&mut self, worker: WorkerId) -> Vec<InstanceId> {
         let mut lost = Vec::new();
         self.holders.retain(|key, holders| {
@@ -185,8 +182,7 @@ impl Cluster {
         }
     }
 
-    /// Returns those of the no longer leased instances that share the failure of a parent, and their
-    /// descendants.
+    /// Returns the instances, no longer leased, that share the failure of a parent, and their descendants.
     fn orphans(&self, back: Vec<InstanceId>) -> Vec<(InstanceId, Option<InstanceId>)> {
         let mut orphans = BTreeMap::new();
         for id in back.into_iter().filter(|id| !self.is_over(*id) && !self.is_granted(*id)) {
@@ -242,8 +238,7 @@ impl Cluster {
         let plans = |buckets: &[Vec<InstanceId>]| -> Vec<BucketPlan> {
             buckets.iter().map(|bucket| BucketPlan { instances: bucket.clone(), pixels }).collect()
         };
-        // The manager refuses incomplete buckets, duplicates, leased instances and empty buckets. Nothing
-        // changes then.
+        // The manager refuses incomplete, duplicate, leased and empty buckets, and changes nothing.
         if instances.len() > 1 {
             let short = plans(&[instances[1..].to_vec()]);
             assert!(first_is_alone || self.manager.handle_replanned(STUDY, short).is_err());
@@ -347,8 +342,7 @@ impl Cluster {
         struck.into_iter().map(|id| (id, Some(origin))).collect()
     }
 
-    /// Checks every effect of an event against the model. `expected` are the instances that end with the event,
-    /// each with the origin of its failure.
+    /// Checks every effect of an event. `expected` are the instances that end with it, with the origin of their failure.
     fn perform(&mut self, expected: &[(InstanceId, Option<InstanceId>)]) {
         self.manager.sanity_check().expect("sane");
         let mut ended = Vec::new();
@@ -437,8 +431,7 @@ impl Cluster {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
         let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // Fewer buckets are ready than the manager considers for locality. Among equals, the first one is
-        // expected.
+        // The manager considers more buckets for locality than are ready here. Among equals, the first one counts.
         let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
         let order = "later stages first, then what is near, then the plan's order";
         assert_eq!(nearest, Some(&(Reverse(work.stage), work.bucket)), "{order}");

@@ -6,8 +6,9 @@
 //! Sensitivity Analysis: The Primer" (2008), §2.6. Resolutions follow Box and Hunter, "The 2^(k−p) fractional
 //! factorial designs", Technometrics 3 (1961). Designs are deterministic.
 
-use super::marginal::quantile;
-use super::{BadRange, Design, MAX_EVALUATIONS, bad_range, real_range, resting_value, varying};
+use super::{BadRange, Design, MAX_EVALUATIONS, bad_range, resting_value, varying};
+use crate::marginal::quantile;
+use crate::marginal::real_range;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use thiserror::Error;
 

@@ -6,10 +6,10 @@
 //! per curve, as in SALib's `sample.fast_sampler`. A parameter sweeps its range evenly, and levels are equally
 //! likely. [`Curves`] defines the frequencies, and [`crate::fast`] computes indices.
 
-use super::marginal::Marginal;
 use super::{Design, MAX_EVALUATIONS, Structure, resting_value, varying};
 use crate::error::AnalysisError;
 use crate::fast::Curves;
+use crate::marginal::Marginal;
 use crate::rng::{self, RngStream};
 use pleach_workflow::{Parameter, Value};
 use rand::RngExt;

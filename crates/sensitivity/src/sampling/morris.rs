@@ -21,9 +21,9 @@ mod build;
 mod spread;
 mod steps;
 
-use super::groups::Groups;
 use super::points::{PointsError, Sequence};
 use super::{Design, MAX_EVALUATIONS};
+use crate::groups::Groups;
 use build::{DesignBuilder, TrajectoryDraft};
 use pleach_workflow::Parameter;
 use spread::Distances;

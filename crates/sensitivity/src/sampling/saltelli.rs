@@ -16,9 +16,9 @@
 //! are equal: they stay in the design, where estimators expect them, and the merging of evaluations runs them once.
 //! Fixed parameters, and sets of one value, keep it and get no rows. Indices are computed by [`crate::vbd`].
 
-use super::groups::{Group, Groups};
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{BadRange, Design, MAX_EVALUATIONS, Structure, marginals, names, resting_value, varying};
+use crate::groups::{Group, Groups};
 use crate::rng::{self, RngStream};
 use crate::saltelli_blocks::RowBlocks;
 use pleach_workflow::{BasePoints, Parameter, Value};

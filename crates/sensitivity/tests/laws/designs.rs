@@ -2,11 +2,11 @@
 //! rows over any base points.
 
 use crate::spaces::{space, varying};
+use pleach_sensitivity::groups::Groups;
+use pleach_sensitivity::marginal::{probability, quantile};
 use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::factorial::{DesignResolution, Factorial, sample_fraction};
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::halton::{LowDiscrepancy, sample as sample_halton};
-use pleach_sensitivity::sampling::marginal::{probability, quantile};
 use pleach_sensitivity::sampling::points::{Sequence, UnitPoints};
 use pleach_sensitivity::sampling::saltelli::{Saltelli, sample as saltelli, sample_groups};
 use pleach_sensitivity::sampling::sampler::Sampler;

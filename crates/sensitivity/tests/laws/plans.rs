@@ -2,8 +2,8 @@
 //! selection.
 
 use crate::spaces::{space, varying, width};
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::Design;
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::latin_hypercube::Placement;
 use pleach_sensitivity::sampling::morris::{
     BasePointSource, Morris, SpreadSearch, TrajectoryPlan, TrajectorySelection, sample, sample_plan,

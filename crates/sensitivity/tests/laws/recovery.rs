@@ -2,9 +2,9 @@
 
 use crate::spaces::{space, varying};
 use pleach_sensitivity::design_detection::{ParameterColumns, StructureError, curves, row_blocks};
+use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::saltelli_blocks::Role;
 use pleach_sensitivity::sampling::fast::{self, Fast};
-use pleach_sensitivity::sampling::groups::Groups;
 use pleach_sensitivity::sampling::morris::{self, Morris};
 use pleach_sensitivity::sampling::saltelli::{self, Saltelli};
 use pleach_sensitivity::trajectory::Trajectories;

@@ -3,9 +3,10 @@
 use super::fields::Section;
 use super::{FieldProblem, StudyError};
 use crate::distribution::Distribution;
+use crate::domain_error::DomainError;
 use crate::error::count;
 use crate::operation::Registry;
-use crate::parameter::{Domain, DomainError, Parameter};
+use crate::parameter::{Domain, Parameter};
 use crate::value::Value;
 use crate::workflow::Workflow;
 

@@ -4,8 +4,8 @@
 
 use super::MorrisError;
 use super::steps::{ParameterStep, StepChoices};
+use crate::groups::Group;
 use crate::rng::{self, RngStream};
-use crate::sampling::groups::Group;
 use crate::sampling::points::UnitPoints;
 use crate::sampling::{Design, Structure, names, resting_value};
 use crate::trajectory::{Step, Trajectories, Trajectory, joint_fraction};

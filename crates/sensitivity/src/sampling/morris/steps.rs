@@ -3,8 +3,8 @@
 //! The caller draws random numbers.
 
 use super::MorrisError;
-use crate::sampling::marginal::quantile;
-use crate::sampling::real_range;
+use crate::marginal::quantile;
+use crate::marginal::real_range;
 use crate::trajectory::{continuous_step, signed_fraction};
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 

@@ -4,7 +4,6 @@
 
 mod normal;
 
-use super::real_range;
 pub use normal::{normal_probability, normal_quantile};
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 
@@ -130,6 +129,14 @@ pub fn probability(distribution: &Distribution, value: f64) -> f64 {
             }
         }
     }
+}
+
+/// Returns the bounds of a continuous domain. Returns `None` if `f64` numbers cannot divide it, or for an integer
+/// parameter.
+pub(crate) fn real_range(parameter: &Parameter) -> Option<(f64, f64)> {
+    let (low, high) = parameter.domain.bounds();
+    let usable = low < high && (high - low).is_finite() && parameter.value_type == ValueType::Real;
+    usable.then_some((low, high))
 }
 
 #[cfg(test)]

@@ -158,8 +158,8 @@ impl Groups {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{integers, reals};
     use super::*;
+    use crate::sampling::examples::{integers, reals};
 
     fn parameters() -> [Parameter; 4] {
         [reals("T1", 0.0, 1.0), integers("G1", &[1.0, 2.0]), integers("W", &[4.0]), reals("T2", 0.0, 1.0)]
