@@ -1,4 +1,5 @@
-//! A planned study executed, here or by a cluster: progress, the journal, and what was known before.
+//! Executes a planned study, in this process or on a cluster, with progress and journal. Known results, from a journal,
+//! an earlier round or the task cache, are not computed again.
 
 use crate::cache_walk;
 use crate::exit::{CommandError, CommandResult};
@@ -24,26 +25,26 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// A plan, executed.
+/// Result of an executed plan.
 #[derive(Debug)]
 pub(crate) struct ExecutionResult {
     pub(crate) finished: PlanOutcome,
-    /// Tasks that buckets would have run as trees, and did not as graphs.
+    /// Tasks saved by sharing within buckets beyond reuse trees.
     pub(crate) tasks_shared_in_buckets: u64,
-    /// Tasks that were not even planned to run: their results followed from what earlier studies had computed.
+    /// Tasks not executed because responses followed from the task cache of earlier studies.
     pub(crate) tasks_recalled: u64,
-    /// Wall seconds that finding those took.
+    /// Wall seconds of the walk through the task cache.
     pub(crate) recall_seconds: f64,
-    /// What operations are believed to cost now.
+    /// Cost model of operations after the execution.
     pub(crate) costs: CostModel,
-    /// Wall seconds in which tasks were executed.
+    /// Wall seconds of the execution.
     pub(crate) execution_seconds: f64,
-    /// Tasks that only results of earlier processes needed.
+    /// Tasks needed only for results that earlier processes recorded.
     skipped: Counts,
 }
 
 impl ExecutionResult {
-    /// Takes up what an earlier part of the same study has executed in this process.
+    /// Adds the tasks that an earlier round of the same phase executed in this process.
     pub(crate) fn add_prior(&mut self, before: &Self) {
         for (task, total) in &before.finished.outcome.tasks {
             self.finished.outcome.tasks.entry(*task).or_default().add(total);
@@ -52,14 +53,14 @@ impl ExecutionResult {
         self.recall_seconds += before.recall_seconds;
     }
 
-    /// Counts tasks that only results of earlier processes needed as if this one had run them.
+    /// Counts the tasks needed only for results of earlier processes as if this process had run them.
     pub(crate) fn count_skipped(&mut self) {
         for (task, runs) in std::mem::take(&mut self.skipped) {
             self.finished.outcome.tasks.entry(task).or_default().runs += runs;
         }
     }
 
-    /// The responses there are.
+    /// Returns the known responses.
     pub(crate) fn known(&self, prepared: &PreparedStudy, planned: &PlannedStudy) -> Vec<JournaledResponse> {
         let stage = prepared.study.workflow.response.stage;
         let first = usize::from(!prepared.defaults_run());
@@ -73,47 +74,47 @@ impl ExecutionResult {
     }
 }
 
-/// What is to be executed.
+/// Plan to execute.
 pub(crate) struct ExecutionRequest {
     pub(crate) plan: ExecutionPlan,
-    /// Instances of which the results are known.
+    /// Instances with known results.
     pub(crate) finished: BTreeSet<InstanceId>,
     /// Follows the study.
     pub(crate) observer: Observer,
-    /// What operations are believed to cost; whoever executes the study may learn.
+    /// Cost model of operations. The executor may update it from measured times.
     pub(crate) costs: Arc<Mutex<CostModel>>,
 }
 
-/// Whoever executes a study.
+/// Executor of plans: this process or a cluster.
 pub(crate) trait Executor {
-    /// Executes it to its end, or until it is stopped.
+    /// Executes a plan to its end, or until it is stopped.
     fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome>;
 
-    /// Counts the regions held, where they are held here.
+    /// Returns the memory counter of regions. A new counter if this process holds no regions.
     fn ledger(&self) -> Arc<MemoryCounter> {
         Arc::default()
     }
 
-    /// What is to be done when responses can no longer be written down.
+    /// Returns the action for a journal that can no longer be written. It stops the execution.
     fn broken(&self) -> Box<dyn FnOnce() + Send>;
 
-    /// In words for whoever wants the results: a response could not be written down in this folder.
+    /// Returns the message to the user about a response that could not be written in this folder.
     fn unwritten(&self, folder: &Path, error: &WriterError) -> String;
 
-    /// Is told how many responses are on disk of those that this process has reported.
+    /// Returns the callback for the number of responses on disk, among those that this execution reported.
     fn durable(&self) -> Box<dyn FnMut(u64) + Send>;
 }
 
 /// Executes studies in this process, one after another.
 pub(crate) struct LocalExecutor<'a> {
     pub(crate) engine: EmbeddedEngine,
-    /// Another plan may follow: what tasks compute is kept for it, as far as there is room.
+    /// Retains task results for the next plan, within the memory limit.
     pub(crate) keeps: bool,
     pub(crate) interrupt: &'a Interrupt,
 }
 
 impl<'a> LocalExecutor<'a> {
-    /// Of studies that read the files of this one.
+    /// Starts the engine for studies that read the files of this study.
     pub(crate) fn start(
         prepared: &PreparedStudy,
         past: &PriorResults,
@@ -157,12 +158,13 @@ impl Executor for LocalExecutor<'_> {
     }
 }
 
-/// Executes what of the plan is not known yet. The outcome's results are those of the whole study, those of earlier processes
-/// among them; its tasks are those that were run ([`ExecutionResult::count_skipped`] adds the others). `follow` is told where
-/// progress can be looked at.
+/// Executes the instances of a plan without known results. The outcome has the results of the whole study, including
+/// those of earlier processes. Its tasks are those that ran. [`ExecutionResult::count_skipped`] adds the others.
+/// `follow` receives the progress once, before the execution.
 ///
 /// # Errors
-/// [`CommandError::Input`] or [`CommandError::NoSpace`] when responses can no longer be written down, [`CommandError::Internal`] when the plan cannot be executed.
+/// [`CommandError::Input`] or [`CommandError::NoSpace`] if responses can no longer be written.
+/// [`CommandError::Internal`] if the plan cannot be executed.
 pub(crate) fn execute(
     prepared: &PreparedStudy,
     planned: &mut PlannedStudy,
@@ -194,7 +196,7 @@ pub(crate) fn execute(
     let open = plan.open(&finished);
     let whole = vec![true; open.len()];
     let all = task_counts(&plan, &whole, plan.sharing).map_err(CommandError::defect)?;
-    // Counting takes as long as planning; what is the same is counted once.
+    // Counting takes as long as planning, so equal counts are taken once.
     let count = |open: &[bool], sharing| {
         let is_all = open == whole && sharing == plan.sharing;
         if is_all { Ok(all.clone()) } else { task_counts(&plan, open, sharing).map_err(CommandError::defect) }
@@ -250,6 +252,7 @@ pub(crate) fn execute(
     let executing = Instant::now();
     let executed = executor.execute(ExecutionRequest { plan, finished, observer, costs: costs_of_all });
     let execution_seconds = executing.elapsed().as_secs_f64();
+    // The journal ends before an execution error returns: reported responses must reach the disk.
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
@@ -271,7 +274,7 @@ pub(crate) fn execute(
     })
 }
 
-/// Tasks and what they are believed to take: each as on a tile of mean size, with the default values.
+/// Returns the remaining tasks with their predicted times, each for the mean over the tiles and the default values.
 fn left(prepared: &PreparedStudy, counts: &Counts) -> RemainingWork {
     let workflow = &prepared.study.workflow;
     let tiles = prepared.tiles.len().max(1) as f64;
@@ -291,7 +294,7 @@ fn left(prepared: &PreparedStudy, counts: &Counts) -> RemainingWork {
 
 type Counts = BTreeMap<(usize, usize), u64>;
 
-/// Tasks of `all` that are not in `open`.
+/// Returns the tasks of `all` that are not in `open`.
 fn skipped(all: &Counts, open: &Counts) -> Counts {
     let left = |(task, &count): (&(usize, usize), &u64)| {
         let rest = count - open.get(task).copied().unwrap_or(0);
@@ -303,8 +306,8 @@ fn skipped(all: &Counts, open: &Counts) -> Counts {
 /// A run: evaluation and tile.
 type Run = (usize, usize);
 
-/// Of the plan's `instances`, for each that responds the run that stands for it; and by that run, all evaluations' runs it
-/// serves.
+/// Returns two tables. The first has, for each of the plan's `instances` that gives a response, the first run that
+/// needs it. The second maps that run to all runs of evaluations with the same response.
 fn runs(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
@@ -318,7 +321,7 @@ fn runs(
             let instance = planned.instance(evaluation, tile, stage);
             let run = *stands_for[instance.index()].get_or_insert_with(|| planned.first_run(instance));
             let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
-            // The reference is compared with itself, and is no evaluation.
+            // Evaluation 0 is the baseline or the reference and does not count as an evaluation.
             if evaluation > 0 {
                 runs.push((evaluation, tile));
             }

@@ -1,8 +1,9 @@
-//! Where each task of an evaluation's runs comes from: run for it, shared at one of the levels of reuse and with whom, or
-//! left by an earlier study; and where it is in no cache, in what the nearest that is there differs.
+//! Explains the origin of each task of an evaluation's runs: executed for the run, shared with another evaluation at
+//! a level of reuse, or cached by an earlier study. For a task that is not cached, names the differing components of
+//! the nearest cached task.
 //!
-//! In the order of the plan: of those that share a task, the first one runs it. What turns out equal is known from traces
-//! only, so without a cache that level is silent. Nothing is executed, and no image is opened.
+//! The first instance in plan order runs a shared task. Equal content is known from traces only, so the level `value`
+//! needs a cache. The explanation executes no task and decodes no image.
 
 mod response_key;
 
@@ -21,29 +22,30 @@ pub(crate) use response_key::ResponseKey;
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// One task of a run.
+/// Origin of one task of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskOrigin {
     pub(crate) stage: String,
     pub(crate) task: String,
     pub(crate) operation: String,
-    /// `run`, or the level at which it is reused: `stage`, `tree`, `dataflow`, `value`.
+    /// `run`, or the level of reuse: `stage`, `tree`, `dataflow`, `value`.
     pub(crate) source: &'static str,
-    /// The evaluation whose task it is; 0 is the reference.
+    /// Evaluation that runs the shared task. 0 is the reference. `None` for `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evaluation: Option<usize>,
-    /// Whether a cache knows what comes of it; none without a cache, or where its inputs are not known.
+    /// Whether the cache has the task's results. `None` without a cache, or if the task's inputs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) in_cache: Option<bool>,
-    /// In what the nearest task in the cache differs, if this one is not there; empty: there is none of its operation.
+    /// Differing components of the nearest cached task, if this task is not cached. Empty if the cache has no task of
+    /// the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) differing_components: Option<Vec<String>>,
 }
 
-/// The tasks of an evaluation on a tile, stage by stage.
+/// Returns the origins of an evaluation's tasks on a tile, stage by stage.
 ///
 /// # Errors
-/// [`CommandError::Internal`] when the plan does not know the run.
+/// [`CommandError::Internal`] if the plan does not contain the run.
 pub(crate) fn explain(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
@@ -94,9 +96,9 @@ pub(crate) fn explain(
     Ok(tasks)
 }
 
-/// How tasks of a tile come about, and who is first to need each, in the plan's order.
+/// Provenance of the tasks on a tile, and the first instance in plan order that needs each task.
 struct Origins {
-    /// By instance: its bucket, and the keys of its tasks.
+    /// Bucket and task keys of each instance.
     of: HashMap<InstanceId, (BucketId, Vec<TaskKey>)>,
     first: HashMap<TaskKey, InstanceId>,
 }
@@ -118,7 +120,7 @@ impl Origins {
         origins
     }
 
-    /// The level at which a task of an instance is reused by how it comes about, and the evaluation that runs it.
+    /// Returns the reuse level of an instance's task by provenance, and the evaluation that runs the task.
     fn level(
         &self,
         planned: &PlannedStudy,
@@ -126,7 +128,7 @@ impl Origins {
         (bucket, keys): &(BucketId, Vec<TaskKey>),
         place: usize,
     ) -> (&'static str, Option<usize>) {
-        // In a tree: with an instance of the bucket that shares all tasks so far.
+        // Tree reuse needs an earlier instance of the bucket with the same tasks up to this one.
         let earlier = planned.plan.buckets[bucket.index()].instances.iter().take_while(|id| **id != instance);
         let shares =
             |id: &&InstanceId| self.of.get(id).is_some_and(|(_, others)| others[..=place] == keys[..=place]);
@@ -144,7 +146,7 @@ impl Origins {
     }
 }
 
-/// What stands for each task of an instance, by how it comes about.
+/// Returns the key of each task of an instance, derived from its provenance.
 fn keys(stage: &Stage, parameters: &[Value], inputs: &[RegionKey]) -> Vec<TaskKey> {
     let mut keys: Vec<TaskKey> = Vec::with_capacity(stage.tasks.len());
     for task in &stage.tasks {
@@ -162,13 +164,13 @@ fn keys(stage: &Stage, parameters: &[Value], inputs: &[RegionKey]) -> Vec<TaskKe
     keys
 }
 
-/// What traces say of the runs on a tile.
+/// Traces of the runs on a tile.
 struct Traced<'a> {
     prepared: &'a PreparedStudy,
     cache: &'a Cache,
-    /// By evaluation.
+    /// Steps of each evaluation.
     steps: HashMap<usize, Vec<CachedStep>>,
-    /// The evaluation that is first to need a task, in the plan's order.
+    /// First evaluation in plan order that needs a task.
     first: HashMap<TaskKey, usize>,
 }
 
@@ -209,7 +211,7 @@ impl<'a> Traced<'a> {
         self.first.get(&step.key?).copied()
     }
 
-    /// In what the nearest task of the cache differs.
+    /// Returns the differing components of the nearest cached task. `None` if the step or its inputs are unknown.
     fn differences(&self, evaluation: usize, stage: usize, task: usize) -> Option<Vec<String>> {
         let step = self.step(evaluation, stage, task)?;
         let of = &self.prepared.study.workflow.stages[stage].tasks[task];

@@ -1,8 +1,7 @@
-//! Studies of several parts, wherever they are executed: a sample that grows until it is large enough, and phases that follow
-//! each other.
+//! Executes studies in phases and rounds, in this process or on a cluster: a sample grows round by round until it has
+//! converged, and each phase varies the survivors of the phase before.
 //!
-//! Who plans and executes a part, and into which folder, is the [`Runner`]'s; what survives a phase is written down before the
-//! next one begins.
+//! A [`Runner`] plans and executes each round. The survivors of a phase are written before the next phase begins.
 
 pub(crate) mod phases;
 
@@ -17,23 +16,23 @@ use crate::study::PreparedStudy;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
 
-/// A part that has been executed, its results written.
+/// Executed study or phase, with its results written.
 pub(crate) struct RoundResult {
     pub(crate) prepared: PreparedStudy,
     pub(crate) plan: PlanRecord,
     pub(crate) collected: Collected,
     pub(crate) written: WrittenResults,
     pub(crate) session: Session,
-    /// Bytes that were never let go of: a defect.
+    /// Bytes of regions still held at the end. It is 0 unless regions leaked.
     pub(crate) left_bytes: u64,
 }
 
-/// Whoever plans and executes.
+/// Planner and executor of rounds.
 pub(crate) trait Runner {
-    /// A plan of a study.
+    /// Plans a study.
     fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan>;
 
-    /// Executes what of a plan is not known yet. `round` counts how often the sample has grown.
+    /// Executes the instances without known results. `round` counts how often the sample has grown.
     fn execute(
         &mut self,
         prepared: &PreparedStudy,
@@ -42,7 +41,7 @@ pub(crate) trait Runner {
         round: usize,
     ) -> CommandResult<ExecutionResult>;
 
-    /// In words that nobody waits for what is left of the study.
+    /// Returns the error of a study that was stopped before its end.
     fn stopped(
         &self,
         prepared: &PreparedStudy,
@@ -52,20 +51,20 @@ pub(crate) trait Runner {
     ) -> CommandError;
 }
 
-/// A study that has been executed, its sample as large as it was to be.
+/// Executed study with its final sample.
 pub(crate) struct StudyResult {
     pub(crate) prepared: PreparedStudy,
     pub(crate) planned: Plan,
     pub(crate) executed: ExecutionResult,
     pub(crate) collected: Collected,
-    /// How the sample grew, if it was to.
+    /// Growth of the sample. `None` without a stopping rule.
     pub(crate) convergence: Option<Convergence>,
 }
 
-/// Executes a study, and has its sample grow as far as it is to.
+/// Executes a study. Its sample grows until the stopping rule is met or the next sample would exceed the maximum.
 ///
 /// # Errors
-/// What the runner's are, and [`CommandError::Input`] when a larger sample cannot be drawn or planned.
+/// Errors of the runner. [`CommandError::Input`] if a larger sample cannot be drawn or planned.
 pub(crate) fn execute(
     runner: &mut impl Runner,
     first: PreparedStudy,

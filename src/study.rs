@@ -1,6 +1,6 @@
-//! A study made ready: its file read, its parameter sets drawn or read, its files looked at.
+//! Prepares a study: reads its file, draws or reads its parameter sets, and reads the headers of its image files.
 //!
-//! Everything that can be wrong with a study before it runs is found here.
+//! The preparation reports every error of a study that is detectable before it runs.
 
 pub(crate) mod annotations;
 mod digests;
@@ -29,39 +29,39 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The part of a study's digest that says where its files lie.
+/// Name of the digest part that covers the paths of the image files.
 const PLACES: &str = "list of image files";
 
-/// A study that can be planned.
+/// Study that can be planned.
 #[derive(Debug)]
 pub(crate) struct PreparedStudy {
     pub(crate) study: Study,
     pub(crate) registry: Registry,
-    /// The parameter sets of evaluations 1, 2, ….
+    /// Parameter sets of evaluations 1, 2, ….
     pub(crate) design: Design,
-    /// All parameter sets to run: evaluation 0 (the defaults) first where it is run.
+    /// All parameter sets to run. Evaluation 0 (the defaults) is the first, if it is run.
     pub(crate) evaluations: Vec<Vec<Value>>,
-    /// The file that says which: a table, or the study file.
+    /// File that defines the parameter sets: a table or the study file.
     parameter_sets: PathBuf,
     pub(crate) tiles: Vec<PlanTile>,
-    /// Why tiles cannot be read, of those that cannot: their runs fail.
+    /// Cause for each unreadable tile. Runs on these tiles fail.
     unreadable: Vec<String>,
-    /// What operations are believed to cost: what they declare, until more is known.
+    /// Cost model of operations: the declared costs until measurements are loaded.
     pub(crate) costs: CostModel,
     /// See [`PreparedStudy::file_digests`].
     file_digests: OnceCell<Vec<Option<[u8; 32]>>>,
-    /// Digests of what is asked, by part.
+    /// Digests of the parts of the study's definition, by name.
     digests: Vec<(&'static str, String)>,
-    /// A digest of what is asked: the same for every way of computing it.
+    /// Digest of the study's definition. It is independent of planning and execution options.
     pub(crate) digest: String,
 }
 
-/// A study as it is received from whoever has read its files.
+/// Study as a client submitted it, after reading its files.
 #[derive(Debug)]
 pub(crate) struct SubmittedStudy {
     pub(crate) study: Study,
     pub(crate) evaluations: Vec<Vec<Value>>,
-    /// The parameter sets come from a table, not from the method.
+    /// Whether the parameter sets come from a table instead of the method.
     pub(crate) is_table: bool,
     pub(crate) parameter_sets: PathBuf,
     pub(crate) tiles: Vec<PlanTile>,
@@ -69,17 +69,17 @@ pub(crate) struct SubmittedStudy {
 }
 
 impl PreparedStudy {
-    /// Reads a study; with `table`, its parameter sets come from that file.
+    /// Reads a study. With `table`, that file provides the parameter sets.
     ///
     /// # Errors
-    /// [`CommandError::Input`], naming file, field, value and what is allowed.
+    /// [`CommandError::Input`] names the file, the field, the value and the allowed values.
     pub(crate) fn load(file: &Path, table: Option<&Path>) -> CommandResult<Self> {
         let prepared = Self::load_with_any_values(file, table)?;
         prepared.check_runnable()?;
         Ok(prepared)
     }
 
-    /// The same, also with values that operations refuse: to plan, and not to run.
+    /// Reads a study that may have values that operations refuse. Such a study can be planned but not run.
     ///
     /// # Errors
     /// As [`PreparedStudy::load`].
@@ -134,11 +134,12 @@ impl PreparedStudy {
         })
     }
 
-    /// A study that somebody else has read: its files are as they were there. Paths are where they lie there, `inputs` what
-    /// stands for them here; of its parameter sets, those of a table come with it.
+    /// Prepares a study that a client has read, without opening its files. Paths are those at the client, and `tiles`
+    /// has the region keys of the inputs. The parameter sets of a table are taken as received. Those of a method are
+    /// drawn again and compared.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when its parameter sets are not those of its method.
+    /// [`CommandError::Input`] if the parameter sets are not those of the method, or if an operation refuses a value.
     pub(crate) fn received(received: SubmittedStudy) -> CommandResult<Self> {
         let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
             received;
@@ -181,23 +182,21 @@ impl PreparedStudy {
         self.unreadable.iter().map(|cause| format!("warning: {cause}; all runs on this tile will fail"))
     }
 
-    /// The file that says which parameter sets there are.
+    /// Returns the file that defines the parameter sets.
     pub(crate) fn parameter_sets(&self) -> &Path {
         &self.parameter_sets
     }
 
-    /// Image files that the study reads: its tiles, then the references, where those are files.
+    /// Returns the image files of the study: the tiles, then the references if those are files.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         files(&self.study)
     }
 
-    /// Digests of all that the results depend on, by part: what is asked, and the content of every image file.
-    ///
-    /// # Errors
-    /// [`CommandError::Input`] when a file cannot be read.
+    /// Returns the digests of all parts that the results depend on, by name: the parts of the study's definition and
+    /// the content of the image files. Always returns `Ok`.
     pub(crate) fn digests(&self) -> CommandResult<Vec<(&'static str, String)>> {
         let mut content = blake3::Hasher::new();
-        // One that cannot be read fails its own runs, now as then.
+        // Unreadable files are left out: they only fail their own runs, in every process.
         self.file_digests().iter().flatten().for_each(|file| {
             content.update(file);
         });
@@ -205,8 +204,8 @@ impl PreparedStudy {
         Ok(self.digests.iter().cloned().chain([content]).collect())
     }
 
-    /// Digests of the image files' content: of the tiles, then of the references, where those are files. None of those
-    /// that cannot be read.
+    /// Returns the digests of the image files' content: of the tiles, then of the references if those are files. `None`
+    /// for an unreadable file.
     pub(crate) fn file_digests(&self) -> &[Option<[u8; 32]>] {
         self.file_digests.get_or_init(|| {
             // The tiles of a slide are one file.
@@ -217,12 +216,12 @@ impl PreparedStudy {
         })
     }
 
-    /// Whether evaluation 0, the defaults, is run.
+    /// Returns whether evaluation 0, the defaults, is run.
     pub(crate) fn defaults_run(&self) -> bool {
         self.evaluations.len() > self.design.evaluations.len()
     }
 
-    /// Whether evaluation 0 serves as reference.
+    /// Returns whether evaluation 0 is the reference.
     pub(crate) fn reference_run(&self) -> bool {
         self.defaults_run() && is_own_reference(&self.study)
     }
@@ -239,10 +238,10 @@ impl PreparedStudy {
         }
     }
 
-    /// Puts the tasks of each stage in the order in which the instances of this study share most.
+    /// Reorders the tasks of each stage so that the instances of this study share the most tasks.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the study has more runs than ids.
+    /// [`CommandError::Input`] if the study has more runs than ids.
     pub(crate) fn order_tasks(&mut self) -> CommandResult {
         let builder =
             PlanBuilder::set_up(self.planning_input(), Merging::Merged).map_err(CommandError::input)?;
@@ -253,10 +252,12 @@ impl PreparedStudy {
         Ok(())
     }
 
-    /// Refuses parameter sets with values that an operation refuses. Every way to a prepared study ends here.
+    /// Checks that the operations accept all values of the parameter sets. All constructors of runnable
+    /// studies end with it.
     ///
     /// # Errors
-    /// [`CommandError::Input`] that names the file, the evaluation, the parameter, its value and what the operation accepts.
+    /// [`CommandError::Input`] names the file, the evaluation, the parameter, its value and the values that the
+    /// operation accepts.
     fn check_runnable(&self) -> CommandResult {
         let first = usize::from(!self.defaults_run());
         for stage in &self.study.workflow.stages {
@@ -282,14 +283,14 @@ impl PreparedStudy {
     }
 }
 
-/// Whether the result at the defaults is what results are compared with.
+/// Returns whether results are compared with the result at the defaults.
 fn is_own_reference(study: &Study) -> bool {
     study.reference == ReferenceSource::Defaults && study.workflow.reference.is_some()
 }
 
-/// All parameter sets to run: the defaults first where results are compared with something. They give the reference, or
-/// their own agreement with it is what that of all others is held against. In the latter case nothing depends on them, so
-/// defaults that an operation refuses are left out.
+/// Returns all parameter sets to run. The defaults are the first if results are compared with a reference. They give
+/// the reference, or their agreement with it is the baseline for all other sets. A baseline is optional: defaults
+/// that an operation refuses are left out in that case.
 fn evaluations_of(study: &Study, design: &Design, registry: &Registry) -> Vec<Vec<Value>> {
     let workflow = &study.workflow;
     let defaults: Vec<Value> = workflow.parameters.iter().map(|parameter| parameter.default).collect();
@@ -299,7 +300,7 @@ fn evaluations_of(study: &Study, design: &Design, registry: &Registry) -> Vec<Ve
     defaults.into_iter().chain(design.evaluations.iter().cloned()).collect()
 }
 
-/// Whether all operations accept these values.
+/// Returns whether all operations accept these values.
 fn is_accepted(workflow: &Workflow, registry: &Registry, values: &[Value]) -> bool {
     workflow.stages.iter().all(|stage| {
         stage.tasks.iter().all(|task| {
@@ -357,7 +358,7 @@ fn cannot_be_drawn(file: &Path, study: &Study, error: impl std::error::Error) ->
     CommandError::Input(format!("{}: {section}: {error}", file.display()))
 }
 
-/// Parameter sets from a file.
+/// Reads parameter sets from a file.
 fn read_table(table: &Path, study: &Study, method: &Method) -> CommandResult<Design> {
     let fail = |text: String| CommandError::Input(format!("{}: {text}", table.display()));
     let text = text::read(table).map_err(|error| fail(format!("failed to read: {error}")))?;
@@ -366,7 +367,8 @@ fn read_table(table: &Path, study: &Study, method: &Method) -> CommandResult<Des
     Ok(design_of_rows(study, method, rows))
 }
 
-/// Parameter sets that somebody chose. Those that hold Morris trajectories are analyzed as such.
+/// Returns the design of given parameter sets. Under the method `moat`, sets with complete Morris trajectories are
+/// analyzed as trajectories.
 fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Design {
     let parameters = &study.workflow.parameters;
     let mut design = Design::of_rows(parameters, rows);
@@ -379,23 +381,26 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
     design
 }
 
-/// Tiles as their headers describe them.
+/// Tiles as described by their headers.
 struct Looked {
     tiles: Vec<PlanTile>,
     unreadable: Vec<String>,
     annotations: Vec<Annotations>,
 }
 
-/// Reads the header of every image for its size. Polygons are read whole; slides have been looked at when they were cut. A
-/// tile that cannot be read is planned for as one pixel, as its runs end with reading it; a slide among them is a mistake in
-/// the study, and so are tiles that are all unreadable.
+/// Reads the size of every image from its header. Polygon files are read in full. Slides are not read again after they
+/// were cut into tiles. An unreadable tile counts as 1 pixel in the plan, because its runs end when they read it.
+///
+/// # Errors
+/// [`CommandError::Input`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
+/// readable.
 fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     let mut unreadable = Vec::new();
     let field =
         |problem: &str| CommandError::Input(format!("{}: input.tiles: {problem}", study_file.display()));
     for (number, file) in study.tiles.iter().enumerate() {
-        // Every workflow input is the tile itself, but for the core of a slide's tile.
+        // Every workflow input is the tile itself, except the core of a slide's tile.
         let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
         let mut inputs: Vec<_> = study.workflow.inputs.iter().map(key).collect();
         if let Some(part) = &file.slide {
@@ -420,7 +425,7 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
                 let found = image_io::check_reference(mask, &file.path, info).map_err(CommandError::input)?;
                 annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
             }
-            // Read as a mask and as a label map it is two regions.
+            // A reference read as a mask and as a label map is two regions.
             let read_as = study.workflow.reference_elements();
             inputs.extend(
                 read_as.iter().map(|as_type| identity::of_file(&format!("reference {as_type}"), mask)),
@@ -437,7 +442,7 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
     }
 }
 
-/// Image files that the study reads.
+/// Returns the image files of a study.
 fn files(study: &Study) -> impl Iterator<Item = &Path> {
     let masks: &[PathBuf] = match &study.reference {
         ReferenceSource::Defaults => &[],

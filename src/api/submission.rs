@@ -1,6 +1,6 @@
-//! What a client submits: a study that it has read and checked, and the files that the study reads, by what they hold.
+//! Submission from a client: a study that the client has read and checked, and the digests of the study's files.
 //!
-//! The files themselves are sent apart ([`inputs`](super::inputs)), and only where the manager lacks them.
+//! The client sends the files separately, and only those that the manager lacks ([`input_store`](crate::input_store)).
 
 mod rows;
 mod validate;
@@ -21,38 +21,38 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// The form of what is written here; another one is another number.
+/// Version of the submission format. Every change of the format raises it.
 const VERSION: u32 = 1;
 
-/// A study and the files it reads.
+/// Study and its input files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Submission {
     pub(crate) version: u32,
-    /// The client's build: what a study comes to depends on it.
+    /// Version of the client's build. Results depend on it.
     pub(crate) build: String,
     pub(crate) name: String,
-    /// Its tiles, then its references, where those are files.
+    /// Files of the tiles, then of the references if those are files.
     pub(crate) inputs: Vec<InputFile>,
-    /// The further files of slides in several files, in the order of their names, by the path of the slide.
+    /// Companions of slides in several files, in the order of their names, by the path of the slide.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) companions: BTreeMap<String, Vec<Companion>>,
-    /// Of each tile.
+    /// Pixels of each tile.
     pub(crate) pixels: Vec<u64>,
-    /// As read from its file, with absolute paths.
+    /// Study as read from its file, with absolute paths.
     pub(crate) study: Study,
-    /// The file that says which parameter sets there are.
+    /// File that defines the parameter sets.
     pub(crate) parameter_sets: PathBuf,
-    /// They come from a table.
+    /// Whether the parameter sets come from a table.
     pub(crate) is_table: bool,
-    /// The parameter sets of evaluations 1, 2, …: those of the first phase, before its sample grows.
+    /// Parameter sets of evaluations 1, 2, … in the first phase, before its sample grows.
     #[serde(deserialize_with = "rows::deserialize")]
     pub(crate) evaluations: Vec<Vec<Value>>,
     pub(crate) plan: PlanChoice,
-    /// When it should have ended, in seconds since 1970.
+    /// Deadline in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) deadline: Option<u64>,
-    /// What its workers may cost.
+    /// Maximum cost of the study's workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) budget: Option<f64>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct SubmissionOptions {
     pub(crate) budget: Option<f64>,
 }
 
-/// How a study is to be planned.
+/// Planning options of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanChoice {
@@ -78,22 +78,22 @@ pub(crate) struct PlanChoice {
     pub(crate) max_buckets: Option<NonZeroUsize>,
 }
 
-/// A file that a study reads.
+/// Input file of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InputFile {
-    /// Where the client has it.
+    /// Path at the client.
     pub(crate) path: String,
     /// BLAKE3 of its content.
     pub(crate) digest: InputDigest,
     pub(crate) bytes: u64,
 }
 
-/// A further file of a slide.
+/// Companion: an additional file of a slide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Companion {
-    /// Below the folder of the file that the slide is named by: a file's name, or a folder's and a file's.
+    /// Path relative to the folder of the slide's main file: a file name, or a folder name and a file name.
     pub(crate) name: String,
     /// BLAKE3 of its content.
     pub(crate) digest: InputDigest,
@@ -101,7 +101,7 @@ pub(crate) struct Companion {
 }
 
 impl Submission {
-    /// A file that the study reads, as workers are told of it.
+    /// Returns an input file with its companions, as in messages to workers.
     pub(crate) fn content(&self, input: &InputFile) -> FileContent {
         let companion = |companion: &Companion| message::Companion {
             name: companion.name.clone(),
@@ -112,7 +112,7 @@ impl Submission {
         FileContent { path: input.path.clone(), digest: input.digest.bytes(), bytes: input.bytes, companions }
     }
 
-    /// Where the client has a file of this content that the study reads.
+    /// Returns the client's path of the study's file with this content. `None` if the study reads no such file.
     pub(crate) fn path_of(&self, digest: InputDigest) -> Option<PathBuf> {
         let input = self.inputs.iter().find(|input| input.digest == digest);
         let companion = || {
@@ -124,7 +124,7 @@ impl Submission {
         input.map(|input| PathBuf::from(&input.path)).or_else(companion)
     }
 
-    /// All files that the study reads, each by itself and once.
+    /// Returns all files that the study reads, each once. Companions are separate entries.
     pub(crate) fn files(&self) -> Vec<InputFile> {
         // The tiles of a slide are one file.
         let inputs: BTreeMap<&str, &InputFile> =
@@ -196,11 +196,11 @@ impl Submission {
         })
     }
 
-    /// The study, number `id` of this manager. Files are looked for by `find`; where one is not found, its path stays as
-    /// it is at the client.
+    /// Prepares the study under the manager's `id`. `find` returns the local path of a file. A file without one keeps
+    /// its path at the client.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the submission is not what this build of pleach makes of a study.
+    /// [`CommandError::Input`] if the submission is invalid, or if this build of pleach draws other parameter sets.
     pub(crate) fn prepare(
         &self,
         id: u32,
@@ -216,7 +216,7 @@ impl Submission {
             file_digests: self.inputs.iter().map(|input| Some(digest_of_all(&self.content(input)))).collect(),
         };
         let mut prepared = PreparedStudy::received(received)?;
-        // Only now: what a study is does not depend on where its files lie.
+        // Replace the paths after the preparation: the digest of the study must not depend on local paths.
         // The tiles of a slide are one file.
         let mut known: HashMap<String, Option<PathBuf>> = HashMap::new();
         let mut place = |path: &mut PathBuf, input: &InputFile| {
@@ -233,12 +233,13 @@ impl Submission {
         Ok(prepared)
     }
 
-    /// Whether it is of several parts: phases, or a sample that may grow.
+    /// Returns whether the study has phases or a sample that may grow.
     pub(crate) fn has_parts(&self) -> bool {
         !self.study.phases.is_empty() || self.study.until.is_some()
     }
 
-    /// Keys are of this study alone, the same in all its parts: another one may read the same files, and let go of them at another time.
+    /// Returns the tiles with their region keys. The keys contain the study's id and are equal in all its phases and
+    /// rounds. Studies that read the same files have different keys, because each releases the files at its own time.
     fn tiles(&self, id: u32) -> Vec<PlanTile> {
         let workflow = &self.study.workflow;
         let of = |what: &str, input: &InputFile, part: Option<&SlideTile>| {

@@ -1,4 +1,4 @@
-//! The study of a burst: planned as for the base cluster, and what its tasks take.
+//! Plans the study of a burst for the base cluster, with the predicted costs of its tasks.
 
 use super::StudySpec;
 use crate::exit::{CommandError, CommandResult};
@@ -16,14 +16,14 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-/// A file that is not compressed has so many bytes a pixel, about.
+/// Approximate bytes per pixel of an uncompressed input file.
 const BYTES_A_PIXEL: u64 = 3;
 
-/// Masks and label maps become so many times smaller on their way (benches/RESULTS.md, encodings: less than 3 % is left of real
-/// ones).
+/// Compression ratio of masks and label maps in transfers: encoding leaves less than 3 % of real ones
+/// (benches/RESULTS.md, encodings).
 const SMALLER: u64 = 33;
 
-/// Of `run.json`, what is of use here.
+/// Used fields of `run.json`.
 #[derive(Debug, Deserialize)]
 struct Run {
     study: String,
@@ -33,8 +33,8 @@ struct Run {
 }
 
 impl Run {
-    /// How many times what its tasks took one worker was at work: what is done between tasks counts with them. Of several
-    /// workers it is not known who waited.
+    /// Returns the ratio of one worker's execution time to the time of its tasks, at least 1. The ratio adds the time
+    /// between tasks to the tasks. Returns 1 for several workers, because their waiting times are unknown.
     fn between_tasks(&self) -> f64 {
         let tasks: f64 = self.operations.iter().map(|operation| operation.seconds).sum();
         let ratio = self.execution_seconds / tasks;
@@ -49,7 +49,7 @@ struct Operation {
     seconds: f64,
 }
 
-/// A study that can be simulated.
+/// Study that can be simulated.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) name: String,
@@ -67,10 +67,10 @@ fn workload(tables: StageTables) -> StageWorkload {
 }
 
 impl Planned {
-    /// Plans a study for so many slots, with buckets that share as trees.
+    /// Plans a study for `slots` slots, with the tree reuse scope.
     ///
     /// # Errors
-    /// [`CommandError::Input`] that says what is wrong with the study, or with what was measured.
+    /// [`CommandError::Input`] names the error in the study or in the measured run.
     pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> CommandResult<Self> {
         let mut prepared = PreparedStudy::load(&spec.file, None)?;
         if let Some(run) = &spec.run {
@@ -104,7 +104,7 @@ impl Planned {
     }
 }
 
-/// Bytes of what instances store for others, as they go from worker to worker.
+/// Returns the transfer size of each stored region in bytes.
 fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
     let mut bytes = HashMap::new();
     for bucket in &plan.buckets {
@@ -123,7 +123,7 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
     bytes
 }
 
-/// What operations cost, by what a run of this study has measured.
+/// Returns the cost model of operations measured in a run of this study.
 fn measured(file: &Path, prepared: &PreparedStudy) -> CommandResult<CostModel> {
     let fail = |what: String| CommandError::Input(format!("{}: {what}", file.display()));
     let text = std::fs::read(file).map_err(|error| fail(format!("failed to read: {error}")))?;
@@ -147,13 +147,13 @@ fn measured(file: &Path, prepared: &PreparedStudy) -> CommandResult<CostModel> {
     Ok(CostModel::of_lines(lines.iter().map(String::as_str)))
 }
 
-/// Tiles of so many pixels that nobody has: a plan does not look at them.
+/// Returns simulated tiles of `pixels` pixels. They need no files, because planning reads none.
 fn made_up(prepared: &PreparedStudy, tiles: u32, pixels: u64) -> Vec<PlanTile> {
     let columns = prepared.tiles.first().map_or(0, |tile| tile.inputs.len());
     let tile = |number: u32| {
         let name = format!("tile {number}");
         let input = |column| identity::of_tile(&format!("simulated {column}"), Path::new(&name), None);
-        // A tile is one file, however many inputs read it.
+        // All workflow inputs of a tile read the same file.
         let own = prepared.study.workflow.inputs.len();
         let input = |column: usize| input(if column < own { 0 } else { column });
         PlanTile { pixels, inputs: (0..columns).map(input).collect() }

@@ -1,4 +1,4 @@
-//! `pleach explain`: where the tasks of an evaluation come from.
+//! `pleach explain`: prints the origin of each task of an evaluation.
 
 use super::{load_costs, workers};
 use crate::cache_walk;
@@ -12,13 +12,13 @@ use pleach_planner::{PlanRequest, WorkerMemory};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// One run.
+/// Explained run.
 #[derive(Debug, Serialize)]
 struct Run {
     evaluation: usize,
     tile: String,
     tasks: Vec<TaskOrigin>,
-    /// What its response is found by again.
+    /// Minimal key of the run's response.
     key: ResponseKey,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
         buckets: args.plan.buckets.limits(),
         slots: workers,
         workers: &[WorkerMemory { memory_bytes: default_memory_bytes(), below_bytes: 0 }],
-        // As `run --cache`, whose results only the value scope finds.
+        // As in `run --cache`: only the value scope finds results in a cache.
         tree_fallback: args.cache.is_none(),
     };
     let planned = pleach_planner::plan(prepared.planning_input(), &request);

@@ -1,6 +1,7 @@
-//! `pleach plan`: what a study would execute and reuse, by as many strategies and levels of reuse as are asked for.
+//! `pleach plan`: plans a study with the requested strategies and reuse scopes, and prints the tasks to execute and
+//! reuse.
 //!
-//! How it is shown is decided in [`table`] and [`crate::report::scaling`].
+//! [`table`] formats the plans. [`crate::report::scaling`] draws the predicted makespans.
 
 mod parts;
 mod table;
@@ -59,7 +60,7 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
                 plans.extend(made);
                 all_curves.extend(drawn);
             }
-            // Of all strategies, one that cannot is no reason not to hear of the others.
+            // With several strategies, the limit of one strategy must not hide the plans of the others.
             Err(error) if strategies.len() > 1 && error.is_strategy_limit() => {
                 let name = strategy.as_str();
                 left_out.push(format!("{name}: left out: {error}"));
@@ -71,7 +72,7 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
         plot(file, &prepared, args, all_curves)?;
     }
     if args.json {
-        // In print only is said what is not there: a document holds plans.
+        // The JSON document omits strategies that were left out. Only the text output lists them.
         let annotations = Annotated::of(&prepared.study);
         return print_json(&Plans { plans, parts: parts::forecast(&prepared.study), annotations });
     }
@@ -107,7 +108,7 @@ fn curves(comparison: &mut PlanComparison<'_>, options: &[PlanOptions]) -> Resul
     Ok(options.iter().zip(rows).map(curve).collect())
 }
 
-/// Draws the curves to a file: the whole picture, or nothing.
+/// Draws the curves to a file and publishes it atomically.
 fn plot(file: &Path, prepared: &PreparedStudy, args: &PlanArgs, curves: Vec<Curve>) -> CommandResult {
     let scaling = Scaling {
         study: &prepared.study.name,

@@ -1,4 +1,5 @@
-//! Phases: each in a folder of its own beside the others, what survives one written down before the next begins.
+//! Executes the phases of a study, each in its own folder. The survivors of a phase are written before the next phase
+//! begins.
 
 use super::RoundResult;
 use crate::exit::{CommandError, CommandResult};
@@ -9,22 +10,23 @@ use pleach_sensitivity::screening;
 use pleach_workflow::{Study, Survivors};
 use std::path::Path;
 
-/// A phase that is over, and what survives it; of the last one nothing is chosen.
+/// Finished phase and its survivors. `None` for the last phase.
 pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
 
-/// A phase that is to be executed.
+/// Phase to execute.
 pub(crate) struct PhaseRequest {
-    /// From 0.
+    /// Number of the phase, from 0.
     pub(crate) number: usize,
     pub(crate) prepared: PreparedStudy,
-    /// Another one follows.
+    /// Whether another phase follows.
     pub(crate) keeps: bool,
 }
 
-/// Executes all phases of a study, each into a folder of its name within `out`. `tell` is given what an operator should know.
+/// Executes all phases of a study, each into its own folder in `out`. `tell` receives messages for operators.
 ///
 /// # Errors
-/// What those of `run` are, and [`CommandError::Input`] when a phase leaves no parameter to vary, or the next one cannot be drawn.
+/// Errors of `run`. [`CommandError::Input`] if a phase leaves no parameter to vary, or if the next phase cannot be
+/// drawn.
 pub(crate) fn execute(
     whole: &PreparedStudy,
     out: &Path,
@@ -45,7 +47,7 @@ pub(crate) fn execute(
     Ok(parts)
 }
 
-/// The phases as their results are told together.
+/// Returns the phases for the combined report. `names` are their folders.
 pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
     let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| Phase {
         folder: name,
@@ -58,12 +60,12 @@ pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Ph
     parts.iter().zip(names).map(phase).collect()
 }
 
-/// What a folder of all phases belongs to: the study of the first one, in phases.
+/// Returns the digest that the folder of all phases belongs to. It contains the digest of the first phase.
 pub(crate) fn digest(first: &PreparedStudy) -> String {
     format!("phases {}", first.digest)
 }
 
-/// The folders of the phases.
+/// Returns the folder names of the phases.
 pub(crate) fn names(study: &Study) -> Vec<String> {
     let name = |(number, phase): (usize, &pleach_workflow::Phase)| {
         format!("phase-{}-{}", number + 1, phase.method.kind())
@@ -71,8 +73,8 @@ pub(crate) fn names(study: &Study) -> Vec<String> {
     study.phases.iter().enumerate().map(name).collect()
 }
 
-/// The survivors of a phase: those that were written down, or else those that the rule keeps by the phase's responses, which are
-/// written down now.
+/// Returns the survivors of a phase as recorded in its folder. Without a sound record, selects them by the rule from
+/// the phase's responses and records them.
 fn screened(
     whole: &PreparedStudy,
     number: usize,

@@ -1,7 +1,7 @@
-//! One study of the manager's, from its plan to its results, on a thread of its own.
+//! Runs one study of the manager, from its plan to its results, on its own thread.
 //!
-//! A study of several parts is several plans of the manager actor, one after another: each phase, and each size of a sample that
-//! grows, under an id that is the same after a restart. `parts` says what follows what.
+//! Each phase, and each round of a growing sample, is a separate plan of the manager actor, one after another. Its
+//! [`PlanId`] is the same after a restart. [`rounds`] decides their order.
 
 use super::local::Lookup;
 use super::mend;
@@ -43,21 +43,21 @@ use time::OffsetDateTime;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-/// Between two looks at whether workers have come that a study's plan does not fit.
+/// Interval between checks for workers with too little memory for a study's plan, 1 s.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A study that is ready to be executed.
+/// Study that is ready to run.
 pub(crate) struct ReadyStudy {
     whole: PreparedStudy,
-    /// Its first phase, if it has several.
+    /// First phase. `None` for a study without phases.
     first: Option<PreparedStudy>,
-    /// Of that, or of the whole study.
+    /// Plan of the first phase, or of the whole study.
     planned: Plan,
     start: Instant,
 }
 
 impl ReadyStudy {
-    /// Evaluations, as far as they are known before it runs.
+    /// Returns the number of evaluations that are known before the study runs.
     pub(crate) fn evaluations(&self) -> usize {
         self.whole.design.evaluations.len()
     }
@@ -66,29 +66,29 @@ impl ReadyStudy {
         self.whole.tiles.len()
     }
 
-    /// The plan in a few words, for the operator's log.
+    /// Returns a summary of the plan for the operator's log.
     pub(crate) fn summary(&self) -> String {
         let plan = &self.planned.record;
         let seconds = plan.planning_seconds.unwrap_or_default();
         format!("{} buckets for {} slots, planned in {seconds:.1} s", plan.summary.buckets, plan.workers)
     }
 
-    /// What the study, or its first part, takes, one task at a time.
+    /// Returns the minimum memory of the study, or of its first phase.
     pub(crate) fn needs(&self) -> &MinimumMemory {
         &self.planned.study.plan.needs
     }
 }
 
-/// The workers that a study is planned for.
+/// Capacity of the workers that a study is planned for.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCapacity {
     slots: NonZeroU32,
-    /// Of each.
+    /// Memory of each worker.
     memory: Vec<WorkerMemory>,
 }
 
 impl PlannedCapacity {
-    /// Those that are there.
+    /// Returns the capacity of the present workers, at least 1 slot.
     pub(crate) fn of(view: &ManagerView) -> Self {
         let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
         let memory = view.workers.iter().map(|worker| WorkerMemory {
@@ -98,27 +98,28 @@ impl PlannedCapacity {
         Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
     }
 
-    /// Those whose memory is too small for a plan with these needs.
+    /// Returns the number of workers with too little memory for a plan with these needs.
     fn too_small(&self, needs: &MinimumMemory) -> usize {
         self.memory.iter().filter(|memory| !memory.fits(needs)).count()
     }
 }
 
-/// A file, with its companions, that may be a slide in several: where all of them lie as they do at the client.
+/// Returns a local path of a file. The companions of a slide in several files have the same relative paths as at the
+/// client. `None` if a file is missing or the links to companions cannot be created.
 fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<PathBuf> {
     let place = |part: FileContent| {
         let digest = blake3::Hash::from_bytes(part.digest).into();
-        // What is no file now was one when the study was taken.
+        // A path that is no regular file now was one at the submission, so it counts as missing.
         lookup.find(Path::new(&part.path), digest, part.bytes).ok().flatten()
     };
     let places = file.parts().map(place).collect::<Option<Vec<PathBuf>>>()?;
     gather(store.folder(), file, places).ok()
 }
 
-/// Makes a study ready for these workers.
+/// Prepares and plans a study for these workers.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the study cannot be planned.
+/// [`CommandError::Input`] if the study cannot be prepared or planned.
 pub(crate) fn ready(
     id: u32,
     kept: &StoredSubmission,
@@ -149,7 +150,8 @@ fn plan(prepared: &PreparedStudy, choice: PlanChoice, workers: &PlannedCapacity)
     Ok(plan)
 }
 
-/// What a study is planned anew with while it runs. Without more buckets than slots call for, their number may fall again.
+/// Takes the replanner out of a plan, for replanning while the study runs. The number of buckets may fall only if the
+/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA.
 fn replan(planned: &mut Plan) -> Option<StudyReplanner> {
     let Plan { study, record, .. } = planned;
     if record.strategy != "trtma" {
@@ -157,7 +159,7 @@ fn replan(planned: &mut Plan) -> Option<StudyReplanner> {
     }
     let most = record.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
     let usual = BUCKETS_PER_CORE.saturating_mul(NonZeroUsize::new(record.workers as usize)?);
-    // More were needed for the workers' memory.
+    // More buckets than usual were needed for the workers' memory.
     let least = if most > usual { most } else { NonZeroUsize::MIN };
     Some(study.take_replanner(most, least))
 }
@@ -217,8 +219,9 @@ impl Executor for ClusterExecutor<'_> {
 }
 
 impl ClusterExecutor<'_> {
-    /// Cuts what nobody has begun into buckets that fit workers with less memory, where some have come and there is such a
-    /// plan. `needs`: of the present plan. `tried`: the memory of the workers that were looked at last.
+    /// Moves unstarted instances to buckets that fit workers with less memory, if such workers have joined and such a
+    /// plan exists. `needs` is the minimum memory of the present plan, `tried` the memory of the workers at the last
+    /// attempt.
     fn suit(&self, needs: &mut MinimumMemory, tried: &mut Vec<WorkerMemory>) -> CommandResult {
         let view =
             self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
@@ -258,22 +261,22 @@ impl ClusterExecutor<'_> {
     }
 }
 
-/// Executes the parts of a study on the manager's workers.
+/// Runs the phases and rounds of a study on the manager's workers.
 struct RoundRunner<'a, F> {
     shared: &'a Arc<StudyContext>,
     id: u32,
     choice: PlanChoice,
-    /// The present one, from 0.
+    /// Present phase, from 0.
     phase: usize,
-    /// Workers keep what tasks have computed, until the study is over: for the parts that follow, and for the last one where
-    /// they come back to another manager.
+    /// Whether workers retain task results until the study ends: for later phases and rounds, and in the last of them
+    /// for reattaching to a restarted manager.
     keeps: bool,
     past: PriorResults,
-    /// What earlier phases came to, as far as it does not count for this one.
+    /// Counts of earlier phases that do not include this phase.
     before: ProgressCounts,
-    /// Tasks that earlier rounds of this phase had run.
+    /// Tasks that earlier rounds of this phase ran.
     rounds_tasks: u64,
-    /// Is told where progress can be looked at.
+    /// Receives the progress of each round.
     follow: F,
 }
 
@@ -337,7 +340,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
     ) -> CommandResult<RoundResult> {
         mend::owner_of(&self.shared.state, self.id, out, &prepared.digest)?;
         mend::journal_in(&self.shared.state, self.id, out)?;
-        // Without a journal, results there are those of a manager that ended before it recorded the study's end.
+        // Results without a journal come from a manager that ended before it recorded the study's end.
         let has_journal = out.join(journal::NAME).exists();
         let existing = if has_journal { Existing::Resume } else { Existing::Overwrite };
         let mut session = match session::begin(out, &prepared, existing)? {
@@ -371,7 +374,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         Ok(RoundResult { prepared, plan: planned.record, collected, written, session, left_bytes: 0 })
     }
 
-    /// Executes all phases, and writes what they come to together.
+    /// Executes all phases and writes their combined results.
     fn phases(
         &mut self,
         whole: &PreparedStudy,
@@ -401,20 +404,20 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         })?;
         let run =
             results::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
-        // The last one first: where one is gone, all results are known to be written.
+        // Ends the sessions only now, the last phase first: a missing journal means that all results are written.
         parts.iter().rev().try_for_each(|(part, _)| part.session.end(true))?;
         Ok(run)
     }
 }
 
-/// Where the manager actor is.
+/// Address of the manager actor.
 pub(crate) type Manager = actix::Addr<ManagerActor>;
 
-/// Executes a study and writes its results; `follow` is told, of each part, where its progress can be looked at. Returns how
-/// it ended and how many tasks were reused, or `None` when it was canceled.
+/// Executes a study and writes its results. `follow` receives the progress of each round. Returns the study's end and
+/// the number of reused tasks, or `None` if the study was canceled.
 ///
 /// # Errors
-/// [`CommandError`], when it could not be executed, or its results not be written: it can be tried again.
+/// [`CommandError`] if the study could not be executed or its results not be written. The caller can run it again.
 pub(crate) fn run(
     shared: &Arc<StudyContext>,
     id: u32,

@@ -1,17 +1,18 @@
-//! Identities: who computed a region, from what, with which values (see `docs/adr/0002-task-identity.md`).
+//! Identities of stage instances and keys of regions, derived from operations, parameter values and inputs (see
+//! `docs/adr/0002-task-identity.md`).
 //!
-//! An identity is a BLAKE3 hash over a canonical byte string: every part is preceded by its length, so that no
-//! two different histories make the same bytes.
+//! An identity is a BLAKE3 hash of a canonical byte string. Each part has a fixed size or follows its length, so that
+//! different provenances never give the same bytes.
 
 use pleach_regions::RegionKey;
 use pleach_workflow::{SlideTile, Stage, Value};
 use std::path::Path;
 
-/// The identity of a stage instance.
+/// Identity of a stage instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceIdentity([u8; 32]);
 
-/// Raised when the byte strings below change.
+/// Version of the byte strings. Every change of their layout raises it.
 const SCHEME: &str = "pleach identity 1";
 
 struct Hash(blake3::Hasher);
@@ -45,8 +46,8 @@ impl Hash {
     }
 }
 
-/// The key of a file that a study reads. Within one run a path names one content; what outlives a run will need
-/// the content's digest instead.
+/// Returns the region key of an input file. The path identifies the content within one run only: the task cache uses
+/// the digest of the content instead.
 pub fn of_file(role: &str, path: &Path) -> RegionKey {
     let mut hash = Hash::new("file");
     hash.part(role.as_bytes());
@@ -54,7 +55,7 @@ pub fn of_file(role: &str, path: &Path) -> RegionKey {
     hash.key()
 }
 
-/// The key of what a study reads of a tile: of its file, or of its part of a slide.
+/// Returns the region key of a tile: of its file, or of its part of a slide.
 pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey {
     let Some(SlideTile { magnification, core, window }) = slide else { return of_file(role, path) };
     let mut hash = Hash::new("slide");
@@ -69,9 +70,9 @@ pub fn of_tile(role: &str, path: &Path, slide: Option<&SlideTile>) -> RegionKey 
     hash.key()
 }
 
-/// The identity of a stage instance: its tasks' operations and versions with the values they consume, the wiring
-/// between them, and its inputs. Names of stages, tasks and parameters play no part. `replica` keeps equal
-/// instances apart where nothing is to be merged.
+/// Returns the identity of a stage instance. It covers the operations and versions of its tasks, the values that they
+/// consume, the wiring between them, and the inputs. It is independent of the names of stages, tasks and parameters.
+/// `replica` distinguishes equal instances in a plan without merging.
 pub(crate) fn of_instance(
     stage: &Stage,
     parameters: &[Value],
@@ -108,7 +109,7 @@ pub(crate) fn of_instance(
     InstanceIdentity(*hash.0.finalize().as_bytes())
 }
 
-/// The key of one output of a stage instance.
+/// Returns the region key of one output of a stage instance.
 pub(crate) fn of_output(identity: &InstanceIdentity, output: usize) -> RegionKey {
     let mut hash = Hash::new("output");
     hash.part(&identity.0);

@@ -1,4 +1,4 @@
-//! Plan that fits the memory.
+//! Plans a study within the memory of the process.
 
 use super::part::Runner;
 use crate::exit::{CommandError, CommandResult};
@@ -9,7 +9,7 @@ use pleach_planner::memory_size::human;
 use pleach_planner::{Plan, PlanRequest, WorkerMemory};
 
 impl Runner<'_> {
-    /// Plans a study within the memory of this process. Tells the user of a smaller reuse scope.
+    /// Plans a study within the memory of this process. Prints a notice if the plan has a smaller reuse scope.
     pub(super) fn fitting_plan(&self, prepared: &PreparedStudy) -> CommandResult<Plan> {
         let plan = self.fitting(prepared)?;
         let (options, args) = (self.options, self.args);
@@ -48,7 +48,7 @@ impl Runner<'_> {
 
     fn too_little(&self, prepared: &PreparedStudy, plan: &Plan) -> CommandError {
         let bytes = plan.study.plan.needs.with_spill(self.below_bytes);
-        // Rounded up, so that what is named is enough.
+        // Rounded up, so that the amount in the message suffices.
         let megabytes = bytes.div_ceil(1_000_000);
         let budget = human(self.memory_bytes);
         let given = match self.args.memory {

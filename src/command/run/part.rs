@@ -1,5 +1,4 @@
-//! One part of a study, from its plan to its results: the whole study, or one phase of it. A sample that is to grow does so
-//! through the engine that is running.
+//! Executes a whole study or one of its phases, from the plan to the results. All rounds and phases use one engine.
 
 use crate::analysis::Collected;
 use crate::cache_walk;
@@ -32,39 +31,39 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What all parts of a study are executed with.
+/// Engine, tiers and options for all phases of a study.
 pub(super) struct Runner<'a> {
     pub(super) args: &'a RunArgs,
     previews: Previews,
     pub(super) options: PlanOptions,
     pub(super) workers: NonZeroU32,
-    /// The memory to keep within.
+    /// Memory limit in bytes.
     pub(super) memory_bytes: u64,
     below: Option<Arc<SpillStore>>,
     pub(super) below_bytes: u64,
     past: PriorResults,
-    /// Taken when the engine starts.
+    /// Interrupt, taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
     here: Option<LocalExecutor<'a>>,
 }
 
-/// `--resume` without anything to continue, which may be a mistyped folder.
+/// Prints a notice that `--resume` found nothing to continue: the folder may be mistyped.
 pub(super) fn notice_of_nothing(args: &RunArgs, out: &Path) {
     if !args.quiet {
         print_notice(&format!("nothing to resume in {}; starting the study", out.display()));
     }
 }
 
-/// What became of a part.
+/// Outcome of a study or phase.
 pub(super) enum Ended {
-    /// There was nothing to do: all results were there.
+    /// All results existed before. Nothing was executed.
     Before(Folder),
-    /// It is over.
+    /// Executed by this process.
     Now(Box<RoundResult>),
 }
 
 impl<'a> Runner<'a> {
-    /// For studies of the files of this one.
+    /// Creates the runner for studies that read the files of this study. Opens the cache and the spill tiers.
     pub(super) fn new(
         args: &'a RunArgs,
         prepared: &PreparedStudy,
@@ -96,7 +95,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Images that were asked for.
+    /// Returns the requested previews.
     pub(super) fn previews(&self) -> &Previews {
         &self.previews
     }
@@ -116,10 +115,11 @@ impl<'a> Runner<'a> {
         LocalExecutor::start(prepared, &self.past, self.below.clone(), resources, interrupt)
     }
 
-    /// Executes a part into a folder; with `keeps`, another one may follow.
+    /// Executes a study or phase into a folder. With `keeps`, another phase may follow.
     ///
     /// # Errors
-    /// [`CommandError::Input`] as [`session::begin`], or when it cannot be planned; [`CommandError::Interrupted`].
+    /// [`CommandError::Input`] as in [`session::begin`], or if it cannot be planned. [`CommandError::Interrupted`] if
+    /// the user interrupts it.
     pub(super) fn execute(
         &mut self,
         mut first: PreparedStudy,
@@ -138,7 +138,7 @@ impl<'a> Runner<'a> {
             SessionState::Complete(folder) => return Ok(Ended::Before(folder)),
             SessionState::Open(session) => session,
         };
-        // The first phase of several has its notice from the study.
+        // A study with phases prints this notice once, for all phases.
         if args.resume && session.is_new && first.study.phase.is_none() {
             notice_of_nothing(args, out);
         }
@@ -164,7 +164,7 @@ impl<'a> Runner<'a> {
         Ok(Ended::Now(Box::new(RoundResult { prepared, plan, collected, written, session, left_bytes })))
     }
 
-    /// Keeps what was learned for later studies, in their cache; says why it could not.
+    /// Writes the learned costs to the cache, for later studies. Returns a message if that fails.
     fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
         let lost = cost_history::keep(folder, learned).err()?;
@@ -219,7 +219,7 @@ impl rounds::Runner for Runner<'_> {
         collected: &Collected,
         session: &Session,
     ) -> CommandError {
-        // What nobody will use again is kept for later studies all the same.
+        // Later studies can use the learned costs although this study was interrupted.
         drop(self.keep_costs(prepared, &executed.costs));
         let known = collected.runs.len() - collected.failed();
         CommandError::Interrupted(format!(

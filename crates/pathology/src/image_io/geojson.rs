@@ -39,14 +39,19 @@ pub fn read_polygons(path: &Path) -> Result<Vec<Polygon>, ImageFileError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ImageFileError> {
-    let mut file = File::open(path).map_err(|cause| unreadable(path, cause))?;
-    let found_bytes = file.metadata().map_err(|cause| unreadable(path, cause))?.len();
+    // Checked before opening: opening a pipe waits for a writer.
+    let about = std::fs::metadata(path).map_err(|cause| unreadable(path, cause))?;
+    if !about.is_file() {
+        return Err(unreadable(path, "not a regular file; a GeoJSON file is allowed"));
+    }
+    let found_bytes = about.len();
     if found_bytes > MAX_GEOJSON_BYTES {
         return Err(ImageFileError::GeoJsonTooLarge { path: path.to_owned(), found_bytes });
     }
     let mut text = Vec::with_capacity(found_bytes as usize);
-    // A pipe or device may be longer than its metadata claims.
-    file.by_ref().take(MAX_GEOJSON_BYTES).read_to_end(&mut text).map_err(|cause| unreadable(path, cause))?;
+    // The file may grow while it is read.
+    let file = File::open(path).map_err(|cause| unreadable(path, cause))?;
+    file.take(MAX_GEOJSON_BYTES).read_to_end(&mut text).map_err(|cause| unreadable(path, cause))?;
     Ok(text)
 }
 

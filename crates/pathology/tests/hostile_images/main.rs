@@ -19,7 +19,7 @@ use allocations::peak_of;
 use flate2::Crc;
 use images::{Case, Expected, SIDES, cases};
 use mutations::{Mutation, mutated, mutations};
-use pleach_pathology::image_io::{TileInfo, probe, read_bgr, read_mask};
+use pleach_pathology::image_io::{TileInfo, check_reference, probe, read_bgr, read_mask};
 use pleach_regions::ElementType;
 use proptest::prelude::*;
 use std::fs;
@@ -98,6 +98,12 @@ fn a_pipe_is_not_waited_for() {
     assert!(made.success());
     let said = read_bgr(&path).expect_err("a pipe").to_string();
     assert!(said.ends_with("pipe.png: is no regular file; a PNG, JPEG or TIFF file is wanted"), "{said}");
+
+    let polygons = folder.path().join("pipe.geojson");
+    std::fs::rename(&path, &polygons).unwrap();
+    let size = TileInfo { width_px: 8, height_px: 8 };
+    let refused = check_reference(&polygons, Path::new("tile.png"), size).expect_err("a pipe").to_string();
+    assert!(refused.ends_with("not a regular file; a GeoJSON file is allowed"), "{refused}");
 }
 
 /// Corrects the checksum of every chunk, so that the decoder reads its content.

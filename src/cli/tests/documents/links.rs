@@ -2,7 +2,7 @@
 //! in a code span exists.
 
 use super::super::root;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -47,6 +47,20 @@ pub(super) fn markdown(path: &Path) -> Vec<PathBuf> {
         entries.flat_map(|entry| markdown(&entry.expect("an entry").path())).collect();
     found.sort();
     found
+}
+
+/// Returns all files below a path with one of the extensions. Skips build folders.
+fn files(path: &Path, endings: &[&str]) -> Vec<PathBuf> {
+    if !path.is_dir() {
+        let has_ending =
+            path.extension().is_some_and(|ending| endings.iter().any(|allowed| *allowed == ending));
+        return if has_ending { vec![path.to_owned()] } else { Vec::new() };
+    }
+    if path.file_name().is_some_and(|name| name == "target" || name == "node_modules") {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(path).expect("a folder");
+    entries.flat_map(|entry| files(&entry.expect("an entry").path(), endings)).collect()
 }
 
 /// Returns the text outside code blocks.
@@ -169,27 +183,54 @@ fn paths_in_the_guide_for_developers_exist() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Returns the names of types and constants in code spans, such as `TypedOperation`, `StrategyName::ALL` or `FORMAT`.
+fn code_names(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let spans = prose.split('`').skip(1).step_by(2);
+    let is_name = |name: &&str| {
+        name.len() > 3
+            && name.starts_with(|letter: char| letter.is_ascii_uppercase())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            && !name.starts_with("PLEACH_")
+    };
+    spans.flat_map(|span| span.split("::")).filter(is_name).map(str::to_owned).collect()
+}
+
+/// Types and constants that the guide for developers names are declared in the sources.
+#[test]
+fn names_in_the_guide_for_developers_exist() {
+    // Terms that are no declarations of this repository.
+    const OTHERS: [&str; 4] = ["SKIPPED", "README", "RUST_BACKTRACE", "CARGO_TARGET_DIR"];
+    let mut words = HashSet::new();
+    for file in
+        ["src", "crates", "actors", "tests"].iter().flat_map(|folder| files(&root().join(folder), &["rs"]))
+    {
+        // This file has the examples below.
+        if file.ends_with("documents/links.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("UTF-8");
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        words.extend(code.flat_map(|line| line.split(move |letter| !is_part(letter))).map(str::to_owned));
+    }
+    let mut missing = Vec::new();
+    for document in ["CONTRIBUTING.md", "ARCHITECTURE.md"] {
+        let text = fs::read_to_string(root().join(document)).expect("UTF-8");
+        let names = code_names(&text).into_iter();
+        let unknown = names.filter(|name| !words.contains(name) && !OTHERS.contains(&&**name));
+        missing.extend(unknown.map(|name| format!("{document}: `{name}` is not in the sources")));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert_eq!(code_names("`TypedOperation` `A::ALL` `no` `PLEACH_LOG` x"), ["TypedOperation"]);
+}
+
 /// Every document that sources, alerts, services and messages refer to exists, with the heading of the reference.
 #[test]
 fn documents_that_code_refers_to_exist() {
-    fn files(path: &Path, found: &mut Vec<PathBuf>) {
-        let skips = ["target", "node_modules", ".git"];
-        if path.file_name().is_some_and(|name| skips.iter().any(|skipped| *skipped == name)) {
-            return;
-        }
-        if path.is_dir() {
-            let entries = fs::read_dir(path).expect("a folder");
-            entries.for_each(|entry| files(&entry.expect("an entry").path(), found));
-        } else if path
-            .extension()
-            .is_some_and(|ending| ["rs", "yml", "yaml", "toml", "txt"].iter().any(|e| *e == ending))
-        {
-            found.push(path.to_owned());
-        }
-    }
     let mut sources = Vec::new();
     for folder in ["src", "crates", "actors", "deploy", "helm", "tests"] {
-        files(&root().join(folder), &mut sources);
+        sources.extend(files(&root().join(folder), &["rs", "yml", "yaml", "toml", "txt"]));
     }
     let (mut references, mut broken) = (0, Vec::new());
     for source in sources.iter().filter(|source| !source.ends_with("documents/links.rs")) {
