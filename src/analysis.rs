@@ -25,7 +25,6 @@ pub(crate) use points::{GivenDataAnalysis, of_points};
 pub(crate) use regressions::Regressions;
 
 use crate::exit::{CommandError, CommandResult};
-use crate::study::PreparedStudy;
 use pleach_actors::manager;
 use pleach_planner::PlannedStudy;
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -37,6 +36,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
+use pleach_study::PreparedStudy;
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.

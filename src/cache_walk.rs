@@ -6,12 +6,12 @@
 
 use crate::exit::{CommandError, CommandResult};
 use crate::journal::JournaledResponse;
-use crate::study::PreparedStudy;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::task_results::{TaskInputId, key};
 use pleach_cache::{Access, Cache, CacheKey, Limits, Trace, files::OsFileSystem};
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
+use pleach_study::PreparedStudy;
 use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -30,7 +30,7 @@ mod workflow;
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
 use crate::cost_history;
 use crate::exit::CommandResult;
-use crate::study::PreparedStudy;
+use pleach_study::PreparedStudy;
 use std::num::NonZeroU32;
 use std::path::Path;
 
@@ -74,7 +74,7 @@ pub(crate) fn load_costs(
     prepared.costs = cache.map(cost_history::read).unwrap_or_default();
     match buckets.task_order {
         TaskOrderArg::Declared => Ok(()),
-        TaskOrderArg::Best => prepared.order_tasks(),
+        TaskOrderArg::Best => Ok(prepared.order_tasks()?),
     }
 }
 

@@ -59,7 +59,7 @@ fn parse(text: &str) -> CostModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use pleach_study::builtin;
     use pleach_workflow::Value;
 
     fn learned(runs: usize, seconds: f64) -> CostModel {

@@ -2,6 +2,7 @@
 
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_pathology::image_io::ImageFileError;
+use pleach_study::{Defect, PrepareError};
 use pleach_workflow::text::quoted;
 use std::error::Error;
 use std::fmt::Display;
@@ -52,10 +53,19 @@ impl CommandError {
         Self::of_write(error, format!("{object}: {error}"))
     }
 
-    /// An error that may stem from a failed write.
+    /// Returns the end of a command for an error. The causes of the error decide: a [`Defect`] is internal, a full disk or
+    /// quota is [`CommandError::NoSpace`], and any other error stems from the input.
+    pub(crate) fn of(error: &(dyn Error + 'static)) -> Self {
+        Self::caused(error, error.to_string())
+    }
+
+    /// As [`CommandError::of`], with a message that contains the error.
     pub(crate) fn caused(error: &(dyn Error + 'static), message: String) -> Self {
         let mut cause = Some(error);
         while let Some(error) = cause {
+            if error.is::<Defect>() {
+                return Self::Internal(message);
+            }
             if let Some(error) = error.downcast_ref::<io::Error>() {
                 return Self::of_write(error, message);
             }
@@ -87,6 +97,19 @@ impl CommandError {
         Self::Input(message)
     }
 }
+
+/// Errors of the crates below, whose causes decide the exit code.
+macro_rules! exit_code_by_cause {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for CommandError {
+            fn from(error: $error) -> Self {
+                Self::of(&error)
+            }
+        })+
+    };
+}
+
+exit_code_by_cause!(Defect, PrepareError);
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]

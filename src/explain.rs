@@ -9,7 +9,6 @@ mod response_key;
 
 use crate::cache_walk::{CacheWalk, CachedStep};
 use crate::exit::{CommandError, CommandResult};
-use crate::study::PreparedStudy;
 use pleach_actors::task_cache::components;
 use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
@@ -17,6 +16,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
+use pleach_study::PreparedStudy;
 use pleach_workflow::{Stage, TaskInput, Value};
 pub(crate) use response_key::ResponseKey;
 use serde::Serialize;

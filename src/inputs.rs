@@ -6,14 +6,14 @@
 
 mod slide;
 
-use crate::file_digest::digest;
-use crate::study::PreparedStudy;
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::storage::{Preparation, Source};
 use pleach_actors::worker::InputReader;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::image_io;
 use pleach_regions::{DataRegion, ElementType, RegionKey};
+use pleach_study::PreparedStudy;
+use pleach_study::file_digest::digest;
 use pleach_workflow::ReferenceSource;
 use slide::{Core, SlideFile, Window};
 use std::collections::HashMap;

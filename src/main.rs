@@ -5,7 +5,6 @@
 
 mod analysis;
 mod api;
-mod builtin;
 mod burst;
 mod cache_walk;
 mod checksum;
@@ -20,7 +19,6 @@ mod export;
 mod exporter;
 mod external;
 mod fields;
-mod file_digest;
 mod gallery;
 mod http;
 mod input_store;
@@ -40,10 +38,7 @@ mod results;
 mod rounds;
 mod service;
 mod session;
-mod single_run;
-mod slides;
 mod spill;
-mod study;
 mod summary;
 mod template;
 mod terminal;

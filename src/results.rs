@@ -16,10 +16,10 @@ use crate::output::folder::Folder;
 use crate::output::record::{Convergence, PlanFile};
 use crate::output::tables;
 use crate::report::{self, WrittenResults};
-use crate::study::PreparedStudy;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_planner::PlanRecord;
+use pleach_study::PreparedStudy;
 use std::time::Instant;
 
 /// Executed study.

@@ -12,9 +12,9 @@ use crate::output::record::{Convergence, RoundRecord};
 use crate::report::WrittenResults;
 use crate::results;
 use crate::session::Session;
-use crate::study::PreparedStudy;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
+use pleach_study::PreparedStudy;
 
 /// Executed study or phase, with its results written.
 pub(crate) struct RoundResult {

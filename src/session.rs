@@ -7,7 +7,7 @@ use crate::exit::{CommandError, CommandResult};
 use crate::journal::{self, Header, JournaledResponse, Writer};
 use crate::output::folder::Folder;
 use crate::progress;
-use crate::study::PreparedStudy;
+use pleach_study::PreparedStudy;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub(crate) const SOME_FAILED: &str = "holds results of this study, some runs of 
 pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> CommandResult<SessionState> {
     let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let path = out.join(journal::NAME);
-    let header = Header::new(&prepared.digests()?);
+    let header = Header::new(&prepared.digests());
     if !path.exists() {
         let folder = Folder::take(out, &prepared.digest)?;
         return match existing {

@@ -8,7 +8,7 @@
 
 mod slide_links;
 
-pub use slide_links::{digest_of_all, digest_of_files, gather, gathered};
+pub use slide_links::{gather, gathered};
 
 use crate::exchange::file_key;
 use crate::transport::quic::RegionArrival;

@@ -6,9 +6,9 @@
 
 use super::Collected;
 use crate::analysis::RunResponse;
-use crate::study::PreparedStudy;
 use pleach_pathology::both_empty_column;
 use pleach_regions::Table;
+use pleach_study::PreparedStudy;
 use pleach_workflow::{Aggregate, BothEmpty, Workflow};
 use serde::Serialize;
 

@@ -6,7 +6,7 @@
 //! on it.
 
 use super::Collected;
-use crate::study::PreparedStudy;
+use pleach_study::PreparedStudy;
 use pleach_workflow::{Parameter, Value};
 use serde::{Serialize, Serializer};
 

@@ -7,12 +7,11 @@ mod validate;
 
 use crate::api::digest::InputDigest;
 use crate::exit::{CommandError, CommandResult};
-use crate::study::{PreparedStudy, SubmittedStudy};
-use pleach_actors::input_files::digest_of_all;
 use pleach_dispatch::message::{self, FileContent};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
+use pleach_study::{PreparedStudy, SubmittedStudy};
 use pleach_workflow::{ReferenceSource, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -171,7 +170,7 @@ impl Submission {
         let absolute = |path: &mut PathBuf| {
             let fail = |error| CommandError::Input(format!("{}: {error}", path.display()));
             *path = path.canonicalize().map_err(fail)?;
-            Ok(())
+            Ok::<(), CommandError>(())
         };
         study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
         let slides = study.slides.iter_mut().flat_map(|slides| &mut slides.files);
@@ -213,7 +212,7 @@ impl Submission {
             is_table: self.is_table,
             parameter_sets: self.parameter_sets.clone(),
             tiles: self.tiles(id),
-            file_digests: self.inputs.iter().map(|input| Some(digest_of_all(&self.content(input)))).collect(),
+            file_digests: self.inputs.iter().map(|input| Some(self.content(input).digest_of_all())).collect(),
         };
         let mut prepared = PreparedStudy::received(received)?;
         // Replace the paths after the preparation: the digest of the study must not depend on local paths.

@@ -2,7 +2,6 @@
 
 use super::StudySpec;
 use crate::exit::{CommandError, CommandResult};
-use crate::study::PreparedStudy;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::plan::ReuseScope;
@@ -11,6 +10,7 @@ use pleach_planner::{
 };
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::{StageWorkload, Workload};
+use pleach_study::PreparedStudy;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -5,10 +5,10 @@ use crate::cache_walk;
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::explain::{self, ResponseKey, TaskOrigin};
-use crate::study::PreparedStudy;
 use crate::terminal::{print_json, print_line};
 use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::{PlanRequest, WorkerMemory};
+use pleach_study::PreparedStudy;
 use serde::Serialize;
 use std::collections::HashMap;
 

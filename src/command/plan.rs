@@ -14,13 +14,13 @@ use crate::output::folder::publish;
 use crate::output::record::Annotated;
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
-use crate::study::{PreparedStudy, annotations};
 use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
     MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, StrategyName,
 };
+use pleach_study::{PreparedStudy, annotations};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::path::Path;

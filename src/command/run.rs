@@ -14,10 +14,10 @@ use crate::interrupt::Interrupt;
 use crate::output::folder::Folder;
 use crate::rounds::RoundResult;
 use crate::session::Existing;
-use crate::study::{PreparedStudy, annotations};
 use crate::summary;
 use crate::terminal::{print_json, print_line, print_notice};
 use part::{Ended, Runner};
+use pleach_study::{PreparedStudy, annotations};
 use std::path::{Path, PathBuf};
 
 impl RunArgs {

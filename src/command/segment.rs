@@ -1,15 +1,15 @@
 //! `pleach segment`: executes one run of the reference application on one tile, task after task on the calling thread.
 
-use crate::builtin;
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::single_run::{self, SingleRun, TaskOutput};
+use crate::template;
 use crate::terminal::{print_json, print_line};
-use crate::{slides, template};
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
+use pleach_study::single_run::{self, SingleRun, TaskOutput};
+use pleach_study::{builtin, slides};
 use pleach_workflow::{Registry, Task, Value, Workflow};
 use serde_json::{Map, json};
 use std::path::Path;

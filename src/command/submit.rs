@@ -9,8 +9,8 @@ use crate::client::submit::submit;
 use crate::client::{Client, Waiting, download, follow};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use crate::study::{PreparedStudy, annotations};
 use crate::terminal::{print_json, print_line, print_notice};
+use pleach_study::{PreparedStudy, annotations};
 use pleach_workflow::Method;
 use serde::Serialize;
 

@@ -9,7 +9,6 @@ mod readiness;
 mod retry;
 
 use super::{meter, workers};
-use crate::builtin;
 use crate::cli::{TimeArg, WorkerProcessArgs};
 use crate::exit::{CommandError, CommandResult};
 use crate::exporter;
@@ -41,6 +40,7 @@ use pleach_planner::memory_size::{MemorySize, human};
 use pleach_regions::{MemoryCounter, RamTier};
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
+use pleach_study::builtin;
 use pleach_telemetry::Exposition;
 use readiness::WorkerReadiness;
 use retry::Retry;

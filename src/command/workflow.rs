@@ -1,10 +1,10 @@
 //! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs.
 
 use super::import;
-use crate::builtin;
 use crate::cli::WorkflowCommand;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};
+use pleach_study::builtin;
 use pleach_workflow::{
     Domain, InputOrigin, Parameter, Registry, Stage, TaskInput, Workflow, stage_file, text,
 };

@@ -5,8 +5,8 @@
 //! is the reference. A key includes the digest of a file instead of its content.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::study::PreparedStudy;
 use pleach_reuse::{Flow, FlowGraph, Target, Variable, VariableId, Vertex};
+use pleach_study::PreparedStudy;
 use pleach_workflow::{InputOrigin, ReferenceSource, StageInput, TaskInput};
 use serde::Serialize;
 use std::collections::HashMap;

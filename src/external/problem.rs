@@ -1,12 +1,12 @@
 //! Reads the parameters of an external model from any of the supported file formats.
 
-use crate::builtin;
 use crate::exit::{CommandError, CommandResult};
 use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::import::{
     Imported, ImportedMethod, ImportedParameter, ImportedRange, ImportedSampler,
 };
 use pleach_sensitivity::{dakota, problem};
+use pleach_study::builtin;
 use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, text};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! Overviews of a study's slides: the whole slide, with the tiles of the study and the skipped ones.
 
 use super::Jpeg;
-use crate::slides::{partition, sides};
 use pleach_pathology::image_io::jpeg_bytes;
 use pleach_regions::Raster;
 use pleach_slides::Slide;
+use pleach_study::slides::{partition, sides};
 use pleach_workflow::{Real, SlideTile, Slides, Study, StudyTile};
 use std::collections::HashSet;
 

@@ -3,8 +3,8 @@
 //! Task names are checked before the study runs. `gallery` writes the files.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::single_run::TaskOutput;
 use pleach_pathology::image_io;
+use pleach_study::single_run::TaskOutput;
 use pleach_workflow::Workflow;
 use std::collections::BTreeSet;
 
@@ -103,7 +103,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use pleach_study::builtin;
 
     fn asked(names: &[&str]) -> Result<Previews, String> {
         let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);

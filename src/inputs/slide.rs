@@ -3,11 +3,11 @@
 //! A slide is as large as about 1,000 tiles. It is digested again only if its files' metadata has changed
 //! since the last digest.
 
-use crate::slides;
 use pleach_actors::storage::Source;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::DataRegion;
 use pleach_slides::files_of;
+use pleach_study::slides;
 use pleach_workflow::SlideTile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ impl SlideFile {
         if seen.as_ref() == Some(&looks) {
             return true;
         }
-        let is_same = self.digest.is_some() && crate::file_digest::digest(&self.path) == self.digest;
+        let is_same = self.digest.is_some() && pleach_study::file_digest::digest(&self.path) == self.digest;
         *seen = is_same.then_some(looks);
         is_same
     }

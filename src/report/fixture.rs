@@ -3,7 +3,6 @@
 use crate::analysis::Analysis;
 use crate::analysis::RunResponse;
 use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
-use crate::builtin;
 use crate::gallery::window::Window;
 use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
 use crate::output::record::{HostRecord, OperationRecord, RunRecord};
@@ -17,6 +16,7 @@ use pleach_planner::{
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;
+use pleach_study::builtin;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, StudyTile, Value};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};

@@ -92,8 +92,8 @@ impl Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
     use crate::report::fixture;
+    use pleach_study::builtin;
 
     #[test]
     fn every_metric_of_the_built_in_workflow_is_put_into_words() {

@@ -9,8 +9,8 @@ use crate::report::html::{Html, Table, html, p, strong};
 use crate::report::sample_plots::Sampled;
 use crate::report::{Report, WrittenResults};
 use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
-use crate::study::PreparedStudy;
 use pleach_planner::PlanRecord;
+use pleach_study::PreparedStudy;
 
 /// Executed phase.
 #[derive(Clone, Copy)]

@@ -104,7 +104,7 @@ fn task(drawing: &mut Drawing, node: &Node, box_px: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin;
+    use pleach_study::builtin;
     use serde_json::{Value, json};
 
     /// Returns a user's workflow with two stages before the comparison, the second long, and names that need

@@ -5,8 +5,8 @@ use super::RoundResult;
 use crate::exit::{CommandError, CommandResult};
 use crate::output::survivors::{FoundSurvivors, Screened};
 use crate::report::phases::Phase;
-use crate::study::PreparedStudy;
 use pleach_sensitivity::screening;
+use pleach_study::PreparedStudy;
 use pleach_workflow::{Study, Survivors};
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! Input files of a submitted study, as the manager announces them to workers.
 
 use crate::api::submission::Submission;
-use crate::study::PreparedStudy;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
+use pleach_study::PreparedStudy;
 use std::collections::HashMap;
 
 /// Returns the input files of a study as sent to workers, by key. The submission's files are those of

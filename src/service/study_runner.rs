@@ -21,7 +21,6 @@ use crate::progress::{ProgressCounts, ProgressMode};
 use crate::results::{self, phases::PlanOfPhases};
 use crate::rounds::{self, RoundResult, StudyResult, phases};
 use crate::session::{self, Existing, Session, SessionState};
-use crate::study::PreparedStudy;
 use pleach_actors::embedded::PlanOutcome;
 use pleach_actors::input_files::gather;
 use pleach_actors::manager::{
@@ -35,6 +34,7 @@ use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study;
 use pleach_planner::{BucketLimitOptions, Plan, PlanOptions, PlanRequest, StudyReplanner, WorkerMemory};
 use pleach_reuse::BUCKETS_PER_CORE;
+use pleach_study::PreparedStudy;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

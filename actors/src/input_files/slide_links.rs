@@ -18,40 +18,10 @@ const SUFFIX: &str = "slide";
 /// Number of links created, for unique temporary names.
 static MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the digest of a slide, computed from the digest of its main file and from the digests and names of the others in
-/// order. A single file keeps its own digest.
-#[must_use]
-pub fn digest_of_files<'a>(
-    first: [u8; 32],
-    others: impl IntoIterator<Item = (&'a [u8], [u8; 32])>,
-) -> [u8; 32] {
-    let mut others = others.into_iter().peekable();
-    if others.peek().is_none() {
-        return first;
-    }
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach slide 1").update(&first);
-    for (name, digest) in others {
-        hash.update(&(name.len() as u64).to_le_bytes()).update(name).update(&digest);
-    }
-    *hash.finalize().as_bytes()
-}
-
-/// Returns the BLAKE3 digest of a file's content. With companions, the digest covers all files of the slide, independent of
-/// the slide's own name and folder.
-#[must_use]
-pub fn digest_of_all(file: &FileContent) -> [u8; 32] {
-    let others = file.companions.iter().map(|companion| {
-        let name = companion.name.rsplit('/').next().unwrap_or_default();
-        (name.as_bytes(), companion.digest)
-    });
-    digest_of_files(file.digest, others)
-}
-
 /// Returns the name of the folder where [`gather`] links the files of a slide. `None` for one file.
 #[must_use]
 pub fn gathered(file: &FileContent) -> Option<String> {
-    let digest = blake3::Hash::from_bytes(digest_of_all(file)).to_hex();
+    let digest = blake3::Hash::from_bytes(file.digest_of_all()).to_hex();
     (!file.companions.is_empty()).then(|| format!("{digest}.{SUFFIX}"))
 }
 

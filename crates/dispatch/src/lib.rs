@@ -14,6 +14,7 @@
 //! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates
 //! of operations, and [`message`] the messages between manager and workers.
 
+pub mod content_digest;
 pub mod cost_model;
 pub mod dry_run;
 mod ids;

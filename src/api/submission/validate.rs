@@ -4,7 +4,7 @@
 //! submission has a target, so that planning cannot fail on a dangling one.
 
 use super::{Companion, Submission, VERSION};
-use crate::builtin;
+use pleach_study::builtin;
 use pleach_workflow::{
     Annotations, InputOrigin, Method, Phase, ReferenceSource, Stage, StoppingRule, StudyTile, TaskInput,
 };

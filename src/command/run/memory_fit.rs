@@ -2,11 +2,11 @@
 
 use super::part::Runner;
 use crate::exit::{CommandError, CommandResult};
-use crate::study::PreparedStudy;
 use crate::terminal::print_line;
 use pleach_planner::memory_limit;
 use pleach_planner::memory_size::human;
 use pleach_planner::{Plan, PlanRequest, WorkerMemory};
+use pleach_study::PreparedStudy;
 
 impl Runner<'_> {
     /// Plans a study within the memory of this process. Prints a notice if the plan has a smaller reuse scope.

@@ -13,9 +13,9 @@ use crate::output::folder::Folder;
 use crate::results::phases as results;
 use crate::rounds::phases;
 use crate::session::{COMPLETE, Existing, SOME_FAILED};
-use crate::study::PreparedStudy;
 use crate::summary;
 use crate::terminal::{print_json, print_line};
+use pleach_study::PreparedStudy;
 use std::path::Path;
 use std::time::Instant;
 

@@ -6,11 +6,11 @@ use crate::api::schema::{
     WorkerStatus,
 };
 use crate::api::submission::{InputFile, PlanChoice, Submission};
-use crate::builtin;
 use crate::http::control::{Control, ControlError, ControlFuture};
 use crate::input_store::InputStore;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::StrategyName;
+use pleach_study::builtin;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -2,7 +2,7 @@
 
 use super::{INSET_PX, LINE_PX, NAMES_PX};
 use crate::report::svg::{shortened, text_width};
-use crate::single_run::{self, TaskOutput};
+use pleach_study::single_run::{self, TaskOutput};
 use pleach_workflow::{Aggregate, Domain, InputOrigin, RegionDecl, Stage, Task, TaskInput, Workflow};
 use std::collections::BTreeMap;
 

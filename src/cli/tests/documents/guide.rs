@@ -66,8 +66,8 @@ fn reference_lists_the_method_kinds_and_metrics() {
         assert!(reference.contains(&format!("`\"{kind}\"`")), "{kind}");
         assert!(methods.contains(&format!("| `{kind}` |")), "{kind}");
     }
-    let registry = crate::builtin::registry();
-    let nuclei = crate::builtin::workflow("nuclei", &registry).expect("built in").expect("valid");
+    let registry = pleach_study::builtin::registry();
+    let nuclei = pleach_study::builtin::workflow("nuclei", &registry).expect("built in").expect("valid");
     for (.., metric) in nuclei.metrics() {
         assert!(studies.contains(&format!("`{metric}`")), "{metric}");
     }

@@ -2,7 +2,7 @@
 //! which parameters survive.
 
 use super::{PLACES, PreparedStudy, design, digest_of, digests, evaluations_of, room};
-use crate::exit::{CommandError, CommandResult};
+use crate::{Defect, PrepareError};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_workflow::Study;
 
@@ -10,19 +10,18 @@ impl PreparedStudy {
     /// Returns one phase (from 0) of the study. Only the survivors vary, if they are known.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if its parameter sets cannot be drawn.
-    pub(crate) fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> CommandResult<Self> {
+    /// [`PrepareError`] if its parameter sets cannot be drawn.
+    pub fn of_phase(&self, number: usize, survivors: Option<&[String]>) -> Result<Self, PrepareError> {
         let study = self.study.for_phase(number, survivors);
-        let phase = self.redrawn(study.ok_or_else(|| CommandError::defect("a phase that is none"))?)?;
+        let phase = self.redrawn(study.ok_or_else(|| Defect::new("a phase that is none"))?)?;
         let (first, until) = (phase.design.evaluations.len(), phase.study.until);
         if let Some(until) = until.filter(|until| until.max_evaluations < first) {
-            return Err(CommandError::Input(format!(
-                "{}: phase[{}].until.max_evaluations: {} is not allowed; allowed: {first} or more, the evaluations that \
-                 the sample begins with",
-                self.parameter_sets.display(),
-                number + 1,
-                until.max_evaluations
-            )));
+            return Err(PrepareError::MaxEvaluations {
+                file: self.parameter_sets.clone(),
+                phase: number + 1,
+                given: until.max_evaluations,
+                first,
+            });
         }
         Ok(phase)
     }
@@ -31,8 +30,8 @@ impl PreparedStudy {
     /// digests and the learned costs, because it is the same study.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if its parameter sets cannot be drawn.
-    pub(crate) fn grown(&self, times: usize) -> CommandResult<Self> {
+    /// [`PrepareError`] if its parameter sets cannot be drawn.
+    pub fn grown(&self, times: usize) -> Result<Self, PrepareError> {
         let study = Study { method: self.study.method.grown(times), ..self.study.clone() };
         let grown = self.redrawn(study)?;
         debug_assert!(grown.design.evaluations.starts_with(&self.design.evaluations));
@@ -41,7 +40,7 @@ impl PreparedStudy {
     }
 
     /// Prepares another study of the same files.
-    fn redrawn(&self, study: Study) -> CommandResult<Self> {
+    fn redrawn(&self, study: Study) -> Result<Self, PrepareError> {
         room::check(&self.parameter_sets, &study, None)?;
         let design = design(&self.parameter_sets, &study, None)?;
         let evaluations = evaluations_of(&study, &design, &self.registry);

@@ -1,6 +1,6 @@
 //! Annotations outside their tiles: rejected if there are many, reported if there are few.
 
-use crate::exit::{CommandError, CommandResult};
+use super::AnnotationsError;
 use pleach_workflow::{Annotations, ReferenceSource, Study};
 use std::fmt::Write;
 use std::path::Path;
@@ -11,37 +11,27 @@ const MAX_TOLD: usize = 5;
 /// Rejects a study if a reference file has too many annotations outside its tile.
 ///
 /// # Errors
-/// [`CommandError::Input`] names the first such file, its counts and the setting that allows them.
-pub(super) fn check(file: &Path, study: &Study) -> CommandResult {
+/// [`AnnotationsError`] names the first such file, its counts and the setting that allows them.
+pub(super) fn check(file: &Path, study: &Study) -> Result<(), AnnotationsError> {
     let allowed = study.annotations_outside;
     let mut exceeding = study.annotations.iter().filter(|found| found.exceed(allowed));
     let (Some(first), ReferenceSource::Masks(masks)) = (exceeding.next(), &study.reference) else {
         return Ok(());
     };
-    let others = match exceeding.count() {
-        0 => String::new(),
-        others => format!(", and {others} more files have too many"),
-    };
-    Err(CommandError::Input(format!(
-        "{}: input.annotations_outside: {}: {} of {} annotations ({}) lie outside tile {}{others}; up to {} of a file are \
-         allowed; annotations_outside = {} in [input] allows these",
-        file.display(),
-        masks[first.tile].display(),
-        first.outside,
-        first.objects,
-        percent(first),
-        study.tiles[first.tile].path.display(),
-        share(allowed),
-        allowing(study),
-    )))
+    Err(AnnotationsError {
+        file: file.to_owned(),
+        reference: masks[first.tile].clone(),
+        tile: study.tiles[first.tile].path.clone(),
+        outside: first.outside,
+        objects: first.objects,
+        others: exceeding.count(),
+        allowed,
+        allowing: allowing(study),
+    })
 }
 
-/// Returns the share of annotations outside the tile.
-fn percent(of: &Annotations) -> String {
-    share(of.outside as f64 / of.objects.max(1) as f64)
-}
-
-fn share(share: f64) -> String {
+/// Returns a share as text in percent.
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", (share * 1e3).round() / 10.0)
 }
 
@@ -53,7 +43,7 @@ fn allowing(study: &Study) -> f64 {
 
 /// Returns lines for the terminal about annotations that are not completely used. Above [`MAX_TOLD`] files,
 /// one line summarizes the rest.
-pub(crate) fn told(study: &Study) -> Vec<String> {
+pub fn told(study: &Study) -> Vec<String> {
     let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
     let of_note: Vec<&Annotations> = study.annotations.iter().filter(|found| !found.are_whole()).collect();
     let mut lines: Vec<String> = of_note

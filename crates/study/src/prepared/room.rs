@@ -1,6 +1,7 @@
 //! Memory of a study's parameter sets, estimated before they are drawn.
 
-use crate::exit::{CommandError, CommandResult};
+use super::method_section;
+use crate::PrepareError;
 use pleach_planner::memory_limit;
 use pleach_sensitivity::sampling::{MAX_EVALUATIONS, footprint};
 use pleach_workflow::{Method, Study};
@@ -8,7 +9,7 @@ use std::path::Path;
 
 /// Rejects a study whose parameter sets do not fit into memory. They are held twice: as drawn, and with the
 /// defaults added. Table files are limited when they are read.
-pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult {
+pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> Result<(), PrepareError> {
     let parameters = &study.workflow.parameters;
     let varied = parameters.iter().filter(|parameter| parameter.domain.varies()).count();
     let rows = study.method.evaluations(varied) as u64;
@@ -30,9 +31,7 @@ pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> Command
     };
     let work = format!("{rows} evaluations of {} parameters", parameters.len());
     let advice = "fewer samples or trajectories, or more memory, are needed";
-    memory_limit::check_room(drawn.saturating_add(sets), &work, advice).map_err(|problem| {
-        let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
-        let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
-        CommandError::Input(format!("{}: {section}: {problem}", file.display()))
+    memory_limit::check_room(drawn.saturating_add(sets), &work, advice).map_err(|cause| {
+        PrepareError::Memory { file: file.to_owned(), section: method_section(study), cause }
     })
 }

@@ -3,7 +3,7 @@
 //! Opens a slide's header and the smallest level that suffices for an overview. `inputs.rs` reads tiles for
 //! tasks, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::{SlideTilesError, SlideTilesProblem};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_regions::{Partition, PartitionError, Raster, SpatialBounds};
 use pleach_slides::{Scale, Slide, SlideError, Tissue, files_of};
@@ -26,44 +26,32 @@ const ONE_FILE: [&[u8]; 5] = [b"II\x2a\0", b"MM\0\x2a", b"II\x2b\0", b"MM\0\x2b"
 /// Returns the tiles with enough tissue, slide by slide and row by row.
 ///
 /// # Errors
-/// [`CommandError::Input`] if a slide cannot be read, does not have the magnification or yields too many
+/// [`SlideTilesError`] if a slide cannot be read, does not have the magnification or yields too many
 /// tiles, or if no tile remains.
-pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<Vec<StudyTile>> {
-    let field = |field: &str, error: &dyn std::fmt::Display| {
-        CommandError::Input(format!("{}: input.{field}: {error}", file.display()))
-    };
+pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<StudyTile>, SlideTilesError> {
+    let fail = |problem| SlideTilesError { file: file.to_owned(), problem: Box::new(problem) };
     let mut tiles = Vec::new();
     for named in &slides.files {
         let is_known =
             is_in_several_files(&named.path).and_then(|several| Ok(several || is_one_file(&named.path)?));
-        if !is_known.map_err(|error| field("slides", &error))? {
-            let path = named.path.display();
-            let cause = format!(
-                "{path}: is no slide; SVS, NDPI, SCN, BIF, SVSLIDE, MIRAX, VMS, VMU and tiled pyramidal TIFF are allowed"
-            );
-            return Err(field("slides", &cause));
+        if !is_known.map_err(|cause| fail(SlideTilesProblem::Unreadable(cause)))? {
+            return Err(fail(SlideTilesProblem::NoSlide(named.path.clone())));
         }
-        let slide = Slide::open(&named.path).map_err(|error| field("slides", &error))?;
+        let slide = Slide::open(&named.path).map_err(|cause| fail(SlideTilesProblem::Unreadable(cause)))?;
         let scale = slide
             .scale(slides.magnification.map(Real::get))
-            .map_err(|error| field("magnification", &error))?;
-        let partition = partition(slides, &scale).map_err(|error| field("tile", &error))?;
+            .map_err(|cause| fail(SlideTilesProblem::Magnification(cause)))?;
+        let partition = partition(slides, &scale).map_err(|cause| fail(cause.into()))?;
         if partition.count() + tiles.len() as u64 > MAX_TILES {
-            let given = slides.tile_px;
-            let cause = format!(
-                "{given} is not allowed; allowed: what makes no more than {MAX_TILES} tiles of all slides"
-            );
-            return Err(field("tile", &cause));
+            return Err(fail(SlideTilesProblem::TooManyTiles { given: slides.tile_px, max: MAX_TILES }));
         }
         let tissue = match slides.tissue {
             None => None,
             Some(rule) => {
                 let overview = slide.overview(TISSUE_PX);
-                let overview = overview.map_err(|error| match error {
-                    SlideError::NoOverview { .. } => {
-                        field("skip_background", &format!("{error}; false is allowed"))
-                    }
-                    _ => field("slides", &error),
+                let overview = overview.map_err(|cause| match cause {
+                    SlideError::NoOverview { .. } => fail(SlideTilesProblem::NoOverview(cause)),
+                    _ => fail(SlideTilesProblem::Unreadable(cause)),
                 })?;
                 Some((rule.least.get(), Tissue::of(&overview, rule.saturation)))
             }
@@ -93,15 +81,8 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<
         }
     }
     if tiles.is_empty() {
-        let slides = match slides.files.len() {
-            1 => "the slide".to_owned(),
-            count => format!("the {count} slides"),
-        };
-        let cause = format!(
-            "no tile of {slides} of study {} shows tissue; skip_background = false takes all",
-            study.name
-        );
-        return Err(field("slides", &cause));
+        let study = study.name.clone();
+        return Err(fail(SlideTilesProblem::NoTissue { slides: slides.files.len(), study }));
     }
     Ok(tiles)
 }
@@ -110,13 +91,13 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> CommandResult<
 ///
 /// # Errors
 /// [`PartitionError`] if the tiles do not fit the slide.
-pub(crate) fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
+pub fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionError> {
     let region = SpatialBounds::of_image(scale.width_px, scale.height_px, None);
     Partition::new(region, &[slides.tile_px.into(); 2], &[slides.halo_px.into(); 2])
 }
 
 /// Returns left, top, width and height of a two-dimensional bounding box.
-pub(crate) fn sides(bounds: &SpatialBounds) -> [u32; 4] {
+pub fn sides(bounds: &SpatialBounds) -> [u32; 4] {
     let start = |axis: usize| bounds.axes()[axis].start() as u32;
     let length = |axis: usize| bounds.axes()[axis].length() as u32;
     [start(0), start(1), length(0), length(1)]
@@ -152,28 +133,22 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
 }
 
 /// Returns whether a file has the extension of a slide in several files.
-pub(crate) fn has_name_of_several_files(path: &Path) -> bool {
+pub fn has_name_of_several_files(path: &Path) -> bool {
     has_ending(path, &NAMING_OTHERS)
 }
 
 /// Returns whether a file that cannot be read as a tile is a slide, by its name or its content.
-pub(crate) fn is_slide(path: &Path, error: &ImageFileError) -> bool {
+pub fn is_slide(path: &Path, error: &ImageFileError) -> bool {
     let is_of_another_kind =
         !matches!(error, ImageFileError::Unreadable { .. } | ImageFileError::Empty { .. });
     is_of_another_kind && (has_ending(path, &ENDINGS) || Slide::open(path).is_ok())
-}
-
-/// Returns the message about a slide among the tiles of a study.
-pub(crate) fn mistaken(path: &Path) -> String {
-    let path = path.display();
-    format!("{path}: is a slide, and no tile; slides = [\"{path}\"] in place of tiles cuts it into tiles")
 }
 
 /// Reads the pixels of a tile's window.
 ///
 /// # Errors
 /// [`SlideError`] if they cannot be read.
-pub(crate) fn read(path: &Path, tile: &SlideTile) -> Result<Raster, SlideError> {
+pub fn read(path: &Path, tile: &SlideTile) -> Result<Raster, SlideError> {
     // Opens the slide for each tile, which takes about 20 ms, so that a corrupt tile does not affect others.
     let slide = Slide::open(path)?;
     let scale = slide.scale(tile.magnification.map(Real::get));

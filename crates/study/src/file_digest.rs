@@ -1,12 +1,12 @@
 //! Digests of image files: BLAKE3 of the content. A slide in several files has one digest of all of them.
 
-use pleach_actors::input_files::digest_of_files;
+use pleach_dispatch::content_digest::digest_of_files;
 use pleach_slides::files_of;
 use std::path::Path;
 
 /// Returns the BLAKE3 digest of a file's content. For a slide in several files, the digest covers all of them
 /// and is independent of the name of the index file. `None` if a file cannot be read.
-pub(crate) fn digest(path: &Path) -> Option<[u8; 32]> {
+pub fn digest(path: &Path) -> Option<[u8; 32]> {
     let files = files_of(path).ok()?;
     let [first, others @ ..] = &files[..] else { return None };
     let first = content_digest(first)?;

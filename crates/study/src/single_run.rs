@@ -13,30 +13,30 @@ use thiserror::Error;
 
 /// Output of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TaskOutput {
-    pub(crate) stage: usize,
-    pub(crate) task: usize,
-    pub(crate) output: usize,
+pub struct TaskOutput {
+    pub stage: usize,
+    pub task: usize,
+    pub output: usize,
 }
 
 /// Run to execute.
 #[derive(Debug)]
-pub(crate) struct SingleRun<'a> {
-    pub(crate) workflow: &'a Workflow,
-    pub(crate) registry: &'a Registry,
+pub struct SingleRun<'a> {
+    pub workflow: &'a Workflow,
+    pub registry: &'a Registry,
     /// One value per parameter of the workflow.
-    pub(crate) values: &'a [Value],
+    pub values: &'a [Value],
     /// Region of the tile, which serves as every input of the workflow. Images do not depend on the core of a
     /// slide's tile.
-    pub(crate) tile: Arc<DataRegion>,
+    pub tile: Arc<DataRegion>,
     /// Reference of the comparison. `None` compares the run with its own result, as in the run that creates
     /// the reference.
-    pub(crate) reference: Option<Arc<DataRegion>>,
+    pub reference: Option<Arc<DataRegion>>,
 }
 
 /// Reason why a run failed.
 #[derive(Debug, Error)]
-pub(crate) enum ReplayError {
+pub enum ReplayError {
     /// A task failed.
     #[error("stage {stage}, task {task}: {cause}")]
     Task {
@@ -74,7 +74,7 @@ impl SingleRun<'_> {
     ///
     /// # Errors
     /// [`ReplayError`] of the first failure, which ends the run.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         wanted: &[TaskOutput],
         mut timed: impl FnMut(&Task, Duration),
@@ -184,7 +184,7 @@ impl SingleRun<'_> {
 }
 
 /// Returns the task output behind an output of a stage.
-pub(crate) fn of_stage(workflow: &Workflow, stage: usize, output: usize) -> TaskOutput {
+pub fn of_stage(workflow: &Workflow, stage: usize, output: usize) -> TaskOutput {
     let declared = &workflow.stages[stage].outputs[output];
     TaskOutput { stage, task: declared.task, output: declared.output }
 }

@@ -2,15 +2,13 @@
 //!
 //! The preparation reports every error of a study that is detectable before it runs.
 
-pub(crate) mod annotations;
+pub mod annotations;
 mod digests;
 mod parts;
 mod room;
 
-use crate::builtin;
-use crate::exit::{CommandError, CommandResult};
-use crate::file_digest;
-use crate::slides;
+use crate::error::{AnnotationsError, PrepareError, SamplingError};
+use crate::{Defect, builtin, file_digest, slides};
 use digests::{digest_of, digests};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_pathology::image_io;
@@ -34,46 +32,46 @@ const PLACES: &str = "list of image files";
 
 /// Study that can be planned.
 #[derive(Debug)]
-pub(crate) struct PreparedStudy {
-    pub(crate) study: Study,
-    pub(crate) registry: Registry,
+pub struct PreparedStudy {
+    pub study: Study,
+    pub registry: Registry,
     /// Parameter sets of evaluations 1, 2, ….
-    pub(crate) design: Design,
+    pub design: Design,
     /// All parameter sets to run. Evaluation 0 (the defaults) is the first, if it is run.
-    pub(crate) evaluations: Vec<Vec<Value>>,
+    pub evaluations: Vec<Vec<Value>>,
     /// File that defines the parameter sets: a table or the study file.
     parameter_sets: PathBuf,
-    pub(crate) tiles: Vec<PlanTile>,
+    pub tiles: Vec<PlanTile>,
     /// Cause for each unreadable tile. Runs on these tiles fail.
     unreadable: Vec<String>,
     /// Cost model of operations: the declared costs until measurements are loaded.
-    pub(crate) costs: CostModel,
+    pub costs: CostModel,
     /// See [`PreparedStudy::file_digests`].
     file_digests: OnceCell<Vec<Option<[u8; 32]>>>,
     /// Digests of the parts of the study's definition, by name.
     digests: Vec<(&'static str, String)>,
     /// Digest of the study's definition. It is independent of planning and execution options.
-    pub(crate) digest: String,
+    pub digest: String,
 }
 
 /// Study as a client submitted it, after reading its files.
 #[derive(Debug)]
-pub(crate) struct SubmittedStudy {
-    pub(crate) study: Study,
-    pub(crate) evaluations: Vec<Vec<Value>>,
+pub struct SubmittedStudy {
+    pub study: Study,
+    pub evaluations: Vec<Vec<Value>>,
     /// Whether the parameter sets come from a table instead of the method.
-    pub(crate) is_table: bool,
-    pub(crate) parameter_sets: PathBuf,
-    pub(crate) tiles: Vec<PlanTile>,
-    pub(crate) file_digests: Vec<Option<[u8; 32]>>,
+    pub is_table: bool,
+    pub parameter_sets: PathBuf,
+    pub tiles: Vec<PlanTile>,
+    pub file_digests: Vec<Option<[u8; 32]>>,
 }
 
 impl PreparedStudy {
     /// Reads a study. With `table`, that file provides the parameter sets.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the file, the field, the value and the allowed values.
-    pub(crate) fn load(file: &Path, table: Option<&Path>) -> CommandResult<Self> {
+    /// [`PrepareError`] names the file, the field, the value and the allowed values.
+    pub fn load(file: &Path, table: Option<&Path>) -> Result<Self, PrepareError> {
         let prepared = Self::load_with_any_values(file, table)?;
         prepared.check_runnable()?;
         Ok(prepared)
@@ -83,22 +81,17 @@ impl PreparedStudy {
     ///
     /// # Errors
     /// As [`PreparedStudy::load`].
-    pub(crate) fn load_with_any_values(file: &Path, table: Option<&Path>) -> CommandResult<Self> {
+    pub fn load_with_any_values(file: &Path, table: Option<&Path>) -> Result<Self, PrepareError> {
         let registry = builtin::registry();
         let builtin = |name: &str| builtin::workflow(name, &registry);
-        let mut study =
-            Study::load(file, &registry, builtin, &builtin::BUILT_IN).map_err(CommandError::input)?;
+        let mut study = Study::load(file, &registry, builtin, &builtin::BUILT_IN)?;
         if let Some(slides) = &study.slides {
             let tiles = slides::cut(file, &study, slides)?;
             study.cut(tiles);
         }
         let parts = [("phases", !study.phases.is_empty()), ("until", study.until.is_some())];
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
-            return Err(CommandError::Input(format!(
-                "--parameter-sets {}: {} has {part}, whose parameter sets are drawn; a study without is allowed",
-                table.display(),
-                file.display()
-            )));
+            return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });
         }
         room::check(file, &study, table)?;
         let design = design(file, &study, table)?;
@@ -139,8 +132,8 @@ impl PreparedStudy {
     /// drawn again and compared.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if the parameter sets are not those of the method, or if an operation refuses a value.
-    pub(crate) fn received(received: SubmittedStudy) -> CommandResult<Self> {
+    /// [`PrepareError`] if the parameter sets are not those of the method, or if an operation refuses a value.
+    pub fn received(received: SubmittedStudy) -> Result<Self, PrepareError> {
         let SubmittedStudy { study, evaluations: rows, is_table, parameter_sets, tiles, file_digests } =
             received;
         let design = if is_table {
@@ -149,10 +142,7 @@ impl PreparedStudy {
             room::check(&parameter_sets, &study, None)?;
             let drawn = design(&parameter_sets, &study, None)?;
             if drawn.evaluations != rows {
-                let name = &study.name;
-                return Err(CommandError::Input(format!(
-                    "study {name}: its parameter sets are not those of its method and seed"
-                )));
+                return Err(PrepareError::OtherParameterSets { study: study.name });
             }
             drawn
         };
@@ -178,35 +168,35 @@ impl PreparedStudy {
     }
 
     /// Returns a warning for each tile that cannot be read.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.unreadable.iter().map(|cause| format!("warning: {cause}; all runs on this tile will fail"))
     }
 
     /// Returns the file that defines the parameter sets.
-    pub(crate) fn parameter_sets(&self) -> &Path {
+    pub fn parameter_sets(&self) -> &Path {
         &self.parameter_sets
     }
 
     /// Returns the image files of the study: the tiles, then the references if those are files.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
         files(&self.study)
     }
 
     /// Returns the digests of all parts that the results depend on, by name: the parts of the study's definition and
-    /// the content of the image files. Always returns `Ok`.
-    pub(crate) fn digests(&self) -> CommandResult<Vec<(&'static str, String)>> {
+    /// the content of the image files.
+    pub fn digests(&self) -> Vec<(&'static str, String)> {
         let mut content = blake3::Hasher::new();
         // Unreadable files are left out: they only fail their own runs, in every process.
         self.file_digests().iter().flatten().for_each(|file| {
             content.update(file);
         });
         let content = ("image files", content.finalize().to_hex()[..32].to_owned());
-        Ok(self.digests.iter().cloned().chain([content]).collect())
+        self.digests.iter().cloned().chain([content]).collect()
     }
 
     /// Returns the digests of the image files' content: of the tiles, then of the references if those are files. `None`
     /// for an unreadable file.
-    pub(crate) fn file_digests(&self) -> &[Option<[u8; 32]>] {
+    pub fn file_digests(&self) -> &[Option<[u8; 32]>] {
         self.file_digests.get_or_init(|| {
             // The tiles of a slide are one file.
             let mut known: HashMap<&Path, Option<[u8; 32]>> = HashMap::new();
@@ -217,16 +207,16 @@ impl PreparedStudy {
     }
 
     /// Returns whether evaluation 0, the defaults, is run.
-    pub(crate) fn defaults_run(&self) -> bool {
+    pub fn defaults_run(&self) -> bool {
         self.evaluations.len() > self.design.evaluations.len()
     }
 
     /// Returns whether evaluation 0 is the reference.
-    pub(crate) fn reference_run(&self) -> bool {
+    pub fn reference_run(&self) -> bool {
         self.defaults_run() && is_own_reference(&self.study)
     }
 
-    pub(crate) fn planning_input(&self) -> PlanningInput<'_> {
+    pub fn planning_input(&self) -> PlanningInput<'_> {
         PlanningInput {
             workflow: &self.study.workflow,
             registry: &self.registry,
@@ -241,13 +231,12 @@ impl PreparedStudy {
     /// Reorders the tasks of each stage so that the instances of this study share the most tasks.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if the study has more runs than ids.
-    pub(crate) fn order_tasks(&mut self) -> CommandResult {
-        let builder =
-            PlanBuilder::set_up(self.planning_input(), Merging::Merged).map_err(CommandError::input)?;
+    /// [`PrepareError`] if the study has more runs than ids.
+    pub fn order_tasks(&mut self) -> Result<(), PrepareError> {
+        let builder = PlanBuilder::set_up(self.planning_input(), Merging::Merged)?;
         let orders = builder.best_orders();
         for (stage, order) in self.study.workflow.stages.iter_mut().zip(orders) {
-            *stage = stage.in_order(&order).ok_or_else(|| CommandError::defect("an order that is none"))?;
+            *stage = stage.in_order(&order).ok_or_else(|| Defect::new("an order that is none"))?;
         }
         Ok(())
     }
@@ -256,9 +245,9 @@ impl PreparedStudy {
     /// studies end with it.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the file, the evaluation, the parameter, its value and the values that the
+    /// [`PrepareError`] names the file, the evaluation, the parameter, its value and the values that the
     /// operation accepts.
-    fn check_runnable(&self) -> CommandResult {
+    fn check_runnable(&self) -> Result<(), PrepareError> {
         let first = usize::from(!self.defaults_run());
         for stage in &self.study.workflow.stages {
             for task in &stage.tasks {
@@ -266,15 +255,14 @@ impl PreparedStudy {
                 for (argument, index) in operation.arguments().iter().zip(stage.task_parameters(task)) {
                     let bad = self.evaluations.iter().position(|e| !argument.accepts.contains(e[index]));
                     if let Some(evaluation) = bad {
-                        return Err(CommandError::Input(format!(
-                            "{}: evaluation {}: parameter {} = {}: operation {} accepts {}",
-                            self.parameter_sets.display(),
-                            evaluation + first,
-                            self.study.workflow.parameters[index].name,
-                            self.evaluations[evaluation][index],
-                            operation.name(),
-                            argument.accepts,
-                        )));
+                        return Err(PrepareError::Value {
+                            file: self.parameter_sets.clone(),
+                            evaluation: evaluation + first,
+                            parameter: self.study.workflow.parameters[index].name.clone(),
+                            value: self.evaluations[evaluation][index],
+                            operation: operation.name().to_owned(),
+                            accepted: Box::new(argument.accepts),
+                        });
                     }
                 }
             }
@@ -312,7 +300,7 @@ fn is_accepted(workflow: &Workflow, registry: &Registry, values: &[Value]) -> bo
     })
 }
 
-fn design(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult<Design> {
+fn design(file: &Path, study: &Study, table: Option<&Path>) -> Result<Design, PrepareError> {
     let parameters = &study.workflow.parameters;
     match (table, &study.method) {
         (Some(table), method) => read_table(table, study, method),
@@ -352,18 +340,23 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> CommandResult<Des
     }
 }
 
-fn cannot_be_drawn(file: &Path, study: &Study, error: impl std::error::Error) -> CommandError {
+fn cannot_be_drawn(file: &Path, study: &Study, cause: impl Into<SamplingError>) -> PrepareError {
+    PrepareError::Sampling { file: file.to_owned(), section: method_section(study), cause: cause.into() }
+}
+
+/// Returns the section of the study file that determines the parameter sets.
+fn method_section(study: &Study) -> String {
     let phase = study.phase.or((!study.phases.is_empty()).then_some(1));
-    let section = phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"));
-    CommandError::Input(format!("{}: {section}: {error}", file.display()))
+    phase.map_or_else(|| "method".to_owned(), |phase| format!("phase[{phase}]"))
 }
 
 /// Reads parameter sets from a file.
-fn read_table(table: &Path, study: &Study, method: &Method) -> CommandResult<Design> {
-    let fail = |text: String| CommandError::Input(format!("{}: {text}", table.display()));
-    let text = text::read(table).map_err(|error| fail(format!("failed to read: {error}")))?;
+fn read_table(table: &Path, study: &Study, method: &Method) -> Result<Design, PrepareError> {
+    let text = text::read(table)
+        .map_err(|cause| PrepareError::UnreadableTable { table: table.to_owned(), cause })?;
     let parameters = &study.workflow.parameters;
-    let rows = table::parse(&text, parameters).map_err(|error| fail(error.to_string()))?;
+    let rows = table::parse(&text, parameters)
+        .map_err(|cause| PrepareError::Table { table: table.to_owned(), cause })?;
     Ok(design_of_rows(study, method, rows))
 }
 
@@ -392,13 +385,14 @@ struct Looked {
 /// were cut into tiles. An unreadable tile counts as 1 pixel in the plan, because its runs end when they read it.
 ///
 /// # Errors
-/// [`CommandError::Input`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
+/// [`PrepareError`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
 /// readable.
-fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
+fn look_at_tiles(study_file: &Path, study: &Study) -> Result<Looked, PrepareError> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     let mut unreadable = Vec::new();
-    let field =
-        |problem: &str| CommandError::Input(format!("{}: input.tiles: {problem}", study_file.display()));
+    let is_slide = |slide: &Path| {
+        Err(PrepareError::SlideAsTile { file: study_file.to_owned(), slide: slide.to_owned() })
+    };
     for (number, file) in study.tiles.iter().enumerate() {
         // Every workflow input is the tile itself, except the core of a slide's tile.
         let key = |input: &RegionDecl| identity::of_tile(&input.region, &file.path, file.slide.as_ref());
@@ -409,10 +403,8 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
         }
         let info = match image_io::probe(&file.path) {
             Ok(info) if !slides::has_name_of_several_files(&file.path) => Some(info),
-            Ok(_) => return Err(field(&slides::mistaken(&file.path))),
-            Err(error) if slides::is_slide(&file.path, &error) => {
-                return Err(field(&slides::mistaken(&file.path)));
-            }
+            Ok(_) => return is_slide(&file.path),
+            Err(error) if slides::is_slide(&file.path, &error) => return is_slide(&file.path),
             Err(error) => {
                 unreadable.push(error.to_string());
                 None
@@ -422,7 +414,7 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
         if let ReferenceSource::Masks(masks) = &study.reference {
             let mask = &masks[number];
             if let Some(info) = info {
-                let found = image_io::check_reference(mask, &file.path, info).map_err(CommandError::input)?;
+                let found = image_io::check_reference(mask, &file.path, info)?;
                 annotations.extend(found.map(|found| Annotations { tile: number, ..found }));
             }
             // A reference read as a mask and as a label map is two regions.
@@ -435,9 +427,9 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> CommandResult<Looked> {
     }
     match unreadable.first() {
         Some(first) if unreadable.len() == tiles.len() && tiles.len() > 1 => {
-            Err(CommandError::Input(format!("{first}; none of the {} tiles can be read", tiles.len())))
+            Err(PrepareError::UnreadableTiles { first: first.clone(), tiles: tiles.len() })
         }
-        Some(first) if unreadable.len() == tiles.len() => Err(CommandError::Input(first.clone())),
+        Some(first) if unreadable.len() == tiles.len() => Err(PrepareError::UnreadableTile(first.clone())),
         _ => Ok(Looked { tiles, unreadable, annotations }),
     }
 }

@@ -7,15 +7,15 @@ use pleach_pathology::NUCLEI_DESCRIPTORS;
 use pleach_workflow::{DescriptorError, Registry, Workflow};
 
 /// Workflows that a study can name instead of a file, the reference application first.
-pub(crate) const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
+pub const BUILT_IN: [&str; 2] = ["nuclei", "noop"];
 
 /// Returns the operations linked into this binary.
-pub(crate) fn registry() -> Registry {
+pub fn registry() -> Registry {
     pleach_pathology::registry().with(noop::Echo).with(join::Join)
 }
 
 /// Returns a built-in workflow. `None` if the name is unknown.
-pub(crate) fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
+pub fn workflow(name: &str, registry: &Registry) -> Option<Result<Workflow, DescriptorError>> {
     let descriptors: &[(&str, &str)] = match name {
         "nuclei" => &NUCLEI_DESCRIPTORS,
         "noop" => &noop::DESCRIPTORS,

@@ -1,0 +1,19 @@
+//! Studies prepared for planning and execution: the parameter sets of the method, the tiles of the slides, the headers
+//! and content digests of the image files.
+//!
+//! [`PreparedStudy`] reads a study file and reports every error that is detectable before the study runs. This crate
+//! plans, executes and writes nothing. [`SingleRun`](single_run::SingleRun) executes one run on one tile, for a single
+//! result.
+
+pub mod builtin;
+mod defect;
+mod error;
+pub mod file_digest;
+mod prepared;
+pub mod single_run;
+pub mod slides;
+
+pub use defect::Defect;
+pub use error::{AnnotationsError, PrepareError, SamplingError, SlideTilesError, SlideTilesProblem};
+pub use prepared::annotations;
+pub use prepared::{PreparedStudy, SubmittedStudy};
