@@ -24,7 +24,6 @@ pub(crate) use index_table::IndexTable;
 pub(crate) use points::{GivenDataAnalysis, of_points};
 pub(crate) use regressions::Regressions;
 
-use crate::exit::{CommandError, CommandResult};
 use pleach_actors::manager;
 use pleach_planner::PlannedStudy;
 use pleach_sensitivity::bootstrap::Bootstrap;
@@ -36,6 +35,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
+use pleach_study::Defect;
 use pleach_study::PreparedStudy;
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
@@ -168,17 +168,17 @@ impl Collected {
     }
 
     /// Analyzes each response of the study.
-    pub(crate) fn analyze(&self, prepared: &PreparedStudy) -> CommandResult<Vec<Analysis>> {
+    pub(crate) fn analyze(&self, prepared: &PreparedStudy) -> Result<Vec<Analysis>, Defect> {
         prepared.study.metrics().map(|metric| self.analyze_one(prepared, metric)).collect()
     }
 
     /// Returns the width of the widest 95 % confidence interval of the indices of a response: of μ*, of
     /// first-order and total indices, or of correlations. `None` if one of them has no interval.
-    pub(crate) fn widest(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Option<f64>> {
+    pub(crate) fn widest(&self, prepared: &PreparedStudy, metric: usize) -> Result<Option<f64>, Defect> {
         Ok(self.analyze_one(prepared, metric)?.widest())
     }
 
-    fn analyze_one(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Analysis> {
+    fn analyze_one(&self, prepared: &PreparedStudy, metric: usize) -> Result<Analysis, Defect> {
         let study = &prepared.study;
         let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let none = |method, note: String| Analysis::None { method, response: name.clone(), note };
@@ -193,9 +193,9 @@ impl Collected {
                         .into_iter()
                         .next()
                         .map(|indices| Analysis::Indices(Indices::Vbd(indices)))
-                        .ok_or_else(|| CommandError::defect("a response without indices")),
+                        .ok_or_else(|| Defect::new("a response without indices")),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("vbd", error.to_string())),
-                    Err(error) => Err(CommandError::defect(error)),
+                    Err(error) => Err(Defect::new(error)),
                 };
             }
             Structure::Curves(curves) => {
@@ -206,9 +206,9 @@ impl Collected {
                         .into_iter()
                         .next()
                         .map(|indices| Analysis::Indices(Indices::Efast(indices)))
-                        .ok_or_else(|| CommandError::defect("a response without indices")),
+                        .ok_or_else(|| Defect::new("a response without indices")),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("fast", error.to_string())),
-                    Err(error) => Err(CommandError::defect(error)),
+                    Err(error) => Err(Defect::new(error)),
                 };
             }
             _ if matches!(study.method, Method::Correlation { .. }) => {
@@ -225,25 +225,23 @@ impl Collected {
         match moat::indices(trajectories, name, &responses, study.seed) {
             Ok(indices) => Ok(Analysis::Indices(Indices::Moat(indices))),
             Err(error @ MoatError::NoTrajectoryLeft { .. }) => Ok(none("moat", error.to_string())),
-            Err(error) => Err(CommandError::defect(error)),
+            Err(error) => Err(Defect::new(error)),
         }
     }
 
-    fn correlations(&self, prepared: &PreparedStudy, metric: usize) -> CommandResult<Analysis> {
+    fn correlations(&self, prepared: &PreparedStudy, metric: usize) -> Result<Analysis, Defect> {
         let (study, evaluations) = (&prepared.study, &prepared.design.evaluations);
         let (name, over_tiles) = &study.workflow.response.metrics[metric];
         let columns = match Columns::of(&study.workflow.parameters, evaluations) {
             Ok(columns) => columns,
-            Err(error) => return Err(CommandError::defect(error)),
+            Err(error) => return Err(Defect::new(error)),
         };
         let values = self.responses(metric, *over_tiles);
         let bootstrap = bootstrap(study.seed);
         let of =
             if let Method::Correlation { of, .. } = study.method { of } else { GivenDataMethod::default() };
         match of_points(&columns, of.into(), &[Response { name, values: &values }], bootstrap) {
-            Ok(found) => {
-                found.into_iter().next().ok_or_else(|| CommandError::defect("a response without indices"))
-            }
+            Ok(found) => found.into_iter().next().ok_or_else(|| Defect::new("a response without indices")),
             // Expected errors of a sample: too small, constant, or with parameters that depend on each other.
             Err(
                 error @ (AnalysisError::TooFew { .. }
@@ -254,7 +252,7 @@ impl Collected {
                 let (response, note) = (name.clone(), error.to_string());
                 Ok(Analysis::None { method: of.name(), response, note })
             }
-            Err(error) => Err(CommandError::defect(error)),
+            Err(error) => Err(Defect::new(error)),
         }
     }
 }
@@ -328,7 +326,7 @@ impl Analysis {
         }
     }
 
-    fn csv(&self) -> CommandResult<Vec<u8>> {
+    fn csv(&self) -> Result<Vec<u8>, Defect> {
         match self.moat() {
             Some(indices) => tables::moat(indices),
             None => match self {
@@ -340,7 +338,7 @@ impl Analysis {
     }
 
     /// Returns the JSON document of one response.
-    pub(crate) fn json(&self) -> CommandResult<serde_json::Value> {
+    pub(crate) fn json(&self) -> Result<serde_json::Value, Defect> {
         Ok(match self {
             Self::Indices(indices) => {
                 let mut document = serde_json::json!(indices);
@@ -349,7 +347,7 @@ impl Analysis {
             }
             Self::Correlations(found) => found.json()?,
             Self::Regression(found) => {
-                let mut document = serde_json::to_value(found).map_err(CommandError::defect)?;
+                let mut document = serde_json::to_value(found).map_err(Defect::new)?;
                 document["method"] = "regression".into();
                 document
             }
@@ -361,18 +359,19 @@ impl Analysis {
 }
 
 /// Returns `indices.csv`. The tables of several responses follow each other.
-pub(crate) fn csv(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
+pub(crate) fn csv(analyses: &[Analysis]) -> Result<Vec<u8>, Defect> {
     if let [only] = analyses {
         return only.csv();
     }
-    let tables: CommandResult<Vec<_>> = analyses.iter().map(|one| Ok((one.response(), one.csv()?))).collect();
+    let tables: Result<Vec<_>, Defect> =
+        analyses.iter().map(|one| Ok((one.response(), one.csv()?))).collect();
     tables::by_response(&tables?)
 }
 
 /// Returns the document of `indices.json`: that of the first response, with those of the others as
 /// `additional_responses`.
-pub(crate) fn json(analyses: &[Analysis]) -> CommandResult<serde_json::Value> {
-    let mut documents = analyses.iter().map(Analysis::json).collect::<CommandResult<Vec<_>>>()?.into_iter();
+pub(crate) fn json(analyses: &[Analysis]) -> Result<serde_json::Value, Defect> {
+    let mut documents = analyses.iter().map(Analysis::json).collect::<Result<Vec<_>, Defect>>()?.into_iter();
     let mut first = documents.next().unwrap_or_default();
     let others: Vec<serde_json::Value> = documents.collect();
     if !others.is_empty() {

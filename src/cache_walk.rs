@@ -4,20 +4,20 @@
 //! A run with a trace for every task is walked from the digest of its tile to its response without reading an
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
-use crate::exit::{CommandError, CommandResult};
 use crate::journal::JournaledResponse;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::task_results::{TaskInputId, key};
-use pleach_cache::{Access, Cache, CacheKey, Limits, Trace, files::OsFileSystem};
+use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, Trace, files::OsFileSystem};
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
 use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use thiserror::Error;
 
 /// Cache of task results: its folder and limits.
 #[derive(Clone, Copy, Debug)]
@@ -30,29 +30,38 @@ pub(crate) struct CacheOptions<'a> {
     pub(crate) age_days: Option<NonZeroU32>,
 }
 
+/// The cache of `--cache` cannot be opened.
+#[derive(Debug, Error)]
+#[error("--cache {}: {cause}", folder.display())]
+pub(crate) struct CacheFolderError {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// Error of the cache.
+    #[source]
+    pub(crate) cause: CacheError,
+}
+
 /// Opens the cache of `--cache`.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the folder is no cache, has another format version or cannot be read.
-pub(crate) fn open(options: CacheOptions<'_>) -> CommandResult<Arc<Cache>> {
+/// [`CacheFolderError`] if the folder is no cache, has another format version or cannot be read.
+pub(crate) fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let folder = options.folder;
     let day = Duration::from_secs(24 * 60 * 60);
     let age = options.age_days.map(|days| day.saturating_mul(days.get()));
     let bytes = options.size.map_or(DEFAULT_BYTES, MemorySize::bytes);
     let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
-    let cache = cache
-        .map_err(|error| CommandError::caused(&error, format!("--cache {}: {error}", folder.display())))?;
-    Ok(Arc::new(cache))
+    Ok(Arc::new(cache.map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })?))
 }
 
 /// Opens a cache read-only. Does not create a missing folder.
 ///
 /// # Errors
 /// As [`open`]. Also if the folder is missing.
-pub(crate) fn open_to_read(folder: &Path) -> CommandResult<Cache> {
+pub(crate) fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
     let limits = Limits { bytes: u64::MAX, age: None };
     Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
-        .map_err(|error| CommandError::Input(format!("--cache {}: {error}", folder.display())))
+        .map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })
 }
 
 /// Default size limit of a cache, 10 GB: the intermediate images of some dozen studies, without filling most

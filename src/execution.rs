@@ -2,9 +2,7 @@
 //! an earlier round or the task cache, are not computed again.
 
 use crate::cache_walk;
-use crate::exit::{CommandError, CommandResult};
 use crate::inputs;
-use crate::interrupt::Interrupt;
 use crate::journal::{JournaledResponse, WriterError};
 use crate::progress::{Mark, Progress, ProgressMode, Totals};
 use crate::session::Session;
@@ -19,11 +17,30 @@ use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::scaling::RemainingWork;
 use pleach_planner::{PlannedStudy, task_counts};
 use pleach_regions::MemoryCounter;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+/// A plan cannot be executed to its end.
+#[derive(Debug, Error)]
+pub(crate) enum ExecutionError {
+    /// The journal cannot be written. Its responses up to the error are on disk.
+    #[error("--out {}: {cause}; --resume continues the study", folder.display())]
+    Journal {
+        /// The result folder.
+        folder: PathBuf,
+        /// Error of the journal.
+        #[source]
+        cause: WriterError,
+    },
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}
 
 /// Result of an executed plan.
 #[derive(Debug)]
@@ -87,8 +104,11 @@ pub(crate) struct ExecutionRequest {
 
 /// Executor of plans: this process or a cluster.
 pub(crate) trait Executor {
+    /// Error of the executor and of the executions on it.
+    type Error: From<ExecutionError>;
+
     /// Executes a plan to its end, or until it is stopped.
-    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome>;
+    fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, Self::Error>;
 
     /// Returns the memory counter of regions. A new counter if this process holds no regions.
     fn ledger(&self) -> Arc<MemoryCounter> {
@@ -98,47 +118,47 @@ pub(crate) trait Executor {
     /// Returns the action for a journal that can no longer be written. It stops the execution.
     fn broken(&self) -> Box<dyn FnOnce() + Send>;
 
-    /// Returns the message to the user about a response that could not be written in this folder.
-    fn unwritten(&self, folder: &Path, error: &WriterError) -> String;
-
     /// Returns the callback for the number of responses on disk, among those that this execution reported.
     fn durable(&self) -> Box<dyn FnMut(u64) + Send>;
 }
 
 /// Executes studies in this process, one after another.
-pub(crate) struct LocalExecutor<'a> {
+pub(crate) struct LocalExecutor {
     pub(crate) engine: EmbeddedEngine,
     /// Retains task results for the next plan, within the memory limit.
     pub(crate) keeps: bool,
-    pub(crate) interrupt: &'a Interrupt,
+    stop: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl<'a> LocalExecutor<'a> {
+impl LocalExecutor {
     /// Starts the engine for studies that read the files of this study.
     pub(crate) fn start(
         prepared: &PreparedStudy,
         past: &PriorResults,
         below: Option<Arc<SpillStore>>,
         resources: Resources,
-        interrupt: &'a mut Interrupt,
-    ) -> CommandResult<Self> {
+        stopped: oneshot::Receiver<()>,
+        stop: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, Defect> {
         let engine = EmbeddedEngine::start(EngineConfig {
             registry: prepared.registry.clone(),
             sources: inputs::sources(prepared),
             resources,
             past: past.clone(),
             below,
-            stop: interrupt.take_asked(),
+            stop: stopped,
         });
-        Ok(Self { engine: engine.map_err(CommandError::defect)?, keeps: false, interrupt })
+        Ok(Self { engine: engine.map_err(Defect::new)?, keeps: false, stop: Arc::new(stop) })
     }
 }
 
-impl Executor for LocalExecutor<'_> {
-    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome> {
+impl Executor for LocalExecutor {
+    type Error = ExecutionError;
+
+    fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, ExecutionError> {
         let ExecutionRequest { plan, finished, observer, costs } = work;
         let executed = self.engine.run(PlanRun { plan, finished, costs, observer, keeps: self.keeps });
-        executed.map_err(CommandError::defect)
+        Ok(executed.map_err(Defect::new)?)
     }
 
     fn ledger(&self) -> Arc<MemoryCounter> {
@@ -146,11 +166,8 @@ impl Executor for LocalExecutor<'_> {
     }
 
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
-        Box::new(self.interrupt.asker())
-    }
-
-    fn unwritten(&self, folder: &Path, error: &WriterError) -> String {
-        format!("--out {}: {error}; --resume continues the study", folder.display())
+        let stop = Arc::clone(&self.stop);
+        Box::new(move || stop())
     }
 
     fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
@@ -164,16 +181,16 @@ impl Executor for LocalExecutor<'_> {
 ///
 /// # Errors
 /// [`CommandError::Input`] or [`CommandError::NoSpace`] if responses can no longer be written.
-/// [`CommandError::Internal`] if the plan cannot be executed.
-pub(crate) fn execute(
+/// [`Defect`] if the plan cannot be executed.
+pub(crate) fn execute<E: Executor>(
     prepared: &PreparedStudy,
     planned: &mut PlannedStudy,
     session: &Session,
     past: &PriorResults,
-    executor: &mut impl Executor,
+    executor: &mut E,
     shown: ProgressMode,
     follow: impl FnOnce(Progress),
-) -> CommandResult<ExecutionResult> {
+) -> Result<ExecutionResult, E::Error> {
     let stage = prepared.study.workflow.response.stage;
     let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
     let within = |known: &&JournaledResponse| known.evaluation <= evaluations && known.tile < tiles;
@@ -195,11 +212,14 @@ pub(crate) fn execute(
     let plan = std::mem::take(&mut planned.plan);
     let open = plan.open(&finished);
     let whole = vec![true; open.len()];
-    let all = task_counts(&plan, &whole, plan.sharing).map_err(CommandError::defect)?;
+    let task_counts = |open: &[bool], sharing| {
+        task_counts(&plan, open, sharing).map_err(|error| ExecutionError::Defect(Defect::new(error)))
+    };
+    let all = task_counts(&whole, plan.sharing)?;
     // Counting takes as long as planning, so equal counts are taken once.
     let count = |open: &[bool], sharing| {
         let is_all = open == whole && sharing == plan.sharing;
-        if is_all { Ok(all.clone()) } else { task_counts(&plan, open, sharing).map_err(CommandError::defect) }
+        if is_all { Ok(all.clone()) } else { task_counts(open, sharing) }
     };
     let counts = count(&open, plan.sharing)?;
     let as_trees = count(&whole, ReuseScope::Tree)?;
@@ -233,7 +253,7 @@ pub(crate) fn execute(
         durable(records);
         told.known(known.iter().map(|known| (known.evaluation, known.tile)));
     };
-    let writer = session.record(acknowledge, executor.broken())?;
+    let writer = session.record(acknowledge, executor.broken()).map_err(ExecutionError::Defect)?;
     let (recorder, told) = (writer.recorder(), progress.clone());
     let observer = move |notice: StudyEvent<'_>| match notice {
         StudyEvent::Reported { instance, results } => {
@@ -256,8 +276,9 @@ pub(crate) fn execute(
     let written = writer.finish();
     progress.finish();
     let mut executed = executed?;
-    written.map_err(|error| {
-        CommandError::of_write(&error.0, executor.unwritten(session.folder.path(), &error))
+    written.map_err(|cause| {
+        let folder = session.folder.path().to_owned();
+        ExecutionError::Journal { folder, cause }
     })?;
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());

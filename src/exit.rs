@@ -1,5 +1,13 @@
 //! Exit codes and the last words on stderr.
 
+use crate::cache_walk::CacheFolderError;
+use crate::execution::ExecutionError;
+use crate::gallery::previews::PreviewNameError;
+use crate::output::folder::FolderError;
+use crate::results::ResultsError;
+use crate::rounds::{RoundsError, phases::PhasesError};
+use crate::session::SessionError;
+use crate::template::TemplateFolderError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_pathology::image_io::ImageFileError;
 use pleach_study::{Defect, PrepareError};
@@ -109,7 +117,19 @@ macro_rules! exit_code_by_cause {
     };
 }
 
-exit_code_by_cause!(Defect, PrepareError);
+exit_code_by_cause!(
+    CacheFolderError,
+    Defect,
+    ExecutionError,
+    FolderError,
+    PhasesError,
+    PrepareError,
+    PreviewNameError,
+    ResultsError,
+    RoundsError,
+    SessionError,
+    TemplateFolderError,
+);
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]

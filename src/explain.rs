@@ -8,7 +8,6 @@
 mod response_key;
 
 use crate::cache_walk::{CacheWalk, CachedStep};
-use crate::exit::{CommandError, CommandResult};
 use pleach_actors::task_cache::components;
 use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
@@ -16,7 +15,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{Stage, TaskInput, Value};
 pub(crate) use response_key::ResponseKey;
 use serde::Serialize;
@@ -45,24 +44,21 @@ pub(crate) struct TaskOrigin {
 /// Returns the origins of an evaluation's tasks on a tile, stage by stage.
 ///
 /// # Errors
-/// [`CommandError::Internal`] if the plan does not contain the run.
+/// [`Defect`] if the plan does not contain the run.
 pub(crate) fn explain(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
     cache: Option<(&Cache, &HashMap<RegionKey, RegionIdentity>)>,
     evaluation: usize,
     tile: usize,
-) -> CommandResult<Vec<TaskOrigin>> {
+) -> Result<Vec<TaskOrigin>, Defect> {
     let mut traced = cache.map(|(cache, identities)| Traced::of(prepared, planned, cache, identities, tile));
     let origins = Origins::of(prepared, planned, tile);
     let mut tasks = Vec::new();
     for (number, stage) in prepared.study.workflow.stages.iter().enumerate() {
         let instance = planned.instance(evaluation, tile, number);
         let (first, _) = planned.first_run(instance);
-        let own = origins
-            .of
-            .get(&instance)
-            .ok_or_else(|| CommandError::Internal("a run is in no bucket".to_owned()))?;
+        let own = origins.of.get(&instance).ok_or_else(|| Defect::new("a run is in no bucket"))?;
         for (place, task) in stage.tasks.iter().enumerate() {
             let (mut from, mut whose) = origins.level(planned, instance, own, place);
             let step = traced.as_ref().and_then(|traced| traced.step(evaluation, number, place));

@@ -16,8 +16,7 @@ pub(crate) mod window;
 use crate::analysis::Collected;
 use crate::analysis::extremes::{Extremes, Role, Setting};
 use crate::cache_walk::CachedRegions;
-use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::Folder;
+use crate::output::folder::{Folder, FolderError};
 use choice::{Choice, Panel};
 use outline::Loop;
 use overviews::Overview;
@@ -113,6 +112,17 @@ pub(crate) struct Jpeg {
     pub(crate) height: u32,
 }
 
+/// A requested preview cannot be written.
+#[derive(Debug, Error)]
+pub(crate) enum PreviewError {
+    /// The tile cannot be read or a replay fails.
+    #[error("--preview: {0}")]
+    Replay(String),
+    /// The result folder cannot be written.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+}
+
 /// Reason for the absence of pictures.
 #[derive(Debug, Error)]
 enum GalleryError {
@@ -136,13 +146,13 @@ enum GalleryError {
     NotColor(#[from] WrongElement),
     /// A preview could not be written. This error ends the command.
     #[error("a preview could not be written")]
-    Stopped(CommandError),
+    Stopped(#[source] FolderError),
 }
 
 /// Replays the selected evaluations and writes the previews.
 ///
 /// # Errors
-/// [`CommandError`] if previews are requested and reading the tile, a replay or writing a preview fails.
+/// [`PreviewError`] if previews are requested and reading the tile, a replay or writing a preview fails.
 /// Other failures leave their reason in [`Gallery::pictures`].
 pub(crate) fn make(
     prepared: &PreparedStudy,
@@ -151,16 +161,16 @@ pub(crate) fn make(
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
-) -> CommandResult<Gallery> {
+) -> Result<Gallery, PreviewError> {
     let mut written = Vec::new();
     let pictures = pictures(prepared, past, collected, extremes, previews, folder, &mut written);
     let pictures = match pictures {
         Ok(pictures) => Ok(pictures),
-        Err(GalleryError::Stopped(stop)) => return Err(stop),
+        Err(GalleryError::Stopped(error)) => return Err(error.into()),
         Err(error @ (GalleryError::Tile(_) | GalleryError::Slide(_) | GalleryError::Replay(_)))
             if !previews.outputs.is_empty() =>
         {
-            return Err(CommandError::Input(format!("--preview: {error}")));
+            return Err(PreviewError::Replay(error.to_string()));
         }
         Err(error) => Err(error.to_string()),
     };

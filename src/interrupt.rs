@@ -38,7 +38,7 @@ impl Interrupt {
     }
 
     /// Returns a function that asks the study to stop, as a signal does.
-    pub(crate) fn asker(&self) -> impl FnOnce() + Send + 'static {
+    pub(crate) fn asker(&self) -> impl Fn() + Send + Sync + 'static {
         let ask = Arc::clone(&self.ask);
         move || {
             request(&ask);

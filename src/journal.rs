@@ -9,7 +9,7 @@
 mod record;
 mod writer;
 
-pub(crate) use record::{Header, JournaledResponse, count, has_header, read};
+pub(crate) use record::{Header, HeaderError, JournaledResponse, count, has_header, read};
 pub(crate) use writer::{Writer, WriterError};
 
 /// Name of the journal in the result folder.

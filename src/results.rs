@@ -10,17 +10,31 @@ pub(crate) use record::merged;
 use crate::analysis::extremes::Extremes;
 use crate::analysis::{self, Collected};
 use crate::execution::ExecutionResult;
-use crate::exit::{CommandError, CommandResult};
-use crate::gallery::{self, previews::Previews};
-use crate::output::folder::Folder;
+use crate::gallery::{self, PreviewError, previews::Previews};
+use crate::output::folder::{Folder, FolderError};
 use crate::output::record::{Convergence, PlanFile};
 use crate::output::tables;
 use crate::report::{self, WrittenResults};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_planner::PlanRecord;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use std::time::Instant;
+use thiserror::Error;
+
+/// The results of a study cannot be written.
+#[derive(Debug, Error)]
+pub(crate) enum ResultsError {
+    /// A file of the result folder cannot be written.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+    /// A preview cannot be written.
+    #[error("{0}")]
+    Preview(#[from] PreviewError),
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}
 
 /// Executed study.
 pub(crate) struct CompletedStudy<'a> {
@@ -41,26 +55,30 @@ pub(crate) struct CompletedStudy<'a> {
 /// Writes `plan.json` and `samples.csv`, which are known before the execution.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the folder is not writable.
-pub(crate) fn write_plan(prepared: &PreparedStudy, plan: &PlanRecord, folder: &Folder) -> CommandResult {
+/// [`ResultsError`] if the folder is not writable.
+pub(crate) fn write_plan(
+    prepared: &PreparedStudy,
+    plan: &PlanRecord,
+    folder: &Folder,
+) -> Result<(), ResultsError> {
     let untimed = PlanRecord { planning_seconds: None, ..plan.clone() };
     let study_digest = &prepared.digest;
     folder
         .write_json("plan.json", &PlanFile { study: &prepared.study.name, study_digest, plan: &untimed })?;
     let names = &prepared.design.names;
-    folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)
+    Ok(folder.write("samples.csv", &tables::samples(names, &prepared.design.evaluations)?)?)
 }
 
 /// Writes all results of an executed study.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the folder is not writable.
+/// [`ResultsError`] if the folder is not writable.
 pub(crate) fn write(
     done: &CompletedStudy<'_>,
     collected: &Collected,
     previews: &Previews,
     folder: &Folder,
-) -> CommandResult<WrittenResults> {
+) -> Result<WrittenResults, ResultsError> {
     let CompletedStudy { prepared, plan, past, .. } = *done;
     let names = &prepared.design.names;
     let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
@@ -74,7 +92,7 @@ pub(crate) fn write(
     folder.write("indices.csv", &analysis::csv(&analyses)?)?;
     let mut indices = analysis::json(&analyses)?;
     if let Some(convergence) = done.convergence {
-        indices["convergence"] = serde_json::to_value(convergence).map_err(CommandError::defect)?;
+        indices["convergence"] = serde_json::to_value(convergence).map_err(Defect::new)?;
     }
     folder.write_json("indices.json", &indices)?;
     let extremes = Extremes::of_all(prepared, collected);
@@ -82,8 +100,7 @@ pub(crate) fn write(
     folder.write_json("run.json", &run)?;
     let gallery = gallery::make(prepared, past, collected, &run.extremes, previews, folder)?;
     let failures = collected.failures(prepared);
-    let (analysis, further) =
-        analyses.split_first().ok_or_else(|| CommandError::defect("a study of no response"))?;
+    let (analysis, further) = analyses.split_first().ok_or_else(|| Defect::new("a study of no response"))?;
     let html = report::html(&report::Report {
         study: &prepared.study,
         plan,

@@ -7,14 +7,28 @@ pub(crate) mod phases;
 
 use crate::analysis::Collected;
 use crate::execution::ExecutionResult;
-use crate::exit::{CommandError, CommandResult};
 use crate::output::record::{Convergence, RoundRecord};
 use crate::report::WrittenResults;
-use crate::results;
+use crate::results::{self, ResultsError};
 use crate::session::Session;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PrepareError, PreparedStudy};
+use thiserror::Error;
+
+/// Error of a study in rounds or phases, besides those of its runner.
+#[derive(Debug, Error)]
+pub(crate) enum RoundsError {
+    /// The parameter sets of a larger sample cannot be drawn.
+    #[error("{0}")]
+    Prepare(#[from] PrepareError),
+    /// Results cannot be written.
+    #[error("{0}")]
+    Results(#[from] ResultsError),
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}
 
 /// Executed study or phase, with its results written.
 pub(crate) struct RoundResult {
@@ -29,8 +43,11 @@ pub(crate) struct RoundResult {
 
 /// Planner and executor of rounds.
 pub(crate) trait Runner {
+    /// Error of the runner and of the rounds on it.
+    type Error: From<RoundsError>;
+
     /// Plans a study.
-    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan>;
+    fn plan(&mut self, prepared: &PreparedStudy) -> Result<Plan, Self::Error>;
 
     /// Executes the instances without known results. `round` counts how often the sample has grown.
     fn execute(
@@ -39,7 +56,7 @@ pub(crate) trait Runner {
         planned: &mut Plan,
         session: &Session,
         round: usize,
-    ) -> CommandResult<ExecutionResult>;
+    ) -> Result<ExecutionResult, Self::Error>;
 
     /// Returns the error of a study that was stopped before its end.
     fn stopped(
@@ -48,7 +65,7 @@ pub(crate) trait Runner {
         executed: &ExecutionResult,
         collected: &Collected,
         session: &Session,
-    ) -> CommandError;
+    ) -> Self::Error;
 }
 
 /// Executed study with its final sample.
@@ -64,19 +81,19 @@ pub(crate) struct StudyResult {
 /// Executes a study. Its sample grows until the stopping rule is met or the next sample would exceed the maximum.
 ///
 /// # Errors
-/// Errors of the runner. [`CommandError::Input`] if a larger sample cannot be drawn or planned.
-pub(crate) fn execute(
-    runner: &mut impl Runner,
+/// Errors of the runner. [`RoundsError`] if a larger sample cannot be drawn or the plan cannot be written.
+pub(crate) fn execute<R: Runner>(
+    runner: &mut R,
     first: PreparedStudy,
     mut planned: Plan,
     session: &mut Session,
-) -> CommandResult<StudyResult> {
+) -> Result<StudyResult, R::Error> {
     let mut rounds: Vec<RoundRecord> = Vec::new();
     let mut grown: Option<PreparedStudy> = None;
     let mut before: Option<ExecutionResult> = None;
     let (mut executed, collected) = loop {
         let current = grown.as_ref().unwrap_or(&first);
-        results::write_plan(current, &planned.record, &session.folder)?;
+        results::write_plan(current, &planned.record, &session.folder).map_err(RoundsError::Results)?;
         let mut executed = runner.execute(current, &mut planned, session, rounds.len())?;
         before.iter().for_each(|before| executed.add_prior(before));
         let collected = Collected::new(current, &planned.study, &executed.finished.outcome);
@@ -85,14 +102,14 @@ pub(crate) fn execute(
         }
         let Some(until) = first.study.until else { break (executed, collected) };
         let evaluations = current.design.evaluations.len();
-        let widest = collected.widest(current, until.metric)?;
+        let widest = collected.widest(current, until.metric).map_err(RoundsError::Defect)?;
         rounds.push(RoundRecord { evaluations, max_ci_width: widest });
         let is_narrow = widest.is_some_and(|widest| widest <= until.ci_width);
         let times = rounds.len() + 1;
         if is_narrow || first.design.evaluations.len() * times > until.max_evaluations {
             break (executed, collected);
         }
-        let next = first.grown(times)?;
+        let next = first.grown(times).map_err(RoundsError::Prepare)?;
         session.here = executed.known(current, &planned.study);
         planned = runner.plan(&next)?;
         (grown, before) = (Some(next), Some(executed));

@@ -3,14 +3,14 @@
 //! The journal file is locked for the whole session, so that only one process writes to the folder. `journal`
 //! defines the journal's content, and the commands execute the study.
 
-use crate::exit::{CommandError, CommandResult};
-use crate::journal::{self, Header, JournaledResponse, Writer};
-use crate::output::folder::Folder;
+use crate::journal::{self, Header, HeaderError, JournaledResponse, Writer};
+use crate::output::folder::{Folder, FolderError};
 use crate::progress;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Treatment of existing results of the same study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,60 +47,120 @@ pub(crate) struct Session {
     journal: File,
 }
 
-/// Error for a run without `--resume` or `--overwrite` into a folder with all results of the study.
-pub(crate) const COMPLETE: &str = "holds complete results of this study; --resume leaves them as they are, --overwrite runs the study again";
-
-/// Error for the same case if some runs failed.
-pub(crate) const SOME_FAILED: &str = "holds results of this study, some runs of which failed; --resume runs those again, \
-                                      --overwrite runs all again";
+/// A session cannot begin in a result folder.
+#[derive(Debug, Error)]
+pub(crate) enum SessionError {
+    /// The folder holds complete results.
+    #[error(
+        "--out {}: holds complete results of this study; --resume leaves them as they are, --overwrite runs the study again",
+        folder.display()
+    )]
+    Complete {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder holds results with failed runs.
+    #[error(
+        "--out {}: holds results of this study, some runs of which failed; --resume runs those again, --overwrite runs all \
+         again",
+        folder.display()
+    )]
+    SomeFailed {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder holds the journal of an interrupted session.
+    #[error(
+        "--out {}: holds an interrupted run of this study with {responses} responses; --resume continues it, --overwrite \
+         starts again",
+        folder.display()
+    )]
+    Interrupted {
+        /// The folder.
+        folder: PathBuf,
+        /// Number of responses in the journal.
+        responses: usize,
+    },
+    /// The journal belongs to another study or is corrupt.
+    #[error(
+        "--out {}: holds an interrupted study (its {}) that cannot be continued: {cause}; a new folder is allowed",
+        folder.display(), journal::NAME
+    )]
+    CannotContinue {
+        /// The folder.
+        folder: PathBuf,
+        /// Error of the journal's header.
+        #[source]
+        cause: HeaderError,
+    },
+    /// Another process has locked the journal.
+    #[error("--out {}: another pleach is at work there", folder.display())]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The journal cannot be opened, locked or read.
+    #[error("--out {}: failed to {action} its {}: {cause}", folder.display(), journal::NAME)]
+    Journal {
+        /// The folder.
+        folder: PathBuf,
+        /// The failed action.
+        action: &'static str,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
+    /// The result folder cannot be used.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+}
 
 /// Claims the folder `out` for a study. `existing` determines the treatment of earlier results of the same
 /// study.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the folder belongs to another study or another process, is not writable, or has
+/// [`SessionError`] if the folder belongs to another study or another process, is not writable, or has
 /// results that `existing` keeps or that cannot be resumed. [`CommandError::NoSpace`] if the disk is full.
-pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> CommandResult<SessionState> {
-    let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
+pub(crate) fn begin(
+    out: &Path,
+    prepared: &PreparedStudy,
+    existing: Existing,
+) -> Result<SessionState, SessionError> {
+    let folder_path = || out.to_owned();
     let path = out.join(journal::NAME);
     let header = Header::new(&prepared.digests());
     if !path.exists() {
         let folder = Folder::take(out, &prepared.digest)?;
         return match existing {
             Existing::Resume if folder.holds("run.json") => Ok(SessionState::Complete(folder)),
-            Existing::Keep if folder.holds("run.json") => Err(fail(COMPLETE.to_owned())),
+            Existing::Keep if folder.holds("run.json") => {
+                Err(SessionError::Complete { folder: folder_path() })
+            }
             _ => fresh(out, prepared, &header),
         };
     }
-    let mut journal = open(&path).map_err(fail)?;
+    let mut journal = open(out)?;
     // plan.json identifies the owner without the journal's header. The header also covers the content of
     // input files, which may differ for `--overwrite`.
     let has_owner = out.join("plan.json").exists();
     match existing {
         Existing::Keep if out.join("run.json").exists() => {
             Folder::take(out, &prepared.digest)?;
-            return Err(fail(SOME_FAILED.to_owned()));
+            return Err(SessionError::SomeFailed { folder: folder_path() });
         }
         Existing::Overwrite if has_owner => return fresh(out, prepared, &header),
         _ => {}
     }
     let mut bytes = Vec::new();
-    let unreadable = |error| fail(format!("failed to read its {}: {error}", journal::NAME));
+    let unreadable = |cause| SessionError::Journal { folder: folder_path(), action: "read", cause };
     journal.read_to_end(&mut bytes).map_err(unreadable)?;
-    let read = journal::read(&bytes, &header).map_err(|error| {
-        fail(format!(
-            "holds an interrupted study (its {}) that cannot be continued: {error}; a new folder is allowed",
-            journal::NAME
-        ))
-    })?;
+    let read = journal::read(&bytes, &header)
+        .map_err(|cause| SessionError::CannotContinue { folder: folder_path(), cause })?;
     match existing {
         Existing::Resume => {}
         Existing::Overwrite => return fresh(out, prepared, &header),
         Existing::Keep => {
-            return Err(fail(format!(
-                "holds an interrupted run of this study with {} responses; --resume continues it, --overwrite starts again",
-                read.known.len(),
-            )));
+            return Err(SessionError::Interrupted { folder: folder_path(), responses: read.known.len() });
         }
     }
     // Truncate the torn or corrupt end: readers ignore all lines after it, including new ones.
@@ -117,13 +177,12 @@ pub(crate) fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) ->
 }
 
 /// Starts a new session and removes the results of an earlier run of the same study.
-fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> CommandResult<SessionState> {
+fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> Result<SessionState, SessionError> {
     let folder = Folder::take(out, &prepared.digest)?;
     folder.clear()?;
     forget_mark(&folder);
     folder.write(journal::NAME, header.line().as_bytes())?;
-    let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
-    let journal = open(&out.join(journal::NAME)).map_err(fail)?;
+    let journal = open(out)?;
     Ok(SessionState::Open(Session {
         folder,
         known: Vec::new(),
@@ -140,14 +199,15 @@ fn forget_mark(folder: &Folder) {
     let _ = std::fs::remove_file(folder.path().join(progress::MARK));
 }
 
-/// Opens a journal and locks it exclusively.
-fn open(path: &Path) -> Result<File, String> {
-    let file = OpenOptions::new().read(true).append(true).open(path);
-    let file = file.map_err(|error| format!("failed to open its {}: {error}", journal::NAME))?;
+/// Opens and locks the journal of a result folder.
+fn open(out: &Path) -> Result<File, SessionError> {
+    let fail = |action, cause| SessionError::Journal { folder: out.to_owned(), action, cause };
+    let file = OpenOptions::new().read(true).append(true).open(out.join(journal::NAME));
+    let file = file.map_err(|cause| fail("open", cause))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err("another pleach is at work there".to_owned()),
-        Err(TryLockError::Error(error)) => Err(format!("failed to lock its {}: {error}", journal::NAME)),
+        Err(TryLockError::WouldBlock) => Err(SessionError::Busy { folder: out.to_owned() }),
+        Err(TryLockError::Error(cause)) => Err(fail("lock", cause)),
     }
 }
 
@@ -156,20 +216,20 @@ impl Session {
     /// if the journal cannot be written.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] if the thread cannot be started.
+    /// [`Defect`] if the thread cannot be started.
     pub(crate) fn record(
         &self,
         acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
         broken: impl FnOnce() + Send + 'static,
-    ) -> CommandResult<Writer> {
+    ) -> Result<Writer, Defect> {
         // The clone shares the lock, which belongs to the open file description.
-        let journal = self.journal.try_clone().map_err(CommandError::defect)?;
-        Writer::start(journal, acknowledge, broken).map_err(CommandError::defect)
+        let journal = self.journal.try_clone().map_err(Defect::new)?;
+        Writer::start(journal, acknowledge, broken).map_err(Defect::new)
     }
 
     /// Ends the session after the results are written. Removes the journal if `all_known`. It remains for
     /// `--resume` if some runs failed.
-    pub(crate) fn end(&self, all_known: bool) -> CommandResult {
+    pub(crate) fn end(&self, all_known: bool) -> Result<(), FolderError> {
         forget_mark(&self.folder);
         if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }
     }

@@ -2,7 +2,6 @@
 //! measures.
 
 use super::tables;
-use crate::exit::{CommandError, CommandResult};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::correlation::{self, Coefficient, Correlations};
@@ -11,6 +10,7 @@ use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::warnings::Warning;
+use pleach_study::Defect;
 use serde::Serialize;
 
 /// Coefficients of all parameters.
@@ -106,7 +106,7 @@ impl CorrelationTable {
         ranked
     }
 
-    pub(super) fn csv(&self) -> CommandResult<Vec<u8>> {
+    pub(super) fn csv(&self) -> Result<Vec<u8>, Defect> {
         tables::correlations(self)
     }
 
@@ -130,8 +130,8 @@ impl CorrelationTable {
     }
 
     /// Returns the document of `indices.json`.
-    pub(super) fn json(&self) -> CommandResult<serde_json::Value> {
-        let mut document = serde_json::to_value(self).map_err(CommandError::defect)?;
+    pub(super) fn json(&self) -> Result<serde_json::Value, Defect> {
+        let mut document = serde_json::to_value(self).map_err(Defect::new)?;
         document["method"] = "correlation".into();
         Ok(document)
     }

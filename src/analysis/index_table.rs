@@ -2,11 +2,11 @@
 //! show it.
 
 use super::{Analysis, ParameterCorrelation};
-use crate::exit::{CommandError, CommandResult};
 use pleach_sensitivity::correlation::Coefficient;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::warnings::Warning;
+use pleach_study::Defect;
 
 /// Indices of one response as a table.
 #[derive(Debug)]
@@ -71,14 +71,14 @@ impl IndexTable {
     }
 
     /// Returns the table as CSV.
-    pub(crate) fn csv(&self) -> CommandResult<Vec<u8>> {
+    pub(crate) fn csv(&self) -> Result<Vec<u8>, Defect> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let header = std::iter::once("parameter").chain(self.columns.iter().map(String::as_str));
-        writer.write_record(header).map_err(CommandError::defect)?;
+        writer.write_record(header).map_err(Defect::new)?;
         for record in self.records() {
-            writer.write_record(record).map_err(CommandError::defect)?;
+            writer.write_record(record).map_err(Defect::new)?;
         }
-        writer.into_inner().map_err(CommandError::defect)
+        writer.into_inner().map_err(Defect::new)
     }
 
     /// Returns the rows of the CSV. Undefined numbers are empty.

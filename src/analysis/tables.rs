@@ -1,52 +1,52 @@
 //! `indices.csv`: tables of indices, one parameter per row.
 
 use super::{CorrelationTable, ParameterCorrelation};
-use crate::exit::{CommandError, CommandResult};
 use pleach_sensitivity::moat::MoatIndices;
 use pleach_sensitivity::vbd::VbdIndices;
+use pleach_study::Defect;
 
 /// Returns a CSV table.
 ///
 /// # Errors
-/// [`CommandError::Internal`] if rows and header have different lengths.
+/// [`Defect`] if rows and header have different lengths.
 pub(crate) fn csv<R: AsRef<[String]>>(
     header: &[&str],
     rows: impl IntoIterator<Item = R>,
-) -> CommandResult<Vec<u8>> {
+) -> Result<Vec<u8>, Defect> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header).map_err(CommandError::defect)?;
+    writer.write_record(header).map_err(Defect::new)?;
     for row in rows {
-        writer.write_record(row.as_ref()).map_err(CommandError::defect)?;
+        writer.write_record(row.as_ref()).map_err(Defect::new)?;
     }
-    writer.into_inner().map_err(CommandError::defect)
+    writer.into_inner().map_err(Defect::new)
 }
 
 /// Joins the tables of several responses, with the response in the first column. Omits tables without rows
 /// and columns of their own.
-pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> CommandResult<Vec<u8>> {
+pub(crate) fn by_response(tables: &[(&str, Vec<u8>)]) -> Result<Vec<u8>, Defect> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let mut is_headed = false;
     for (response, table) in tables {
         let mut reader = csv::Reader::from_reader(table.as_slice());
-        let header = reader.headers().map_err(CommandError::defect)?;
+        let header = reader.headers().map_err(Defect::new)?;
         if header.len() > 1 && !is_headed {
-            writer.write_record(std::iter::once("response").chain(header)).map_err(CommandError::defect)?;
+            writer.write_record(std::iter::once("response").chain(header)).map_err(Defect::new)?;
             is_headed = true;
         }
         for row in reader.records() {
-            let row = row.map_err(CommandError::defect)?;
-            writer.write_record(std::iter::once(*response).chain(&row)).map_err(CommandError::defect)?;
+            let row = row.map_err(Defect::new)?;
+            writer.write_record(std::iter::once(*response).chain(&row)).map_err(Defect::new)?;
         }
     }
     if !is_headed {
-        writer.write_record(["response", "parameter"]).map_err(CommandError::defect)?;
+        writer.write_record(["response", "parameter"]).map_err(Defect::new)?;
     }
-    writer.into_inner().map_err(CommandError::defect)
+    writer.into_inner().map_err(Defect::new)
 }
 
 /// Returns `indices.csv` of a variance-based decomposition: one parameter per row. Undefined indices are
 /// empty.
-pub(crate) fn vbd(indices: &VbdIndices) -> CommandResult<Vec<u8>> {
+pub(crate) fn vbd(indices: &VbdIndices) -> Result<Vec<u8>, Defect> {
     let header = ["parameter", "first", "first_conf", "total", "total_conf", "failed"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let rows = indices.parameters.iter().map(|p| {
@@ -57,7 +57,7 @@ pub(crate) fn vbd(indices: &VbdIndices) -> CommandResult<Vec<u8>> {
 }
 
 /// Returns `indices.csv` of correlations: one parameter per row. Undefined coefficients are empty.
-pub(crate) fn correlations(found: &CorrelationTable) -> CommandResult<Vec<u8>> {
+pub(crate) fn correlations(found: &CorrelationTable) -> Result<Vec<u8>, Defect> {
     let kinds =
         ParameterCorrelation::KINDS.iter().flat_map(|kind| [(*kind).to_owned(), format!("{kind}_conf")]);
     let header: Vec<String> = std::iter::once("parameter".to_owned()).chain(kinds).collect();
@@ -71,7 +71,7 @@ pub(crate) fn correlations(found: &CorrelationTable) -> CommandResult<Vec<u8>> {
 }
 
 /// Returns `indices.csv` of a MOAT study: one parameter per row. Spreads are empty with a single trajectory.
-pub(crate) fn moat(indices: &MoatIndices) -> CommandResult<Vec<u8>> {
+pub(crate) fn moat(indices: &MoatIndices) -> Result<Vec<u8>, Defect> {
     let header = ["parameter", "mu", "mu_conf", "mu_star", "mu_star_conf", "sigma", "sigma_conf", "effect"];
     let shown = |number: Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
     let rows = indices.parameters.iter().map(|p| {

@@ -4,9 +4,8 @@
 //! Statements are the tasks of the run, the reading of its files, and the run at default parameters if that
 //! is the reference. A key includes the digest of a file instead of its content.
 
-use crate::exit::{CommandError, CommandResult};
 use pleach_reuse::{Flow, FlowGraph, Target, Variable, VariableId, Vertex};
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{InputOrigin, ReferenceSource, StageInput, TaskInput};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -78,8 +77,8 @@ impl ResponseKey {
     /// Computes the key of the runs on a tile. It does not depend on the parameters' values.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] if the workflow is not a valid graph.
-    pub(crate) fn of(prepared: &PreparedStudy, tile: usize) -> CommandResult<Self> {
+    /// [`Defect`] if the workflow is not a valid graph.
+    pub(crate) fn of(prepared: &PreparedStudy, tile: usize) -> Result<Self, Defect> {
         let workflow = &prepared.study.workflow;
         let pixels = prepared.tiles[tile].pixels;
         let mut graph = Statements::default();
@@ -115,8 +114,8 @@ impl ResponseKey {
             }
         }
         let Statements { vertices, variables, names, .. } = graph;
-        let graph = FlowGraph::new(vertices as usize, variables).map_err(CommandError::defect)?;
-        let target = Target::new(&graph, &response).map_err(CommandError::defect)?;
+        let graph = FlowGraph::new(vertices as usize, variables).map_err(Defect::new)?;
+        let target = Target::new(&graph, &response).map_err(Defect::new)?;
         let bytes = |id: VariableId| names[id.0 as usize].1;
         let found = target.attributes(bytes);
         let mut attributes: Vec<String> =

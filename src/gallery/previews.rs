@@ -2,11 +2,36 @@
 //!
 //! Task names are checked before the study runs. `gallery` writes the files.
 
-use crate::exit::{CommandError, CommandResult};
 use pleach_pathology::image_io;
 use pleach_study::single_run::TaskOutput;
 use pleach_workflow::Workflow;
 use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// A name of `--preview` is not allowed.
+#[derive(Debug, Error)]
+pub(crate) enum PreviewNameError {
+    /// No task has the name.
+    #[error("--preview {name}: workflow {workflow} has no such task; its tasks are {tasks}")]
+    NoTask {
+        /// The name.
+        name: String,
+        /// Name of the workflow.
+        workflow: String,
+        /// Names of its tasks, separated by commas.
+        tasks: String,
+    },
+    /// The task writes no image.
+    #[error("--preview {name}: it writes {writes}, and no image; tasks that write images are {tasks}")]
+    NoImage {
+        /// The name.
+        name: String,
+        /// Regions that the task writes, with their element types.
+        writes: String,
+        /// Names of the tasks that write images, separated by commas.
+        tasks: String,
+    },
+}
 
 /// Task outputs to write as images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,8 +43,8 @@ impl Previews {
     /// Finds the image outputs of the tasks called `names` in all stages.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if no task has the name, or the task writes no image.
-    pub(crate) fn asked(names: &[String], workflow: &Workflow) -> CommandResult<Self> {
+    /// [`PreviewNameError`] if no task has the name, or the task writes no image.
+    pub(crate) fn asked(names: &[String], workflow: &Workflow) -> Result<Self, PreviewNameError> {
         let tasks: Vec<(usize, usize)> =
             workflow.stages.iter().enumerate().fold(Vec::new(), |mut all, (s, stage)| {
                 all.extend((0..stage.tasks.len()).map(|task| (s, task)));
@@ -48,11 +73,11 @@ impl Previews {
         for name in names {
             let named: Vec<_> = tasks.iter().copied().filter(|&place| task(place).name == *name).collect();
             let Some(&first) = named.first() else {
-                return Err(CommandError::Input(format!(
-                    "--preview {name}: workflow {} has no such task; its tasks are {}",
-                    workflow.name,
-                    listed(&tasks),
-                )));
+                return Err(PreviewNameError::NoTask {
+                    name: name.clone(),
+                    workflow: workflow.name.clone(),
+                    tasks: listed(&tasks),
+                });
             };
             let found: Vec<TaskOutput> = named.iter().flat_map(|&place| images(place)).collect();
             if found.is_empty() {
@@ -60,11 +85,11 @@ impl Previews {
                     tasks.iter().copied().filter(|&place| !images(place).is_empty()).collect();
                 let writes =
                     task(first).writes.iter().map(|region| format!("{} ({})", region.region, region.element));
-                return Err(CommandError::Input(format!(
-                    "--preview {name}: it writes {}, and no image; tasks that write images are {}",
-                    writes.collect::<Vec<_>>().join(", "),
-                    listed(&drawing),
-                )));
+                return Err(PreviewNameError::NoImage {
+                    name: name.clone(),
+                    writes: writes.collect::<Vec<_>>().join(", "),
+                    tasks: listed(&drawing),
+                });
             }
             for place in found {
                 if !outputs.contains(&place) {

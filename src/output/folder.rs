@@ -1,10 +1,11 @@
 //! Result folder of a study: ownership, result files and previews.
 
-use crate::exit::{CommandError, CommandResult};
+use pleach_study::Defect;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// File that names the study that owns the folder.
 pub(crate) const PLAN: &str = "plan.json";
@@ -74,23 +75,75 @@ pub(crate) fn results_in(path: &Path) -> Vec<String> {
 }
 
 /// Returns the error for a folder with results of another study.
-pub(crate) fn of_another(path: &Path, name: &str) -> CommandError {
-    let text = format!("holds {name} of another study; an empty or new folder is allowed");
-    CommandError::Input(format!("--out {}: {text}", path.display()))
+pub(crate) fn of_another(path: &Path, name: &str) -> FolderError {
+    FolderError::OfAnother { folder: path.to_owned(), name: name.to_owned() }
 }
 
 /// Returns the error for a folder whose `plan.json` is damaged.
-pub(crate) fn damaged(path: &Path, why: &str) -> CommandError {
-    let text = format!(
-        "its {PLAN}, which tells whose results it holds, is damaged: {why}; an empty or new folder is allowed"
-    );
-    CommandError::Input(format!("--out {}: {text}", path.display()))
+pub(crate) fn damaged(path: &Path, why: &str) -> FolderError {
+    FolderError::CorruptPlan { folder: path.to_owned(), problem: why.to_owned() }
 }
 
 /// Checks that files can be created in a folder. Creates the folder if it is missing.
 pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
     let probe = path.join(".pleach-write-test");
     fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe))
+}
+
+/// Error of a result folder.
+#[derive(Debug, Error)]
+pub(crate) enum FolderError {
+    /// The folder holds results of another study.
+    #[error("--out {}: holds {name} of another study; an empty or new folder is allowed", folder.display())]
+    OfAnother {
+        /// The folder.
+        folder: PathBuf,
+        /// A result file of the other study.
+        name: String,
+    },
+    /// The owner of the results is unknown.
+    #[error(
+        "--out {}: its {PLAN}, which tells whose results it holds, is damaged: {problem}; an empty or new folder is allowed",
+        folder.display()
+    )]
+    CorruptPlan {
+        /// The folder.
+        folder: PathBuf,
+        /// Error of reading or parsing the plan.
+        problem: String,
+    },
+    /// The folder cannot be created or is not writable.
+    #[error("--out {}: cannot be written to: {cause}", folder.display())]
+    NotWritable {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A result file cannot be written or removed.
+    #[error("--out {}: failed to write {name}: {cause}", folder.display())]
+    Write {
+        /// The folder.
+        folder: PathBuf,
+        /// Name of the file.
+        name: String,
+        /// The system's error.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A file in the folder cannot be read.
+    #[error("{}: failed to read: {cause}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
 }
 
 /// Folder that this study may write to.
@@ -102,8 +155,8 @@ impl Folder {
     /// replaced.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if it holds results of another or an unknown study, or is not writable.
-    pub(crate) fn take(path: &Path, digest: &str) -> CommandResult<Self> {
+    /// [`FolderError`] if it holds results of another or an unknown study, or is not writable.
+    pub(crate) fn take(path: &Path, digest: &str) -> Result<Self, FolderError> {
         match owner(path) {
             Owner::None => {}
             Owner::Study(owner) if owner == digest => {}
@@ -111,10 +164,8 @@ impl Folder {
             Owner::Damaged(why) => return Err(damaged(path, &why)),
             Owner::Unknown(name) => return Err(of_another(path, name)),
         }
-        let unwritable = |error| {
-            CommandError::writing(format_args!("--out {}: cannot be written to", path.display()), &error)
-        };
-        probe(path).map(|()| Self(path.to_owned())).map_err(unwritable)
+        let not_writable = |cause| FolderError::NotWritable { folder: path.to_owned(), cause };
+        probe(path).map(|()| Self(path.to_owned())).map_err(not_writable)
     }
 
     /// Returns a subfolder, which belongs to the same study.
@@ -124,23 +175,23 @@ impl Folder {
 
     /// Removes the results of an earlier run of the same study, so that they cannot be mistaken for results
     /// of this run.
-    pub(crate) fn clear(&self) -> CommandResult {
+    pub(crate) fn clear(&self) -> Result<(), FolderError> {
         // Remove plan.json last: after an interruption, the remaining files still belong to this study.
         for name in RESULTS.into_iter().rev() {
             match fs::remove_file(self.0.join(name)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(self.failed(name, &error));
+                    return Err(self.failed(name, error));
                 }
                 _ => {}
             }
         }
-        clear_previews(&self.0.join(PREVIEWS)).map_err(|error| self.failed(PREVIEWS, &error))
+        clear_previews(&self.0.join(PREVIEWS)).map_err(|error| self.failed(PREVIEWS, error))
     }
 
     /// Writes a requested image and returns its path within the folder.
-    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> CommandResult<String> {
+    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> Result<String, FolderError> {
         let name = format!("{PREVIEWS}/{name}");
-        fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, &error))?;
+        fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, error))?;
         self.write(&name, content)?;
         Ok(name)
     }
@@ -151,19 +202,19 @@ impl Folder {
     }
 
     /// Removes a file and syncs the folder.
-    pub(crate) fn remove(&self, name: &str) -> CommandResult {
+    pub(crate) fn remove(&self, name: &str) -> Result<(), FolderError> {
         let removed = fs::remove_file(self.0.join(name)).and_then(|()| File::open(&self.0)?.sync_all());
-        removed.map_err(|error| self.failed(name, &error))
+        removed.map_err(|error| self.failed(name, error))
     }
 
     /// Writes a file with atomic publish.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> CommandResult {
-        publish(&self.0.join(name), content).map_err(|error| self.failed(name, &error))
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+        publish(&self.0.join(name), content).map_err(|error| self.failed(name, error))
     }
 
     /// Writes a JSON file with atomic publish.
-    pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> CommandResult {
-        let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
+    pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> Result<(), FolderError> {
+        let mut text = serde_json::to_vec_pretty(document).map_err(Defect::new)?;
         text.push(b'\n');
         self.write(name, &text)
     }
@@ -177,8 +228,8 @@ impl Folder {
         &self.0
     }
 
-    fn failed(&self, name: &str, error: &std::io::Error) -> CommandError {
-        CommandError::writing(format_args!("--out {}: failed to write {name}", self.0.display()), error)
+    fn failed(&self, name: &str, cause: std::io::Error) -> FolderError {
+        FolderError::Write { folder: self.0.clone(), name: name.to_owned(), cause }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Survivors file of a phase: `survivors.json`.
 
-use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::Folder;
+use crate::output::folder::{Folder, FolderError};
+use pleach_study::Defect;
 use serde::{Deserialize, Serialize};
 
 /// Name of the survivors file in the folder of a phase.
@@ -73,15 +73,13 @@ impl Screened {
     /// checksum must name each of them once.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if the file cannot be read.
-    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> CommandResult<FoundSurvivors> {
+    /// [`FolderError::Read`] if the file cannot be read.
+    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> Result<FoundSurvivors, FolderError> {
         let file = folder.path().join(SURVIVORS);
         let text = match std::fs::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(FoundSurvivors::None),
-            Err(error) => {
-                return Err(CommandError::Input(format!("{}: failed to read: {error}", file.display())));
-            }
+            Err(cause) => return Err(FolderError::Read { file, cause }),
         };
         let screened = Self::of_text(&text).and_then(|(screened, is_checksummed)| {
             let all = screened.survivors.iter().chain(&screened.fixed);
@@ -101,8 +99,8 @@ impl Screened {
     }
 
     /// Writes the survivors file. The caller writes it before the next phase starts.
-    pub(crate) fn write(&self, folder: &Folder) -> CommandResult {
-        let (_, text) = self.text().map_err(CommandError::defect)?;
+    pub(crate) fn write(&self, folder: &Folder) -> Result<(), FolderError> {
+        let (_, text) = self.text().map_err(Defect::new)?;
         folder.write(SURVIVORS, &text)
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::analysis::RunResponse;
 use crate::analysis::tables::csv;
-use crate::exit::CommandResult;
+use pleach_study::Defect;
 use pleach_workflow::Value;
 
 /// Returns `samples.csv`: one parameter set per row.
-pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> CommandResult<Vec<u8>> {
+pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Result<Vec<u8>, Defect> {
     let mut header = vec!["evaluation"];
     header.extend(names.iter().map(String::as_str));
     let rows = evaluations.iter().enumerate().map(|(index, values)| {
@@ -23,7 +23,7 @@ pub(crate) fn responses(
     first: &[usize],
     tiles: &[&str],
     runs: &[RunResponse],
-) -> CommandResult<Vec<u8>> {
+) -> Result<Vec<u8>, Defect> {
     let others = (0..metrics.len()).filter(|metric| !first.contains(metric));
     let order: Vec<usize> = first.iter().copied().chain(others).collect();
     let mut header = vec!["evaluation", "tile"];
@@ -44,7 +44,7 @@ pub(crate) fn failed(
     evaluations: &[Vec<Value>],
     tiles: &[&str],
     runs: &[RunResponse],
-) -> CommandResult<Vec<u8>> {
+) -> Result<Vec<u8>, Defect> {
     let mut header = vec!["evaluation", "tile", "stage", "task", "cause"];
     header.extend(names.iter().map(String::as_str));
     let rows = runs.iter().filter_map(|run| {

@@ -1,10 +1,11 @@
 //! Results of a study in phases: joint `run.json` and `report.html` beside the folders of the phases, and the
 //! survivors of each phase.
 
-use crate::exit::{CommandError, CommandResult};
+use super::ResultsError;
 use crate::output::folder::Folder;
 use crate::output::record::{OperationRecord, PhaseRun, RunRecord};
 use crate::report::{self, phases::Phase};
+use pleach_study::Defect;
 use serde::Serialize;
 
 /// `plan.json` of a study in phases: the owner of the folder, and the folders of the phases.
@@ -24,9 +25,13 @@ impl<'a> PlanOfPhases<'a> {
 /// Writes the joint results of all phases.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the folder is not writable.
-pub(crate) fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) -> CommandResult<RunRecord> {
-    let run = of_all(phases, wall_seconds).ok_or_else(|| CommandError::defect("a study of no phase"))?;
+/// [`ResultsError`] if the folder is not writable.
+pub(crate) fn write(
+    phases: &[Phase<'_>],
+    wall_seconds: f64,
+    folder: &Folder,
+) -> Result<RunRecord, ResultsError> {
+    let run = of_all(phases, wall_seconds).ok_or_else(|| Defect::new("a study of no phase"))?;
     let html = report::phases::html(&run, phases);
     folder.write("report.html", html.as_bytes())?;
     // Write run.json last: its presence marks the results as complete.

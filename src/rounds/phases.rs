@@ -2,13 +2,72 @@
 //! begins.
 
 use super::RoundResult;
-use crate::exit::{CommandError, CommandResult};
+use crate::output::folder::FolderError;
 use crate::output::survivors::{FoundSurvivors, Screened};
 use crate::report::phases::Phase;
-use pleach_sensitivity::screening;
-use pleach_study::PreparedStudy;
+use pleach_sensitivity::screening::{self, ScreeningError};
+use pleach_study::{Defect, PrepareError, PreparedStudy};
 use pleach_workflow::{Study, Survivors};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Error between two phases.
+#[derive(Debug, Error)]
+pub(crate) enum PhasesError {
+    /// The next phase cannot be prepared.
+    #[error("{0}")]
+    Prepare(#[from] PrepareError),
+    /// The survivors in the folder were selected by another rule.
+    #[error(
+        "--out {}: its survivors were chosen by {found}, and the study says {expected}; a new folder is allowed",
+        folder.display()
+    )]
+    OtherRule {
+        /// The folder of the phase.
+        folder: PathBuf,
+        /// Rule and response in the folder.
+        found: String,
+        /// Rule and response of the study.
+        expected: String,
+    },
+    /// No survivors can be selected.
+    #[error(
+        "{}: phase[{phase}].survivors: {rule}: {problem}; results of the phase are in {}{}",
+        file.display(), folder.display(), corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"))
+    )]
+    NoSurvivors {
+        /// The study file.
+        file: PathBuf,
+        /// Number of the phase, from 1.
+        phase: usize,
+        /// The rule.
+        rule: String,
+        /// The problem.
+        #[source]
+        problem: SurvivorsProblem,
+        /// The folder of the phase.
+        folder: PathBuf,
+        /// Message about a corrupt survivors file.
+        corrupt: Option<String>,
+    },
+    /// The folder of the phase cannot be read or written.
+    #[error("{0}")]
+    Folder(#[from] FolderError),
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}
+
+/// Reason why a rule selects no survivors.
+#[derive(Debug, Error)]
+pub(crate) enum SurvivorsProblem {
+    /// The phase has no indices. Contains the note of its analysis.
+    #[error("{0}")]
+    NoIndices(String),
+    /// The rule does not fit the indices.
+    #[error("{0}")]
+    Rule(#[from] ScreeningError),
+}
 
 /// Finished phase and its survivors. `None` for the last phase.
 pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
@@ -25,19 +84,20 @@ pub(crate) struct PhaseRequest {
 /// Executes all phases of a study, each into its own folder in `out`. `tell` receives messages for operators.
 ///
 /// # Errors
-/// Errors of `run`. [`CommandError::Input`] if a phase leaves no parameter to vary, or if the next phase cannot be
+/// Errors of `run`. [`PhasesError`] if a phase leaves no parameter to vary, or if the next phase cannot be
 /// drawn.
-pub(crate) fn execute(
+pub(crate) fn execute<E: From<PhasesError>>(
     whole: &PreparedStudy,
     out: &Path,
     tell: impl Fn(&str),
-    mut run: impl FnMut(PhaseRequest, &Path) -> CommandResult<RoundResult>,
-) -> CommandResult<Vec<PhaseOutcome>> {
+    mut run: impl FnMut(PhaseRequest, &Path) -> Result<RoundResult, E>,
+) -> Result<Vec<PhaseOutcome>, E> {
     let names = names(&whole.study);
     let mut parts: Vec<PhaseOutcome> = Vec::with_capacity(names.len());
     for (number, name) in names.iter().enumerate() {
         let survivors = parts.last().and_then(|(_, screened)| screened.as_ref());
-        let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()))?;
+        let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()));
+        let prepared = prepared.map_err(PhasesError::Prepare)?;
         let keeps = number + 1 < names.len();
         let part = run(PhaseRequest { number, prepared, keeps }, &out.join(name))?;
         let rule = whole.study.phases[number].survivors;
@@ -81,7 +141,7 @@ fn screened(
     rule: Survivors,
     part: &RoundResult,
     tell: impl Fn(&str),
-) -> CommandResult<Screened> {
+) -> Result<Screened, PhasesError> {
     let study = &part.prepared.study;
     let (response, _) = &study.workflow.response.metrics[rule.metric];
     let folder = &part.session.folder;
@@ -92,13 +152,11 @@ fn screened(
         FoundSurvivors::Corrupt(why) => Some(why),
         FoundSurvivors::Sound(known) => {
             if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
-                return Err(CommandError::Input(format!(
-                    "--out {}: its survivors were chosen by {} of {}, and the study says {} of {response}; a new folder is allowed",
-                    folder.path().display(),
-                    known.rule,
-                    known.response,
-                    rule.rule.text(),
-                )));
+                return Err(PhasesError::OtherRule {
+                    folder: folder.path().to_owned(),
+                    found: format!("{} of {}", known.rule, known.response),
+                    expected: format!("{} of {response}", rule.rule.text()),
+                });
             }
             return Ok(known);
         }
@@ -106,22 +164,21 @@ fn screened(
     if let Some(why) = &corrupt {
         tell(&format!("{why}; the survivors are chosen again from the responses of the phase"));
     }
-    let fail = |why: String| {
-        let place = format!("phase[{}].survivors", number + 1);
-        let file = whole.parameter_sets().display();
-        let written = folder.path().display();
-        let corrupt = corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"));
-        CommandError::Input(format!(
-            "{file}: {place}: {}: {why}; results of the phase are in {written}{corrupt}",
-            rule.rule.text()
-        ))
+    let fail = |problem| PhasesError::NoSurvivors {
+        file: whole.parameter_sets().to_owned(),
+        phase: number + 1,
+        rule: rule.rule.text(),
+        problem,
+        folder: folder.path().to_owned(),
+        corrupt: corrupt.clone(),
     };
     let place = study.metrics().position(|metric| metric == rule.metric);
     let analysis = place.and_then(|place| part.written.analyses.get(place));
-    let analysis =
-        analysis.ok_or_else(|| CommandError::defect("a screening of a response that is not analyzed"))?;
-    let indices = analysis.moat().ok_or_else(|| fail(analysis.note().unwrap_or_default().to_owned()))?;
-    let survivors = screening::survivors(rule.rule, indices).map_err(|error| fail(error.to_string()))?;
+    let analysis = analysis.ok_or_else(|| Defect::new("a screening of a response that is not analyzed"))?;
+    let indices = analysis
+        .moat()
+        .ok_or_else(|| fail(SurvivorsProblem::NoIndices(analysis.note().unwrap_or_default().to_owned())))?;
+    let survivors = screening::survivors(rule.rule, indices).map_err(|error| fail(error.into()))?;
     let fixed = indices.parameters.iter().map(|parameter| &parameter.name);
     let fixed = fixed.filter(|name| !survivors.contains(name)).cloned().collect();
     let screened =

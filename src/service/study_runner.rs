@@ -14,7 +14,7 @@ use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::input_store::InputStore;
-use crate::journal::{self, WriterError};
+use crate::journal;
 use crate::output::folder::Folder;
 use crate::output::record::RunRecord;
 use crate::progress::{ProgressCounts, ProgressMode};
@@ -177,6 +177,8 @@ struct ClusterExecutor<'a> {
 }
 
 impl Executor for ClusterExecutor<'_> {
+    type Error = CommandError;
+
     fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome> {
         let (done, mut outcome) = oneshot::channel();
         let mut needs = work.plan.needs.clone();
@@ -206,10 +208,6 @@ impl Executor for ClusterExecutor<'_> {
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
         let (manager, id) = (self.shared.manager.clone(), self.id);
         Box::new(move || manager.do_send(SuspendStudy(id)))
-    }
-
-    fn unwritten(&self, folder: &Path, error: &WriterError) -> String {
-        format!("{}: {error}; make room there, or put right what is wrong with it", folder.display())
     }
 
     fn durable(&self) -> Box<dyn FnMut(u64) + Send> {
@@ -281,6 +279,8 @@ struct RoundRunner<'a, F> {
 }
 
 impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
+    type Error = CommandError;
+
     fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan> {
         let view =
             self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
@@ -400,7 +400,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             self.before.evaluations += part.written.run.evaluations;
             self.before.failed_runs += part.written.run.failed;
             self.before.tasks_run += self.rounds_tasks;
-            Ok(part)
+            Ok::<_, CommandError>(part)
         })?;
         let run =
             results::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;

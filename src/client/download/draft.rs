@@ -49,7 +49,7 @@ impl Draft {
         if let Owner::Study(owner) = folder::owner(out)
             && owner != digest
         {
-            return Err(folder::of_another(out, PLAN));
+            return Err(folder::of_another(out, PLAN).into());
         }
         let exists = match fs::metadata(out) {
             Ok(found) if found.is_dir() => true,
@@ -112,18 +112,19 @@ impl Draft {
                 }
             }
             Owner::Study(owner) if owner == self.digest => {}
-            Owner::Study(_) => return Err(folder::of_another(&self.out, PLAN)),
+            Owner::Study(_) => return Err(folder::of_another(&self.out, PLAN).into()),
             Owner::Damaged(why) => {
                 if let Some(name) = self.differs(&files, names)? {
                     return Err(folder::damaged(
                         &self.out,
                         &format!("{why}, and {name} is not of this study"),
-                    ));
+                    )
+                    .into());
                 }
             }
             Owner::Unknown(name) => {
                 if self.differs(&files, names)?.is_some() {
-                    return Err(folder::of_another(&self.out, name));
+                    return Err(folder::of_another(&self.out, name).into());
                 }
             }
         }

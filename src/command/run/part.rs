@@ -44,7 +44,7 @@ pub(super) struct Runner<'a> {
     past: PriorResults,
     /// Interrupt, taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
-    here: Option<LocalExecutor<'a>>,
+    here: Option<LocalExecutor>,
 }
 
 /// Prints a notice that `--resume` found nothing to continue: the folder may be mistyped.
@@ -100,7 +100,7 @@ impl<'a> Runner<'a> {
         &self.previews
     }
 
-    fn here(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor<'a>> {
+    fn here(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor> {
         if let Some(here) = self.here.take() {
             return Ok(here);
         }
@@ -112,7 +112,8 @@ impl<'a> Runner<'a> {
             active_paths: self.args.active_paths,
             meter,
         };
-        LocalExecutor::start(prepared, &self.past, self.below.clone(), resources, interrupt)
+        let (stopped, stop) = (interrupt.take_asked(), interrupt.asker());
+        Ok(LocalExecutor::start(prepared, &self.past, self.below.clone(), resources, stopped, stop)?)
     }
 
     /// Executes a study or phase into a folder. With `keeps`, another phase may follow.
@@ -195,6 +196,8 @@ impl<'a> Runner<'a> {
 }
 
 impl rounds::Runner for Runner<'_> {
+    type Error = CommandError;
+
     fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan> {
         self.fitting_plan(prepared)
     }
@@ -209,7 +212,7 @@ impl rounds::Runner for Runner<'_> {
         let args = self.args;
         let shown = if args.quiet || args.json { ProgressMode::Nothing } else { ProgressMode::Fitting };
         let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
-        execution::execute(prepared, &mut planned.study, session, &self.past, here, shown, |_| {})
+        Ok(execution::execute(prepared, &mut planned.study, session, &self.past, here, shown, |_| {})?)
     }
 
     fn stopped(

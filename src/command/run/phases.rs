@@ -12,7 +12,7 @@ use crate::journal;
 use crate::output::folder::Folder;
 use crate::results::phases as results;
 use crate::rounds::phases;
-use crate::session::{COMPLETE, Existing, SOME_FAILED};
+use crate::session::{Existing, SessionError};
 use crate::summary;
 use crate::terminal::{print_json, print_line};
 use pleach_study::PreparedStudy;
@@ -100,8 +100,12 @@ fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandR
             }
             return Ok(if is_complete { Begun::Complete(folder) } else { Begun::Open(folder) });
         }
-        Existing::Keep if is_complete => return fail(COMPLETE),
-        Existing::Keep if is_done => return fail(SOME_FAILED),
+        Existing::Keep if is_complete => {
+            return Err(SessionError::Complete { folder: out.to_owned() }.into());
+        }
+        Existing::Keep if is_done => {
+            return Err(SessionError::SomeFailed { folder: out.to_owned() }.into());
+        }
         Existing::Keep if journals > 0 => {
             return fail(
                 "holds an interrupted run of this study; --resume continues it, --overwrite starts again",
