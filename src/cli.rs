@@ -29,7 +29,7 @@ pub(crate) use spill::SpillArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
-use crate::cache_walk::CacheOptions;
+use pleach_results::cache_walk::CacheOptions;
 use crate::exit::CommandError;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};

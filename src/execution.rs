@@ -1,9 +1,9 @@
 //! Executes a planned study, in this process or on a cluster, with progress and journal. Known results, from a journal,
 //! an earlier round or the task cache, are not computed again.
 
-use crate::cache_walk;
+use pleach_results::cache_walk;
 use crate::inputs;
-use crate::journal::{JournaledResponse, WriterError};
+use pleach_results::journal::{JournaledResponse, WriterError};
 use crate::progress::{Mark, Progress, ProgressMode, Totals};
 use crate::session::Session;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};

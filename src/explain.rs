@@ -7,7 +7,7 @@
 
 mod response_key;
 
-use crate::cache_walk::{CacheWalk, CachedStep};
+use pleach_results::cache_walk::{CacheWalk, CachedStep};
 use pleach_actors::task_cache::components;
 use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;

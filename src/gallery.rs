@@ -13,10 +13,10 @@ pub(crate) mod overviews;
 pub(crate) mod previews;
 pub(crate) mod window;
 
-use crate::analysis::Collected;
-use crate::analysis::extremes::{Extremes, Role, Setting};
-use crate::cache_walk::CachedRegions;
-use crate::output::folder::{Folder, FolderError};
+use pleach_results::analysis::Collected;
+use pleach_results::analysis::extremes::{Extremes, Role, Setting};
+use pleach_results::cache_walk::CachedRegions;
+use pleach_results::folder::{Folder, FolderError};
 use choice::{Choice, Panel};
 use outline::Loop;
 use overviews::Overview;

@@ -3,11 +3,8 @@
 //! This crate is the command line. It parses arguments, connects the crates, writes files and reports errors. No other
 //! crate writes to the terminal or sets exit codes.
 
-mod analysis;
 mod api;
 mod burst;
-mod cache_walk;
-mod checksum;
 mod cli;
 mod client;
 mod command;
@@ -24,12 +21,10 @@ mod http;
 mod input_store;
 mod inputs;
 mod interrupt;
-mod journal;
 mod kubernetes;
 mod listener;
 mod live;
 mod log;
-mod output;
 mod pools;
 mod progress;
 mod random;
@@ -40,7 +35,6 @@ mod service;
 mod session;
 mod spill;
 mod summary;
-mod template;
 mod terminal;
 mod tiers;
 

@@ -44,10 +44,10 @@ mod time;
 pub(crate) mod variance;
 mod workflow_diagram;
 
-use crate::analysis::RunResponse;
-use crate::analysis::{Analysis, Failures};
+use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
-use crate::output::record::RunRecord;
+use pleach_results::record::RunRecord;
 use contents::Sections;
 use html::{Html, html, p};
 use pleach_planner::PlanRecord;

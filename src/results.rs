@@ -7,13 +7,13 @@ mod record;
 
 pub(crate) use record::merged;
 
-use crate::analysis::extremes::Extremes;
-use crate::analysis::{self, Collected};
+use pleach_results::analysis::extremes::Extremes;
+use pleach_results::analysis::{self, Collected};
 use crate::execution::ExecutionResult;
 use crate::gallery::{self, PreviewError, previews::Previews};
-use crate::output::folder::{Folder, FolderError};
-use crate::output::record::{Convergence, PlanFile};
-use crate::output::tables;
+use pleach_results::folder::{Folder, FolderError};
+use pleach_results::record::{Convergence, PlanFile};
+use pleach_results::tables;
 use crate::report::{self, WrittenResults};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;

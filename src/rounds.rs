@@ -5,9 +5,9 @@
 
 pub(crate) mod phases;
 
-use crate::analysis::Collected;
+use pleach_results::analysis::Collected;
 use crate::execution::ExecutionResult;
-use crate::output::record::{Convergence, RoundRecord};
+use pleach_results::record::{Convergence, RoundRecord};
 use crate::report::WrittenResults;
 use crate::results::{self, ResultsError};
 use crate::session::Session;

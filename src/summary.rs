@@ -3,8 +3,8 @@
 //! Lines have at most 80 columns. Only paths may be longer, since users copy them. The report has the same
 //! content in more detail.
 
-use crate::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
-use crate::output::record::RunRecord;
+use pleach_results::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
+use pleach_results::record::RunRecord;
 use crate::report;
 use crate::report::phases::Phase;
 use crate::terminal::print_line;
@@ -430,7 +430,7 @@ mod tests {
         let mut run = example().run;
         let line = "dice: default 1.0000, nearest 0.9120 (evaluation 7), farthest 0.1120 (evaluation";
         assert_eq!(responses(&run), [line, "  70)", ""]);
-        run.both_empty = vec![crate::analysis::BothEmptyRuns {
+        run.both_empty = vec![pleach_results::analysis::BothEmptyRuns {
             response: "dice".to_owned(),
             runs: 160,
             of: 320,

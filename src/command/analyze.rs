@@ -1,6 +1,6 @@
 //! `pleach analyze`: computes sensitivity indices of the responses of an external model.
 
-use crate::analysis::Analysis;
+use pleach_results::analysis::Analysis;
 use crate::cli::AnalyzeArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::external::analysis::{self, DesignForm};
@@ -9,7 +9,7 @@ use crate::external::method::MethodRequest;
 use crate::external::problem::Problem;
 use crate::external::responses::{self, ResponseColumn};
 use crate::external::samples::SampleTable;
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use crate::report::plots::{self, Drawn};
 use crate::report::raster;
 use crate::report::scatter::Along;
@@ -142,7 +142,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> C
 fn table(analyses: &[Analysis]) -> CommandResult<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for (place, analysis) in analyses.iter().enumerate() {
-        let Some(listed) = crate::analysis::IndexTable::of(analysis) else { continue };
+        let Some(listed) = pleach_results::analysis::IndexTable::of(analysis) else { continue };
         if place == 0 {
             let header =
                 ["response", "parameter"].into_iter().chain(listed.columns.iter().map(String::as_str));

@@ -1,7 +1,7 @@
 //! `pleach explain`: prints the origin of each task of an evaluation.
 
 use super::{load_costs, workers};
-use crate::cache_walk;
+use pleach_results::cache_walk;
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::explain::{self, ResponseKey, TaskOrigin};

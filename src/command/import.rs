@@ -2,7 +2,7 @@
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::{import, recipe};
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use crate::terminal::print_line;
 use pleach_sensitivity::import::Imported;
 use std::fmt::Write;

@@ -2,7 +2,7 @@
 
 use crate::cli::{self, manual};
 use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use crate::terminal::print_line;
 use clap_mangen::Man;
 use std::fs;

@@ -7,11 +7,11 @@ mod parts;
 mod table;
 
 use super::{load_costs, workers};
-use crate::cache_walk;
+use pleach_results::cache_walk;
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::publish;
-use crate::output::record::Annotated;
+use pleach_results::folder::publish;
+use pleach_results::record::Annotated;
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::terminal::{print_json, print_line, print_notice};

@@ -7,11 +7,11 @@ mod memory_fit;
 mod part;
 mod phases;
 
-use crate::analysis::Collected;
+use pleach_results::analysis::Collected;
 use crate::cli::RunArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use crate::output::folder::Folder;
+use pleach_results::folder::Folder;
 use crate::rounds::RoundResult;
 use crate::session::Existing;
 use crate::summary;

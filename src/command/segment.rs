@@ -2,7 +2,7 @@
 
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::template;
+use pleach_results::template;
 use crate::terminal::{print_json, print_line};
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;

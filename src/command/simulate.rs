@@ -4,7 +4,7 @@
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
 use crate::exit::{CommandError, CommandResult as Ended};
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use crate::report::burst::{Picture, Pictures};
 use crate::report::raster;
 use crate::terminal::{print_json, print_line};

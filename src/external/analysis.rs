@@ -1,6 +1,6 @@
 //! Analysis of the responses of an external model by the requested method.
 
-use crate::analysis::{Analysis, IndexTable, of_points};
+use pleach_results::analysis::{Analysis, IndexTable, of_points};
 use crate::exit::{CommandError, CommandResult};
 use crate::external::method::{ExternalMethod, MethodRequest};
 use crate::external::responses::ResponseColumn;

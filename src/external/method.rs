@@ -1,7 +1,7 @@
 //! Method of an external study and its settings, from a file and from the command line. Command-line
 //! arguments take precedence.
 
-use crate::analysis::GivenDataAnalysis;
+use pleach_results::analysis::GivenDataAnalysis;
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
 use pleach_sensitivity::sampling::points::Sequence;

@@ -1,7 +1,7 @@
 //! Selects the evaluations and the tile of the pictures, from the responses alone.
 
-use crate::analysis::RunResponse;
-use crate::analysis::extremes::{Extremes, Role};
+use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::extremes::{Extremes, Role};
 
 /// Maximum evaluations shown: the default, and 2 for each of 3 responses. Each one costs a replay.
 const MAX_SHOWN: usize = 7;
@@ -106,8 +106,8 @@ fn middle(numbers: impl Iterator<Item = f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::RunFailure;
-    use crate::analysis::extremes::Extreme;
+    use pleach_results::analysis::RunFailure;
+    use pleach_results::analysis::extremes::Extreme;
 
     /// Returns a run with the response in the second column. NaN makes a failed run.
     fn run(evaluation: usize, tile: usize, response: f64) -> RunResponse {

@@ -81,7 +81,7 @@ fn mask(region: &DataRegion) -> Result<&Raster, GalleryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::extremes::Role;
+    use pleach_results::analysis::extremes::Role;
     use crate::gallery::window::Window;
 
     #[test]

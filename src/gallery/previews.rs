@@ -133,10 +133,7 @@ mod tests {
     fn asked(names: &[&str]) -> Result<Previews, String> {
         let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Previews::asked(&names, &workflow).map_err(|stop| match stop {
-            CommandError::Input(text) => text,
-            other => panic!("{other:?}"),
-        })
+        Previews::asked(&names, &workflow).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Section on the comparison with references: annotations outside their tiles, and runs with an empty mask
 //! and an empty reference.
 
-use crate::analysis::BothEmptyRuns;
-use crate::output::record::Annotated;
+use pleach_results::analysis::BothEmptyRuns;
+use pleach_results::record::Annotated;
 use crate::report::Report;
 use crate::report::format_number::{count, counted, names};
 use crate::report::html::{Html, Table, html, p};

@@ -1,6 +1,6 @@
 //! Section on the correlations of the response with each parameter, as a table and in words.
 
-use crate::analysis::CorrelationTable;
+use pleach_results::analysis::CorrelationTable;
 use crate::report::Report;
 use crate::report::format_number::{Rounding, capital, counted, names};
 use crate::report::html::{Html, Table, em, html, p, strong};

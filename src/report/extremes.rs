@@ -2,7 +2,7 @@
 //!
 //! `analysis::extremes` selects the evaluations. `pictures` shows their results.
 
-use crate::analysis::extremes::{Extreme, Extremes, Role};
+use pleach_results::analysis::extremes::{Extreme, Extremes, Role};
 use crate::report::Report;
 use crate::report::format_number::{Rounding, capital, count};
 use crate::report::html::{Html, Table, html, strong};

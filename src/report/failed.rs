@@ -1,7 +1,7 @@
 //! Failure counts in the box of failures: units left out of the indices, and failed evaluations per
 //! parameter.
 
-use crate::analysis::{Failures, Unit};
+use pleach_results::analysis::{Failures, Unit};
 use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, Table, html, p};
 
@@ -41,7 +41,7 @@ pub(super) fn counts(failures: &Failures) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::OfParameter;
+    use pleach_results::analysis::OfParameter;
 
     #[test]
     fn excluded_evaluations_are_listed_by_parameter() {

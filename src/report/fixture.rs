@@ -1,11 +1,11 @@
 //! Test reports of the built-in workflow, with the numbers of a study of 160 evaluations on 2 tiles.
 
-use crate::analysis::Analysis;
-use crate::analysis::RunResponse;
-use crate::analysis::extremes::{Extreme, Extremes, Role, Setting};
+use pleach_results::analysis::Analysis;
+use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::extremes::{Extreme, Extremes, Role, Setting};
 use crate::gallery::window::Window;
 use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
-use crate::output::record::{HostRecord, OperationRecord, RunRecord};
+use pleach_results::record::{HostRecord, OperationRecord, RunRecord};
 use crate::report::Report;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;

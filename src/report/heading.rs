@@ -1,6 +1,6 @@
 //! Heading of the page: title, facts of the study, and the box of failures.
 
-use crate::analysis::Analysis;
+use pleach_results::analysis::Analysis;
 use crate::report::format_number::{bytes, capital, count, counted, duration, names};
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
@@ -271,7 +271,7 @@ fn causes(report: &Report<'_>) -> (Html, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::RunFailure;
+    use pleach_results::analysis::RunFailure;
     use crate::report::fixture;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Section on the sensitivity indices, as figures and numbers, or the reason for their absence.
 
-use crate::analysis::Analysis;
+use pleach_results::analysis::Analysis;
 use crate::report::Report;
 use crate::report::conclusions::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::format_number::{Rounding, capital, counted, names};

@@ -1,6 +1,6 @@
 //! Section on methods with one figure and one table: regression, PAWN, delta, eFAST, RBD-FAST.
 
-use crate::analysis::{Analysis, IndexTable};
+use pleach_results::analysis::{Analysis, IndexTable};
 use crate::report::bars::{self, Bar};
 use crate::report::format_number::{Rounding, capital, names};
 use crate::report::html::{Html, Table, figure, html, p, strong};

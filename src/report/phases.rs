@@ -1,8 +1,8 @@
 //! Page of a study in phases: survivors and cost of each phase, then the sections of each phase.
 
-use crate::analysis::Collected;
-use crate::output::record::RunRecord;
-use crate::output::survivors::Screened;
+use pleach_results::analysis::Collected;
+use pleach_results::record::RunRecord;
+use pleach_results::survivors::Screened;
 use crate::report::contents::Sections;
 use crate::report::format_number::{count, duration, names};
 use crate::report::html::{Html, Table, html, p, strong};

@@ -4,7 +4,7 @@
 //! Solid dark lines and dashed light lines are distinguishable without colors and in print. `gallery` selects
 //! the evaluations and the window.
 
-use crate::analysis::extremes::{Role, Setting};
+use pleach_results::analysis::extremes::{Role, Setting};
 use crate::gallery::outline::Loop;
 use crate::gallery::window::Window;
 use crate::gallery::{Jpeg, ShownEvaluation, TilePictures};

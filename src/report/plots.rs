@@ -3,7 +3,7 @@
 //! This module selects the figures of each method. Each figure has its own module. Colors are those of Okabe
 //! and Ito, as in the report, and no information depends on color alone.
 
-use crate::analysis::{Analysis, IndexTable};
+use pleach_results::analysis::{Analysis, IndexTable};
 use crate::report::convergence::{self, Course, Part};
 use crate::report::first_and_total::{self, Orders};
 use crate::report::format_number::capital;

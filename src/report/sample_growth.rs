@@ -1,6 +1,6 @@
 //! Section on the growth of a sample until its indices converged or it reached its limit.
 
-use crate::output::record::Convergence;
+use pleach_results::record::Convergence;
 use crate::report::format_number::{Rounding, count, counted};
 use crate::report::html::{Html, Table, html, p, strong};
 
@@ -38,7 +38,7 @@ pub(super) fn section(convergence: &Convergence) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::record::RoundRecord;
+    use pleach_results::record::RoundRecord;
 
     #[test]
     fn table_has_a_row_per_round_and_the_outcome() {

@@ -1,7 +1,7 @@
 //! Figures of the sample: convergence of the indices over growing parts, and the response over each
 //! parameter.
 
-use crate::analysis::{self, Collected};
+use pleach_results::analysis::{self, Collected};
 use crate::external::analysis::{DesignForm, convergence};
 use crate::external::method::ExternalMethod;
 use crate::external::responses::ResponseColumn;

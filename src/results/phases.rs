@@ -2,8 +2,8 @@
 //! survivors of each phase.
 
 use super::ResultsError;
-use crate::output::folder::Folder;
-use crate::output::record::{OperationRecord, PhaseRun, RunRecord};
+use pleach_results::folder::Folder;
+use pleach_results::record::{OperationRecord, PhaseRun, RunRecord};
 use crate::report::{self, phases::Phase};
 use pleach_study::Defect;
 use serde::Serialize;

@@ -1,9 +1,9 @@
 //! Creates `run.json` of an executed study.
 
 use super::CompletedStudy;
-use crate::analysis::Collected;
-use crate::analysis::extremes::Extremes;
-use crate::output::record::{self, Annotated, HostRecord, RunRecord};
+use pleach_results::analysis::Collected;
+use pleach_results::analysis::extremes::Extremes;
+use pleach_results::record::{self, Annotated, HostRecord, RunRecord};
 use pleach_actors::manager::TaskTotal;
 use pleach_planner::PlanRecord;
 use pleach_workflow::Stage;

@@ -2,8 +2,8 @@
 //! begins.
 
 use super::RoundResult;
-use crate::output::folder::FolderError;
-use crate::output::survivors::{FoundSurvivors, Screened};
+use pleach_results::folder::FolderError;
+use pleach_results::survivors::{FoundSurvivors, Screened};
 use crate::report::phases::Phase;
 use pleach_sensitivity::screening::{self, ScreeningError};
 use pleach_study::{Defect, PrepareError, PreparedStudy};

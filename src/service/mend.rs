@@ -7,8 +7,8 @@
 use super::state::StateDir;
 use super::state::quarantine::Way;
 use crate::exit::{CommandError, CommandResult};
-use crate::journal;
-use crate::output::folder::{publish, study_of};
+use pleach_results::journal;
+use pleach_results::folder::{publish, study_of};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> CommandResult
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Header;
+    use pleach_results::journal::Header;
     use crate::service::state::quarantine;
 
     #[test]

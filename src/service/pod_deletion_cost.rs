@@ -6,9 +6,9 @@
 
 use super::state::record::{self, Record};
 use super::studies::StudyContext;
-use crate::checksum;
+use pleach_results::checksum;
 use crate::kubernetes::{ClusterError, Pods};
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use pleach_actors::manager::{GetView, WorkerState, WorkerView};
 use pleach_telemetry::catalog as of;
 use std::collections::BTreeMap;

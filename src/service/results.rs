@@ -5,7 +5,7 @@
 
 use crate::api::digest::InputDigest;
 use crate::api::schema::is_result_name;
-use crate::journal;
+use pleach_results::journal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;

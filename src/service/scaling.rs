@@ -6,8 +6,8 @@
 
 use super::state::record::{self, Record};
 use crate::api::schema::{CostEstimate, PoolStatus, ScalingStatus};
-use crate::checksum;
-use crate::output::folder::publish;
+use pleach_results::checksum;
+use pleach_results::folder::publish;
 use crate::pools::Pools;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
 use pleach_dispatch::scaling::{

@@ -9,7 +9,7 @@
 //! process begins again.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::{self, Owner, PLAN, RESULTS};
+use pleach_results::folder::{self, Owner, PLAN, RESULTS};
 use pleach_storage::files::private;
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};

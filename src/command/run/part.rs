@@ -1,7 +1,7 @@
 //! Executes a whole study or one of its phases, from the plan to the results. All rounds and phases use one engine.
 
-use crate::analysis::Collected;
-use crate::cache_walk;
+use pleach_results::analysis::Collected;
+use pleach_results::cache_walk;
 use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, workers};
 use crate::cost_history;
@@ -9,8 +9,8 @@ use crate::execution::{self, ExecutionResult, LocalExecutor};
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
-use crate::journal;
-use crate::output::folder::Folder;
+use pleach_results::journal;
+use pleach_results::folder::Folder;
 use crate::progress::ProgressMode;
 use crate::results;
 use crate::rounds::{self, RoundResult, StudyResult};

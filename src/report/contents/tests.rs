@@ -8,7 +8,7 @@ use std::collections::HashMap;
 const STYLE: &str = include_str!("../page.css");
 
 /// Returns a study of three responses, and the analyses of the second and third.
-fn three() -> (Fixture, Vec<crate::analysis::Analysis>) {
+fn three() -> (Fixture, Vec<pleach_results::analysis::Analysis>) {
     let parameters = [("G2", 0.41, 0.08), ("G1", 0.2, 0.05), ("B", 0.0, 0.0)];
     let mut study = fixture::moat(&parameters);
     study.study.further = vec![1, 2];

@@ -5,7 +5,7 @@
 
 use super::sync;
 use crate::exit::{CommandError, CommandResult};
-use crate::output::folder::publish;
+use pleach_results::folder::publish;
 use std::fs;
 use std::path::{Path, PathBuf};
 

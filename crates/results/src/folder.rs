@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// File that names the study that owns the folder.
-pub(crate) const PLAN: &str = "plan.json";
+pub const PLAN: &str = "plan.json";
 
 /// Result files of any study. A folder with one of them belongs to a study.
-pub(crate) const RESULTS: [&str; 9] = [
+pub const RESULTS: [&str; 9] = [
     PLAN,
     "samples.csv",
     "responses.csv",
@@ -34,7 +34,7 @@ struct Digest {
 
 /// Owner of the results in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// The folder has no results.
     None,
     /// The study with this digest.
@@ -46,7 +46,7 @@ pub(crate) enum Owner {
 }
 
 /// Returns the owner of the results in a folder.
-pub(crate) fn owner(path: &Path) -> Owner {
+pub fn owner(path: &Path) -> Owner {
     let mut results = RESULTS.iter().chain([&PREVIEWS]);
     let Some(&name) = results.find(|name| path.join(name).symlink_metadata().is_ok()) else {
         return Owner::None;
@@ -62,12 +62,12 @@ pub(crate) fn owner(path: &Path) -> Owner {
 }
 
 /// Returns the digest of the study of a `plan.json`.
-pub(crate) fn study_of(plan: &[u8]) -> serde_json::Result<String> {
+pub fn study_of(plan: &[u8]) -> serde_json::Result<String> {
     serde_json::from_slice::<Digest>(plan).map(|plan| plan.study_digest)
 }
 
 /// Returns the names of the result files in a folder.
-pub(crate) fn results_in(path: &Path) -> Vec<String> {
+pub fn results_in(path: &Path) -> Vec<String> {
     let is_there = |name: &String| path.join(name).symlink_metadata().is_ok();
     let previews = fs::read_dir(path.join(PREVIEWS)).into_iter().flatten().flatten();
     let previews = previews.map(|entry| format!("{PREVIEWS}/{}", entry.file_name().to_string_lossy()));
@@ -75,24 +75,24 @@ pub(crate) fn results_in(path: &Path) -> Vec<String> {
 }
 
 /// Returns the error for a folder with results of another study.
-pub(crate) fn of_another(path: &Path, name: &str) -> FolderError {
+pub fn of_another(path: &Path, name: &str) -> FolderError {
     FolderError::OfAnother { folder: path.to_owned(), name: name.to_owned() }
 }
 
 /// Returns the error for a folder whose `plan.json` is damaged.
-pub(crate) fn damaged(path: &Path, why: &str) -> FolderError {
+pub fn damaged(path: &Path, why: &str) -> FolderError {
     FolderError::CorruptPlan { folder: path.to_owned(), problem: why.to_owned() }
 }
 
 /// Checks that files can be created in a folder. Creates the folder if it is missing.
-pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
+pub fn probe(path: &Path) -> std::io::Result<()> {
     let probe = path.join(".pleach-write-test");
     fs::create_dir_all(path).and_then(|()| File::create(&probe)).and_then(|_| fs::remove_file(&probe))
 }
 
 /// Error of a result folder.
 #[derive(Debug, Error)]
-pub(crate) enum FolderError {
+pub enum FolderError {
     /// The folder holds results of another study.
     #[error("--out {}: holds {name} of another study; an empty or new folder is allowed", folder.display())]
     OfAnother {
@@ -148,7 +148,7 @@ pub(crate) enum FolderError {
 
 /// Folder that this study may write to.
 #[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
     /// Claims the folder for a study and creates it if it is missing. Results of the same study will be
@@ -156,7 +156,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`FolderError`] if it holds results of another or an unknown study, or is not writable.
-    pub(crate) fn take(path: &Path, digest: &str) -> Result<Self, FolderError> {
+    pub fn take(path: &Path, digest: &str) -> Result<Self, FolderError> {
         match owner(path) {
             Owner::None => {}
             Owner::Study(owner) if owner == digest => {}
@@ -169,13 +169,13 @@ impl Folder {
     }
 
     /// Returns a subfolder, which belongs to the same study.
-    pub(crate) fn part(&self, name: &str) -> Self {
+    pub fn part(&self, name: &str) -> Self {
         Self(self.0.join(name))
     }
 
     /// Removes the results of an earlier run of the same study, so that they cannot be mistaken for results
     /// of this run.
-    pub(crate) fn clear(&self) -> Result<(), FolderError> {
+    pub fn clear(&self) -> Result<(), FolderError> {
         // Remove plan.json last: after an interruption, the remaining files still belong to this study.
         for name in RESULTS.into_iter().rev() {
             match fs::remove_file(self.0.join(name)) {
@@ -189,7 +189,7 @@ impl Folder {
     }
 
     /// Writes a requested image and returns its path within the folder.
-    pub(crate) fn write_preview(&self, name: &str, content: &[u8]) -> Result<String, FolderError> {
+    pub fn write_preview(&self, name: &str, content: &[u8]) -> Result<String, FolderError> {
         let name = format!("{PREVIEWS}/{name}");
         fs::create_dir_all(self.0.join(PREVIEWS)).map_err(|error| self.failed(&name, error))?;
         self.write(&name, content)?;
@@ -197,34 +197,34 @@ impl Folder {
     }
 
     /// Returns whether the folder has a file of this name.
-    pub(crate) fn holds(&self, name: &str) -> bool {
+    pub fn holds(&self, name: &str) -> bool {
         self.0.join(name).exists()
     }
 
     /// Removes a file and syncs the folder.
-    pub(crate) fn remove(&self, name: &str) -> Result<(), FolderError> {
+    pub fn remove(&self, name: &str) -> Result<(), FolderError> {
         let removed = fs::remove_file(self.0.join(name)).and_then(|()| File::open(&self.0)?.sync_all());
         removed.map_err(|error| self.failed(name, error))
     }
 
     /// Writes a file with atomic publish.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         publish(&self.0.join(name), content).map_err(|error| self.failed(name, error))
     }
 
     /// Writes a JSON file with atomic publish.
-    pub(crate) fn write_json(&self, name: &str, document: &impl Serialize) -> Result<(), FolderError> {
+    pub fn write_json(&self, name: &str, document: &impl Serialize) -> Result<(), FolderError> {
         let mut text = serde_json::to_vec_pretty(document).map_err(Defect::new)?;
         text.push(b'\n');
         self.write(name, &text)
     }
 
     /// Returns the path of the subfolder for images.
-    pub(crate) fn previews(&self) -> PathBuf {
+    pub fn previews(&self) -> PathBuf {
         self.0.join(PREVIEWS)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
@@ -258,7 +258,7 @@ fn clear_previews(folder: &Path) -> std::io::Result<()> {
 
 /// Publishes a file atomically: writes `NAME.part`, syncs it and renames it. Readers see the old file or the
 /// new one.
-pub(crate) fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
+pub fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = target.with_file_name(name);

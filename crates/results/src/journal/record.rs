@@ -17,7 +17,7 @@ const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// First line of a journal: identifies the study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub struct Header {
     journal: u32,
     /// Version of pleach that wrote the journal.
     version: String,
@@ -27,13 +27,13 @@ pub(crate) struct Header {
 
 /// Response of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct JournaledResponse {
+pub struct JournaledResponse {
     /// Number of the evaluation, from 1, or 0 for the reference.
-    pub(crate) evaluation: usize,
+    pub evaluation: usize,
     /// Index of the tile.
-    pub(crate) tile: usize,
+    pub tile: usize,
     /// Tables that the run reported.
-    pub(crate) results: Vec<Table>,
+    pub results: Vec<Table>,
 }
 
 /// Content of a parsed line. Numbers are text in their shortest form that parses to the same value.
@@ -78,18 +78,18 @@ impl Serialize for Text {
 
 /// Content of a journal.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     /// Responses in the order of writing.
-    pub(crate) known: Vec<JournaledResponse>,
+    pub known: Vec<JournaledResponse>,
     /// Length in bytes of the prefix of intact lines.
-    pub(crate) good_bytes: u64,
+    pub good_bytes: u64,
     /// Bytes after the intact lines: torn or corrupt.
-    pub(crate) bad_bytes: u64,
+    pub bad_bytes: u64,
 }
 
 /// Reason why a journal cannot be continued.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum HeaderError {
+pub enum HeaderError {
     /// The first line is corrupt.
     #[error("its first line is damaged, so it cannot be said whose it is")]
     Damaged,
@@ -115,13 +115,13 @@ pub(crate) enum HeaderError {
 
 impl Header {
     /// Creates the header of a study run by this version.
-    pub(crate) fn new(parts: &[(&'static str, String)]) -> Self {
+    pub fn new(parts: &[(&'static str, String)]) -> Self {
         let study = parts.iter().map(|(part, digest)| ((*part).to_owned(), digest.clone())).collect();
         Self { journal: FORMAT, version: env!("CARGO_PKG_VERSION").to_owned(), study }
     }
 
     /// Returns the header as the first line of a journal.
-    pub(crate) fn line(&self) -> String {
+    pub fn line(&self) -> String {
         line(self)
     }
 
@@ -179,7 +179,7 @@ fn content(line: &[u8]) -> Option<&str> {
 ///
 /// # Errors
 /// [`io::Error`] if the journal cannot be read.
-pub(crate) fn has_header(journal: impl Read) -> io::Result<bool> {
+pub fn has_header(journal: impl Read) -> io::Result<bool> {
     let mut first = Vec::new();
     BufReader::new(journal).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first)?;
     Ok(header_of(&first).is_some())
@@ -191,19 +191,19 @@ fn header_of(line: &[u8]) -> Option<Header> {
 
 /// Numbers of intact and corrupt bytes of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bytes {
-    pub(crate) whole: u64,
+pub struct Bytes {
+    pub whole: u64,
     /// Bytes from the first corrupt line on.
-    pub(crate) corrupt: u64,
+    pub corrupt: u64,
     /// Whether the corrupt bytes are a single line without an end, as a killed process leaves it.
-    pub(crate) is_torn: bool,
+    pub is_torn: bool,
 }
 
 /// Counts the bytes of a journal. It checks the checksums of lines but does not parse their content.
 ///
 /// # Errors
 /// [`io::Error`] if the journal cannot be read.
-pub(crate) fn count(journal: impl Read) -> io::Result<Bytes> {
+pub fn count(journal: impl Read) -> io::Result<Bytes> {
     let mut bytes = Bytes { whole: 0, corrupt: 0, is_torn: false };
     let (mut reader, mut line) = (BufReader::new(journal), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
@@ -219,7 +219,7 @@ pub(crate) fn count(journal: impl Read) -> io::Result<Bytes> {
 ///
 /// # Errors
 /// [`HeaderError`] if the study may not continue the journal.
-pub(crate) fn read(bytes: &[u8], header: &Header) -> Result<Journal, HeaderError> {
+pub fn read(bytes: &[u8], header: &Header) -> Result<Journal, HeaderError> {
     let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
     let whole = |line: &[u8]| line.strip_suffix(b"\n").and_then(content).map(str::to_owned);
     let first = lines.next().unwrap_or_default();

@@ -14,15 +14,15 @@ use serde::Serialize;
 
 /// Runs of a response whose mask and reference are both empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct BothEmptyRuns {
-    pub(crate) response: String,
-    pub(crate) runs: usize,
+pub struct BothEmptyRuns {
+    pub response: String,
+    pub runs: usize,
     /// Runs with a response.
-    pub(crate) of: usize,
+    pub of: usize,
     /// Tiles with such runs.
-    pub(crate) tiles: Vec<String>,
+    pub tiles: Vec<String>,
     /// Whether the mean over tiles excludes them.
-    pub(crate) left_out: bool,
+    pub left_out: bool,
 }
 
 /// Returns for each metric whether mask and reference are both empty. Empty if that holds for no metric.
@@ -43,7 +43,7 @@ impl RunResponse {
 
 impl Collected {
     /// Returns the runs with mask and reference both empty, one entry per response that has any.
-    pub(crate) fn both_empty(&self, prepared: &PreparedStudy) -> Vec<BothEmptyRuns> {
+    pub fn both_empty(&self, prepared: &PreparedStudy) -> Vec<BothEmptyRuns> {
         let study = &prepared.study;
         let of_metric = |metric: usize| {
             let of = self.runs.iter().filter(|run| run.result.is_ok()).count();

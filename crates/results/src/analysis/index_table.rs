@@ -10,19 +10,19 @@ use pleach_study::Defect;
 
 /// Indices of one response as a table.
 #[derive(Debug)]
-pub(crate) struct IndexTable {
+pub struct IndexTable {
     /// Names of the columns, as in CSV headers.
-    pub(crate) columns: Vec<String>,
+    pub columns: Vec<String>,
     /// One row per parameter in the order of the parameters: its name and one number per column. `None` if a
     /// number is not defined.
-    pub(crate) rows: Vec<(String, Vec<Option<f64>>)>,
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
     /// Index of the column that ranks the parameters by its absolute value.
-    pub(crate) main: usize,
+    pub main: usize,
 }
 
 impl Analysis {
     /// Returns the name of the response.
-    pub(crate) fn response(&self) -> &str {
+    pub fn response(&self) -> &str {
         match self {
             Self::Indices(indices) => indices.response(),
             Self::Correlations(found) => &found.response,
@@ -32,7 +32,7 @@ impl Analysis {
     }
 
     /// Returns the warnings about the indices.
-    pub(crate) fn warnings(&self) -> Vec<Warning> {
+    pub fn warnings(&self) -> Vec<Warning> {
         match self {
             Self::Indices(indices) => indices.warnings(),
             Self::Correlations(found) => found.warnings(),
@@ -44,7 +44,7 @@ impl Analysis {
 
 impl IndexTable {
     /// Creates the table of an analysis. `None` if there are no indices.
-    pub(crate) fn of(analysis: &Analysis) -> Option<Self> {
+    pub fn of(analysis: &Analysis) -> Option<Self> {
         Some(match analysis {
             Analysis::None { .. } => return None,
             Analysis::Indices(indices) => of_indices(indices)?,
@@ -63,7 +63,7 @@ impl IndexTable {
     }
 
     /// Returns the rows in descending order of the main column's absolute value.
-    pub(crate) fn ranked(&self) -> Vec<&(String, Vec<Option<f64>>)> {
+    pub fn ranked(&self) -> Vec<&(String, Vec<Option<f64>>)> {
         let mut ranked: Vec<_> = self.rows.iter().collect();
         let size = |row: &(String, Vec<Option<f64>>)| row.1[self.main].unwrap_or(0.0).abs();
         ranked.sort_by(|a, b| size(b).total_cmp(&size(a)));
@@ -82,7 +82,7 @@ impl IndexTable {
     }
 
     /// Returns the rows of the CSV. Undefined numbers are empty.
-    pub(crate) fn records(&self) -> impl Iterator<Item = Vec<String>> + '_ {
+    pub fn records(&self) -> impl Iterator<Item = Vec<String>> + '_ {
         let shown = |number: &Option<f64>| number.map(|n| n.to_string()).unwrap_or_default();
         self.rows.iter().map(move |(name, numbers)| {
             std::iter::once(name.clone()).chain(numbers.iter().map(shown)).collect()

@@ -21,19 +21,19 @@ use thiserror::Error;
 
 /// Cache of task results: its folder and limits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CacheOptions<'a> {
+pub struct CacheOptions<'a> {
     /// Folder of the cache.
-    pub(crate) folder: &'a Path,
+    pub folder: &'a Path,
     /// Maximum size. `None`: 10 GB.
-    pub(crate) size: Option<MemorySize>,
+    pub size: Option<MemorySize>,
     /// Days without use after which results are removed. `None`: never.
-    pub(crate) age_days: Option<NonZeroU32>,
+    pub age_days: Option<NonZeroU32>,
 }
 
 /// The cache of `--cache` cannot be opened.
 #[derive(Debug, Error)]
 #[error("--cache {}: {cause}", folder.display())]
-pub(crate) struct CacheFolderError {
+pub struct CacheFolderError {
     /// The folder.
     pub(crate) folder: PathBuf,
     /// Error of the cache.
@@ -45,7 +45,7 @@ pub(crate) struct CacheFolderError {
 ///
 /// # Errors
 /// [`CacheFolderError`] if the folder is no cache, has another format version or cannot be read.
-pub(crate) fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
+pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let folder = options.folder;
     let day = Duration::from_secs(24 * 60 * 60);
     let age = options.age_days.map(|days| day.saturating_mul(days.get()));
@@ -58,7 +58,7 @@ pub(crate) fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderE
 ///
 /// # Errors
 /// As [`open`]. Also if the folder is missing.
-pub(crate) fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
+pub fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
     let limits = Limits { bytes: u64::MAX, age: None };
     Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
         .map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })
@@ -69,7 +69,7 @@ pub(crate) fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
 const DEFAULT_BYTES: u64 = 10_000_000_000;
 
 /// Returns the identities of a study's inputs. Unreadable files have none and fail their own runs.
-pub(crate) fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity> {
+pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity> {
     let (study, files) = (&prepared.study, prepared.file_digests());
     let images = study.workflow.inputs.len();
     let elements = study.workflow.reference_elements();
@@ -124,7 +124,7 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionId
 }
 
 /// Returns the responses that follow from the traces of earlier studies.
-pub(crate) fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
+pub fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
     let Some(cache) = &past.cache else { return Vec::new() };
     let first = usize::from(!prepared.defaults_run());
     let mut walk = CacheWalk::new(prepared, cache, &past.identities);
@@ -141,11 +141,11 @@ pub(crate) fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<Journa
 }
 
 /// Cached regions of the runs on one tile.
-pub(crate) struct CachedRegions<'a>(Option<(CacheWalk<'a>, Option<RegionIdentity>, usize)>);
+pub struct CachedRegions<'a>(Option<(CacheWalk<'a>, Option<RegionIdentity>, usize)>);
 
 impl<'a> CachedRegions<'a> {
     /// Creates the lookup for a tile. It finds nothing if the study has no cache.
-    pub(crate) fn on(prepared: &'a PreparedStudy, past: &'a PriorResults, tile: usize) -> Self {
+    pub fn on(prepared: &'a PreparedStudy, past: &'a PriorResults, tile: usize) -> Self {
         Self(past.cache.as_ref().map(|cache| {
             let mut walk = CacheWalk::new(prepared, cache, &past.identities);
             let reference = walk.reference(tile);
@@ -154,7 +154,7 @@ impl<'a> CachedRegions<'a> {
     }
 
     /// Returns an output of a stage of the run with these values. `None` if it is not in the cache.
-    pub(crate) fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
+    pub fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
         let (walk, reference, tile) = self.0.as_mut()?;
         let steps = walk.steps(*tile, values, *reference);
         let identity = walk.output(&steps, stage, output)?;
@@ -163,7 +163,7 @@ impl<'a> CachedRegions<'a> {
 }
 
 /// Walks runs through their traces.
-pub(crate) struct CacheWalk<'a> {
+pub struct CacheWalk<'a> {
     prepared: &'a PreparedStudy,
     cache: &'a Cache,
     identities: &'a HashMap<RegionKey, RegionIdentity>,
@@ -173,19 +173,19 @@ pub(crate) struct CacheWalk<'a> {
 
 /// Task of a run, as far as its trace is known.
 #[derive(Debug)]
-pub(crate) struct CachedStep {
-    pub(crate) stage: usize,
-    pub(crate) task: usize,
-    pub(crate) arguments: Vec<Value>,
+pub struct CachedStep {
+    pub stage: usize,
+    pub task: usize,
+    pub arguments: Vec<Value>,
     /// Identities of its inputs. `None` if one is unknown because the task that writes it left no trace.
-    pub(crate) inputs: Option<Vec<RegionIdentity>>,
+    pub inputs: Option<Vec<RegionIdentity>>,
     /// Key of the task. `None` if its inputs are unknown.
-    pub(crate) key: Option<TaskKey>,
-    pub(crate) trace: Option<Arc<Trace>>,
+    pub key: Option<TaskKey>,
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl<'a> CacheWalk<'a> {
-    pub(crate) fn new(
+    pub fn new(
         prepared: &'a PreparedStudy,
         cache: &'a Cache,
         identities: &'a HashMap<RegionKey, RegionIdentity>,
@@ -195,7 +195,7 @@ impl<'a> CacheWalk<'a> {
 
     /// Returns the identity of the tile's reference if that is the result at the defaults. `None` for other
     /// references, or if its task left no trace.
-    pub(crate) fn reference(&mut self, tile: usize) -> Option<RegionIdentity> {
+    pub fn reference(&mut self, tile: usize) -> Option<RegionIdentity> {
         if !self.prepared.reference_run() {
             return None;
         }
@@ -229,7 +229,7 @@ impl<'a> CacheWalk<'a> {
     }
 
     /// Returns all tasks of a run, in order.
-    pub(crate) fn steps(
+    pub fn steps(
         &mut self,
         tile: usize,
         values: &[Value],

@@ -1,26 +1,26 @@
 //! Survivors file of a phase: `survivors.json`.
 
-use crate::output::folder::{Folder, FolderError};
+use crate::folder::{Folder, FolderError};
 use pleach_study::Defect;
 use serde::{Deserialize, Serialize};
 
 /// Name of the survivors file in the folder of a phase.
-pub(crate) const SURVIVORS: &str = "survivors.json";
+pub const SURVIVORS: &str = "survivors.json";
 
 /// Survivors of a phase: parameters that the next phases vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Screened {
+pub struct Screened {
     /// Number of the phase, from 1.
-    pub(crate) phase: usize,
+    pub phase: usize,
     /// Response that determined the survivors.
-    pub(crate) response: String,
+    pub response: String,
     /// Survivor rule, as in the study file.
-    pub(crate) rule: String,
+    pub rule: String,
     /// Surviving parameters, in the order of the parameters.
-    pub(crate) survivors: Vec<String>,
+    pub survivors: Vec<String>,
     /// Parameters that varied in the phase and are fixed afterwards.
-    pub(crate) fixed: Vec<String>,
+    pub fixed: Vec<String>,
 }
 
 /// Written form of a survivors file: the content and its checksum.
@@ -33,7 +33,7 @@ struct WithChecksum<'a> {
 
 /// Survivors file of a phase, as found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum FoundSurvivors {
+pub enum FoundSurvivors {
     /// No file.
     None,
     Sound(Screened),
@@ -56,7 +56,7 @@ impl Screened {
     ///
     /// # Errors
     /// Returns the reason if the text is not as written.
-    pub(crate) fn of_text(text: &[u8]) -> Result<(Self, bool), String> {
+    pub fn of_text(text: &[u8]) -> Result<(Self, bool), String> {
         let mut document: serde_json::Value =
             serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let checksum = document.as_object_mut().and_then(|fields| fields.remove("checksum"));
@@ -74,7 +74,7 @@ impl Screened {
     ///
     /// # Errors
     /// [`FolderError::Read`] if the file cannot be read.
-    pub(crate) fn read(folder: &Folder, varied: &[&str]) -> Result<FoundSurvivors, FolderError> {
+    pub fn read(folder: &Folder, varied: &[&str]) -> Result<FoundSurvivors, FolderError> {
         let file = folder.path().join(SURVIVORS);
         let text = match std::fs::read(&file) {
             Ok(text) => text,
@@ -99,7 +99,7 @@ impl Screened {
     }
 
     /// Writes the survivors file. The caller writes it before the next phase starts.
-    pub(crate) fn write(&self, folder: &Folder) -> Result<(), FolderError> {
+    pub fn write(&self, folder: &Folder) -> Result<(), FolderError> {
         let (_, text) = self.text().map_err(Defect::new)?;
         folder.write(SURVIVORS, &text)
     }

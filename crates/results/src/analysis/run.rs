@@ -2,24 +2,24 @@
 
 /// Responses of one run: the value of each metric, or the failure.
 #[derive(Clone, Debug)]
-pub(crate) struct RunResponse {
+pub struct RunResponse {
     /// Number of the evaluation, from 1.
-    pub(crate) evaluation: usize,
+    pub evaluation: usize,
     /// Index of the tile.
-    pub(crate) tile: usize,
+    pub tile: usize,
     /// Values of all metrics, in the order of their columns.
-    pub(crate) result: Result<Vec<f64>, RunFailure>,
+    pub result: Result<Vec<f64>, RunFailure>,
     /// For each metric, whether mask and reference are both empty. Empty if they are for no metric.
-    pub(crate) both_empty: Vec<bool>,
+    pub both_empty: Vec<bool>,
 }
 
 /// Reason why a run has no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RunFailure {
+pub struct RunFailure {
     /// Stage that failed.
-    pub(crate) stage: String,
+    pub stage: String,
     /// Task that failed, or input that could not be read.
-    pub(crate) at: String,
+    pub at: String,
     /// Cause of the failure.
-    pub(crate) cause: String,
+    pub cause: String,
 }

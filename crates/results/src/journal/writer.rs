@@ -34,14 +34,14 @@ impl Medium for File {
 /// Error of the journal writer: a response is not on disk.
 #[derive(Debug, Error)]
 #[error("failed to write the journal: {0}")]
-pub(crate) struct WriterError(#[from] pub(crate) io::Error);
+pub struct WriterError(#[from] pub(crate) io::Error);
 
 /// Sender of responses to the writer thread. Responses sent after the thread ended are dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorder(Sender<Option<JournaledResponse>>);
+pub struct Recorder(Sender<Option<JournaledResponse>>);
 
 impl Recorder {
-    pub(crate) fn record(&self, known: JournaledResponse) {
+    pub fn record(&self, known: JournaledResponse) {
         // Ignores a stopped thread: the thread itself calls `broken`.
         let _ = self.0.send(Some(known));
     }
@@ -49,7 +49,7 @@ impl Recorder {
 
 /// Writer that appends responses to a journal in the order of their arrival.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub struct Writer {
     recorder: Recorder,
     thread: JoinHandle<Result<(), WriterError>>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// Starts the thread. `acknowledge` receives responses once they are on disk. `broken` is called once
     /// after an error, and the thread then writes no more responses.
-    pub(crate) fn start(
+    pub fn start(
         medium: impl Medium,
         acknowledge: impl FnMut(&[JournaledResponse]) + Send + 'static,
         broken: impl FnOnce() + Send + 'static,
@@ -74,7 +74,7 @@ impl Writer {
     }
 
     /// Returns a sender of responses.
-    pub(crate) fn recorder(&self) -> Recorder {
+    pub fn recorder(&self) -> Recorder {
         self.recorder.clone()
     }
 
@@ -82,7 +82,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`WriterError`] if a response is not on disk.
-    pub(crate) fn finish(self) -> Result<(), WriterError> {
+    pub fn finish(self) -> Result<(), WriterError> {
         let _ = self.recorder.0.send(None);
         let gone = |_| WriterError(io::Error::other("its thread is gone"));
         self.thread.join().map_err(gone)?

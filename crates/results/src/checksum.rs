@@ -22,15 +22,15 @@ const DIGITS: usize = 2 * blake3::OUT_LEN;
 
 /// Content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Content<T> {
-    pub(crate) value: T,
+pub struct Content<T> {
+    pub value: T,
     /// `false` if an earlier version wrote the file, so that a change may go unnoticed.
-    pub(crate) is_checksummed: bool,
+    pub is_checksummed: bool,
 }
 
 /// Reason why a file is corrupt.
 #[derive(Debug, Error)]
-pub(crate) enum CorruptError {
+pub enum CorruptError {
     /// The content differs from the content that was written.
     #[error("its checksum does not match its content")]
     Checksum,
@@ -43,7 +43,7 @@ pub(crate) enum CorruptError {
 ///
 /// # Errors
 /// [`serde_json::Error`] when the content cannot be serialized.
-pub(crate) fn encode(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+pub fn encode(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let content = serde_json::to_vec(content)?;
     let checksum = blake3::hash(&content).to_hex();
     Ok([HEAD, checksum.as_bytes(), MIDDLE, &content, TAIL].concat())
@@ -53,7 +53,7 @@ pub(crate) fn encode(content: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`CorruptError`] when neither [`encode`] nor an earlier version has written these bytes.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Content<T>, CorruptError> {
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Content<T>, CorruptError> {
     let Some(rest) = bytes.strip_prefix(HEAD) else {
         return Ok(Content { value: serde_json::from_slice(bytes)?, is_checksummed: false });
     };

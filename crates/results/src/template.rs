@@ -3,7 +3,7 @@
 //!
 //! A template is written to a temporary folder beside its target and published by a rename.
 
-use crate::output::folder::publish;
+use crate::folder::publish;
 use pleach_regions::{CompressionEffort, DataRegion, RegionEntry, RegionKey, RegionTemplate, SpatialBounds};
 use pleach_study::Defect;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const LIST: &str = "template.json";
 
 /// Error of the folder of a region template.
 #[derive(Debug, Error)]
-pub(crate) enum TemplateFolderError {
+pub enum TemplateFolderError {
     /// The folder exists already.
     #[error("--regions {}: is there already; the name of a new folder is wanted", folder.display())]
     Exists {
@@ -70,17 +70,17 @@ pub(crate) enum TemplateFolderError {
 }
 
 /// Returns the path of a data region of a template.
-pub(crate) fn file_of(folder: &Path, name: &str) -> PathBuf {
+pub fn file_of(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.region"))
 }
 
 /// Returns whether a folder contains a template.
-pub(crate) fn is_there(folder: &Path) -> bool {
+pub fn is_there(folder: &Path) -> bool {
     folder.join(LIST).is_file()
 }
 
 /// Checks that a folder can be created, before any work is done.
-pub(crate) fn check(folder: &Path) -> Result<(), TemplateFolderError> {
+pub fn check(folder: &Path) -> Result<(), TemplateFolderError> {
     let folder = folder.to_owned();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned);
     match parent {
@@ -93,7 +93,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), TemplateFolderError> {
 
 /// Writes a template with its data regions to a new folder. Each region covers the whole template, and its
 /// key is the first half of its digest.
-pub(crate) fn write(
+pub fn write(
     folder: &Path,
     mut template: RegionTemplate,
     regions: &[(String, Arc<DataRegion>)],
@@ -136,7 +136,7 @@ fn put(
 }
 
 /// Reads the list of a template's data regions.
-pub(crate) fn read(folder: &Path) -> Result<RegionTemplate, TemplateFolderError> {
+pub fn read(folder: &Path) -> Result<RegionTemplate, TemplateFolderError> {
     let file = folder.join(LIST);
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,

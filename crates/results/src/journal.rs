@@ -9,8 +9,8 @@
 mod record;
 mod writer;
 
-pub(crate) use record::{Header, HeaderError, JournaledResponse, count, has_header, read};
-pub(crate) use writer::{Writer, WriterError};
+pub use record::{Header, HeaderError, JournaledResponse, count, has_header, read};
+pub use writer::{Writer, WriterError};
 
 /// Name of the journal in the result folder.
-pub(crate) const NAME: &str = "journal";
+pub const NAME: &str = "journal";

@@ -34,33 +34,33 @@ impl FarSide {
 
 /// Notable evaluations of one response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Extremes {
-    pub(crate) response: String,
+pub struct Extremes {
+    pub response: String,
     /// Index of the response among the metrics of the workflow.
     #[serde(skip)]
-    pub(crate) metric: usize,
+    pub metric: usize,
     /// The default, then the better and the worse end. The ends are missing if no evaluation is complete.
-    pub(crate) evaluations: Vec<Extreme>,
+    pub evaluations: Vec<Extreme>,
 }
 
 /// One notable evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Extreme {
-    pub(crate) role: Role,
+pub struct Extreme {
+    pub role: Role,
     /// Number of the evaluation: from 1 in the sample, 0 for the defaults run in addition. `None` if the
     /// defaults are not run.
-    pub(crate) evaluation: Option<usize>,
+    pub evaluation: Option<usize>,
     /// Response aggregated over all tiles. `None` if a run of the evaluation failed.
-    pub(crate) value: Option<f64>,
+    pub value: Option<f64>,
     /// Parameters that vary or differ from their default.
     #[serde(rename = "parameters", serialize_with = "as_map")]
-    pub(crate) settings: Vec<Setting>,
+    pub settings: Vec<Setting>,
 }
 
 /// Reason why an evaluation is notable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
+pub enum Role {
     Default,
     /// Best agreement with a given reference.
     Best,
@@ -75,7 +75,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// Returns the role as a word.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::Best => "best",
@@ -90,15 +90,15 @@ impl Role {
 
 /// A parameter, its value and its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
-    pub(crate) name: String,
-    pub(crate) value: Value,
-    pub(crate) default: Value,
+pub struct Setting {
+    pub name: String,
+    pub value: Value,
+    pub default: Value,
 }
 
 impl Setting {
     /// Returns whether the value differs from the default.
-    pub(crate) fn is_moved(&self) -> bool {
+    pub fn is_moved(&self) -> bool {
         self.value != self.default
     }
 }
@@ -115,7 +115,7 @@ fn as_map<S: Serializer>(settings: &[Setting], to: S) -> Result<S::Ok, S::Error>
 
 impl Extremes {
     /// Returns the extremes of each response of a study.
-    pub(crate) fn of_all(prepared: &PreparedStudy, collected: &Collected) -> Vec<Self> {
+    pub fn of_all(prepared: &PreparedStudy, collected: &Collected) -> Vec<Self> {
         prepared.study.metrics().map(|metric| Self::of(prepared, collected, metric)).collect()
     }
 

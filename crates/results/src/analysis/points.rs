@@ -11,7 +11,7 @@ use pleach_workflow::GivenDataMethod;
 
 /// Given-data method with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GivenDataAnalysis {
+pub enum GivenDataAnalysis {
     Correlation,
     Regression,
     Pawn { slices: u32 },
@@ -36,7 +36,7 @@ impl From<GivenDataMethod> for GivenDataAnalysis {
 ///
 /// # Errors
 /// [`AnalysisError`] if there are too few responses or the method cannot handle them.
-pub(crate) fn of_points(
+pub fn of_points(
     columns: &Columns,
     method: GivenDataAnalysis,
     responses: &[Response<'_>],

@@ -6,7 +6,7 @@ use pleach_study::Defect;
 use pleach_workflow::Value;
 
 /// Returns `samples.csv`: one parameter set per row.
-pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Result<Vec<u8>, Defect> {
+pub fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Result<Vec<u8>, Defect> {
     let mut header = vec!["evaluation"];
     header.extend(names.iter().map(String::as_str));
     let rows = evaluations.iter().enumerate().map(|(index, values)| {
@@ -18,7 +18,7 @@ pub(crate) fn samples(names: &[String], evaluations: &[Vec<Value>]) -> Result<Ve
 
 /// Returns `responses.csv`: one run per row, in the given order. Omits failed runs, which are in
 /// `failed.csv`. `first` are the columns of the analyzed metrics, which precede the others.
-pub(crate) fn responses(
+pub fn responses(
     metrics: &[&str],
     first: &[usize],
     tiles: &[&str],
@@ -39,7 +39,7 @@ pub(crate) fn responses(
 }
 
 /// Returns `failed.csv`: one failed run per row with its parameters, so that it can be run again.
-pub(crate) fn failed(
+pub fn failed(
     names: &[String],
     evaluations: &[Vec<Value>],
     tiles: &[&str],

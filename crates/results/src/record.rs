@@ -9,80 +9,80 @@ use std::collections::BTreeMap;
 
 /// `plan.json`: the executed plan and the study that owns the folder.
 #[derive(Debug, Serialize)]
-pub(crate) struct PlanFile<'a> {
-    pub(crate) study: &'a str,
-    pub(crate) study_digest: &'a str,
+pub struct PlanFile<'a> {
+    pub study: &'a str,
+    pub study_digest: &'a str,
     #[serde(flatten)]
-    pub(crate) plan: &'a PlanRecord,
+    pub plan: &'a PlanRecord,
 }
 
 /// `run.json`.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct RunRecord {
-    pub(crate) study: String,
-    pub(crate) version: &'static str,
-    pub(crate) strategy: &'static str,
-    pub(crate) reuse: Option<&'static str>,
-    pub(crate) seed: u64,
-    pub(crate) host: HostRecord,
-    pub(crate) planning_seconds: Option<f64>,
-    pub(crate) wall_seconds: f64,
+pub struct RunRecord {
+    pub study: String,
+    pub version: &'static str,
+    pub strategy: &'static str,
+    pub reuse: Option<&'static str>,
+    pub seed: u64,
+    pub host: HostRecord,
+    pub planning_seconds: Option<f64>,
+    pub wall_seconds: f64,
     /// Seconds of `wall_seconds` spent on executing tasks.
-    pub(crate) execution_seconds: f64,
-    pub(crate) evaluations: usize,
-    pub(crate) runs: usize,
+    pub execution_seconds: f64,
+    pub evaluations: usize,
+    pub runs: usize,
     /// Number of runs without a response.
-    pub(crate) failed: usize,
-    pub(crate) tasks_executed: u64,
-    pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
-    pub(crate) operations: Vec<OperationRecord>,
+    pub failed: usize,
+    pub tasks_executed: u64,
+    pub tasks_reused: BTreeMap<&'static str, u64>,
+    pub operations: Vec<OperationRecord>,
     /// Use of the task cache. `None` without `--cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cache: Option<CacheRecord>,
+    pub cache: Option<CacheRecord>,
     /// Use of the spill tiers. `None` without spill tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) storage: Option<StorageRecord>,
-    pub(crate) peak_bytes_admitted: u64,
-    pub(crate) peak_rss_bytes: u64,
-    pub(crate) workers: u32,
-    pub(crate) tiles: Vec<String>,
+    pub storage: Option<StorageRecord>,
+    pub peak_bytes_admitted: u64,
+    pub peak_rss_bytes: u64,
+    pub workers: u32,
+    pub tiles: Vec<String>,
     /// Tiles without a response of any evaluation. The indices exclude them.
-    pub(crate) excluded_tiles: Vec<String>,
+    pub excluded_tiles: Vec<String>,
     /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) annotations: Vec<Annotated>,
+    pub annotations: Vec<Annotated>,
     /// Runs whose mask and reference are both empty, by response. Empty without such runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) both_empty: Vec<BothEmptyRuns>,
+    pub both_empty: Vec<BothEmptyRuns>,
     /// Default, best and worst evaluation, by response.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) extremes: Vec<Extremes>,
+    pub extremes: Vec<Extremes>,
     /// Growth of the sample. `None` for a sample of fixed size.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) convergence: Option<Convergence>,
+    pub convergence: Option<Convergence>,
     /// Phases. Empty for a study of a single phase.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) phases: Vec<PhaseRun>,
+    pub phases: Vec<PhaseRun>,
 }
 
 /// Reference file of annotations, and their positions in its tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Annotated {
+pub struct Annotated {
     /// Name of the tile.
-    pub(crate) tile: String,
-    pub(crate) reference: String,
-    pub(crate) annotations: usize,
+    pub tile: String,
+    pub reference: String,
+    pub annotations: usize,
     /// Number of annotations without a pixel in the tile. They do not count.
-    pub(crate) outside: usize,
+    pub outside: usize,
     /// Number of annotations that are cut off at the tile's border.
-    pub(crate) partly_outside: usize,
+    pub partly_outside: usize,
     /// Number of annotations within the tile that have no pixel of their own.
-    pub(crate) unusable: usize,
+    pub unusable: usize,
 }
 
 impl Annotated {
     /// Returns the entries of all reference files of the study.
-    pub(crate) fn of(study: &Study) -> Vec<Self> {
+    pub fn of(study: &Study) -> Vec<Self> {
         let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
         let of = |found: &Annotations| {
             Some(Self {
@@ -100,27 +100,27 @@ impl Annotated {
 
 /// Growth of a sample until it converged or reached its maximum size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Convergence {
+pub struct Convergence {
     /// Response whose intervals the stopping rule limits.
-    pub(crate) response: String,
+    pub response: String,
     /// Maximum width of an interval at convergence.
-    pub(crate) ci_width: f64,
-    pub(crate) max_evaluations: usize,
+    pub ci_width: f64,
+    pub max_evaluations: usize,
     /// Whether the sample converged. If not, the next sample would have exceeded `max_evaluations`.
-    pub(crate) converged: bool,
-    pub(crate) rounds: Vec<RoundRecord>,
+    pub converged: bool,
+    pub rounds: Vec<RoundRecord>,
 }
 
 /// One round of a growing sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct RoundRecord {
-    pub(crate) evaluations: usize,
+pub struct RoundRecord {
+    pub evaluations: usize,
     /// Width of the widest 95 % confidence interval. `None` if an interval is not known.
-    pub(crate) max_ci_width: Option<f64>,
+    pub max_ci_width: Option<f64>,
 }
 
 impl Convergence {
-    pub(crate) fn of(study: &Study, until: StoppingRule, rounds: Vec<RoundRecord>) -> Self {
+    pub fn of(study: &Study, until: StoppingRule, rounds: Vec<RoundRecord>) -> Self {
         let last = rounds.last().and_then(|round| round.max_ci_width);
         Self {
             response: study.workflow.response.metrics[until.metric].0.clone(),
@@ -134,31 +134,31 @@ impl Convergence {
 
 /// One phase of a study: varied parameters, work and time.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct PhaseRun {
-    pub(crate) phase: usize,
-    pub(crate) folder: String,
-    pub(crate) method: &'static str,
+pub struct PhaseRun {
+    pub phase: usize,
+    pub folder: String,
+    pub method: &'static str,
     /// Parameters that varied.
-    pub(crate) parameters: Vec<String>,
+    pub parameters: Vec<String>,
     /// Parameters that the next phase varies. `None` for the last phase.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) survivors: Option<Vec<String>>,
-    pub(crate) evaluations: usize,
-    pub(crate) runs: usize,
-    pub(crate) failed: usize,
-    pub(crate) tasks_executed: u64,
-    pub(crate) tasks_reused: BTreeMap<&'static str, u64>,
-    pub(crate) wall_seconds: f64,
+    pub survivors: Option<Vec<String>>,
+    pub evaluations: usize,
+    pub runs: usize,
+    pub failed: usize,
+    pub tasks_executed: u64,
+    pub tasks_reused: BTreeMap<&'static str, u64>,
+    pub wall_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) convergence: Option<Convergence>,
+    pub convergence: Option<Convergence>,
 }
 
 /// Task cache after the study: counts of this process's operations, and its content.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct CacheRecord {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    pub(crate) stored: u64,
+pub struct CacheRecord {
+    pub hits: u64,
+    pub misses: u64,
+    pub stored: u64,
     /// Entries not stored for lack of space or because the folder is not writable.
     pub(crate) not_stored: u64,
     /// Corrupt entries, whose tasks were executed again.
@@ -167,11 +167,11 @@ pub(crate) struct CacheRecord {
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
     /// Warnings of the cache, as text.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl CacheRecord {
-    pub(crate) fn of(cache: &pleach_cache::Cache) -> Self {
+    pub fn of(cache: &pleach_cache::Cache) -> Self {
         let now = cache.statistics();
         Self {
             hits: now.hits,
@@ -190,7 +190,7 @@ impl CacheRecord {
 /// Spill tiers after the study: regions moved out of memory under memory pressure, in ascending order of
 /// cost, and regions promoted to it. Bytes are those in memory.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct StorageRecord {
+pub struct StorageRecord {
     /// Regions dropped because they can be read again from their source.
     pub(crate) dropped: Moved,
     /// Regions demoted to a spill tier.
@@ -231,7 +231,7 @@ pub(crate) struct StorageTier {
 }
 
 impl StorageRecord {
-    pub(crate) fn of(below: &pleach_actors::spill::SpillStore) -> Self {
+    pub fn of(below: &pleach_actors::spill::SpillStore) -> Self {
         let passed = below.passed();
         let moved = |regions, bytes| Moved { regions, bytes };
         let tier = |counts: pleach_storage::LevelStats| StorageTier {
@@ -260,30 +260,30 @@ impl StorageRecord {
 
 /// Host of the run.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HostRecord {
-    pub(crate) name: String,
-    pub(crate) processors: usize,
-    pub(crate) system: &'static str,
-    pub(crate) architecture: &'static str,
+pub struct HostRecord {
+    pub name: String,
+    pub processors: usize,
+    pub system: &'static str,
+    pub architecture: &'static str,
 }
 
 /// Runs of an operation, and their time in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct OperationRecord {
-    pub(crate) name: String,
-    pub(crate) runs: u64,
-    pub(crate) seconds: f64,
+pub struct OperationRecord {
+    pub name: String,
+    pub runs: u64,
+    pub seconds: f64,
     /// Seconds that the cost model predicted just before each run, summed over runs. `None` for operations
     /// without a prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) predicted_seconds: Option<f64>,
+    pub predicted_seconds: Option<f64>,
     /// Absolute prediction error, summed over runs, as a share of `seconds`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) prediction_error: Option<f64>,
+    pub prediction_error: Option<f64>,
 }
 
 impl HostRecord {
-    pub(crate) fn this() -> Self {
+    pub fn this() -> Self {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         Self {
             name,
@@ -295,7 +295,7 @@ impl HostRecord {
 }
 
 /// Returns the peak resident memory of this process in bytes. 0 if the system does not report it.
-pub(crate) fn peak_rss_bytes() -> u64 {
+pub fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());

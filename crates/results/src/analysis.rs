@@ -5,24 +5,23 @@
 
 mod both_empty;
 mod correlations;
-pub(crate) mod extremes;
+pub mod extremes;
 mod failures;
 mod index_table;
 mod points;
 mod regressions;
 mod run;
-pub(crate) mod tables;
+pub mod tables;
 
-pub(crate) use run::{RunFailure, RunResponse};
+pub use run::{RunFailure, RunResponse};
 
-pub(crate) use both_empty::BothEmptyRuns;
-pub(crate) use correlations::{CorrelationTable, ParameterCorrelation};
-#[cfg(test)]
-pub(crate) use failures::OfParameter;
-pub(crate) use failures::{Failures, Unit};
-pub(crate) use index_table::IndexTable;
-pub(crate) use points::{GivenDataAnalysis, of_points};
-pub(crate) use regressions::Regressions;
+pub use both_empty::BothEmptyRuns;
+pub use correlations::{CorrelationTable, ParameterCorrelation};
+pub use failures::OfParameter;
+pub use failures::{Failures, Unit};
+pub use index_table::IndexTable;
+pub use points::{GivenDataAnalysis, of_points};
+pub use regressions::Regressions;
 
 use pleach_actors::manager;
 use pleach_planner::PlannedStudy;
@@ -41,10 +40,10 @@ use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.
 #[derive(Debug)]
-pub(crate) struct Collected {
-    pub(crate) runs: Vec<RunResponse>,
+pub struct Collected {
+    pub runs: Vec<RunResponse>,
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
-    pub(crate) defaults: Vec<RunResponse>,
+    pub defaults: Vec<RunResponse>,
     tiles: usize,
     /// Excludes runs whose mask and reference are both empty from means over tiles.
     leaves_out_both_empty: bool,
@@ -52,7 +51,7 @@ pub(crate) struct Collected {
 
 /// Analysis of one response.
 #[derive(Debug)]
-pub(crate) enum Analysis {
+pub enum Analysis {
     /// Indices of the study's method.
     Indices(Indices),
     /// Correlations of the response with each parameter.
@@ -72,7 +71,7 @@ pub(crate) enum Analysis {
 }
 
 impl Collected {
-    pub(crate) fn new(
+    pub fn new(
         prepared: &PreparedStudy,
         planned: &PlannedStudy,
         outcome: &manager::StudyOutcome,
@@ -97,7 +96,7 @@ impl Collected {
     }
 
     /// Returns the number of runs without a response.
-    pub(crate) fn failed(&self) -> usize {
+    pub fn failed(&self) -> usize {
         self.runs.iter().filter(|run| run.result.is_err()).count()
     }
 
@@ -109,13 +108,13 @@ impl Collected {
         (0..self.tiles).filter(dead).collect()
     }
 
-    pub(crate) fn excluded_tiles(&self, prepared: &PreparedStudy) -> Vec<String> {
+    pub fn excluded_tiles(&self, prepared: &PreparedStudy) -> Vec<String> {
         self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
     }
 
     /// Returns one response per evaluation, aggregated over tiles. `None` if any of its runs failed on a tile
     /// that counts.
-    pub(crate) fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
+    pub fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
         let dead = self.dead_tiles();
         let evaluations = self.runs.chunks(self.tiles.max(1));
         evaluations.map(|runs| self.over_tiles(runs, &dead, metric, over_tiles)).collect()
@@ -123,7 +122,7 @@ impl Collected {
 
     /// Returns the response at the defaults, aggregated over the same tiles. `None` if the defaults are not
     /// run or failed on one of them.
-    pub(crate) fn default(&self, metric: usize, over_tiles: Aggregate) -> Option<f64> {
+    pub fn default(&self, metric: usize, over_tiles: Aggregate) -> Option<f64> {
         self.over_tiles(&self.defaults, &self.dead_tiles(), metric, over_tiles)
     }
 
@@ -161,20 +160,20 @@ impl Collected {
 
     /// Returns the failed evaluations and their effect on the indices. `None` without failures. Checks the
     /// study's metric only: a run has either values of all metrics or no value.
-    pub(crate) fn failures(&self, prepared: &PreparedStudy) -> Option<Failures> {
+    pub fn failures(&self, prepared: &PreparedStudy) -> Option<Failures> {
         let study = &prepared.study;
         let (_, over_tiles) = study.workflow.response.metrics[study.metric];
         Failures::of(&prepared.design.structure, &self.responses(study.metric, over_tiles))
     }
 
     /// Analyzes each response of the study.
-    pub(crate) fn analyze(&self, prepared: &PreparedStudy) -> Result<Vec<Analysis>, Defect> {
+    pub fn analyze(&self, prepared: &PreparedStudy) -> Result<Vec<Analysis>, Defect> {
         prepared.study.metrics().map(|metric| self.analyze_one(prepared, metric)).collect()
     }
 
     /// Returns the width of the widest 95 % confidence interval of the indices of a response: of μ*, of
     /// first-order and total indices, or of correlations. `None` if one of them has no interval.
-    pub(crate) fn widest(&self, prepared: &PreparedStudy, metric: usize) -> Result<Option<f64>, Defect> {
+    pub fn widest(&self, prepared: &PreparedStudy, metric: usize) -> Result<Option<f64>, Defect> {
         Ok(self.analyze_one(prepared, metric)?.widest())
     }
 
@@ -258,7 +257,7 @@ impl Collected {
 }
 
 /// Returns the bootstrap settings of a study's confidence intervals.
-pub(crate) fn bootstrap(seed: u64) -> Bootstrap {
+pub fn bootstrap(seed: u64) -> Bootstrap {
     Bootstrap { resamples: RESAMPLES as u32, seed }
 }
 
@@ -296,7 +295,7 @@ fn failure(
 }
 
 impl Analysis {
-    pub(crate) fn moat(&self) -> Option<&MoatIndices> {
+    pub fn moat(&self) -> Option<&MoatIndices> {
         match self {
             Self::Indices(Indices::Moat(indices)) => Some(indices),
             _ => None,
@@ -319,7 +318,7 @@ impl Analysis {
     }
 
     /// Returns the reason for missing indices. `None` if there are indices.
-    pub(crate) fn note(&self) -> Option<&str> {
+    pub fn note(&self) -> Option<&str> {
         match self {
             Self::None { note, .. } => Some(note),
             _ => None,
@@ -338,7 +337,7 @@ impl Analysis {
     }
 
     /// Returns the JSON document of one response.
-    pub(crate) fn json(&self) -> Result<serde_json::Value, Defect> {
+    pub fn json(&self) -> Result<serde_json::Value, Defect> {
         Ok(match self {
             Self::Indices(indices) => {
                 let mut document = serde_json::json!(indices);
@@ -359,7 +358,7 @@ impl Analysis {
 }
 
 /// Returns `indices.csv`. The tables of several responses follow each other.
-pub(crate) fn csv(analyses: &[Analysis]) -> Result<Vec<u8>, Defect> {
+pub fn csv(analyses: &[Analysis]) -> Result<Vec<u8>, Defect> {
     if let [only] = analyses {
         return only.csv();
     }
@@ -370,7 +369,7 @@ pub(crate) fn csv(analyses: &[Analysis]) -> Result<Vec<u8>, Defect> {
 
 /// Returns the document of `indices.json`: that of the first response, with those of the others as
 /// `additional_responses`.
-pub(crate) fn json(analyses: &[Analysis]) -> Result<serde_json::Value, Defect> {
+pub fn json(analyses: &[Analysis]) -> Result<serde_json::Value, Defect> {
     let mut documents = analyses.iter().map(Analysis::json).collect::<Result<Vec<_>, Defect>>()?.into_iter();
     let mut first = documents.next().unwrap_or_default();
     let others: Vec<serde_json::Value> = documents.collect();

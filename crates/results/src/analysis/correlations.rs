@@ -15,32 +15,32 @@ use serde::Serialize;
 
 /// Coefficients of all parameters.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct CorrelationTable {
-    pub(crate) response: String,
-    pub(crate) evaluations_used: usize,
-    pub(crate) evaluations_dropped: usize,
-    pub(crate) no_variation: bool,
-    pub(crate) resamples: u32,
-    pub(crate) parameters: Vec<ParameterCorrelation>,
+pub struct CorrelationTable {
+    pub response: String,
+    pub evaluations_used: usize,
+    pub evaluations_dropped: usize,
+    pub no_variation: bool,
+    pub resamples: u32,
+    pub parameters: Vec<ParameterCorrelation>,
     /// Reasons for missing partial coefficients.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Coefficients of one parameter, each in −1 to 1.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct ParameterCorrelation {
-    pub(crate) name: String,
+pub struct ParameterCorrelation {
+    pub name: String,
     pub(crate) pearson: Estimate,
-    pub(crate) spearman: Estimate,
+    pub spearman: Estimate,
     pub(crate) pcc: Estimate,
-    pub(crate) prcc: Estimate,
+    pub prcc: Estimate,
 }
 
 impl ParameterCorrelation {
     /// Names of the coefficients, in their order.
-    pub(crate) const KINDS: [&'static str; 4] = ["pearson", "spearman", "pcc", "prcc"];
+    pub const KINDS: [&'static str; 4] = ["pearson", "spearman", "pcc", "prcc"];
 
-    pub(crate) fn each(&self) -> [&Estimate; 4] {
+    pub fn each(&self) -> [&Estimate; 4] {
         [&self.pearson, &self.spearman, &self.pcc, &self.prcc]
     }
 
@@ -100,7 +100,7 @@ impl CorrelationTable {
     }
 
     /// Returns the parameters in descending order of their coefficients.
-    pub(crate) fn ranked(&self) -> Vec<&ParameterCorrelation> {
+    pub fn ranked(&self) -> Vec<&ParameterCorrelation> {
         let mut ranked: Vec<_> = self.parameters.iter().collect();
         ranked.sort_by(|a, b| b.size().total_cmp(&a.size()));
         ranked

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// The two models of one response.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Regressions {
+pub struct Regressions {
     pub(crate) response: String,
     /// Standardized regression coefficients, of values.
     pub(crate) src: Regression,

@@ -7,24 +7,24 @@ use serde::Serialize;
 
 /// Failed evaluations and the units excluded from the indices because of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Failures {
+pub struct Failures {
     /// Evaluations without a response.
-    pub(crate) evaluations: usize,
+    pub evaluations: usize,
     /// Unit that is excluded as a whole.
-    pub(crate) unit: Unit,
+    pub unit: Unit,
     /// Number of excluded units.
-    pub(crate) dropped: usize,
+    pub dropped: usize,
     /// Number of all units.
-    pub(crate) all: usize,
+    pub all: usize,
     /// For each varying parameter, the failed evaluations after a change of this parameter alone, or those of
     /// its search curve. Empty for designs that change all parameters at once.
-    pub(crate) parameters: Vec<OfParameter>,
+    pub parameters: Vec<OfParameter>,
 }
 
 /// Unit excluded from the indices if one of its evaluations fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Unit {
+pub enum Unit {
     /// A trajectory of a screening.
     Trajectory,
     /// The row block of a base sample.
@@ -37,9 +37,9 @@ pub(crate) enum Unit {
 
 /// Failures of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct OfParameter {
-    pub(crate) name: String,
-    pub(crate) failed: usize,
+pub struct OfParameter {
+    pub name: String,
+    pub failed: usize,
 }
 
 impl Failures {
