@@ -29,13 +29,13 @@ pub(crate) use spill::SpillArgs;
 pub(crate) use storage::{BenchArgs, GcArgs, StorageCommand, TierArgs};
 pub(crate) use tile::{SegmentArgs, TissueArgs};
 
-use pleach_results::cache_walk::CacheOptions;
 use crate::exit::CommandError;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use pleach_actors::transport::identity::{NodeName, Role};
 use pleach_planner::memory_size::MemorySize;
+use pleach_results::cache_walk::CacheOptions;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;

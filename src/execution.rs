@@ -1,10 +1,8 @@
 //! Executes a planned study, in this process or on a cluster, with progress and journal. Known results, from a journal,
 //! an earlier round or the task cache, are not computed again.
 
-use pleach_results::cache_walk;
 use crate::inputs;
-use pleach_results::journal::{JournaledResponse, WriterError};
-use crate::progress::{Mark, Progress, ProgressMode, Totals};
+use crate::progress::{Mark, Progress, ProgressDisplay, Totals};
 use crate::session::Session;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::manager::{Observer, StudyEvent};
@@ -17,6 +15,8 @@ use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::scaling::RemainingWork;
 use pleach_planner::{PlannedStudy, task_counts};
 use pleach_regions::MemoryCounter;
+use pleach_results::cache_walk;
+use pleach_results::journal::{JournaledResponse, WriterError};
 use pleach_study::{Defect, PreparedStudy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -188,7 +188,7 @@ pub(crate) fn execute<E: Executor>(
     session: &Session,
     past: &PriorResults,
     executor: &mut E,
-    shown: ProgressMode,
+    display: Option<Box<dyn ProgressDisplay>>,
     follow: impl FnOnce(Progress),
 ) -> Result<ExecutionResult, E::Error> {
     let stage = prepared.study.workflow.response.stage;
@@ -243,7 +243,7 @@ pub(crate) fn execute<E: Executor>(
         runs_of,
         left: left(prepared, &counts),
     };
-    let progress = Progress::new(shown, totals, ledger, Mark::in_folder(session.folder.path()));
+    let progress = Progress::new(display, totals, ledger, Mark::in_folder(session.folder.path()));
     progress.known(before.values().map(|known| (known.evaluation, known.tile)));
     follow(progress.clone());
     let told = progress.clone();

@@ -1,15 +1,15 @@
 //! Exit codes and the last words on stderr.
 
-use pleach_results::cache_walk::CacheFolderError;
 use crate::execution::ExecutionError;
 use crate::gallery::previews::PreviewNameError;
-use pleach_results::folder::FolderError;
 use crate::results::ResultsError;
 use crate::rounds::{RoundsError, phases::PhasesError};
 use crate::session::SessionError;
-use pleach_results::template::TemplateFolderError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_pathology::image_io::ImageFileError;
+use pleach_results::cache_walk::CacheFolderError;
+use pleach_results::folder::FolderError;
+use pleach_results::template::TemplateFolderError;
 use pleach_study::{Defect, PrepareError};
 use pleach_workflow::text::quoted;
 use std::error::Error;

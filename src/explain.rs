@@ -7,7 +7,6 @@
 
 mod response_key;
 
-use pleach_results::cache_walk::{CacheWalk, CachedStep};
 use pleach_actors::task_cache::components;
 use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
@@ -15,6 +14,7 @@ use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
+use pleach_results::cache_walk::{CacheWalk, CachedStep};
 use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{Stage, TaskInput, Value};
 pub(crate) use response_key::ResponseKey;

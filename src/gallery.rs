@@ -8,21 +8,20 @@
 
 pub(crate) mod choice;
 mod compose;
-pub(crate) mod outline;
 pub(crate) mod overviews;
 pub(crate) mod previews;
 pub(crate) mod window;
 
+use choice::{Choice, Panel};
+use overviews::Overview;
+use pleach_actors::stage::PriorResults;
+use pleach_pathology::image_io::{self, ImageFileError};
+use pleach_pathology::outline::Loop;
+use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use pleach_results::analysis::Collected;
 use pleach_results::analysis::extremes::{Extremes, Role, Setting};
 use pleach_results::cache_walk::CachedRegions;
 use pleach_results::folder::{Folder, FolderError};
-use choice::{Choice, Panel};
-use outline::Loop;
-use overviews::Overview;
-use pleach_actors::stage::PriorResults;
-use pleach_pathology::image_io::{self, ImageFileError};
-use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use pleach_slides::SlideError;
 use pleach_study::PreparedStudy;
 use pleach_study::single_run::{self, ReplayError, SingleRun};

@@ -27,6 +27,7 @@ mod live;
 mod log;
 mod pools;
 mod progress;
+mod progress_display;
 mod random;
 mod report;
 mod results;

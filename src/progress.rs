@@ -1,9 +1,9 @@
-//! Progress of a study on stderr: a bar on a terminal, else occasional lines.
+//! Progress of a study that this process executes: counts for the manager's status, and a view for a display.
+//!
+//! The caller provides the [`ProgressDisplay`], which draws. This module writes nothing but the mark of a bar.
 
 mod mark;
 
-use crate::live::{LiveArea, Ranked, Stream, bar, bar_width, cut, fitting};
-use indicatif::HumanDuration;
 pub(crate) use mark::{Mark, NAME as MARK};
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_dispatch::scaling::RemainingWork;
@@ -11,13 +11,6 @@ use pleach_regions::MemoryCounter;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Interval between plain lines: short enough to show progress, long enough for a log.
-const LINE_EVERY: Duration = Duration::from_secs(10);
-
-/// Maximum width of a bar's line. A terminal of 80 or more columns then never wraps it, even if it reports its new size
-/// only after rewrapping, as tmux does during rapid resizes.
-const WIDEST: usize = 79;
 
 /// Run: evaluation and tile.
 type Run = (usize, usize);
@@ -72,23 +65,54 @@ impl ProgressCounts {
     }
 }
 
-/// Display of progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProgressMode {
-    /// A bar if stderr is a terminal, else lines.
-    Fitting,
-    /// No display.
-    Nothing,
+/// Progress as a display shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProgressView {
+    /// Evaluations with all runs known or failed.
+    pub(crate) evaluations: usize,
+    /// All evaluations of the study.
+    pub(crate) all_evaluations: usize,
+    /// Runs that are known or failed.
+    pub(crate) runs: usize,
+    /// All runs of the study.
+    pub(crate) all_runs: usize,
+    /// Failed runs.
+    pub(crate) failed: usize,
+    /// Tasks that this process executed.
+    pub(crate) tasks: u64,
+    /// Tasks that the known runs would take without reuse, less those executed.
+    pub(crate) reused: u64,
+    /// Memory of the regions, bytes.
+    pub(crate) held_bytes: u64,
+    /// Share of the study that is done, 0–1. It never falls, and a resumed study continues from its old share.
+    pub(crate) share: f64,
+    /// Time since this process began the study.
+    pub(crate) passed: Duration,
+    /// Remaining time at the throughput so far. `None` before the first task is done.
+    pub(crate) left: Option<Duration>,
 }
 
-enum Style {
-    Bar { area: LiveArea, mark: Mark },
-    Lines { last: Instant },
-    Nothing,
+/// Display of progress. The study calls it under a lock, after each change.
+pub(crate) trait ProgressDisplay: Send {
+    /// Shows the progress. The display limits its own rate.
+    fn show(&mut self, view: &dyn Fn() -> ProgressView);
+
+    /// Returns whether the position of this display is stored for the process that resumes the study.
+    fn is_marked(&self) -> bool;
+
+    /// Removes the display from the screen.
+    fn clear(&mut self);
+}
+
+/// Returns the displayed percentage: 100 only at the end.
+pub(crate) fn percent(share: f64) -> f64 {
+    // 0.15 is slightly less than 15 hundredths in binary.
+    (share * 100.0 + 1e-9).floor()
 }
 
 struct State {
-    style: Style,
+    display: Option<Box<dyn ProgressDisplay>>,
+    mark: Mark,
     totals: Totals,
     ledger: Arc<MemoryCounter>,
     start: Instant,
@@ -112,26 +136,26 @@ struct State {
 pub(crate) struct Progress(Arc<Mutex<State>>);
 
 impl Progress {
-    /// Creates the progress of a study. `mark` stores the position of the bar for a resumed study.
-    pub(crate) fn new(shown: ProgressMode, totals: Totals, ledger: Arc<MemoryCounter>, mark: Mark) -> Self {
+    /// Creates the progress of a study. `mark` stores the position of the bar for a resumed study. Nothing is shown
+    /// without a display.
+    pub(crate) fn new(
+        display: Option<Box<dyn ProgressDisplay>>,
+        totals: Totals,
+        ledger: Arc<MemoryCounter>,
+        mark: Mark,
+    ) -> Self {
         let start = Instant::now();
         let all = totals.known_tasks + totals.tasks;
         let known = if all > 0 { totals.known_tasks as f64 / all as f64 } else { 0.0 };
         // Tasks of unfinished responses are lost with the earlier process. The bar continues from its old position, and
         // its rest represents all remaining tasks.
         let share_before = mark.share(all).map_or(known, |marked| marked.max(known));
-        let style = match shown {
-            ProgressMode::Nothing => Style::Nothing,
-            ProgressMode::Fitting => match LiveArea::new(Stream::Stderr) {
-                Some(area) => Style::Bar { area, mark },
-                None => Style::Lines { last: start },
-            },
-        };
         let open = vec![totals.tiles; totals.evaluations + 1];
         let counts = (0, 0, 0, 0);
         let (tasks, runs, failed, evaluations) = counts;
         Self(Arc::new(Mutex::new(State {
-            style,
+            display,
+            mark,
             totals,
             ledger,
             start,
@@ -206,20 +230,14 @@ impl Progress {
     pub(crate) fn finish(&self) {
         let mut state = self.state();
         let next_mark = state.next_mark();
-        if let Style::Bar { mut area, .. } = std::mem::replace(&mut state.style, Style::Nothing) {
-            area.clear();
+        if let Some(mut display) = state.display.take() {
+            display.clear();
         }
         drop(state);
         if let Some((mark, share, all)) = next_mark {
             mark.write(share, all);
         }
     }
-}
-
-/// Returns the displayed percentage: 100 only at the end.
-fn percent(share: f64) -> f64 {
-    // 0.15 is slightly less than 15 hundredths in binary.
-    (share * 100.0 + 1e-9).floor()
 }
 
 impl State {
@@ -245,78 +263,38 @@ impl State {
 
     /// Returns the next mark once the displayed percentage has risen.
     fn next_mark(&mut self) -> Option<(Mark, f64, u64)> {
-        let Style::Bar { mark, .. } = &self.style else { return None };
+        self.display.as_ref().filter(|display| display.is_marked())?;
         let share = self.share();
         if percent(share) <= self.marked {
             return None;
         }
         self.marked = percent(share);
-        Some((mark.clone(), share, self.totals.known_tasks + self.totals.tasks))
+        Some((self.mark.clone(), share, self.totals.known_tasks + self.totals.tasks))
     }
 
-    fn counts(&self) -> Vec<Ranked> {
-        let all = self.totals.evaluations * self.totals.tiles;
-        let mut counts = vec![
-            (0, format!("{}/{} evaluations", self.evaluations, self.totals.evaluations)),
-            (2, format!("{}/{all} runs", self.runs)),
-        ];
-        if self.failed > 0 {
-            counts.push((1, format!("{} failed", self.failed)));
-        }
-        counts
-    }
-
-    fn work(&self) -> Vec<Ranked> {
-        let held = self.ledger.held_bytes() / 1_000_000;
-        vec![
-            (1, format!("{} tasks run", self.tasks)),
-            (3, format!("{} reused", self.reused())),
-            (4, format!("{held} MB held")),
-        ]
-    }
-
-    /// Returns the elapsed time, and the remaining time at the throughput so far. `None` before the first task is done.
-    fn times(&self, passed: Duration) -> (Duration, Option<Duration>) {
+    fn view(&self) -> ProgressView {
+        let passed = self.start.elapsed();
         let open = self.totals.tasks.saturating_sub(self.done) as f64;
-        (passed, (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)))
-    }
-
-    /// Returns the two lines of the bar.
-    fn frame(&self, width: usize, passed: Duration) -> Vec<String> {
-        let width = width.min(WIDEST);
-        let share = self.share();
-        let bar = format!("{} {:>3.0} %  ", bar(bar_width(width), share), percent(share));
-        let counts = fitting(&self.counts(), width.saturating_sub(bar.len()));
-        let (passed, left) = self.times(passed);
-        let mut work = self.work();
-        work.push((2, format!("{:#} passed", HumanDuration(passed))));
-        work.extend(left.map(|left| (0, format!("{:#} left", HumanDuration(left)))));
-        vec![cut(&format!("{bar}{counts}"), width), fitting(&work, width)]
+        ProgressView {
+            evaluations: self.evaluations,
+            all_evaluations: self.totals.evaluations,
+            runs: self.runs,
+            all_runs: self.totals.evaluations * self.totals.tiles,
+            failed: self.failed,
+            tasks: self.tasks,
+            reused: self.reused(),
+            held_bytes: self.ledger.held_bytes(),
+            share: self.share(),
+            passed,
+            left: (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)),
+        }
     }
 
     fn show(&mut self) {
-        let now = Instant::now();
-        let passed = now.duration_since(self.start);
-        match std::mem::replace(&mut self.style, Style::Nothing) {
-            Style::Bar { mut area, mark } => {
-                area.show(|width| self.frame(width, passed));
-                self.style = Style::Bar { area, mark };
-            }
-            Style::Lines { last } if now.duration_since(last) >= LINE_EVERY => {
-                self.style = Style::Lines { last: now };
-                self.print_line(passed);
-            }
-            style => self.style = style,
+        if let Some(mut display) = self.display.take() {
+            display.show(&|| self.view());
+            self.display = Some(display);
         }
-    }
-
-    #[expect(clippy::print_stderr, reason = "this is where progress is shown")]
-    fn print_line(&self, passed: Duration) {
-        let (passed, left) = self.times(passed);
-        let left = left.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
-        let passed = HumanDuration(passed);
-        let whole = |parts: &[Ranked]| fitting(parts, usize::MAX);
-        eprintln!("{}; {}; {passed} passed{left}", whole(&self.counts()), whole(&self.work()));
     }
 }
 
@@ -337,7 +315,7 @@ mod tests {
             Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of, left, ..Totals::default() };
         let ledger = Arc::new(MemoryCounter::default());
         ledger.add(12_900_000);
-        Progress::new(ProgressMode::Nothing, totals, ledger, Mark::nowhere())
+        Progress::new(None, totals, ledger, Mark::nowhere())
     }
 
     const RAN: TaskReport = TaskReport {
@@ -350,35 +328,34 @@ mod tests {
     const REUSED: TaskReport =
         TaskReport { done: TaskOutcome::Reused(pleach_dispatch::message::ReuseSource::Dataflow), ..RAN };
 
-    fn said(progress: &Progress) -> (String, String) {
-        let state = progress.state();
-        (fitting(&state.counts(), 200), fitting(&state.work(), 200))
-    }
-
     #[test]
     fn an_evaluation_counts_when_all_its_tiles_do() {
         let progress = progress();
-        let expect =
-            |counts: &str, work: &str| assert_eq!(said(&progress), (counts.to_owned(), work.to_owned()));
-        expect("0/2 evaluations, 0/4 runs", "0 tasks run, 0 reused, 12 MB held");
+        let expect = |evaluations, runs, failed, tasks, reused| {
+            let view = progress.state().view();
+            assert_eq!((view.evaluations, view.all_evaluations), (evaluations, 2));
+            assert_eq!((view.runs, view.all_runs, view.failed), (runs, 4, failed));
+            assert_eq!((view.tasks, view.reused, view.held_bytes), (tasks, reused, 12_900_000));
+        };
+        expect(0, 0, 0, 0, 0);
         progress.done(&[RAN, RAN, RAN, RAN, REUSED]);
         // Each of the four executed tasks took twice its predicted time. The reused task makes the rest cheaper.
         let counts = progress.counts();
         assert_eq!(counts.work_seconds, 4.0 * (16.0 + 4.0 * 4.0) / (5.0 + 4.0));
         assert_eq!(counts.run_seconds, 4.0);
         progress.known([(0, 0), (1, 0)]);
-        expect("0/2 evaluations, 1/4 runs", "4 tasks run, 0 reused, 12 MB held");
+        expect(0, 1, 0, 4, 0);
         progress.done(&[RAN, RAN]);
         progress.known([(1, 1)]);
-        expect("1/2 evaluations, 3/4 runs", "6 tasks run, 3 reused, 12 MB held");
+        expect(1, 3, 0, 6, 3);
         progress.failed((2, 0));
-        expect("2/2 evaluations, 4/4 runs, 1 failed", "6 tasks run, 3 reused, 12 MB held");
+        expect(2, 4, 1, 6, 3);
     }
 
     /// Returns the progress of a study of 100 tasks. Of these, `known` are done.
     fn of_a_hundred(known: u64, mark: &Mark) -> Progress {
         let totals = Totals { tasks: 100 - known, known_tasks: known, ..Totals::default() };
-        Progress::new(ProgressMode::Nothing, totals, Arc::new(MemoryCounter::default()), mark.clone())
+        Progress::new(None, totals, Arc::new(MemoryCounter::default()), mark.clone())
     }
 
     #[test]
@@ -405,29 +382,5 @@ mod tests {
         mark.write(had, 99);
         assert_eq!(of_a_hundred(6, &mark).state().share(), 0.06);
         assert_eq!(of_a_hundred(100, &Mark::nowhere()).state().share(), 1.0);
-    }
-
-    #[test]
-    fn bar_fits_its_terminal() {
-        let progress = progress();
-        progress.done(&[RAN, RAN, RAN, RAN, REUSED]);
-        let mut state = progress.state();
-        state.totals.evaluations = 160_000;
-        state.totals.tiles = 20;
-        (state.runs, state.failed) = (12, 12);
-        for width in [119, 79, 59, 39, 25, 10] {
-            for line in state.frame(width, Duration::from_secs(15)) {
-                assert!(line.chars().count() <= width.min(WIDEST), "{width}: {line}");
-            }
-        }
-        let frame = |width| state.frame(width, Duration::from_secs(15));
-        assert_eq!(
-            frame(79),
-            [
-                "=========>           55 %  0/160000 evaluations, 12/3200000 runs, 12 failed",
-                "4 tasks run, 0 reused, 12 MB held, 15s passed, 12s left"
-            ]
-        );
-        assert_eq!(frame(39), ["====>      55 %  0/160000 evaluations", "4 tasks run, 15s passed, 12s left"]);
     }
 }

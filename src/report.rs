@@ -44,13 +44,13 @@ mod time;
 pub(crate) mod variance;
 mod workflow_diagram;
 
-use pleach_results::analysis::RunResponse;
-use pleach_results::analysis::{Analysis, Failures};
 use crate::gallery::Gallery;
-use pleach_results::record::RunRecord;
 use contents::Sections;
 use html::{Html, html, p};
 use pleach_planner::PlanRecord;
+use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::{Analysis, Failures};
+use pleach_results::record::RunRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;

@@ -7,17 +7,17 @@ mod record;
 
 pub(crate) use record::merged;
 
-use pleach_results::analysis::extremes::Extremes;
-use pleach_results::analysis::{self, Collected};
 use crate::execution::ExecutionResult;
 use crate::gallery::{self, PreviewError, previews::Previews};
-use pleach_results::folder::{Folder, FolderError};
-use pleach_results::record::{Convergence, PlanFile};
-use pleach_results::tables;
 use crate::report::{self, WrittenResults};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_planner::PlanRecord;
+use pleach_results::analysis::extremes::Extremes;
+use pleach_results::analysis::{self, Collected};
+use pleach_results::folder::{Folder, FolderError};
+use pleach_results::record::{Convergence, PlanFile};
+use pleach_results::tables;
 use pleach_study::{Defect, PreparedStudy};
 use std::time::Instant;
 use thiserror::Error;

@@ -5,14 +5,14 @@
 
 pub(crate) mod phases;
 
-use pleach_results::analysis::Collected;
 use crate::execution::ExecutionResult;
-use pleach_results::record::{Convergence, RoundRecord};
 use crate::report::WrittenResults;
 use crate::results::{self, ResultsError};
 use crate::session::Session;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
+use pleach_results::analysis::Collected;
+use pleach_results::record::{Convergence, RoundRecord};
 use pleach_study::{Defect, PrepareError, PreparedStudy};
 use thiserror::Error;
 

@@ -3,9 +3,9 @@
 //! The journal file is locked for the whole session, so that only one process writes to the folder. `journal`
 //! defines the journal's content, and the commands execute the study.
 
-use pleach_results::journal::{self, Header, HeaderError, JournaledResponse, Writer};
-use pleach_results::folder::{Folder, FolderError};
 use crate::progress;
+use pleach_results::folder::{Folder, FolderError};
+use pleach_results::journal::{self, Header, HeaderError, JournaledResponse, Writer};
 use pleach_study::{Defect, PreparedStudy};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};

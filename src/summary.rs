@@ -1,14 +1,13 @@
-//! Prints the summary of a finished study: influential parameters, cost, and the place of the results.
+//! Summary of a finished study as lines of text: influential parameters, cost, and the place of the results.
 //!
 //! Lines have at most 80 columns. Only paths may be longer, since users copy them. The report has the same
 //! content in more detail.
 
-use pleach_results::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
-use pleach_results::record::RunRecord;
 use crate::report;
 use crate::report::phases::Phase;
-use crate::terminal::print_line;
 use pleach_planner::memory_size::human;
+use pleach_results::analysis::{Analysis, CorrelationTable, IndexTable, ParameterCorrelation};
+use pleach_results::record::RunRecord;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::vbd::VbdIndices;
 use pleach_sensitivity::warnings::Warning;
@@ -30,21 +29,32 @@ const LEVELS: [(&str, bool); 6] = [
     ("earlier", false),
 ];
 
-/// Prints the summary. `budget_bytes` is the memory limit of the regions, if any.
-pub(crate) fn print(run: &RunRecord, analyses: &[Analysis], out: &Path, budget_bytes: Option<u64>) {
+/// Returns the summary of a study. `budget_bytes` is the memory limit of the regions, if any.
+pub(crate) fn lines(
+    run: &RunRecord,
+    analyses: &[Analysis],
+    out: &Path,
+    budget_bytes: Option<u64>,
+) -> Vec<String> {
     let lines = analyses.iter().flat_map(ranking).chain(small_samples(analyses));
     let lines = lines.chain(growth(run)).chain(responses(run)).chain(table(run, budget_bytes));
-    lines.for_each(|line| print_line(&line));
-    print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
+    lines.chain([location(out)]).collect()
 }
 
-/// Prints the summary of a study in phases: the results of each phase and the total cost.
-pub(crate) fn print_phases(phases: &[Phase<'_>], run: &RunRecord, out: &Path, budget_bytes: Option<u64>) {
-    for (number, phase) in phases.iter().enumerate() {
-        of_phase(number + 1, phase).iter().for_each(|line| print_line(line));
-    }
-    table(run, budget_bytes).iter().for_each(|line| print_line(line));
-    print_line(&format!("results in {}; open {}", out.display(), out.join("report.html").display()));
+/// Returns the summary of a study in phases: the results of each phase and the total cost.
+pub(crate) fn lines_of_phases(
+    phases: &[Phase<'_>],
+    run: &RunRecord,
+    out: &Path,
+    budget_bytes: Option<u64>,
+) -> Vec<String> {
+    let of_phases = phases.iter().enumerate().flat_map(|(number, phase)| of_phase(number + 1, phase));
+    of_phases.chain(table(run, budget_bytes)).chain([location(out)]).collect()
+}
+
+/// Returns the line with the place of the results.
+fn location(out: &Path) -> String {
+    format!("results in {}; open {}", out.display(), out.join("report.html").display())
 }
 
 fn of_phase(number: usize, phase: &Phase<'_>) -> Vec<String> {

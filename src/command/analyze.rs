@@ -1,6 +1,5 @@
 //! `pleach analyze`: computes sensitivity indices of the responses of an external model.
 
-use pleach_results::analysis::Analysis;
 use crate::cli::AnalyzeArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::external::analysis::{self, DesignForm};
@@ -9,12 +8,13 @@ use crate::external::method::MethodRequest;
 use crate::external::problem::Problem;
 use crate::external::responses::{self, ResponseColumn};
 use crate::external::samples::SampleTable;
-use pleach_results::folder::publish;
 use crate::report::plots::{self, Drawn};
 use crate::report::raster;
 use crate::report::scatter::Along;
 use crate::summary;
 use crate::terminal::{print_json, print_line};
+use pleach_results::analysis::Analysis;
+use pleach_results::folder::publish;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::indices::Indices;
 use pleach_workflow::Parameter;

@@ -1,13 +1,13 @@
 //! `pleach explain`: prints the origin of each task of an evaluation.
 
 use super::{load_costs, workers};
-use pleach_results::cache_walk;
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::explain::{self, ResponseKey, TaskOrigin};
 use crate::terminal::{print_json, print_line};
 use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::{PlanRequest, WorkerMemory};
+use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use serde::Serialize;
 use std::collections::HashMap;

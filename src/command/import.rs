@@ -2,8 +2,8 @@
 
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::{import, recipe};
-use pleach_results::folder::publish;
 use crate::terminal::print_line;
+use pleach_results::folder::publish;
 use pleach_sensitivity::import::Imported;
 use std::fmt::Write;
 use std::path::Path;

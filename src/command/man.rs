@@ -2,9 +2,9 @@
 
 use crate::cli::{self, manual};
 use crate::exit::{CommandError, CommandResult};
-use pleach_results::folder::publish;
 use crate::terminal::print_line;
 use clap_mangen::Man;
+use pleach_results::folder::publish;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -7,11 +7,8 @@ mod parts;
 mod table;
 
 use super::{load_costs, workers};
-use pleach_results::cache_walk;
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
-use pleach_results::folder::publish;
-use pleach_results::record::Annotated;
 use crate::report::raster;
 use crate::report::scaling::{self, Curve, Point, Scaling};
 use crate::terminal::{print_json, print_line, print_notice};
@@ -20,6 +17,9 @@ use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
     MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, StrategyName,
 };
+use pleach_results::cache_walk;
+use pleach_results::folder::publish;
+use pleach_results::record::Annotated;
 use pleach_study::{PreparedStudy, annotations};
 use serde::Serialize;
 use std::num::NonZeroU32;

@@ -7,16 +7,16 @@ mod memory_fit;
 mod part;
 mod phases;
 
-use pleach_results::analysis::Collected;
 use crate::cli::RunArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
-use pleach_results::folder::Folder;
 use crate::rounds::RoundResult;
 use crate::session::Existing;
 use crate::summary;
 use crate::terminal::{print_json, print_line, print_notice};
 use part::{Ended, Runner};
+use pleach_results::analysis::Collected;
+use pleach_results::folder::Folder;
 use pleach_study::{PreparedStudy, annotations};
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,9 @@ fn in_one_part(
     if args.json {
         print_json(&written.run)?;
     } else if !args.quiet {
-        summary::print(&written.run, &written.analyses, folder.path(), Some(runner.memory_bytes));
+        summary::lines(&written.run, &written.analyses, folder.path(), Some(runner.memory_bytes))
+            .iter()
+            .for_each(|line| print_line(line));
         written.run.cache.iter().flat_map(|cache| &cache.warnings).for_each(|report| {
             print_line(&format!("--cache: {report}"));
         });

@@ -2,12 +2,12 @@
 
 use crate::cli::SegmentArgs;
 use crate::exit::{CommandError, CommandResult};
-use pleach_results::template;
 use crate::terminal::{print_json, print_line};
 use pleach_pathology::image_io;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_regions::{DataRegion, ElementType, RegionTemplate, SpatialBounds};
+use pleach_results::template;
 use pleach_study::single_run::{self, SingleRun, TaskOutput};
 use pleach_study::{builtin, slides};
 use pleach_workflow::{Registry, Task, Value, Workflow};

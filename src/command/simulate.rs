@@ -4,10 +4,10 @@
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
 use crate::exit::{CommandError, CommandResult as Ended};
-use pleach_results::folder::publish;
 use crate::report::burst::{Picture, Pictures};
 use crate::report::raster;
 use crate::terminal::{print_json, print_line};
+use pleach_results::folder::publish;
 use pleach_simulation::burst::{Outcome, Policy, PolicyKind, run};
 use serde::Serialize;
 use std::num::NonZeroU32;

@@ -5,9 +5,9 @@
 //! components (8 neighbors). Rasterizing the outlines gives the same pixels again.
 
 use super::rings::{Part, parts};
-use crate::gallery::outline::trace;
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
+use pleach_pathology::outline::trace;
 use pleach_regions::{AnnotatedObjects, DataRegion, Outline, Points, Polygons, Position, Raster};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Analysis of the responses of an external model by the requested method.
 
-use pleach_results::analysis::{Analysis, IndexTable, of_points};
 use crate::exit::{CommandError, CommandResult};
 use crate::external::method::{ExternalMethod, MethodRequest};
 use crate::external::responses::ResponseColumn;
 use crate::external::samples::SampleTable;
+use pleach_results::analysis::{Analysis, IndexTable, of_points};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::convergence::{self, PrefixIndices, halves};

@@ -1,9 +1,9 @@
 //! Method of an external study and its settings, from a file and from the command line. Command-line
 //! arguments take precedence.
 
-use pleach_results::analysis::GivenDataAnalysis;
 use crate::exit::{CommandError, CommandResult};
 use crate::external::problem::Problem;
+use pleach_results::analysis::GivenDataAnalysis;
 use pleach_sensitivity::sampling::points::Sequence;
 use pleach_sensitivity::sampling::sampler::{SamplePurpose, Sampler};
 use pleach_sensitivity::vbd::Estimator;

@@ -1,9 +1,9 @@
 //! Composes pictures from regions: the window, its pixels, and the outlines in it.
 
-use super::outline::{self, Loop};
 use super::window;
 use super::{GalleryError, Jpeg, ShownEvaluation, TilePictures};
 use pleach_pathology::image_io;
+use pleach_pathology::outline::{self, Loop};
 use pleach_regions::{DataRegion, ElementType, Raster};
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ fn mask(region: &DataRegion) -> Result<&Raster, GalleryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_results::analysis::extremes::Role;
     use crate::gallery::window::Window;
+    use pleach_results::analysis::extremes::Role;
 
     #[test]
     fn window_covers_the_differences_of_the_focus() {

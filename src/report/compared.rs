@@ -1,11 +1,11 @@
 //! Section on the comparison with references: annotations outside their tiles, and runs with an empty mask
 //! and an empty reference.
 
-use pleach_results::analysis::BothEmptyRuns;
-use pleach_results::record::Annotated;
 use crate::report::Report;
 use crate::report::format_number::{count, counted, names};
 use crate::report::html::{Html, Table, html, p};
+use pleach_results::analysis::BothEmptyRuns;
+use pleach_results::record::Annotated;
 
 /// Maximum reference files in the table, those with most annotations outside first.
 const MAX_FILES: usize = 20;

@@ -1,10 +1,10 @@
 //! Section on the correlations of the response with each parameter, as a table and in words.
 
-use pleach_results::analysis::CorrelationTable;
 use crate::report::Report;
 use crate::report::format_number::{Rounding, capital, counted, names};
 use crate::report::html::{Html, Table, em, html, p, strong};
 use crate::report::metric::Metric;
+use pleach_results::analysis::CorrelationTable;
 use pleach_sensitivity::estimate::Estimate;
 
 /// Returns the result in words.

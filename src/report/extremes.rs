@@ -2,11 +2,11 @@
 //!
 //! `analysis::extremes` selects the evaluations. `pictures` shows their results.
 
-use pleach_results::analysis::extremes::{Extreme, Extremes, Role};
 use crate::report::Report;
 use crate::report::format_number::{Rounding, capital, count};
 use crate::report::html::{Html, Table, html, strong};
 use crate::report::metric::Metric;
+use pleach_results::analysis::extremes::{Extreme, Extremes, Role};
 
 /// Maximum parameters of a table. A longer table gives no overview.
 const MAX_PARAMETERS: usize = 40;

@@ -1,9 +1,9 @@
 //! Failure counts in the box of failures: units left out of the indices, and failed evaluations per
 //! parameter.
 
-use pleach_results::analysis::{Failures, Unit};
 use crate::report::format_number::{count, counted};
 use crate::report::html::{Html, Table, html, p};
+use pleach_results::analysis::{Failures, Unit};
 
 /// Returns the number of units left out of the indices and a table of the failures of each parameter.
 pub(super) fn counts(failures: &Failures) -> Html {

@@ -1,11 +1,7 @@
 //! Test reports of the built-in workflow, with the numbers of a study of 160 evaluations on 2 tiles.
 
-use pleach_results::analysis::Analysis;
-use pleach_results::analysis::RunResponse;
-use pleach_results::analysis::extremes::{Extreme, Extremes, Role, Setting};
 use crate::gallery::window::Window;
 use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
-use pleach_results::record::{HostRecord, OperationRecord, RunRecord};
 use crate::report::Report;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;
@@ -13,6 +9,10 @@ use pleach_planner::PlanRecord;
 use pleach_planner::{
     BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, PlanningInput, StrategyName, identity,
 };
+use pleach_results::analysis::Analysis;
+use pleach_results::analysis::RunResponse;
+use pleach_results::analysis::extremes::{Extreme, Extremes, Role, Setting};
+use pleach_results::record::{HostRecord, OperationRecord, RunRecord};
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_sensitivity::sampling::morris;

@@ -1,10 +1,10 @@
 //! Heading of the page: title, facts of the study, and the box of failures.
 
-use pleach_results::analysis::Analysis;
 use crate::report::format_number::{bytes, capital, count, counted, duration, names};
 use crate::report::html::{Html, html, li, p, strong, ul};
 use crate::report::metric::Metric;
 use crate::report::{Report, failed};
+use pleach_results::analysis::Analysis;
 use pleach_sensitivity::indices::Indices;
 use pleach_workflow::{BasePoints, Domain, GivenDataMethod, Method, ReferenceSource};
 use std::collections::{BTreeSet, HashMap};
@@ -271,8 +271,8 @@ fn causes(report: &Report<'_>) -> (Html, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_results::analysis::RunFailure;
     use crate::report::fixture;
+    use pleach_results::analysis::RunFailure;
 
     #[test]
     fn failures_are_grouped_by_cause() {

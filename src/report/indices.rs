@@ -1,12 +1,12 @@
 //! Section on the sensitivity indices, as figures and numbers, or the reason for their absence.
 
-use pleach_results::analysis::Analysis;
 use crate::report::Report;
 use crate::report::conclusions::{self, Direction, NEGLIGIBLE, Verdict};
 use crate::report::format_number::{Rounding, capital, counted, names};
 use crate::report::html::{Html, Table, em, figure, html, p, strong};
 use crate::report::metric::Metric;
 use crate::report::{correlations, mu_sigma_plot, other_methods, ranked, ranking, sample_plots, variance};
+use pleach_results::analysis::Analysis;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{MoatIndices, RESAMPLES};
 use pleach_workflow::{Domain, Parameter};

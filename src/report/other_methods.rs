@@ -1,10 +1,10 @@
 //! Section on methods with one figure and one table: regression, PAWN, delta, eFAST, RBD-FAST.
 
-use pleach_results::analysis::{Analysis, IndexTable};
 use crate::report::bars::{self, Bar};
 use crate::report::format_number::{Rounding, capital, names};
 use crate::report::html::{Html, Table, figure, html, p, strong};
 use crate::report::svg::Drawing;
+use pleach_results::analysis::{Analysis, IndexTable};
 use pleach_sensitivity::indices::Indices;
 
 /// Returns the name of the main column of an index table.

@@ -1,8 +1,5 @@
 //! Page of a study in phases: survivors and cost of each phase, then the sections of each phase.
 
-use pleach_results::analysis::Collected;
-use pleach_results::record::RunRecord;
-use pleach_results::survivors::Screened;
 use crate::report::contents::Sections;
 use crate::report::format_number::{count, duration, names};
 use crate::report::html::{Html, Table, html, p, strong};
@@ -10,6 +7,9 @@ use crate::report::sample_plots::Sampled;
 use crate::report::{Report, WrittenResults};
 use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
 use pleach_planner::PlanRecord;
+use pleach_results::analysis::Collected;
+use pleach_results::record::RunRecord;
+use pleach_results::survivors::Screened;
 use pleach_study::PreparedStudy;
 
 /// Executed phase.

@@ -4,8 +4,6 @@
 //! Solid dark lines and dashed light lines are distinguishable without colors and in print. `gallery` selects
 //! the evaluations and the window.
 
-use pleach_results::analysis::extremes::{Role, Setting};
-use crate::gallery::outline::Loop;
 use crate::gallery::window::Window;
 use crate::gallery::{Jpeg, ShownEvaluation, TilePictures};
 use crate::report::Report;
@@ -13,6 +11,8 @@ use crate::report::data_uri;
 use crate::report::format_number::{brief, capital, count};
 use crate::report::html::{Html, figcaption, html, p, strong};
 use crate::report::metric::Metric;
+use pleach_pathology::outline::Loop;
+use pleach_results::analysis::extremes::{Role, Setting};
 use pleach_workflow::ReferenceSource;
 use std::fmt::Write;
 

@@ -3,7 +3,6 @@
 //! This module selects the figures of each method. Each figure has its own module. Colors are those of Okabe
 //! and Ito, as in the report, and no information depends on color alone.
 
-use pleach_results::analysis::{Analysis, IndexTable};
 use crate::report::convergence::{self, Course, Part};
 use crate::report::first_and_total::{self, Orders};
 use crate::report::format_number::capital;
@@ -11,6 +10,7 @@ use crate::report::other_methods::{self, index_name};
 use crate::report::scatter::{self, Along};
 use crate::report::svg::{Anchor, Drawing, shortened};
 use crate::report::{heatmap, mu_sigma_plot, ranking};
+use pleach_results::analysis::{Analysis, IndexTable};
 use pleach_sensitivity::indices::Indices;
 
 /// Figure as a file.

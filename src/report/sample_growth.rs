@@ -1,8 +1,8 @@
 //! Section on the growth of a sample until its indices converged or it reached its limit.
 
-use pleach_results::record::Convergence;
 use crate::report::format_number::{Rounding, count, counted};
 use crate::report::html::{Html, Table, html, p, strong};
+use pleach_results::record::Convergence;
 
 /// Returns the section.
 pub(super) fn section(convergence: &Convergence) -> Html {

@@ -1,7 +1,6 @@
 //! Figures of the sample: convergence of the indices over growing parts, and the response over each
 //! parameter.
 
-use pleach_results::analysis::{self, Collected};
 use crate::external::analysis::{DesignForm, convergence};
 use crate::external::method::ExternalMethod;
 use crate::external::responses::ResponseColumn;
@@ -11,6 +10,7 @@ use crate::report::html::{Html, figure, html, strong};
 use crate::report::metric::Metric;
 use crate::report::plots::{self, Drawn};
 use crate::report::scatter::Along;
+use pleach_results::analysis::{self, Collected};
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::{Design, Structure};

@@ -2,9 +2,9 @@
 //! survivors of each phase.
 
 use super::ResultsError;
+use crate::report::{self, phases::Phase};
 use pleach_results::folder::Folder;
 use pleach_results::record::{OperationRecord, PhaseRun, RunRecord};
-use crate::report::{self, phases::Phase};
 use pleach_study::Defect;
 use serde::Serialize;
 

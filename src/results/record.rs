@@ -1,11 +1,11 @@
 //! Creates `run.json` of an executed study.
 
 use super::CompletedStudy;
+use pleach_actors::manager::TaskTotal;
+use pleach_planner::PlanRecord;
 use pleach_results::analysis::Collected;
 use pleach_results::analysis::extremes::Extremes;
 use pleach_results::record::{self, Annotated, HostRecord, RunRecord};
-use pleach_actors::manager::TaskTotal;
-use pleach_planner::PlanRecord;
 use pleach_workflow::Stage;
 use std::collections::BTreeMap;
 

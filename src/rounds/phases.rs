@@ -2,9 +2,9 @@
 //! begins.
 
 use super::RoundResult;
+use crate::report::phases::Phase;
 use pleach_results::folder::FolderError;
 use pleach_results::survivors::{FoundSurvivors, Screened};
-use crate::report::phases::Phase;
 use pleach_sensitivity::screening::{self, ScreeningError};
 use pleach_study::{Defect, PrepareError, PreparedStudy};
 use pleach_workflow::{Study, Survivors};

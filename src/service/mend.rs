@@ -7,8 +7,8 @@
 use super::state::StateDir;
 use super::state::quarantine::Way;
 use crate::exit::{CommandError, CommandResult};
-use pleach_results::journal;
 use pleach_results::folder::{publish, study_of};
+use pleach_results::journal;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -61,8 +61,8 @@ pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> CommandResult
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_results::journal::Header;
     use crate::service::state::quarantine;
+    use pleach_results::journal::Header;
 
     #[test]
     fn owner_of_a_folder_is_restored_and_what_was_there_is_kept() {

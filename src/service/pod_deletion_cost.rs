@@ -6,10 +6,10 @@
 
 use super::state::record::{self, Record};
 use super::studies::StudyContext;
-use pleach_results::checksum;
 use crate::kubernetes::{ClusterError, Pods};
-use pleach_results::folder::publish;
 use pleach_actors::manager::{GetView, WorkerState, WorkerView};
+use pleach_results::checksum;
+use pleach_results::folder::publish;
 use pleach_telemetry::catalog as of;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

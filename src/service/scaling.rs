@@ -6,14 +6,14 @@
 
 use super::state::record::{self, Record};
 use crate::api::schema::{CostEstimate, PoolStatus, ScalingStatus};
-use pleach_results::checksum;
-use pleach_results::folder::publish;
 use crate::pools::Pools;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
 use pleach_dispatch::scaling::{
     DeadlineGoal, MakespanForecast, PreviousDecision, ScalingDecision, WorkByPartition, WorkDemand,
     WorkerLoad, WorkerPool, decide, removal_order, shares,
 };
+use pleach_results::checksum;
+use pleach_results::folder::publish;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

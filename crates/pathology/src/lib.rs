@@ -9,6 +9,7 @@ pub mod image_io;
 pub mod kernels;
 pub mod matrix;
 pub mod objects;
+pub mod outline;
 pub mod tissue;
 
 mod compare;

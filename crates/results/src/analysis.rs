@@ -71,11 +71,7 @@ pub enum Analysis {
 }
 
 impl Collected {
-    pub fn new(
-        prepared: &PreparedStudy,
-        planned: &PlannedStudy,
-        outcome: &manager::StudyOutcome,
-    ) -> Self {
+    pub fn new(prepared: &PreparedStudy, planned: &PlannedStudy, outcome: &manager::StudyOutcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
             let instance = planned.instance(evaluation, tile, workflow.response.stage);

@@ -4,13 +4,13 @@ use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
 use crate::api::digest::InputDigest;
 use crate::api::schema::StudyState;
-use pleach_results::journal;
-use pleach_results::folder::study_of;
-use pleach_results::survivors::{SURVIVORS, Screened};
 use crate::rounds::phases;
 use crate::service::results::{self, Checksums};
 use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
 use crate::service::state::{StoredSubmission, StudyEnd};
+use pleach_results::folder::study_of;
+use pleach_results::journal;
+use pleach_results::survivors::{SURVIVORS, Screened};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,5 @@
 //! Executes a whole study or one of its phases, from the plan to the results. All rounds and phases use one engine.
 
-use pleach_results::analysis::Collected;
-use pleach_results::cache_walk;
 use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, workers};
 use crate::cost_history;
@@ -9,9 +7,7 @@ use crate::execution::{self, ExecutionResult, LocalExecutor};
 use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::interrupt::Interrupt;
-use pleach_results::journal;
-use pleach_results::folder::Folder;
-use crate::progress::ProgressMode;
+use crate::progress_display::fitting_stderr;
 use crate::results;
 use crate::rounds::{self, RoundResult, StudyResult};
 use crate::session::{self, Session, SessionState};
@@ -24,6 +20,10 @@ use pleach_dispatch::cost_model::CostModel;
 use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{Plan, PlanOptions};
+use pleach_results::analysis::Collected;
+use pleach_results::cache_walk;
+use pleach_results::folder::Folder;
+use pleach_results::journal;
 use pleach_study::PreparedStudy;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -210,9 +210,9 @@ impl rounds::Runner for Runner<'_> {
         _: usize,
     ) -> CommandResult<ExecutionResult> {
         let args = self.args;
-        let shown = if args.quiet || args.json { ProgressMode::Nothing } else { ProgressMode::Fitting };
+        let display = (!args.quiet && !args.json).then(fitting_stderr);
         let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
-        Ok(execution::execute(prepared, &mut planned.study, session, &self.past, here, shown, |_| {})?)
+        Ok(execution::execute(prepared, &mut planned.study, session, &self.past, here, display, |_| {})?)
     }
 
     fn stopped(

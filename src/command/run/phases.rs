@@ -8,13 +8,13 @@ use super::{already_complete, nothing_left, status};
 use crate::cli::RunArgs;
 use crate::command::load_costs;
 use crate::exit::{CommandError, CommandResult};
-use pleach_results::journal;
-use pleach_results::folder::Folder;
 use crate::results::phases as results;
 use crate::rounds::phases;
 use crate::session::{Existing, SessionError};
 use crate::summary;
 use crate::terminal::{print_json, print_line};
+use pleach_results::folder::Folder;
+use pleach_results::journal;
 use pleach_study::PreparedStudy;
 use std::path::Path;
 use std::time::Instant;
@@ -65,7 +65,9 @@ pub(super) fn execute(
     if args.json {
         print_json(&run)?;
     } else if !args.quiet {
-        summary::print_phases(&phases, &run, folder.path(), Some(runner.memory_bytes));
+        summary::lines_of_phases(&phases, &run, folder.path(), Some(runner.memory_bytes))
+            .iter()
+            .for_each(|line| print_line(line));
         run.cache.iter().flat_map(|cache| &cache.warnings).for_each(|report| {
             print_line(&format!("--cache: {report}"));
         });

@@ -106,7 +106,8 @@ struct Counts {
 pub(crate) fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Option<StudyEnd> {
     let run = results.join("run.json");
     let counts: Counts = serde_json::from_slice(&fs::read(&run).ok()?).ok()?;
-    let is_open = kept.submission.study.phases.is_empty() && results.join(pleach_results::journal::NAME).exists();
+    let is_open =
+        kept.submission.study.phases.is_empty() && results.join(pleach_results::journal::NAME).exists();
     (!is_open).then(|| StudyEnd {
         state: StudyState::Complete,
         message: Some(format!("{ENDED} was restored from the results as they were found")),

@@ -4,7 +4,7 @@
 
 /// Corners of a closed loop, in pixels, y downwards. An edge joins the last corner to the first. Loops around
 /// objects run clockwise on the screen, loops around holes counterclockwise.
-pub(crate) type Loop = Vec<[i32; 2]>;
+pub type Loop = Vec<[i32; 2]>;
 
 /// Mask in raster order. 0 is background.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Plane<'_> {
 const STEPS: [[i32; 2]; 4] = [[1, 0], [0, 1], [-1, 0], [0, -1]];
 
 /// Returns the loops of a mask of `width` pixels, in raster order of their first edges.
-pub(crate) fn trace(mask: &[u8], width: usize) -> Vec<Loop> {
+pub fn trace(mask: &[u8], width: usize) -> Vec<Loop> {
     if width == 0 {
         return Vec::new();
     }
