@@ -41,6 +41,7 @@ use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 /// Responses of all runs, sorted by evaluation, then by tile.
 #[derive(Debug)]
 pub struct Collected {
+    /// Responses of evaluations 1, 2, … on all tiles, failed runs included.
     pub runs: Vec<RunResponse>,
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
     pub defaults: Vec<RunResponse>,
@@ -71,6 +72,7 @@ pub enum Analysis {
 }
 
 impl Collected {
+    /// Collects the responses of an executed study. A run without a finite value of each metric counts as failed.
     pub fn new(prepared: &PreparedStudy, planned: &PlannedStudy, outcome: &manager::StudyOutcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
@@ -104,6 +106,7 @@ impl Collected {
         (0..self.tiles).filter(dead).collect()
     }
 
+    /// Returns the names of the tiles without a response in any run. Responses and indices exclude them.
     pub fn excluded_tiles(&self, prepared: &PreparedStudy) -> Vec<String> {
         self.dead_tiles().into_iter().map(|tile| prepared.study.tiles[tile].name.clone()).collect()
     }
@@ -291,6 +294,7 @@ fn failure(
 }
 
 impl Analysis {
+    /// Returns the indices of Morris' method. `None` for other methods, and if there are no indices.
     pub fn moat(&self) -> Option<&MoatIndices> {
         match self {
             Self::Indices(Indices::Moat(indices)) => Some(indices),

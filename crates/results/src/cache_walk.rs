@@ -174,17 +174,22 @@ pub struct CacheWalk<'a> {
 /// Task of a run, as far as its trace is known.
 #[derive(Debug)]
 pub struct CachedStep {
+    /// Index of the stage in the workflow, from 0.
     pub stage: usize,
+    /// Index of the task in its stage, from 0.
     pub task: usize,
+    /// Values of the operation's arguments, in their order.
     pub arguments: Vec<Value>,
     /// Identities of its inputs. `None` if one is unknown because the task that writes it left no trace.
     pub inputs: Option<Vec<RegionIdentity>>,
     /// Key of the task. `None` if its inputs are unknown.
     pub key: Option<TaskKey>,
+    /// Trace of the task. `None` if its key is unknown or the cache has no sound trace.
     pub trace: Option<Arc<Trace>>,
 }
 
 impl<'a> CacheWalk<'a> {
+    /// Creates a walk through the traces of `cache`. `identities` are those of the study's inputs, from [`identities`].
     pub fn new(
         prepared: &'a PreparedStudy,
         cache: &'a Cache,

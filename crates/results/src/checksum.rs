@@ -23,6 +23,7 @@ const DIGITS: usize = 2 * blake3::OUT_LEN;
 /// Content of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content<T> {
+    /// Parsed content, without the envelope.
     pub value: T,
     /// `false` if an earlier version wrote the file, so that a change may go unnoticed.
     pub is_checksummed: bool,

@@ -224,6 +224,7 @@ impl Folder {
         self.0.join(PREVIEWS)
     }
 
+    /// Returns the path of the folder, as given to [`Self::take`] or extended by [`Self::part`].
     pub fn path(&self) -> &Path {
         &self.0
     }

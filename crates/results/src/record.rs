@@ -10,8 +10,11 @@ use std::collections::BTreeMap;
 /// `plan.json`: the executed plan and the study that owns the folder.
 #[derive(Debug, Serialize)]
 pub struct PlanFile<'a> {
+    /// Name of the study.
     pub study: &'a str,
+    /// Digest of the study's definition. It identifies the owner of the folder.
     pub study_digest: &'a str,
+    /// Executed plan. Its fields are at the top level of the document.
     #[serde(flatten)]
     pub plan: &'a PlanRecord,
 }
@@ -19,22 +22,36 @@ pub struct PlanFile<'a> {
 /// `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunRecord {
+    /// Name of the study.
     pub study: String,
+    /// Version of pleach that wrote the record.
     pub version: &'static str,
+    /// Strategy of the plan in lower case, such as `rtma`. With phases, that of the last phase.
     pub strategy: &'static str,
+    /// Reuse scope of the plan in lower case, such as `value`. `None` for strategies without buckets.
     pub reuse: Option<&'static str>,
+    /// Seed of all random numbers of the study.
     pub seed: u64,
+    /// Host of the process that wrote the record: on a cluster, that of the manager.
     pub host: HostRecord,
+    /// Seconds of planning: of the last plan for a growing sample, summed over phases. `None` if unknown.
     pub planning_seconds: Option<f64>,
+    /// Wall seconds of the study or phase until this record was created.
     pub wall_seconds: f64,
     /// Seconds of `wall_seconds` spent on executing tasks.
     pub execution_seconds: f64,
+    /// Number of evaluations, without the defaults (evaluation 0). With phases, the sum.
     pub evaluations: usize,
+    /// Number of runs: evaluations times tiles. With phases, the sum.
     pub runs: usize,
     /// Number of runs without a response.
     pub failed: usize,
+    /// Number of tasks executed for the study, including those of an interrupted process that it resumed.
     pub tasks_executed: u64,
+    /// Number of tasks not executed, by level of reuse: `stage`, `tree`, `dataflow`, `value` and `cache`. Phases and
+    /// growing samples also have `earlier`, for tasks that an earlier phase or round executed.
     pub tasks_reused: BTreeMap<&'static str, u64>,
+    /// Runs and times of the operations, and of computing digests (`digest`) and using the task cache (`cache`).
     pub operations: Vec<OperationRecord>,
     /// Use of the task cache. `None` without `--cache`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,9 +59,13 @@ pub struct RunRecord {
     /// Use of the spill tiers. `None` without spill tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<StorageRecord>,
+    /// Peak of held regions and predicted memory of running tasks, in bytes. 0 on a cluster.
     pub peak_bytes_admitted: u64,
+    /// Peak resident memory of the process that wrote the record, in bytes. 0 if the system does not report it.
     pub peak_rss_bytes: u64,
+    /// Number of task slots that the plan is for.
     pub workers: u32,
+    /// Names of all tiles, in the order of the study.
     pub tiles: Vec<String>,
     /// Tiles without a response of any evaluation. The indices exclude them.
     pub excluded_tiles: Vec<String>,
@@ -70,7 +91,9 @@ pub struct RunRecord {
 pub struct Annotated {
     /// Name of the tile.
     pub tile: String,
+    /// Name of the reference file, without its folder.
     pub reference: String,
+    /// Number of all annotations of the file.
     pub annotations: usize,
     /// Number of annotations without a pixel in the tile. They do not count.
     pub outside: usize,
@@ -105,21 +128,25 @@ pub struct Convergence {
     pub response: String,
     /// Maximum width of an interval at convergence.
     pub ci_width: f64,
+    /// Maximum number of evaluations of the sample, from the stopping rule.
     pub max_evaluations: usize,
     /// Whether the sample converged. If not, the next sample would have exceeded `max_evaluations`.
     pub converged: bool,
+    /// Rounds in order. Each has a larger sample than the one before.
     pub rounds: Vec<RoundRecord>,
 }
 
 /// One round of a growing sample.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RoundRecord {
+    /// Number of evaluations of the sample, without the defaults (evaluation 0).
     pub evaluations: usize,
     /// Width of the widest 95 % confidence interval. `None` if an interval is not known.
     pub max_ci_width: Option<f64>,
 }
 
 impl Convergence {
+    /// Creates the record of a sample grown under the rule `until`. The last round determines whether it converged.
     pub fn of(study: &Study, until: StoppingRule, rounds: Vec<RoundRecord>) -> Self {
         let last = rounds.last().and_then(|round| round.max_ci_width);
         Self {
@@ -135,20 +162,30 @@ impl Convergence {
 /// One phase of a study: varied parameters, work and time.
 #[derive(Clone, Debug, Serialize)]
 pub struct PhaseRun {
+    /// Number of the phase, from 1.
     pub phase: usize,
+    /// Name of the phase's folder within the result folder, such as `phase-1-moat`.
     pub folder: String,
+    /// Kind of the method, such as `moat`. `correlation` for every given-data method.
     pub method: &'static str,
     /// Parameters that varied.
     pub parameters: Vec<String>,
     /// Parameters that the next phase varies. `None` for the last phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survivors: Option<Vec<String>>,
+    /// Number of evaluations of the phase, without the defaults (evaluation 0).
     pub evaluations: usize,
+    /// Number of runs: evaluations times tiles.
     pub runs: usize,
+    /// Number of runs without a response.
     pub failed: usize,
+    /// Number of tasks executed, as [`RunRecord::tasks_executed`].
     pub tasks_executed: u64,
+    /// Number of tasks not executed, by level of reuse, as [`RunRecord::tasks_reused`].
     pub tasks_reused: BTreeMap<&'static str, u64>,
+    /// Wall seconds of the phase until its `run.json` was created.
     pub wall_seconds: f64,
+    /// Growth of the phase's sample. `None` for a sample of fixed size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub convergence: Option<Convergence>,
 }
@@ -156,8 +193,11 @@ pub struct PhaseRun {
 /// Task cache after the study: counts of this process's operations, and its content.
 #[derive(Clone, Debug, Serialize)]
 pub struct CacheRecord {
+    /// Number of lookups that found an entry.
     pub hits: u64,
+    /// Number of lookups that found no entry.
     pub misses: u64,
+    /// Number of entries stored: traces and regions.
     pub stored: u64,
     /// Entries not stored for lack of space or because the folder is not writable.
     pub(crate) not_stored: u64,
@@ -171,6 +211,7 @@ pub struct CacheRecord {
 }
 
 impl CacheRecord {
+    /// Returns the counts and the content of a cache, and takes its warnings, so that a later call has only new ones.
     pub fn of(cache: &pleach_cache::Cache) -> Self {
         let now = cache.statistics();
         Self {
@@ -231,6 +272,7 @@ pub(crate) struct StorageTier {
 }
 
 impl StorageRecord {
+    /// Returns the counts of spill tiers since they were opened.
     pub fn of(below: &pleach_actors::spill::SpillStore) -> Self {
         let passed = below.passed();
         let moved = |regions, bytes| Moved { regions, bytes };
@@ -261,17 +303,24 @@ impl StorageRecord {
 /// Host of the run.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostRecord {
+    /// Host name. Empty if the system does not provide it in `/proc`.
     pub name: String,
+    /// Number of processors available to the process. 1 if unknown.
     pub processors: usize,
+    /// Operating system that the binary was built for, such as `linux`.
     pub system: &'static str,
+    /// Processor architecture that the binary was built for, such as `x86_64`.
     pub architecture: &'static str,
 }
 
 /// Runs of an operation, and their time in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperationRecord {
+    /// Name of the operation, or `digest` or `cache`.
     pub name: String,
+    /// Number of runs: of `digest` the digests computed, of `cache` the lookups and the entries stored.
     pub runs: u64,
+    /// Wall seconds, summed over runs.
     pub seconds: f64,
     /// Seconds that the cost model predicted just before each run, summed over runs. `None` for operations
     /// without a prediction.
@@ -283,6 +332,7 @@ pub struct OperationRecord {
 }
 
 impl HostRecord {
+    /// Returns the host of this process.
     pub fn this() -> Self {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
         Self {

@@ -36,6 +36,7 @@ struct WithChecksum<'a> {
 pub enum FoundSurvivors {
     /// No file.
     None,
+    /// The file is intact. One of an earlier version, without a checksum, names each varied parameter once.
     Sound(Screened),
     /// The file is corrupt, for this reason.
     Corrupt(String),

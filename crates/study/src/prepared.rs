@@ -33,7 +33,9 @@ const PLACES: &str = "list of image files";
 /// Study that can be planned.
 #[derive(Debug)]
 pub struct PreparedStudy {
+    /// Checked study. Its tiles include those cut from slides.
     pub study: Study,
+    /// Operations linked into this binary. The tasks of the workflow name them.
     pub registry: Registry,
     /// Parameter sets of evaluations 1, 2, ….
     pub design: Design,
@@ -41,6 +43,7 @@ pub struct PreparedStudy {
     pub evaluations: Vec<Vec<Value>>,
     /// File that defines the parameter sets: a table or the study file.
     parameter_sets: PathBuf,
+    /// Pixels and region keys of the tiles, in the order of the study. An unreadable tile counts as 1 pixel.
     pub tiles: Vec<PlanTile>,
     /// Cause for each unreadable tile. Runs on these tiles fail.
     unreadable: Vec<String>,
@@ -57,12 +60,18 @@ pub struct PreparedStudy {
 /// Study as a client submitted it, after reading its files.
 #[derive(Debug)]
 pub struct SubmittedStudy {
+    /// Checked study with the paths at the client. Its tiles include those cut from slides.
     pub study: Study,
+    /// Parameter sets of evaluations 1, 2, …, without the defaults.
     pub evaluations: Vec<Vec<Value>>,
     /// Whether the parameter sets come from a table instead of the method.
     pub is_table: bool,
+    /// Path at the client of the file that defines the parameter sets: a table or the study file.
     pub parameter_sets: PathBuf,
+    /// Pixels and region keys of the tiles, in the order of the study.
     pub tiles: Vec<PlanTile>,
+    /// BLAKE3 digests of the image files: of the tiles, then of the references if those are files. `None` for an
+    /// unreadable file.
     pub file_digests: Vec<Option<[u8; 32]>>,
 }
 
@@ -216,6 +225,7 @@ impl PreparedStudy {
         self.defaults_run() && is_own_reference(&self.study)
     }
 
+    /// Returns the input of the planner: workflow, parameter sets, tiles and costs, borrowed from this study.
     pub fn planning_input(&self) -> PlanningInput<'_> {
         PlanningInput {
             workflow: &self.study.workflow,

@@ -14,15 +14,20 @@ use thiserror::Error;
 /// Output of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskOutput {
+    /// Index of the stage in the workflow, from 0.
     pub stage: usize,
+    /// Index of the task in its stage, from 0.
     pub task: usize,
+    /// Index among the outputs of the task's operation, from 0.
     pub output: usize,
 }
 
 /// Run to execute.
 #[derive(Debug)]
 pub struct SingleRun<'a> {
+    /// Checked workflow. The indices of a [`TaskOutput`] refer to its stages and tasks.
     pub workflow: &'a Workflow,
+    /// Operations that the tasks of the workflow name. The run fails if a needed one is missing.
     pub registry: &'a Registry,
     /// One value per parameter of the workflow.
     pub values: &'a [Value],

@@ -15,7 +15,9 @@ use serde::Serialize;
 /// Runs of a response whose mask and reference are both empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BothEmptyRuns {
+    /// Name of the response.
     pub response: String,
+    /// Number of runs whose mask and reference are both empty, without those at the defaults (evaluation 0).
     pub runs: usize,
     /// Runs with a response.
     pub of: usize,

@@ -16,11 +16,17 @@ use serde::Serialize;
 /// Coefficients of all parameters.
 #[derive(Clone, Debug, Serialize)]
 pub struct CorrelationTable {
+    /// Name of the response.
     pub response: String,
+    /// Number of evaluations that the coefficients are computed from.
     pub evaluations_used: usize,
+    /// Number of evaluations left out because they have no response.
     pub evaluations_dropped: usize,
+    /// Whether the response has the same value in all evaluations, so that no coefficient is defined.
     pub no_variation: bool,
+    /// Number of bootstrap resamples of the confidence intervals.
     pub resamples: u32,
+    /// Coefficients of the varying parameters, in the order of the parameters.
     pub parameters: Vec<ParameterCorrelation>,
     /// Reasons for missing partial coefficients.
     pub notes: Vec<String>,
@@ -29,10 +35,13 @@ pub struct CorrelationTable {
 /// Coefficients of one parameter, each in −1 to 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct ParameterCorrelation {
+    /// Name of the parameter.
     pub name: String,
     pub(crate) pearson: Estimate,
+    /// Spearman's rank correlation with the response.
     pub spearman: Estimate,
     pub(crate) pcc: Estimate,
+    /// Partial rank correlation with the response. Absent if the partial coefficients cannot be computed.
     pub prcc: Estimate,
 }
 
@@ -40,6 +49,7 @@ impl ParameterCorrelation {
     /// Names of the coefficients, in their order.
     pub const KINDS: [&'static str; 4] = ["pearson", "spearman", "pcc", "prcc"];
 
+    /// Returns the four coefficients in the order of [`Self::KINDS`].
     pub fn each(&self) -> [&Estimate; 4] {
         [&self.pearson, &self.spearman, &self.pcc, &self.prcc]
     }

@@ -35,6 +35,7 @@ impl FarSide {
 /// Notable evaluations of one response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Extremes {
+    /// Name of the response.
     pub response: String,
     /// Index of the response among the metrics of the workflow.
     #[serde(skip)]
@@ -46,6 +47,7 @@ pub struct Extremes {
 /// One notable evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Extreme {
+    /// Reason why the evaluation is notable.
     pub role: Role,
     /// Number of the evaluation: from 1 in the sample, 0 for the defaults run in addition. `None` if the
     /// defaults are not run.
@@ -61,15 +63,19 @@ pub struct Extreme {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
+    /// All parameters at their defaults.
     Default,
     /// Best agreement with a given reference.
     Best,
+    /// Worst agreement with a given reference.
     Worst,
     /// Best agreement with the result at the defaults.
     Nearest,
+    /// Worst agreement with the result at the defaults.
     Farthest,
     /// Highest value of a response without direction.
     Highest,
+    /// Lowest value of a response without direction.
     Lowest,
 }
 
@@ -91,8 +97,11 @@ impl Role {
 /// A parameter, its value and its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
+    /// Name of the parameter.
     pub name: String,
+    /// Value of the parameter in the evaluation.
     pub value: Value,
+    /// Default of the parameter: its value in evaluation 0.
     pub default: Value,
 }
 

@@ -38,7 +38,9 @@ pub enum Unit {
 /// Failures of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OfParameter {
+    /// Name of the parameter.
     pub name: String,
+    /// Number of failed evaluations that count for the parameter, see [`Failures::parameters`].
     pub failed: usize,
 }
 

@@ -12,11 +12,22 @@ use pleach_workflow::GivenDataMethod;
 /// Given-data method with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenDataAnalysis {
+    /// Correlations of values and of ranks, plain and partial.
     Correlation,
+    /// Standardized regression of values and of ranks.
     Regression,
-    Pawn { slices: u32 },
+    /// PAWN: shift of the response's distribution within slices of a parameter's values.
+    Pawn {
+        /// Number of slices of a parameter with more distinct values than that.
+        slices: u32,
+    },
+    /// Delta: moment-independent indices, and first-order indices.
     Delta,
-    RbdFast { harmonics: u32 },
+    /// RBD-FAST: first-order indices from the low frequencies of the response along each parameter.
+    RbdFast {
+        /// Number of harmonics whose variance counts as the effect of a parameter.
+        harmonics: u32,
+    },
 }
 
 impl From<GivenDataMethod> for GivenDataAnalysis {
