@@ -1,59 +1,30 @@
 //! Writes `report.html`, a self-contained page that explains the results of a study.
 //!
 //! The page needs no script, no network and no clock: equal results give equal pages. Each section has its
-//! own module. [`mod@html`] escapes all text and [`format_number`] formats all numbers.
+//! own module. [`page::html`] escapes all text and [`page::format_number`] formats all numbers.
 
-mod axis;
-mod bars;
-mod boxes;
-pub(crate) mod burst;
-mod compared;
-mod conclusions;
-mod contents;
-mod convergence;
-mod correlations;
-mod data_uri;
-mod extremes;
-mod failed;
-mod first_and_total;
+pub(crate) mod charts;
+pub(crate) mod drawings;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod format_number;
-mod heading;
-mod heatmap;
-mod html;
-mod indices;
-mod label;
-mod metric;
-mod mu_sigma_plot;
-mod other_methods;
+pub(crate) mod page;
 pub(crate) mod phases;
-mod pictures;
-pub(crate) mod plots;
-mod ranking;
-pub(crate) mod raster;
-mod responses;
-mod reuse;
-mod sample_growth;
-pub(crate) mod sample_plots;
-pub(crate) mod scaling;
-pub(crate) mod scatter;
-mod slides;
-mod svg;
-mod time;
-pub(crate) mod variance;
-mod workflow_diagram;
+pub(crate) mod sections;
+pub(crate) mod verdict;
 
 use crate::gallery::Gallery;
-use contents::Sections;
-use html::{Html, html, p};
+use page::contents::Sections;
+use page::html::{Html, html, p};
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::RunResponse;
 use pleach_results::analysis::{Analysis, Failures};
 use pleach_results::record::RunRecord;
 use pleach_sensitivity::indices::Indices;
-use pleach_sensitivity::moat::{MoatIndices, MoatParameter};
 use pleach_workflow::Study;
+use sections::{
+    compared, extremes, heading, indices, pictures, responses, reuse, sample_growth, sample_plots, slides,
+    time, workflow_diagram,
+};
 
 /// Results of a study, as input of the report.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +51,6 @@ pub(crate) struct WrittenResults {
     pub(crate) failures: Option<Failures>,
 }
 
-/// Returns the parameters by descending μ*.
-pub(crate) fn ranked(indices: &MoatIndices) -> Vec<&MoatParameter> {
-    let mut ranked: Vec<_> = indices.parameters.iter().collect();
-    ranked.sort_by(|a, b| b.mu_star.total_cmp(&a.mu_star));
-    ranked
-}
-
 /// Returns the page.
 pub(crate) fn html(report: &Report<'_>) -> String {
     let mut sections = Sections::default();
@@ -97,7 +61,7 @@ pub(crate) fn html(report: &Report<'_>) -> String {
 }
 
 fn head(study: &str) -> Html {
-    let style = Html::element("style", &[], Html::raw(include_str!("report/page.css")));
+    let style = Html::element("style", &[], Html::raw(include_str!("report/page/page.css")));
     let title = Html::element("title", &[], format!("{study} – pleach"));
     Html::element("head", &[], html![Html::raw(META), title, style])
 }

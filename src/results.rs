@@ -110,7 +110,7 @@ pub(crate) fn write(
         runs,
         failures: failures.as_ref(),
         gallery: &gallery,
-        sampled: Some(report::sample_plots::Sampled { design: &prepared.design, collected }),
+        sampled: Some(report::sections::sample_plots::Sampled { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
     Ok(WrittenResults { run, analyses, gallery, failures })

@@ -174,7 +174,7 @@ pub(crate) fn ranking(analysis: &Analysis) -> Vec<String> {
         return coefficients(found);
     }
     let Some(indices) = analysis.moat() else { return numbers(analysis) };
-    let ranked = report::ranked(indices);
+    let ranked = report::verdict::ranked(indices);
     if !ranked.is_empty() && ranked.iter().all(|parameter| parameter.mu_star == 0.0) {
         let response = shortened(&indices.response, NAME_COLUMNS);
         return vec![format!("{response} did not vary: no parameter has an effect"), String::new()];
@@ -248,7 +248,7 @@ fn shares(indices: &VbdIndices) -> Vec<String> {
     if indices.no_variation {
         return vec![format!("{response} did not vary: there are no indices"), String::new()];
     }
-    let ranked = report::variance::ranked(indices);
+    let ranked = report::sections::indices::variance::ranked(indices);
     let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("parameter".len());
     let mut lines = vec![

@@ -1,7 +1,7 @@
 //! `pleach plan`: plans a study with the requested strategies and reuse scopes, and prints the tasks to execute and
 //! reuse.
 //!
-//! [`table`] formats the plans. [`crate::report::scaling`] draws the predicted makespans.
+//! [`table`] formats the plans. [`crate::report::drawings::scaling`] draws the predicted makespans.
 
 mod parts;
 mod table;
@@ -9,8 +9,8 @@ mod table;
 use super::{load_costs, workers};
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::report::raster;
-use crate::report::scaling::{self, Curve, Point, Scaling};
+use crate::report::charts::raster;
+use crate::report::drawings::scaling::{self, Curve, Point, Scaling};
 use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;

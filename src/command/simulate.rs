@@ -4,8 +4,8 @@
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
 use crate::exit::{CommandError, CommandResult as Ended};
-use crate::report::burst::{Picture, Pictures};
-use crate::report::raster;
+use crate::report::charts::raster;
+use crate::report::drawings::burst::{Picture, Pictures};
 use crate::terminal::{print_json, print_line};
 use pleach_results::folder::publish;
 use pleach_simulation::burst::{Outcome, Policy, PolicyKind, run};

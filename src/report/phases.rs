@@ -1,11 +1,12 @@
 //! Page of a study in phases: survivors and cost of each phase, then the sections of each phase.
 
-use crate::report::contents::Sections;
-use crate::report::format_number::{count, duration, names};
-use crate::report::html::{Html, Table, html, p, strong};
-use crate::report::sample_plots::Sampled;
+use crate::report::page::contents::Sections;
+use crate::report::page::format_number::{count, duration, names};
+use crate::report::page::html::{Html, Table, html, p, strong};
+use crate::report::sections::heading;
+use crate::report::sections::sample_plots::Sampled;
 use crate::report::{Report, WrittenResults};
-use crate::report::{add_sections, head, heading, listed, methods, page, provenance};
+use crate::report::{add_sections, head, listed, methods, page, provenance};
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::Collected;
 use pleach_results::record::RunRecord;
