@@ -1,6 +1,9 @@
 //! Exit codes and the last words on stderr.
 
 use crate::execution::ExecutionError;
+use crate::external::error::{
+    DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
+};
 use crate::gallery::previews::PreviewNameError;
 use crate::results::ResultsError;
 use crate::rounds::{RoundsError, phases::PhasesError};
@@ -130,6 +133,8 @@ exit_code_by_cause!(
     SessionError,
     TemplateFolderError,
 );
+exit_code_by_cause!(ProblemError, ImportFileError, MethodError, DrawError, SampleTableError);
+exit_code_by_cause!(ResponsesError, DesignFormError);
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]

@@ -1,6 +1,6 @@
 //! Analysis of the responses of an external model by the requested method.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{DesignFormError, DesignFormProblem, ExternalAnalysisError};
 use crate::external::method::{ExternalMethod, MethodRequest};
 use crate::external::responses::ResponseColumn;
 use crate::external::samples::SampleTable;
@@ -8,7 +8,6 @@ use pleach_results::analysis::{Analysis, IndexTable, of_points};
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::convergence::{self, PrefixIndices, halves};
-use pleach_sensitivity::error::AnalysisError;
 use pleach_sensitivity::fast::Curves;
 use pleach_sensitivity::indices::Indices;
 use pleach_sensitivity::moat::{self, RESAMPLES};
@@ -44,15 +43,12 @@ impl DesignForm {
     /// Detects the design that the method needs.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the first row that does not fit the design.
-    pub(crate) fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> CommandResult<Self> {
-        let fail = |error: &dyn std::fmt::Display| {
-            CommandError::Input(format!("{}: {error}", samples.file.display()))
-        };
+    /// [`DesignFormError`] with the first row that does not fit the design.
+    pub(crate) fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> Result<Self, DesignFormError> {
         if !matches!(wanted.way, ExternalMethod::Columns(_)) {
             samples.check_complete()?;
         }
-        match wanted.way {
+        let found: Result<Self, DesignFormProblem> = match wanted.way {
             ExternalMethod::Moat { levels, .. } => {
                 // `SampleTable::read` has checked the values against their types, so the fallback is unused.
                 let value = |row: usize, column: usize| {
@@ -61,25 +57,26 @@ impl DesignForm {
                 };
                 let (parameters, groups) = (&samples.parameters, &samples.groups);
                 let found = Trajectories::recover_rows(parameters, groups, samples.rows, value, Some(levels));
-                found.map(Self::Trajectories).map_err(|error| fail(&error))
+                found.map(Self::Trajectories).map_err(Into::into)
             }
             ExternalMethod::Vbd { second_order, .. } => {
                 design_detection::row_blocks(samples.sets(), &samples.groups, second_order)
                     .map(Self::Blocks)
-                    .map_err(|error| fail(&error))
+                    .map_err(Into::into)
             }
             ExternalMethod::Fast { harmonics } => {
                 let curves = design_detection::curves(samples.sets(), harmonics as usize);
-                curves.map(Self::Curves).map_err(|error| fail(&error))
+                curves.map(Self::Curves).map_err(Into::into)
             }
             ExternalMethod::Columns(_) => {
                 let varying = samples.parameters.iter().zip(&samples.columns);
                 let varying = varying.filter(|(parameter, _)| parameter.domain.varies());
                 let (names, columns) =
                     varying.map(|(parameter, column)| (parameter.name.clone(), column.clone())).unzip();
-                Columns::new(names, columns).map(Self::Columns).map_err(|error| fail(&error))
+                Columns::new(names, columns).map(Self::Columns).map_err(Into::into)
             }
-        }
+        };
+        found.map_err(|problem| DesignFormError::Mismatch { file: samples.file.clone(), problem })
     }
 }
 
@@ -99,20 +96,20 @@ impl DesignForm {
 /// Computes the indices of each response.
 ///
 /// # Errors
-/// [`AnalysisOrMoat`] if there are too few responses or the method cannot handle them.
+/// [`ExternalAnalysisError`] if there are too few responses or the method cannot handle them.
 pub(crate) fn analyze(
     form: &DesignForm,
     way: ExternalMethod,
     measured: &[ResponseColumn],
     bootstrap: Bootstrap,
-) -> Result<Vec<Analysis>, AnalysisOrMoat> {
+) -> Result<Vec<Analysis>, ExternalAnalysisError> {
     let responses: Vec<Response<'_>> =
         measured.iter().map(|of| Response { name: &of.name, values: &of.values }).collect();
     let analyses = match (form, way) {
         (DesignForm::Trajectories(trajectories), _) => {
             let each =
                 measured.iter().map(|of| moat::indices(trajectories, &of.name, &of.values, bootstrap.seed));
-            let found: Vec<_> = each.collect::<Result<_, _>>().map_err(AnalysisOrMoat::Moat)?;
+            let found: Vec<_> = each.collect::<Result<_, _>>()?;
             all(found, Indices::Moat)
         }
         (DesignForm::Blocks(blocks), ExternalMethod::Vbd { estimator, .. }) => {
@@ -128,17 +125,6 @@ pub(crate) fn analyze(
         (DesignForm::Columns(_), _) => Vec::new(),
     };
     Ok(analyses)
-}
-
-/// Reason why a method computed no indices.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AnalysisOrMoat {
-    /// Error of MOAT.
-    #[error(transparent)]
-    Moat(moat::MoatError),
-    /// Error of any other method.
-    #[error(transparent)]
-    Other(#[from] AnalysisError),
 }
 
 fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {

@@ -1,7 +1,7 @@
 //! Method of an external study and its settings, from a file and from the command line. Command-line
 //! arguments take precedence.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{MethodError, SettingLocation, SettingProblem};
 use crate::external::problem::Problem;
 use pleach_results::analysis::GivenDataAnalysis;
 use pleach_sensitivity::sampling::points::Sequence;
@@ -63,21 +63,19 @@ impl<'a> MethodRequest<'a> {
     /// Creates the request from the arguments, or else from the file.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if neither names a method, or if a setting does not belong to the method or is
-    /// out of range.
-    pub(crate) fn of(problem: &'a Problem, arguments: MethodSpec) -> CommandResult<Self> {
+    /// [`MethodError`] if neither names a method, or if a setting does not belong to the method or is out of
+    /// range.
+    pub(crate) fn of(problem: &'a Problem, arguments: MethodSpec) -> Result<Self, MethodError> {
         let said = arguments.given();
         let named = arguments.kind.as_deref().or(problem.recipe.kind.as_deref());
-        let allowed = || METHODS.map(|(name, _)| name).join(", ");
+        let (file, allowed) = (|| problem.file.clone(), || METHODS.map(|(name, _)| name).to_vec());
         let Some(named) = named else {
-            return Err(problem.fault(format!("says no method; --method is needed: {}", allowed())));
+            return Err(MethodError::Missing { file: file(), allowed: allowed() });
         };
         let named = usual(named);
         let Some(&(kind, keys)) = METHODS.iter().find(|(name, _)| *name == named) else {
-            let named = pleach_workflow::text::quoted(named, 80);
-            return Err(
-                problem.fault(format!("method.kind: \"{named}\" is not allowed; allowed: {}", allowed()))
-            );
+            let kind = named.to_owned();
+            return Err(MethodError::Unknown { file: file(), kind, allowed: allowed() });
         };
         // Ignore the file's settings if they belong to another method.
         let mine = problem.recipe.kind.as_deref().is_none_or(|of_file| usual(of_file) == named);
@@ -93,8 +91,7 @@ impl<'a> MethodRequest<'a> {
         };
         for key in wanted.recipe.given() {
             if key != "kind" && !keys.contains(&key) {
-                let text = format!("method \"{kind}\" has none; it has {}", keys.join(", "));
-                return Err(wanted.fault(key, &text));
+                return Err(wanted.fault(key, SettingProblem::OtherMethod { kind, keys }));
             }
         }
         wanted.resamples = wanted.number("resamples", wanted.recipe.resamples, 0, MAX_RESAMPLES)?;
@@ -102,7 +99,7 @@ impl<'a> MethodRequest<'a> {
         Ok(wanted)
     }
 
-    fn method(&self) -> CommandResult<ExternalMethod> {
+    fn method(&self) -> Result<ExternalMethod, MethodError> {
         let recipe = &self.recipe;
         Ok(match self.kind {
             "moat" => ExternalMethod::Moat {
@@ -122,7 +119,7 @@ impl<'a> MethodRequest<'a> {
                 if let Some(name) = &recipe.sampler {
                     self.sampler_named("sampler", name, 1)?
                         .serves(SamplePurpose::Curves)
-                        .map_err(|error| self.fault("sampler", &error.to_string()))?;
+                        .map_err(|error| self.fault("sampler", error))?;
                 }
                 ExternalMethod::Fast { harmonics: self.harmonics(fast::HARMONICS)? }
             }
@@ -142,8 +139,8 @@ impl<'a> MethodRequest<'a> {
     /// Returns the sampler of a given-data method and its number of samples.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if the number is missing or the sampler does not serve the method.
-    pub(crate) fn sampler(&self) -> CommandResult<(Sampler, u32)> {
+    /// [`MethodError`] if the number is missing or the sampler does not serve the method.
+    pub(crate) fn sampler(&self) -> Result<(Sampler, u32), MethodError> {
         let named = self.recipe.sampler.as_deref().unwrap_or("lhs");
         // The levels of a grid determine its number of samples.
         let is_grid = named.ends_with("factorial");
@@ -158,37 +155,30 @@ impl<'a> MethodRequest<'a> {
             ExternalMethod::Vbd { .. } => SamplePurpose::Vbd,
             ExternalMethod::Fast { .. } => SamplePurpose::Curves,
         };
-        sampler.serves(wanted).map_err(|error| self.fault("sampler", &error.to_string()))?;
+        sampler.serves(wanted).map_err(|error| self.fault("sampler", error))?;
         Ok((sampler, samples))
     }
 
     /// Returns the requested number of samples.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if it is missing.
-    pub(crate) fn samples(&self) -> CommandResult<u32> {
-        match self.number("samples", self.recipe.samples, 1, 10_000_000)? {
-            Some(samples) => Ok(samples),
-            None => Err(self.problem.fault(format!(
-                "method \"{}\" needs a number of samples; --samples says how many",
-                self.kind
-            ))),
-        }
+    /// [`MethodError`] if it is missing or out of range.
+    pub(crate) fn samples(&self) -> Result<u32, MethodError> {
+        let samples = self.number("samples", self.recipe.samples, 1, 10_000_000)?;
+        samples.ok_or_else(|| MethodError::NoSamples { file: self.problem.file.clone(), kind: self.kind })
     }
 
-    fn sampler_named(&self, key: &str, name: &str, samples: u32) -> CommandResult<Sampler> {
+    fn sampler_named(&self, key: &'static str, name: &str, samples: u32) -> Result<Sampler, MethodError> {
         let levels = self.number("levels", self.recipe.levels, 1, 1_000_000)?.unwrap_or(GRID_LEVELS);
-        match Sampler::named(name, samples, levels) {
-            Some(sampler) => Ok(sampler),
-            None => Err(self.refused(key, name, &Sampler::NAMES.join(", "))),
-        }
+        Sampler::named(name, samples, levels)
+            .ok_or_else(|| self.fault(key, unknown_name(name, &Sampler::NAMES)))
     }
 
     /// Returns the key and the name of the base points. `None` if neither key is given or the name is the
     /// method's `own` sampler. Either of the keys `base` and `sampler` may name them, but not both.
-    fn base(&self, own: &str, wanted: SamplePurpose) -> CommandResult<Option<(&'static str, &str)>> {
+    fn base(&self, own: &str, wanted: SamplePurpose) -> Result<Option<(&'static str, &str)>, MethodError> {
         let (key, name) = match (&self.recipe.base, &self.recipe.sampler) {
-            (Some(_), Some(_)) => return Err(self.fault("sampler", "base says the same; give one of them")),
+            (Some(_), Some(_)) => return Err(self.fault("sampler", SettingProblem::BaseTwice)),
             (Some(base), None) => ("base", base.as_str()),
             (None, Some(sampler)) => ("sampler", sampler.as_str()),
             (None, None) => return Ok(None),
@@ -197,11 +187,11 @@ impl<'a> MethodRequest<'a> {
             return Ok(None);
         }
         let sampler = self.sampler_named(key, name, 1)?;
-        sampler.serves(wanted).map_err(|error| self.fault(key, &error.to_string()))?;
+        sampler.serves(wanted).map_err(|error| self.fault(key, error))?;
         Ok(Some((key, name)))
     }
 
-    fn base_of_moat(&self) -> CommandResult<Option<Sequence>> {
+    fn base_of_moat(&self) -> Result<Option<Sequence>, MethodError> {
         let Some((key, name)) = self.base("morris", SamplePurpose::Moat)? else { return Ok(None) };
         match self.sampler_named(key, name, self.recipe.trajectories.unwrap_or(1) as u32)? {
             Sampler::Points(sequence) => Ok(Some(sequence)),
@@ -209,51 +199,54 @@ impl<'a> MethodRequest<'a> {
         }
     }
 
-    fn base_of_vbd(&self) -> CommandResult<BasePoints> {
+    fn base_of_vbd(&self) -> Result<BasePoints, MethodError> {
         let Some((key, name)) = self.base("saltelli", SamplePurpose::Vbd)? else {
             return Ok(BasePoints::default());
         };
         let found = BasePoints::ALL.into_iter().find(|base| base.name() == name);
         found.ok_or_else(|| {
-            let known = BasePoints::ALL.map(BasePoints::name).join(", ");
-            let why = "A and B are one point of twice the dimensions, in which others are too regular";
-            self.refused(key, name, &format!("{known} ({why})"))
+            let allowed = BasePoints::ALL.map(BasePoints::name).to_vec();
+            self.fault(key, SettingProblem::NoPairs { name: name.to_owned(), allowed })
         })
     }
 
-    fn estimator(&self) -> CommandResult<Estimator> {
+    fn estimator(&self) -> Result<Estimator, MethodError> {
         match self.recipe.estimator.as_deref() {
             None | Some("saltelli") => Ok(Estimator::Saltelli),
             Some("jansen") => Ok(Estimator::Jansen),
             Some("janon") => Ok(Estimator::Janon),
-            Some(other) => Err(self.refused("estimator", other, "saltelli, jansen, janon")),
+            Some(other) => {
+                Err(self.fault("estimator", unknown_name(other, &["saltelli", "jansen", "janon"])))
+            }
         }
     }
 
-    fn harmonics(&self, usual: usize) -> CommandResult<u32> {
+    fn harmonics(&self, usual: usize) -> Result<u32, MethodError> {
         Ok(self.number("harmonics", self.recipe.harmonics, 1, 1_000)?.unwrap_or(usual as u32))
     }
 
-    fn number(&self, key: &str, number: Option<u64>, low: u64, high: u64) -> CommandResult<Option<u32>> {
+    fn number(
+        &self,
+        key: &'static str,
+        number: Option<u64>,
+        low: u64,
+        high: u64,
+    ) -> Result<Option<u32>, MethodError> {
         match number {
-            Some(number) if !(low..=high).contains(&number) => {
-                Err(self.fault(key, &format!("{number} is not allowed; allowed: {low} to {high}")))
+            Some(given) if !(low..=high).contains(&given) => {
+                Err(self.fault(key, SettingProblem::OutOfRange { given, low, high }))
             }
             number => Ok(number.map(|number| number as u32)),
         }
     }
 
-    fn refused(&self, key: &str, value: &str, allowed: &str) -> CommandError {
-        let value = pleach_workflow::text::quoted(value, 80);
-        self.fault(key, &format!("\"{value}\" is not allowed; allowed: {allowed}"))
-    }
-
-    fn fault(&self, key: &str, problem: &str) -> CommandError {
-        if self.said.contains(&key) {
-            CommandError::Input(format!("{}: {problem}", option(key)))
+    fn fault(&self, key: &'static str, problem: impl Into<SettingProblem>) -> MethodError {
+        let location = if self.said.contains(&key) {
+            SettingLocation::Option(key)
         } else {
-            self.problem.fault(format!("method.{key}: {problem}"))
-        }
+            SettingLocation::Field { file: self.problem.file.clone(), key }
+        };
+        MethodError::Setting { location, problem: problem.into() }
     }
 
     /// Name of the method.
@@ -267,13 +260,8 @@ fn usual(name: &str) -> &str {
     if name == "efast" { "fast" } else { name }
 }
 
-/// Returns the command-line option of a key.
-fn option(key: &str) -> String {
-    match key {
-        "kind" => "--method".to_owned(),
-        "base" => "--sampler".to_owned(),
-        other => format!("--{}", other.replace('_', "-")),
-    }
+fn unknown_name(name: &str, allowed: &[&'static str]) -> SettingProblem {
+    SettingProblem::UnknownName { name: name.to_owned(), allowed: allowed.to_vec() }
 }
 
 /// Merges the keys of the arguments with those of the file. Arguments take precedence.

@@ -1,13 +1,13 @@
 //! Reads the parameters of an external model from any of the supported file formats.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{ImportFileError, ImportProblem, ProblemError};
 use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::import::{
     Imported, ImportedMethod, ImportedParameter, ImportedRange, ImportedSampler,
 };
 use pleach_sensitivity::{dakota, problem};
-use pleach_study::builtin;
-use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, text};
+use pleach_study::{Defect, builtin};
+use pleach_workflow::{Aggregate, MethodSpec, Parameter, ParameterSpace, StudyError, text};
 use std::path::{Path, PathBuf};
 
 /// Parameters, and the method that the file names.
@@ -28,27 +28,24 @@ impl Problem {
     /// parameter file.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the file, the field, its value and the allowed values.
-    pub(crate) fn load(file: &Path) -> CommandResult<Self> {
+    /// [`ProblemError`] with the file, the field, its value and the allowed values.
+    pub(crate) fn load(file: &Path) -> Result<Self, ProblemError> {
         let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         if ending.as_deref() == Some("toml") {
-            return Self::of_study(file);
+            return Ok(Self::of_study(file)?);
         }
         let imported = import(file)?;
-        let fail =
-            |error: &dyn std::fmt::Display| CommandError::Input(format!("{}: {error}", file.display()));
-        let parameters = imported.parameters().map_err(|error| fail(&error))?;
+        let parameters = imported.parameters().map_err(|error| invalid(file, error))?;
         let label = |p: &ImportedParameter| p.group.clone().unwrap_or_else(|| p.name.clone());
         let labels = imported.parameters.iter().map(label).collect();
         let (file, seed, recipe) = (file.to_owned(), imported.seed.unwrap_or(0), recipe(&imported));
         Ok(Self { file, seed, parameters, labels, recipe, metrics: Vec::new() })
     }
 
-    fn of_study(file: &Path) -> CommandResult<Self> {
+    fn of_study(file: &Path) -> Result<Self, StudyError> {
         let registry = builtin::registry();
         let builtin = |name: &str| builtin::workflow(name, &registry);
-        let space = ParameterSpace::load(file, &registry, builtin, &builtin::BUILT_IN)
-            .map_err(CommandError::input)?;
+        let space = ParameterSpace::load(file, &registry, builtin, &builtin::BUILT_IN)?;
         let ParameterSpace { seed, parameters, groups, method, metrics } = space;
         let names = || parameters.iter().map(|parameter| parameter.name.clone()).collect();
         let labels = groups.unwrap_or_else(names);
@@ -58,42 +55,40 @@ impl Problem {
     /// Returns the groups of the parameters at `places`.
     ///
     /// # Errors
-    /// [`CommandError::Internal`] if labels and parameters differ in number.
-    pub(crate) fn groups_of(&self, places: &[usize]) -> CommandResult<Groups> {
+    /// [`Defect`] if labels and parameters differ in number.
+    pub(crate) fn groups_of(&self, places: &[usize]) -> Result<Groups, Defect> {
         let parameters: Vec<Parameter> = places.iter().map(|&place| self.parameters[place].clone()).collect();
         let labels: Vec<String> = places.iter().map(|&place| self.labels[place].clone()).collect();
-        Groups::labeled(&parameters, &labels).map_err(CommandError::defect)
+        Groups::labeled(&parameters, &labels).map_err(Defect::new)
     }
 
     /// Returns the groups of all parameters.
-    pub(crate) fn groups(&self) -> CommandResult<Groups> {
-        Groups::labeled(&self.parameters, &self.labels).map_err(CommandError::defect)
-    }
-
-    /// Returns an input error that names the file.
-    pub(crate) fn fault(&self, problem: impl std::fmt::Display) -> CommandError {
-        CommandError::Input(format!("{}: {problem}", self.file.display()))
+    ///
+    /// # Errors
+    /// [`Defect`] if labels and parameters differ in number.
+    pub(crate) fn groups(&self) -> Result<Groups, Defect> {
+        Groups::labeled(&self.parameters, &self.labels).map_err(Defect::new)
     }
 }
 
 /// Reads a file in the format of another program: SALib or Dakota.
 ///
 /// # Errors
-/// [`CommandError::Input`] names the file, the position and the allowed values.
-pub(crate) fn import(file: &Path) -> CommandResult<Imported> {
-    let fail = |error: &dyn std::fmt::Display| CommandError::Input(format!("{}: {error}", file.display()));
-    let content = text::read(file).map_err(|error| fail(&format!("failed to read: {error}")))?;
+/// [`ImportFileError`] with the file, the position and the allowed values.
+pub(crate) fn import(file: &Path) -> Result<Imported, ImportFileError> {
+    let content = text::read(file).map_err(|error| invalid(file, ImportProblem::Unreadable(error)))?;
     let ending = file.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let imported = match ending.as_deref() {
-        Some("json") => problem::parse(&content).map_err(|error| fail(&error)),
-        Some("in") => dakota::parse(&content).map_err(|error| fail(&error)),
-        Some("txt" | "csv" | "tsv") => problem::parse_file(&content).map_err(|error| fail(&error)),
-        _ => Err(fail(
-            &"its name says nothing of its format; allowed are a study (.toml), a SALib problem (.json) or parameter file \
-              (.txt), a Dakota input (.in)",
-        )),
-    }?;
-    Ok(with_levels(imported))
+        Some("json") => problem::parse(&content).map_err(ImportProblem::from),
+        Some("in") => dakota::parse(&content).map_err(ImportProblem::from),
+        Some("txt" | "csv" | "tsv") => problem::parse_file(&content).map_err(ImportProblem::from),
+        _ => Err(ImportProblem::UnknownFormat),
+    };
+    imported.map(with_levels).map_err(|problem| invalid(file, problem))
+}
+
+fn invalid(file: &Path, problem: impl Into<ImportProblem>) -> ImportFileError {
+    ImportFileError { file: file.to_owned(), problem: Box::new(problem.into()) }
 }
 
 /// Converts the levels of a grid to lists of values if their numbers differ between parameters.

@@ -5,12 +5,11 @@
 //! table that also has a column `tile`, such as a study's responses.csv, holds several rows per evaluation.
 //! The reader aggregates them over tiles.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{ResponsesError, ResponsesProblem};
 use crate::external::problem::Problem;
-use crate::external::samples::{SampleTable, evaluation_column, listed, whole};
+use crate::external::samples::{SampleTable, evaluation_column, whole};
 use pleach_tables::{Column, ColumnRequest, Table, TableData};
 use pleach_workflow::Aggregate;
-use pleach_workflow::text::quoted;
 use std::path::Path;
 
 /// Column with the tile of a response.
@@ -31,33 +30,29 @@ pub(crate) struct ResponseColumn {
 /// empty.
 ///
 /// # Errors
-/// [`CommandError::Input`] names the file, row and column of a missing, duplicate or non-numeric value.
+/// [`ResponsesError`] with the file, row and column of a missing, duplicate or non-numeric value.
 pub(crate) fn read(
     problem: &Problem,
     samples: &SampleTable,
     file: &Path,
     only: &[String],
-) -> CommandResult<Vec<ResponseColumn>> {
-    let table = Table::open(file).map_err(CommandError::input)?;
-    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+) -> Result<Vec<ResponseColumn>, ResponsesError> {
+    let table = Table::open(file)?;
+    let fail = |problem| ResponsesError::Mismatch { file: file.to_owned(), problem };
     let layout = Layout::of(problem, &table, only).map_err(fail)?;
     let mut wanted: Vec<ColumnRequest> =
         layout.responses.iter().map(|(column, _)| ColumnRequest::Numbers(*column)).collect();
     wanted.extend(layout.evaluation.map(ColumnRequest::Numbers));
     wanted.extend(layout.tile.map(ColumnRequest::Labels));
-    let mut content = table.read(&wanted).map_err(CommandError::input)?;
+    let mut content = table.read(&wanted)?;
     let count = layout.responses.len();
     let columns: Vec<Vec<f64>> = (0..count).map(|place| content.take_numbers(place)).collect();
     let columns = match layout.evaluation {
         None => {
             if content.rows != samples.rows {
-                return Err(fail(format!(
-                    "it has {} rows, and {} has {}; one each is needed, empty where an evaluation failed, or a column evaluation \
-                     that says whose they are",
-                    content.rows,
-                    samples.file.display(),
-                    samples.rows
-                )));
+                let table = samples.file.clone();
+                let problem = ResponsesProblem::RowCount { rows: content.rows, table, samples: samples.rows };
+                return Err(fail(problem));
             }
             columns.into_iter().map(|column| samples.in_order(column)).collect()
         }
@@ -93,7 +88,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(problem: &Problem, table: &Table, only: &[String]) -> Result<Self, String> {
+    fn of(problem: &Problem, table: &Table, only: &[String]) -> Result<Self, ResponsesProblem> {
         let names: Vec<String> = match table.names() {
             Some(names) => names.to_vec(),
             None if table.width() == 1 => vec!["y".to_owned()],
@@ -116,11 +111,7 @@ impl Layout {
             match names.iter().position(|known| known == name) {
                 Some(column) if !about(column) => responses.push((column, name.clone())),
                 _ => {
-                    let name = quoted(name, 80);
-                    return Err(format!(
-                        "--response: there is no response \"{name}\"; the columns are {}",
-                        listed(&names)
-                    ));
+                    return Err(ResponsesProblem::NoResponse { name: name.clone(), columns: names });
                 }
             }
         }
@@ -129,24 +120,24 @@ impl Layout {
                 .extend((0..names.len()).filter(|&column| !about(column)).map(|c| (c, names[c].clone())));
         }
         match responses.is_empty() {
-            true => Err(format!("there is no column of a response; the columns are {}", listed(&names))),
+            true => Err(ResponsesProblem::NoColumn { columns: names }),
             false => Ok(Self { responses, evaluation, tile }),
         }
     }
 }
 
 /// Returns the index of each row's evaluation in the sample.
-fn places(samples: &SampleTable, numbers: Vec<f64>, content: &TableData) -> Result<Vec<u32>, String> {
+fn places(
+    samples: &SampleTable,
+    numbers: Vec<f64>,
+    content: &TableData,
+) -> Result<Vec<u32>, ResponsesProblem> {
     let mut places = Vec::with_capacity(numbers.len());
     for (row, number) in numbers.into_iter().enumerate() {
-        let number = whole(number, row, content)?;
-        let Some(place) = samples.place(number) else {
-            return Err(format!(
-                "{}: evaluation {number} is none of {}, which has {}",
-                content.place(row),
-                samples.file.display(),
-                samples.span()
-            ));
+        let evaluation = whole(number, row, content)?;
+        let Some(place) = samples.place(evaluation) else {
+            let (row, table, (first, last)) = (content.place(row), samples.file.clone(), samples.span());
+            return Err(ResponsesProblem::UnknownEvaluation { row, evaluation, table, first, last });
         };
         // The cast is lossless: a sample has at most 10,000,000 rows.
         places.push(place as u32);
@@ -160,14 +151,11 @@ fn apart(
     places: &[u32],
     evaluations: usize,
     content: &TableData,
-) -> Result<Vec<Vec<f64>>, String> {
+) -> Result<Vec<Vec<f64>>, ResponsesProblem> {
     let mut seen = vec![false; evaluations];
     for (row, &place) in places.iter().enumerate() {
         if std::mem::replace(&mut seen[place as usize], true) {
-            return Err(format!(
-                "{}: its evaluation occurs a second time; each may be there once, or once for each tile that a column tile names",
-                content.place(row)
-            ));
+            return Err(ResponsesProblem::DuplicateEvaluation { row: content.place(row) });
         }
     }
     let sorted = |column: &Vec<f64>| {
@@ -203,16 +191,13 @@ fn together(
     rows: &Rows<'_>,
     tiles: &Tiles,
     over: &[Aggregate],
-) -> Result<Vec<Vec<f64>>, String> {
+) -> Result<Vec<Vec<f64>>, ResponsesProblem> {
     let mut seen = vec![false; rows.evaluations * tiles.count];
     let mut found = vec![0_u32; rows.evaluations];
     for (row, (&place, &tile)) in rows.places.iter().zip(&tiles.of).enumerate() {
         if std::mem::replace(&mut seen[place as usize * tiles.count + tile as usize], true) {
-            let tile = quoted(&tiles.names[tile as usize], 80);
-            let at = rows.content.place(row);
-            return Err(format!(
-                "{at}: its evaluation occurs a second time for tile \"{tile}\"; each may be there once"
-            ));
+            let (row, tile) = (rows.content.place(row), tiles.names[tile as usize].clone());
+            return Err(ResponsesProblem::DuplicateTile { row, tile });
         }
         found[place as usize] += 1;
     }

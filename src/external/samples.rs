@@ -1,13 +1,12 @@
 //! Reads parameter sets from a file: one column of numbers per parameter, in the order of evaluations.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{EvaluationNumberError, SampleTableError, SampleTableProblem, ValueProblem};
 use crate::external::problem::Problem;
 use pleach_sensitivity::design_detection::ParameterColumns;
 use pleach_sensitivity::groups::Groups;
 use pleach_sensitivity::sampling::MAX_EVALUATIONS;
 use pleach_sensitivity::table::EVALUATION_COLUMN;
 use pleach_tables::{ColumnRequest, Table, TableData};
-use pleach_workflow::text::quoted;
 use pleach_workflow::{Domain, Parameter, ValueType};
 use std::path::{Path, PathBuf};
 
@@ -41,9 +40,9 @@ impl SampleTable {
     /// Reads the parameter sets of a problem.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the file, row and column of a missing or invalid value.
-    pub(crate) fn read(problem: &Problem, file: &Path) -> CommandResult<Self> {
-        let table = Table::open(file).map_err(CommandError::input)?;
+    /// [`SampleTableError`] with the file, row and column of a missing or invalid value.
+    pub(crate) fn read(problem: &Problem, file: &Path) -> Result<Self, SampleTableError> {
+        let table = Table::open(file)?;
         let (places, found) = columns_of(problem, file, &table)?;
         let named = |name: &String| problem.parameters.iter().any(|parameter| parameter.name == *name);
         let numbered =
@@ -51,13 +50,13 @@ impl SampleTable {
         let mut wanted: Vec<ColumnRequest> =
             found.iter().map(|&column| ColumnRequest::Numbers(column)).collect();
         wanted.extend(numbered.map(ColumnRequest::Numbers));
-        let mut content = table.read(&wanted).map_err(CommandError::input)?;
-        let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+        let mut content = table.read(&wanted)?;
+        let fail = |problem| SampleTableError::Mismatch { file: file.to_owned(), problem };
         if content.rows == 0 {
-            return Err(fail("there are no rows; at least one parameter set is needed".to_owned()));
+            return Err(fail(SampleTableProblem::NoRows));
         }
         if content.rows as u64 > MAX_EVALUATIONS {
-            return Err(fail(format!("{} rows are too many; {MAX_EVALUATIONS} are allowed", content.rows)));
+            return Err(fail(SampleTableProblem::TooManyRows { rows: content.rows }));
         }
         let mut columns = Vec::with_capacity(places.len());
         for (column, &place) in places.iter().enumerate() {
@@ -99,11 +98,10 @@ impl SampleTable {
         }
     }
 
-    /// Returns the first and the last number of the evaluations as text.
-    pub(crate) fn span(&self) -> String {
+    /// Returns the first and the last number of the evaluations.
+    pub(crate) fn span(&self) -> (u64, u64) {
         let numbers = self.numbers.as_ref().and_then(|numbers| numbers.first().zip(numbers.last()));
-        let (first, last) = numbers.map_or((1, self.rows as u64), |(first, last)| (*first, *last));
-        format!("{first} to {last}")
+        numbers.map_or((1, self.rows as u64), |(first, last)| (*first, *last))
     }
 
     /// Reorders numbers from the order of the file's rows to the order of evaluations.
@@ -117,16 +115,13 @@ impl SampleTable {
     /// Checks that no evaluation is missing. Methods with a design need all of its rows.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the first missing evaluation.
-    pub(crate) fn check_complete(&self) -> CommandResult {
+    /// [`SampleTableProblem::Incomplete`] with the first missing evaluation.
+    pub(crate) fn check_complete(&self) -> Result<(), SampleTableError> {
         let Some(numbers) = &self.numbers else { return Ok(()) };
         let gap = numbers.iter().zip(1..).find(|(number, expected)| *number != expected);
         let missing = gap.map_or(0, |(_, expected)| expected);
-        Err(CommandError::Input(format!(
-            "{}: evaluation {missing} is missing, and the rows of this method's design belong together; leave the response of a \
-             failed evaluation empty",
-            self.file.display()
-        )))
+        let problem = SampleTableProblem::Incomplete { missing };
+        Err(SampleTableError::Mismatch { file: self.file.clone(), problem })
     }
 }
 
@@ -139,25 +134,25 @@ fn ordered(numbers: &[f64], order: &[u32]) -> Vec<f64> {
 }
 
 /// Returns the indices of the parameters that have a column, and the indices of these columns.
-fn columns_of(problem: &Problem, file: &Path, table: &Table) -> CommandResult<(Vec<usize>, Vec<usize>)> {
-    let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
+fn columns_of(
+    problem: &Problem,
+    file: &Path,
+    table: &Table,
+) -> Result<(Vec<usize>, Vec<usize>), SampleTableError> {
+    let fail = |problem| SampleTableError::Mismatch { file: file.to_owned(), problem };
     let all: Vec<usize> = (0..problem.parameters.len()).collect();
     let varying: Vec<usize> =
         all.iter().copied().filter(|&place| problem.parameters[place].domain.varies()).collect();
     if varying.is_empty() {
-        return Err(problem.fault("no parameter varies; at least one needs a range or two values"));
+        return Err(SampleTableError::NothingVaries { file: problem.file.clone() });
     }
     let Some(names) = table.names() else {
         let places = match table.width() {
             width if width == all.len() => all,
             width if width == varying.len() => varying,
-            width => {
-                return Err(fail(format!(
-                    "it has {width} columns without names, and the problem has {} parameters, of which {} vary; a line of names \
-                     says which is which",
-                    all.len(),
-                    varying.len()
-                )));
+            columns => {
+                let (parameters, varying) = (all.len(), varying.len());
+                return Err(fail(SampleTableProblem::ColumnCount { columns, parameters, varying }));
             }
         };
         return Ok((places.clone(), (0..places.len()).collect()));
@@ -172,49 +167,48 @@ fn columns_of(problem: &Problem, file: &Path, table: &Table) -> CommandResult<(V
             }
             None if !parameter.domain.varies() => {}
             None => {
-                let name = quoted(&parameter.name, 80);
-                return Err(fail(format!("there is no column \"{name}\"; the header has {}", listed(names))));
+                let (name, header) = (parameter.name.clone(), names.to_vec());
+                return Err(fail(SampleTableProblem::NoColumn { name, header }));
             }
         }
     }
     Ok(found)
 }
 
-/// Joins names for a message: at most 20 names and 300 characters.
-pub(super) fn listed(names: &[String]) -> String {
-    quoted(&names.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", "), 300)
-}
-
 /// Checks that all numbers are valid values of a parameter.
-fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
-    let name = quoted(&parameter.name, 80);
-    let at = |row: usize, problem: String| Err(format!("{}, column {name}: {problem}", content.place(row)));
+fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), SampleTableProblem> {
+    let at = |row: usize, problem: ValueProblem| Err(invalid_value(parameter, content.place(row), problem));
     if let Some(row) = numbers.iter().position(|number| number.is_nan()) {
-        return at(row, "there is no value; each evaluation needs one".to_owned());
+        return at(row, ValueProblem::Missing);
     }
     if parameter.value_type == ValueType::Integer
         && let Some(row) = numbers.iter().position(|number| number.fract() != 0.0)
     {
-        return at(row, format!("{} is not an integer", numbers[row]));
+        return at(row, ValueProblem::NoInteger(numbers[row]));
     }
     check_bounds(parameter, numbers, content)?;
     if let Domain::Fixed { value } = parameter.domain
         && let Some(row) = numbers.iter().position(|number| *number != value.as_f64())
     {
-        return at(
-            row,
-            format!("{} is another value than {value}, at which the problem fixes it", numbers[row]),
-        );
+        return at(row, ValueProblem::NotFixed { given: numbers[row], fixed: value });
     }
     Ok(())
+}
+
+fn invalid_value(parameter: &Parameter, row: String, problem: ValueProblem) -> SampleTableProblem {
+    SampleTableProblem::Value { row, column: parameter.name.clone(), problem }
 }
 
 /// Tolerance beyond the bounds as a share of the range, for values printed with 3 digits. A value farther
 /// outside belongs to another parameter, unit or problem.
 const ROUNDING_SHARE: f64 = 1e-3;
 
-/// Rejects values outside the bounds. The message has their count and the farthest value.
-fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), String> {
+/// Rejects values outside the bounds. The error has their count and the farthest value.
+fn check_bounds(
+    parameter: &Parameter,
+    numbers: &[f64],
+    content: &TableData,
+) -> Result<(), SampleTableProblem> {
     let (low, high) = parameter.domain.bounds();
     if !parameter.domain.varies() {
         return Ok(());
@@ -223,25 +217,20 @@ fn check_bounds(parameter: &Parameter, numbers: &[f64], content: &TableData) -> 
     let slack = ROUNDING_SHARE * width;
     let beyond = |number: f64| (low - number).max(number - high);
     let outside = || numbers.iter().enumerate().filter(|(_, number)| beyond(**number) > slack);
-    let Some((row, worst)) = outside().max_by(|one, other| beyond(*one.1).total_cmp(&beyond(*other.1)))
+    let Some((row, &farthest)) = outside().max_by(|one, other| beyond(*one.1).total_cmp(&beyond(*other.1)))
     else {
         return Ok(());
     };
-    Err(format!(
-        "{}, column {}: {worst} is outside the bounds {low} to {high}, as {} of {} values are; wider bounds in the problem, or the \
-         right file, are needed",
-        content.place(row),
-        quoted(&parameter.name, 80),
-        outside().count(),
-        numbers.len(),
-    ))
+    let (outside, values) = (outside().count(), numbers.len());
+    let problem = ValueProblem::OutOfBounds { farthest, low, high, outside, values };
+    Err(invalid_value(parameter, content.place(row), problem))
 }
 
 /// Numbers of the evaluations, ascending, and for each row its index among them. Each is `None` where
 /// [`SampleTable`] has `None`.
 type Numbering = (Option<Vec<u64>>, Option<Vec<u32>>);
 
-fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, String> {
+fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, SampleTableProblem> {
     let mut rows: Vec<(u64, u32)> = Vec::with_capacity(numbers.len());
     for (row, number) in (0..).zip(numbers) {
         rows.push((whole(number, row as usize, content)?, row));
@@ -252,11 +241,9 @@ fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, Strin
     }
     rows.sort_unstable();
     if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        let place = content.place(pair[1].1 as usize);
-        return Err(format!(
-            "{place}: evaluation {} occurs a second time; each may be there once",
-            pair[1].0
-        ));
+        let (evaluation, row) = pair[1];
+        let row = content.place(row as usize);
+        return Err(SampleTableProblem::DuplicateEvaluation { row, evaluation });
     }
     let mut order = vec![0; rows.len()];
     for (place, (_, row)) in (0..).zip(&rows) {
@@ -268,13 +255,9 @@ fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, Strin
 }
 
 /// Converts a number to that of an evaluation.
-pub(super) fn whole(number: f64, row: usize, content: &TableData) -> Result<u64, String> {
+pub(super) fn whole(number: f64, row: usize, content: &TableData) -> Result<u64, EvaluationNumberError> {
     if number >= 1.0 && number.fract() == 0.0 && number < 1e15 {
         return Ok(number as u64);
     }
-    let shown = if number.is_nan() { "nothing".to_owned() } else { number.to_string() };
-    Err(format!(
-        "{}, column evaluation: {shown} is no number of an evaluation; they count from 1",
-        content.place(row)
-    ))
+    Err(EvaluationNumberError { row: content.place(row), given: number })
 }

@@ -4,7 +4,7 @@
 //! points: 8 bytes per parameter and row, or 16 bytes per parameter and base sample of Saltelli's design.
 //! Trajectories, search curves and grids are held completely, at 16 bytes per value.
 
-use crate::exit::{CommandError, CommandResult};
+use crate::external::error::{DesignError, DrawError};
 use crate::external::method::{ExternalMethod, MethodRequest};
 use crate::external::problem::Problem;
 use pleach_planner::memory_limit;
@@ -16,25 +16,24 @@ use pleach_sensitivity::sampling::saltelli::Saltelli;
 use pleach_sensitivity::sampling::sampler::Sampler;
 use pleach_sensitivity::sampling::{MAX_EVALUATIONS, fast, footprint, morris, saltelli};
 use pleach_sensitivity::table::EVALUATION_COLUMN;
-use pleach_tables::{FileError, TableProblem, Writer};
+use pleach_tables::{FileError, Writer};
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use std::path::Path;
 
 /// Draws the samples of a method into a file and returns their number.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the method cannot draw samples of these parameters or the file cannot be
-/// written.
+/// [`DrawError`] if the method cannot draw samples of these parameters or the file cannot be written.
 pub(crate) fn draw(
     problem: &Problem,
     wanted: &MethodRequest<'_>,
     seed: u64,
     out: &Path,
-) -> CommandResult<u64> {
+) -> Result<u64, DrawError> {
     let (parameters, groups) = (&problem.parameters, problem.groups()?);
     check_room(problem, wanted, out)?;
     let mut rows = Rows::create(problem, out)?;
-    let fault = |error: &dyn std::fmt::Display| problem.fault(format!("method: {error}"));
+    let fail = |cause: DesignError| DrawError::Design { file: problem.file.clone(), cause };
     match wanted.way {
         ExternalMethod::Moat { trajectories, levels, base, candidates } => {
             let morris = Morris { trajectories, levels, seed };
@@ -43,32 +42,35 @@ pub(crate) fn draw(
                 TrajectorySelection::Spread { search: SpreadSearch::Ruano, candidates, batch: trajectories }
             });
             let plan = TrajectoryPlan { morris, base, choice };
-            let design = morris::sample_plan(parameters, &groups, &plan).map_err(|error| fault(&error))?;
+            let design =
+                morris::sample_plan(parameters, &groups, &plan).map_err(|error| fail(error.into()))?;
             design.evaluations.into_iter().for_each(|row| rows.push(row));
         }
         ExternalMethod::Vbd { second_order, base, .. } => {
             let (samples, second_order) = (wanted.samples()?, second_order.unwrap_or(false));
             let saltelli = Saltelli { samples, second_order, base, seed };
             saltelli::draw_groups(parameters, &groups, &saltelli, |row| rows.push(row))
-                .map_err(|error| fault(&error))?;
+                .map_err(|error| fail(error.into()))?;
         }
         ExternalMethod::Columns(_) => {
             let (sampler, samples) = wanted.sampler()?;
-            sampler.draw(parameters, samples, seed, |row| rows.push(row)).map_err(|error| fault(&error))?;
+            sampler
+                .draw(parameters, samples, seed, |row| rows.push(row))
+                .map_err(|error| fail(error.into()))?;
         }
         ExternalMethod::Fast { harmonics } => {
             let samples = wanted.samples()?;
             let (design, _) = fast::sample(parameters, &Fast { samples, harmonics, seed })
-                .map_err(|error| fault(&error))?;
+                .map_err(|error| fail(error.into()))?;
             design.evaluations.into_iter().for_each(|row| rows.push(row));
         }
     }
-    rows.finish()
+    Ok(rows.finish()?)
 }
 
 /// Rejects designs that do not fit into memory. Leaves designs beyond [`MAX_EVALUATIONS`] to the sampler,
 /// which rejects them.
-fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> CommandResult {
+fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Result<(), DrawError> {
     let parameters = &problem.parameters;
     let places = (0..parameters.len()).filter(|&place| parameters[place].domain.varies());
     let places: Vec<usize> = places.collect();
@@ -123,7 +125,8 @@ fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Comm
     let needed = needed.saturating_add(Writer::bytes(out, rows, parameters.len() + 1));
     let work = format!("{rows} evaluations of {} parameters", parameters.len());
     let advice = format!("fewer {option} or parameters, or more memory, are needed");
-    memory_limit::check_room(needed, &work, &advice).map_err(|text| problem.fault(format!("method: {text}")))
+    memory_limit::check_room(needed, &work, &advice)
+        .map_err(|cause| DrawError::Memory { file: problem.file.clone(), cause: Box::new(cause) })
 }
 
 /// Writer of rows. The first error stops it, and `finish` returns that error.
@@ -135,7 +138,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn create(problem: &Problem, out: &Path) -> CommandResult<Self> {
+    fn create(problem: &Problem, out: &Path) -> Result<Self, FileError> {
         let mut columns: Vec<(String, ValueType)> = problem
             .parameters
             .iter()
@@ -146,7 +149,7 @@ impl Rows {
         if numbered {
             columns.insert(0, (EVALUATION_COLUMN.to_owned(), ValueType::Integer));
         }
-        let writer = Writer::create(out, &columns).map_err(refused)?;
+        let writer = Writer::create(out, &columns)?;
         Ok(Self { writer, numbered, written: 0, failed: None })
     }
 
@@ -160,18 +163,10 @@ impl Rows {
         self.failed = self.writer.row(number.into_iter().chain(row)).err();
     }
 
-    fn finish(self) -> CommandResult<u64> {
+    fn finish(self) -> Result<u64, FileError> {
         match self.failed {
-            Some(error) => Err(refused(error)),
-            None => self.writer.finish().map(|()| self.written).map_err(refused),
+            Some(error) => Err(error),
+            None => self.writer.finish().map(|()| self.written),
         }
-    }
-}
-
-fn refused(error: FileError) -> CommandError {
-    let message = format!("--out {error}");
-    match &error.problem {
-        TableProblem::Unwritable(cause) => CommandError::of_write(cause, message),
-        _ => CommandError::Input(message),
     }
 }
