@@ -2,10 +2,12 @@
 //!
 //! This module reads and validates the files. `pleach-simulation` simulates them.
 
+mod error;
 mod study;
 
 use crate::fields::{Document, FieldError, Section};
 use crate::pools::{PoolSpec, check_new};
+pub(crate) use error::BurstError;
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

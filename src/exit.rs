@@ -1,12 +1,16 @@
 //! Exit codes and the last words on stderr.
 
+use crate::burst::BurstError;
 use crate::execution::ExecutionError;
+use crate::exporter::ExporterError;
 use crate::external::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };
 use crate::gallery::previews::PreviewNameError;
 use crate::results::ResultsError;
 use crate::rounds::{RoundsError, phases::PhasesError};
+use crate::service::state::StateError;
+use crate::service::study_runner::StudyRunError;
 use crate::session::SessionError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_pathology::image_io::ImageFileError;
@@ -135,6 +139,16 @@ exit_code_by_cause!(
 );
 exit_code_by_cause!(ProblemError, ImportFileError, MethodError, DrawError, SampleTableError);
 exit_code_by_cause!(ResponsesError, DesignFormError);
+exit_code_by_cause!(BurstError, ExporterError, StateError);
+
+impl From<StudyRunError> for CommandError {
+    fn from(error: StudyRunError) -> Self {
+        match error {
+            StudyRunError::Canceled(_) => Self::Interrupted(error.to_string()),
+            error => Self::of(&error),
+        }
+    }
+}
 
 /// Turns the end of a command into an exit code, and says why it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]

@@ -4,14 +4,16 @@
 //! No answer contains data of studies. All clients are without credentials, and [`listener`] bounds their
 //! connections.
 
+mod error;
 mod text;
 
+pub(crate) use error::ExporterError;
 pub(crate) use text::Text;
 
-use crate::exit::{CommandError, CommandResult};
 use crate::listener::{self, Bounds, Probes, Serve, Server, Stream, answer_once};
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpResponse, web};
+use pleach_study::Defect;
 use pleach_telemetry::Exposition;
 use std::future::Future;
 use std::io;
@@ -64,23 +66,24 @@ struct State {
 /// Binds the address. Commands call this first, so that a taken address ends them before they start any work.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the address is taken or does not belong to this machine.
-pub(crate) fn bind(address: SocketAddr) -> CommandResult<TcpListener> {
-    TcpListener::bind(address).map_err(|error| CommandError::Input(format!("--metrics {address}: {error}")))
+/// [`ExporterError::Address`] when the address is taken or does not belong to this machine.
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, ExporterError> {
+    TcpListener::bind(address).map_err(|cause| ExporterError::Address { address, cause })
 }
 
 /// Starts the server on a thread of its own.
 ///
 /// # Errors
-/// [`CommandError::Internal`] when the operating system provides no thread or does not listen.
+/// [`ExporterError::Defect`] when the operating system provides no thread or does not listen.
 pub(crate) fn serve(
     listener: TcpListener,
     exposition: Exposition,
     sampled: Box<dyn MetricSource>,
-) -> CommandResult<Server> {
+) -> Result<Server, ExporterError> {
     let state = State { exposition, sampled, text: Text::default() };
-    listener::start("metrics", listener, BOUNDS, Some(PROBES), move |draining| serving(state, draining))
-        .map_err(CommandError::defect)
+    let make = move |draining| serving(state, draining);
+    let started = listener::start("metrics", listener, BOUNDS, Some(PROBES), make);
+    Ok(started.map_err(Defect::new)?)
 }
 
 async fn serving(state: State, draining: Rc<Notify>) -> io::Result<Serve> {

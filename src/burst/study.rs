@@ -1,7 +1,7 @@
 //! Plans the study of a burst for the base cluster, with the predicted costs of its tasks.
 
 use super::StudySpec;
-use crate::exit::{CommandError, CommandResult};
+use super::error::{BurstError, MeasuredRunProblem};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::plan::ReuseScope;
@@ -10,7 +10,7 @@ use pleach_planner::{
 };
 use pleach_regions::{ElementType, RegionKey};
 use pleach_simulation::workload::{StageWorkload, Workload};
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -70,8 +70,8 @@ impl Planned {
     /// Plans a study for `slots` slots, with the tree reuse scope.
     ///
     /// # Errors
-    /// [`CommandError::Input`] names the error in the study or in the measured run.
-    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> CommandResult<Self> {
+    /// [`BurstError`] names the error in the study or in the measured run.
+    pub(crate) fn of(spec: &StudySpec, slots: NonZeroU32, seed: u64) -> Result<Self, BurstError> {
         let mut prepared = PreparedStudy::load(&spec.file, None)?;
         if let Some(run) = &spec.run {
             prepared.costs = measured(run, &prepared)?;
@@ -86,14 +86,12 @@ impl Planned {
             workers: &[],
             tree_fallback: false,
         };
-        let planned = pleach_planner::plan(prepared.planning_input(), &request);
-        let mut study = planned.map_err(CommandError::input)?.study;
+        let mut study = pleach_planner::plan(prepared.planning_input(), &request)?.study;
         let traces = study.stage_tables().into_iter().map(workload).collect();
         let plan = std::mem::take(&mut study.plan);
         let pixels = prepared.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let bytes = (on_the_way(&plan), pixels * BYTES_A_PIXEL);
-        let workload =
-            Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(CommandError::defect)?;
+        let workload = Workload::traced(plan, traces, bytes, spec.variation, seed).map_err(Defect::new)?;
         Ok(Self {
             name: prepared.study.name.clone(),
             evaluations: prepared.design.evaluations.len(),
@@ -124,14 +122,13 @@ fn on_the_way(plan: &ExecutionPlan) -> HashMap<RegionKey, u64> {
 }
 
 /// Returns the cost model of operations measured in a run of this study.
-fn measured(file: &Path, prepared: &PreparedStudy) -> CommandResult<CostModel> {
-    let fail = |what: String| CommandError::Input(format!("{}: {what}", file.display()));
-    let text = std::fs::read(file).map_err(|error| fail(format!("failed to read: {error}")))?;
-    let run: Run = serde_json::from_slice(&text)
-        .map_err(|error| fail(format!("{error}; the run.json of a study is needed")))?;
+fn measured(file: &Path, prepared: &PreparedStudy) -> Result<CostModel, BurstError> {
+    let fail = |problem| BurstError::MeasuredRun { file: file.to_owned(), problem };
+    let text = std::fs::read(file).map_err(|error| fail(MeasuredRunProblem::Unreadable(error)))?;
+    let run: Run = serde_json::from_slice(&text).map_err(|error| fail(MeasuredRunProblem::Form(error)))?;
     if run.study != prepared.study.name {
-        let here = &prepared.study.name;
-        return Err(fail(format!("study: {:?} is not allowed; the run of {here:?} is needed", run.study)));
+        let needed = prepared.study.name.clone();
+        return Err(fail(MeasuredRunProblem::OtherStudy { found: run.study, needed }));
     }
     let tiles = prepared.tiles.len().max(1) as f64;
     let mut lines = Vec::new();

@@ -4,9 +4,8 @@
 //! Everything in such a folder follows from the submission and the journal. Each record of a journal has its own
 //! checksum, so only its first line is checked here.
 
-use super::state::StateDir;
 use super::state::quarantine::Way;
-use crate::exit::{CommandError, CommandResult};
+use super::state::{StateDir, StateError, failed_at};
 use pleach_results::folder::{publish, study_of};
 use pleach_results::journal;
 use std::fs::{self, File};
@@ -16,8 +15,8 @@ use std::path::Path;
 /// Makes an existing result folder name the study that it belongs to. A missing folder stays missing.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the folder cannot be read or written.
-pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> CommandResult {
+/// [`StateError`] when the folder cannot be read or written.
+pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> Result<(), StateError> {
     let path = out.join("plan.json");
     let why = match fs::read(&path) {
         Ok(text) => match study_of(&text) {
@@ -26,7 +25,7 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> C
             Err(_) => "it cannot be understood",
         },
         Err(error) if error.kind() == ErrorKind::NotFound => "",
-        Err(error) => return Err(CommandError::Input(format!("{}: {error}", path.display()))),
+        Err(error) => return Err(failed_at(&path)(error)),
     };
     if !why.is_empty() {
         state.set_aside(id, &path, Way::Copy, why)?;
@@ -36,17 +35,16 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> C
     }
     // The runner writes the complete plan after planning.
     let owner = serde_json::json!({ "study_digest": digest }).to_string();
-    publish(&path, owner.as_bytes())
-        .map_err(|error| CommandError::Input(format!("{}: {error}", path.display())))
+    publish(&path, owner.as_bytes()).map_err(failed_at(&path))
 }
 
 /// Moves a journal with a corrupt first line to quarantine. Its results are computed again.
 ///
 /// # Errors
-/// [`CommandError::Input`] when the journal cannot be read or moved.
-pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> CommandResult {
+/// [`StateError`] when the journal cannot be read or moved.
+pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> Result<(), StateError> {
     let path = out.join(journal::NAME);
-    let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", path.display()));
+    let fail = failed_at(&path);
     match File::open(&path).map(journal::has_header) {
         Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
         Ok(is_sound) => {

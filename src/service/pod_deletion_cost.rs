@@ -12,6 +12,7 @@ use pleach_results::checksum;
 use pleach_results::folder::publish;
 use pleach_telemetry::catalog as of;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -188,13 +189,15 @@ impl Teller {
 
 /// Reads the names in a file. A missing or corrupt file counts as empty.
 fn kept(file: &Path) -> Vec<String> {
+    let lost = |why: &dyn Display| {
+        warn!("{}: {why}; pods of an earlier start may keep their deletion costs", file.display());
+        Vec::new()
+    };
     match record::read(file) {
         Record::Missing => Vec::new(),
         Record::Sound(content) => content.value,
-        Record::Corrupt(why) | Record::Unreadable(why) => {
-            warn!("{}: {why}; pods of an earlier start may keep their deletion costs", file.display());
-            Vec::new()
-        }
+        Record::Corrupt(why) => lost(&why),
+        Record::Unreadable(why) => lost(&why),
     }
 }
 

@@ -15,6 +15,7 @@ use pleach_dispatch::scaling::{
 use pleach_results::checksum;
 use pleach_results::folder::publish;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::warn;
@@ -56,13 +57,15 @@ pub(crate) struct Scaler {
 impl Scaler {
     /// Creates the scaler with the costs stored in `file`. A missing or corrupt file counts as no costs.
     pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
+        let lost = |why: &dyn Display| {
+            warn!("{}: {why}; the cost of open studies is counted from 0 again", file.display());
+            BTreeMap::new()
+        };
         let mut spent: BTreeMap<u32, f64> = match record::read(&file) {
             Record::Missing => BTreeMap::new(),
             Record::Sound(content) => content.value,
-            Record::Corrupt(why) | Record::Unreadable(why) => {
-                warn!("{}: {why}; the cost of open studies is counted from 0 again", file.display());
-                BTreeMap::new()
-            }
+            Record::Corrupt(why) => lost(&why),
+            Record::Unreadable(why) => lost(&why),
         };
         spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
         let kept = Mutex::new(Kept { spent, ..Kept::default() });

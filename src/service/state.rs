@@ -4,22 +4,25 @@
 //! atomically (write, fsync, rename) and carries its checksum. A corrupt study goes to quarantine, and the other
 //! studies continue. A study is removed in one step. `record` reads files and `quarantine` sets corrupt ones aside.
 
+mod error;
 pub(crate) mod quarantine;
 pub(crate) mod record;
 
 use super::results::Checksums;
 use crate::api::schema::StudyState;
 use crate::api::submission::Submission;
-use crate::exit::{CommandError, CommandResult};
 use crate::random;
+pub(crate) use error::StateError;
 use pleach_results::checksum;
 use pleach_results::folder::publish;
 use pleach_storage::files::private::{self, Claim};
+use pleach_study::Defect;
 use quarantine::Way;
-use record::Record;
+use record::{CorruptRecord, Record};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
@@ -102,35 +105,26 @@ impl StateDir {
     /// process began to remove.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when another process holds the lock, the folder cannot be written, or its
-    /// `manager.json` is corrupt.
-    pub(crate) fn open(folder: &Path) -> CommandResult<Self> {
-        let fail = |error: std::io::Error| {
-            CommandError::writing(format_args!("--state {}", folder.display()), &error)
-        };
+    /// [`StateError`] when another process holds the lock, the folder cannot be written, or its `manager.json` is
+    /// corrupt.
+    pub(crate) fn open(folder: &Path) -> Result<Self, StateError> {
+        let fail = |cause| StateError::Folder { folder: folder.to_owned(), cause };
         match private::claim(folder).map_err(fail)? {
             Claim::Private => {}
             claim => warn!("--state {}: {claim}", folder.display()),
         }
         private::create_folders(&folder.join(STUDIES)).map_err(fail)?;
         let path = folder.join(LOCK);
-        let at = |error: std::io::Error| CommandError::writing(path.display(), &error);
+        let at = failed_at(&path);
         let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(CommandError::Input(format!(
-                    "--state {}: another manager is at work there; one manager for each folder is allowed",
-                    folder.display()
-                )));
-            }
+            Err(TryLockError::WouldBlock) => return Err(StateError::Locked(folder.to_owned())),
             Err(TryLockError::Error(error)) => return Err(at(error)),
         }
         let mut identity = identity(folder)?;
-        identity.starts = identity.starts.checked_add(1).ok_or_else(|| {
-            let path = folder.join(IDENTITY);
-            CommandError::Input(format!("{}: starts: {} is the last one; {REMEDY}", path.display(), u32::MAX))
-        })?;
+        let starts = identity.starts.checked_add(1);
+        identity.starts = starts.ok_or_else(|| StateError::LastStart(folder.join(IDENTITY)))?;
         write(&folder.join(IDENTITY), &identity)?;
         let state = Self { folder: folder.to_owned(), identity: Mutex::new(identity), _lock: lock };
         state.clear_removed();
@@ -192,11 +186,10 @@ impl StateDir {
     /// during the request, is ignored.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the folder of studies cannot be read.
-    pub(crate) fn studies(&self) -> CommandResult<Vec<KeptStudy>> {
+    /// [`StateError::File`] when the folder of studies cannot be read.
+    pub(crate) fn studies(&self) -> Result<Vec<KeptStudy>, StateError> {
         let folder = self.folder.join(STUDIES);
-        let listed = record::list(&folder);
-        let listed = listed.map_err(|error| CommandError::Input(format!("{}: {error}", folder.display())))?;
+        let listed = record::list(&folder).map_err(failed_at(&folder))?;
         for other in &listed.others {
             warn!("{}: it is no folder of a study, and is left as it is", other.display());
         }
@@ -226,6 +219,9 @@ impl StateDir {
             }
         };
         let file = folder.join(record::ENDED);
+        let left_out = |why: &dyn Display| {
+            error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+        };
         let ended = match record::read_ended(folder) {
             Record::Missing => self.restore_ended(id, &kept, &file, None),
             Record::Sound(content) => {
@@ -233,14 +229,16 @@ impl StateDir {
                 ended.ended = ended.ended.or_else(|| written(&file));
                 Ok(Some(ended))
             }
-            Record::Unreadable(why) => Err(CommandError::Input(why)),
+            Record::Unreadable(why) => {
+                left_out(&why);
+                return None;
+            }
             Record::Corrupt(why) => self.restore_ended(id, &kept, &file, Some(&why)),
         };
         match ended {
             Ok(ended) => Some(KeptStudy { id, kept, ended }),
-            Err(stop) => {
-                let why = super::studies::said(&stop);
-                error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+            Err(error) => {
+                left_out(&error);
                 None
             }
         }
@@ -254,9 +252,8 @@ impl StateDir {
         });
         match moved {
             Ok(to) => error!(study = id, "{why}; study {id} was moved to {}, the others go on", to.display()),
-            Err(stop) => {
-                let stop = super::studies::said(&stop);
-                error!(study = id, "{why}; study {id} is left out of this start, and stays there: {stop}");
+            Err(error) => {
+                error!(study = id, "{why}; study {id} is left out of this start, and stays there: {error}");
             }
         }
     }
@@ -264,8 +261,14 @@ impl StateDir {
     /// Moves a corrupt file of a study to quarantine, or copies it if the caller replaces the file afterwards.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the file cannot be moved or copied.
-    pub(crate) fn set_aside(&self, id: u32, file: &Path, way: Way, why: &str) -> CommandResult {
+    /// [`StateError`] when the file cannot be moved or copied.
+    pub(crate) fn set_aside(
+        &self,
+        id: u32,
+        file: &Path,
+        way: Way,
+        why: impl Display,
+    ) -> Result<(), StateError> {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
         let name = format!("study-{id}-{}", within.replace('/', "-"));
         let why = format!("{}: corrupt: {why}", file.display());
@@ -282,8 +285,8 @@ impl StateDir {
         id: u32,
         kept: &StoredSubmission,
         file: &Path,
-        corrupt: Option<&str>,
-    ) -> CommandResult<Option<StudyEnd>> {
+        corrupt: Option<&CorruptRecord>,
+    ) -> Result<Option<StudyEnd>, StateError> {
         let results = self.results(id);
         let mut ended = match record::complete_by_results(kept, &results) {
             Some(ended) => ended,
@@ -291,7 +294,7 @@ impl StateDir {
             None => return Ok(None),
         };
         if ended.state == StudyState::Complete {
-            ended.results = Some(super::results::checksums(&results).map_err(CommandError::input)?);
+            ended.results = Some(super::results::checksums(&results)?);
         }
         if let Some(why) = corrupt {
             self.set_aside(id, file, Way::Copy, why)?;
@@ -330,7 +333,7 @@ impl StateDir {
     }
 
     /// Stores on disk that no other study may get this id.
-    fn reserve(&self, id: u32) -> CommandResult {
+    fn reserve(&self, id: u32) -> Result<(), StateError> {
         let mut identity = self.identity();
         identity.last_study = identity.last_study.max(id);
         write(&self.folder.join(IDENTITY), &*identity)
@@ -339,10 +342,10 @@ impl StateDir {
     /// Stores a study. When this returns, the study is on disk.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the study cannot be written.
-    pub(crate) fn keep(&self, id: u32, kept: &StoredSubmission) -> CommandResult {
+    /// [`StateError`] when the study cannot be written.
+    pub(crate) fn keep(&self, id: u32, kept: &StoredSubmission) -> Result<(), StateError> {
         let folder = self.study(id);
-        private::create_folders(&folder).map_err(|error| CommandError::writing(folder.display(), &error))?;
+        private::create_folders(&folder).map_err(failed_at(&folder))?;
         write(&folder.join(record::SUBMISSION), kept)?;
         sync(&self.folder.join(STUDIES))?;
         let mut identity = self.identity();
@@ -353,8 +356,8 @@ impl StateDir {
     /// Stores the record of a study's end.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the record cannot be written.
-    pub(crate) fn end(&self, id: u32, ended: &StudyEnd) -> CommandResult {
+    /// [`StateError`] when the record cannot be written.
+    pub(crate) fn end(&self, id: u32, ended: &StudyEnd) -> Result<(), StateError> {
         write(&self.study(id).join(record::ENDED), ended)
     }
 
@@ -362,19 +365,18 @@ impl StateDir {
     /// disk space is freed by [`StateDir::clear_removed`].
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the study cannot be removed. It is then still complete.
-    pub(crate) fn remove(&self, id: u32) -> CommandResult {
+    /// [`StateError`] when the study cannot be removed. It is then still complete.
+    pub(crate) fn remove(&self, id: u32) -> Result<(), StateError> {
         // Before the rename, which leaves no trace of the id in the folder of studies.
         self.reserve(id)?;
         let (from, removed) = (self.study(id), self.folder.join(REMOVED));
         let to = removed.join(id.to_string());
-        let fail = |error: std::io::Error| CommandError::Input(format!("{}: {error}", from.display()));
-        fs::create_dir_all(&removed).map_err(fail)?;
+        fs::create_dir_all(&removed).map_err(failed_at(&from))?;
         if !from.exists() {
             // An operator has removed the folder.
             return Ok(());
         }
-        fs::rename(&from, &to).map_err(fail)?;
+        fs::rename(&from, &to).map_err(failed_at(&from))?;
         sync(&removed)?;
         sync(&self.folder.join(STUDIES))
     }
@@ -395,20 +397,18 @@ impl StateDir {
     }
 }
 
-/// Ways to repair a corrupt `manager.json`.
-const REMEDY: &str = "it identifies this manager: bring it back from a backup, or remove it, and the manager goes on with its \
-                      studies under a new number, and has computed again what workers have in hand";
-
 /// Reads the identity of a state directory, or creates a new one if the file is missing.
-fn identity(folder: &Path) -> CommandResult<ManagerIdentity> {
+fn identity(folder: &Path) -> Result<ManagerIdentity, StateError> {
     let path = folder.join(IDENTITY);
     match record::read(&path) {
         Record::Sound(content) => Ok(content.value),
-        Record::Missing => Ok(ManagerIdentity { number: random::number()?, starts: 0, last_study: 0 }),
-        Record::Corrupt(why) => {
-            Err(CommandError::Input(format!("{}: corrupt: {why}; {REMEDY}", path.display())))
+        Record::Missing => {
+            let number = random::number();
+            let number = number.map_err(|_| Defect::new("the system gives no random numbers"))?;
+            Ok(ManagerIdentity { number, starts: 0, last_study: 0 })
         }
-        Record::Unreadable(why) => Err(CommandError::Input(format!("{}: {why}", path.display()))),
+        Record::Corrupt(cause) => Err(StateError::CorruptIdentity { path, cause }),
+        Record::Unreadable(cause) => Err(StateError::File { path, cause }),
     }
 }
 
@@ -418,14 +418,19 @@ fn written(path: &Path) -> Option<OffsetDateTime> {
 }
 
 /// Publishes a file with its checksum atomically.
-fn write(path: &Path, content: &impl Serialize) -> CommandResult {
-    let bytes = checksum::encode(content).map_err(CommandError::defect)?;
-    publish(path, &bytes).map_err(|error| CommandError::writing(path.display(), &error))
+fn write(path: &Path, content: &impl Serialize) -> Result<(), StateError> {
+    let bytes = checksum::encode(content).map_err(Defect::new)?;
+    publish(path, &bytes).map_err(failed_at(path))
 }
 
-fn sync(folder: &Path) -> CommandResult {
+fn sync(folder: &Path) -> Result<(), StateError> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| CommandError::writing(folder.display(), &error))
+    synced.map_err(failed_at(folder))
+}
+
+/// Returns the conversion of an I/O error at `path` in a state directory.
+pub(super) fn failed_at(path: &Path) -> impl Fn(io::Error) -> StateError + Copy + '_ {
+    |cause| StateError::File { path: path.to_owned(), cause }
 }
 
 #[cfg(test)]

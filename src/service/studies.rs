@@ -10,12 +10,11 @@ mod forget;
 mod remarks;
 
 use super::scaling::{Scaler, StudyNeed};
-use super::state::{KeptStudy, StateDir, StoredSubmission, StudyEnd};
-use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy};
+use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
+use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
 use crate::api::digest::InputDigest;
 use crate::api::schema::{ScalingStatus, StudyState, Submitted};
 use crate::api::submission::Submission;
-use crate::exit::{CommandError, CommandResult};
 use crate::http::control::ControlError;
 use crate::input_store::InputStore;
 use crate::pools::Pools;
@@ -24,6 +23,7 @@ pub(crate) use entry::Followed;
 use entry::{Entry, Phase};
 pub(crate) use forget::Retention;
 use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
+use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,14 +57,14 @@ impl StudyContext {
     /// Reads all studies of the state directory and resumes those that have not ended.
     ///
     /// # Errors
-    /// [`CommandError::Input`] when the folder of studies cannot be read.
+    /// [`StateError`] when the folder of studies cannot be read.
     pub(crate) fn open(
         state: StateDir,
         store: Arc<InputStore>,
         manager: Manager,
         network: tokio::runtime::Handle,
         pools: Option<Pools>,
-    ) -> CommandResult<Arc<Self>> {
+    ) -> Result<Arc<Self>, StateError> {
         let kept = state.studies()?;
         let (studies, taking) = (Mutex::default(), Mutex::default());
         let (taken, ended) = (Condvar::new(), Condvar::new());
@@ -158,9 +158,9 @@ impl StudyContext {
         let submitted = OffsetDateTime::now_utc();
         let kept = StoredSubmission { submission, key, submitted };
         // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
-        let ready = self.ready(id, &kept, view).map_err(|stop| match stop {
-            CommandError::Input(text) => ControlError::Study(text),
-            stop => ControlError::Defect(said(&stop)),
+        let ready = self.ready(id, &kept, view).map_err(|error| match Cause::of(&error) {
+            Cause::Input => ControlError::Study(error.to_string()),
+            Cause::Defect | Cause::NoSpace => ControlError::Defect(error.to_string()),
         })?;
         let least = |worker: &WorkerView| ready.needs().with_spill(worker.below_bytes);
         let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
@@ -176,7 +176,7 @@ impl StudyContext {
                 least_bytes.div_ceil(1_000_000),
             )));
         }
-        self.state.keep(id, &kept).map_err(|stop| ControlError::NotReady(said(&stop)))?;
+        self.state.keep(id, &kept).map_err(|error| ControlError::NotReady(error.to_string()))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
         events::submitted(id, &kept, client, &ready, missing.len());
@@ -214,15 +214,13 @@ impl StudyContext {
         self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ready(&self, id: u32, kept: &StoredSubmission, view: &ManagerView) -> CommandResult<ReadyStudy> {
+    fn ready(&self, id: u32, kept: &StoredSubmission, view: &ManagerView) -> Result<ReadyStudy, StudyRunError> {
         let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
         // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
         ready.unwrap_or_else(|_| {
             let name = &kept.submission.name;
-            Err(CommandError::Input(format!(
-                "study {name}: it cannot be planned: it is no study of this pleach"
-            )))
+            Err(StudyRunError::NotPlannable(name.clone()))
         })
     }
 
@@ -290,7 +288,7 @@ impl StudyContext {
             return;
         }
         let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
-        let choice = choice.ok_or_else(|| CommandError::defect("a study that is not there"));
+        let choice = choice.ok_or_else(|| Defect::new("a study that is not there").into());
         let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
         let follow = |followed| {
             if let Some(entry) = self.entries().get_mut(&id)
@@ -306,14 +304,14 @@ impl StudyContext {
             Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
             // Canceled: the canceling request has written the record of its end.
             Ok(None) => {}
-            Err(stop) => self.fail(id, said(&stop)),
+            Err(error) => self.fail(id, error.to_string()),
         }
     }
 
-    fn ready_again(&self, id: u32) -> CommandResult<ReadyStudy> {
+    fn ready_again(&self, id: u32) -> Result<ReadyStudy, StudyRunError> {
         let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
-        let kept = kept.ok_or_else(|| CommandError::defect("a study that is not there"))?;
-        let view = self.network.block_on(self.manager.send(GetView)).map_err(CommandError::defect)?;
+        let kept = kept.ok_or_else(|| Defect::new("a study that is not there"))?;
+        let view = self.network.block_on(self.manager.send(GetView)).map_err(Defect::new)?;
         self.ready(id, &kept, &view)
     }
 
@@ -324,9 +322,9 @@ impl StudyContext {
             && !matches!(entry.phase, Phase::Ended(_))
         {
             // Under the lock: a cancellation must not write the same record meanwhile.
-            if let Err(stop) = self.state.end(id, &ended) {
+            if let Err(error) = self.state.end(id, &ended) {
                 drop(entries);
-                return self.fail(id, said(&stop));
+                return self.fail(id, error.to_string());
             }
             events::ended(id, &entry.kept, &ended, reused, took);
             entry.phase = Phase::Ended(ended);
@@ -383,16 +381,4 @@ impl Drop for Taking {
 fn now_seconds() -> f64 {
     let now = OffsetDateTime::now_utc();
     now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9
-}
-
-/// Returns the message of an error, as a command would print it.
-pub(super) fn said(stop: &CommandError) -> String {
-    match stop {
-        CommandError::Input(text)
-        | CommandError::SomeFailed(text)
-        | CommandError::Refused(text)
-        | CommandError::Interrupted(text)
-        | CommandError::NoSpace(text)
-        | CommandError::Internal(text) => text.clone(),
-    }
 }

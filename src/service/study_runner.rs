@@ -3,6 +3,8 @@
 //! Each phase, and each round of a growing sample, is a separate plan of the manager actor, one after another. Its
 //! [`PlanId`] is the same after a restart. [`rounds`] decides their order.
 
+mod error;
+
 use super::local::Lookup;
 use super::mend;
 use super::state::{StoredSubmission, StudyEnd};
@@ -10,13 +12,14 @@ use super::studies::{Followed, StudyContext};
 use crate::api::schema::StudyState;
 use crate::api::submission::PlanChoice;
 use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
-use crate::exit::{CommandError, CommandResult};
 use crate::gallery::previews::Previews;
 use crate::input_store::InputStore;
 use crate::progress::ProgressCounts;
 use crate::results::{self, phases::PlanOfPhases};
 use crate::rounds::{self, RoundResult, StudyResult, phases};
 use crate::session::{self, Existing, Session, SessionState};
+use error::StudyParts;
+pub(crate) use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
 use pleach_actors::input_files::gather;
 use pleach_actors::manager::{
@@ -28,13 +31,15 @@ use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::FileContent;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study;
-use pleach_planner::{BucketLimitOptions, Plan, PlanOptions, PlanRequest, StudyReplanner, WorkerMemory};
+use pleach_planner::{
+    BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
+};
 use pleach_results::analysis::Collected;
 use pleach_results::folder::Folder;
 use pleach_results::journal;
 use pleach_results::record::RunRecord;
 use pleach_reuse::BUCKETS_PER_CORE;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,22 +124,26 @@ fn find(store: &InputStore, lookup: &Lookup<'_>, file: &FileContent) -> Option<P
 /// Prepares and plans a study for these workers.
 ///
 /// # Errors
-/// [`CommandError::Input`] if the study cannot be prepared or planned.
+/// [`StudyRunError`] if the study cannot be prepared or planned.
 pub(crate) fn ready(
     id: u32,
     kept: &StoredSubmission,
     store: &InputStore,
     workers: PlannedCapacity,
-) -> CommandResult<ReadyStudy> {
+) -> Result<ReadyStudy, StudyRunError> {
     let start = Instant::now();
     let lookup = Lookup::new(store);
     let whole = kept.submission.prepare(id, |file| find(store, &lookup, file))?;
-    let first = (!whole.study.phases.is_empty()).then(|| whole.of_phase(0, None)).transpose()?;
-    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, &workers)?;
-    Ok(ReadyStudy { whole, first, planned, start })
+    let first = if whole.study.phases.is_empty() { None } else { Some(whole.of_phase(0, None)?) };
+    let planned = plan(first.as_ref().unwrap_or(&whole), kept.submission.plan, &workers);
+    Ok(ReadyStudy { whole, first, planned: planned?, start })
 }
 
-fn plan(prepared: &PreparedStudy, choice: PlanChoice, workers: &PlannedCapacity) -> CommandResult<Plan> {
+fn plan(
+    prepared: &PreparedStudy,
+    choice: PlanChoice,
+    workers: &PlannedCapacity,
+) -> Result<Plan, PlanningError> {
     let request = PlanRequest {
         options: PlanOptions::new(choice.strategy, choice.reuse),
         buckets: BucketLimitOptions {
@@ -145,7 +154,7 @@ fn plan(prepared: &PreparedStudy, choice: PlanChoice, workers: &PlannedCapacity)
         workers: &workers.memory,
         tree_fallback: true,
     };
-    let mut plan = pleach_planner::plan(prepared.planning_input(), &request).map_err(CommandError::input)?;
+    let mut plan = pleach_planner::plan(prepared.planning_input(), &request)?;
     plan.study.plan.durable = prepared.study.durable;
     Ok(plan)
 }
@@ -177,9 +186,9 @@ struct ClusterExecutor<'a> {
 }
 
 impl Executor for ClusterExecutor<'_> {
-    type Error = CommandError;
+    type Error = StudyRunError;
 
-    fn execute(&mut self, work: ExecutionRequest) -> CommandResult<PlanOutcome> {
+    fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, StudyRunError> {
         let (done, mut outcome) = oneshot::channel();
         let mut needs = work.plan.needs.clone();
         let study = StudyRequest {
@@ -192,13 +201,13 @@ impl Executor for ClusterExecutor<'_> {
             done,
         };
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
-        let begun = self.shared.network.block_on(begun).map_err(CommandError::defect)?;
-        begun.map_err(CommandError::defect)?;
+        let begun = self.shared.network.block_on(begun).map_err(Defect::new)?;
+        begun.map_err(Defect::new)?;
         let mut tried = Vec::new();
         let outcome = loop {
             let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
             match self.shared.network.block_on(waited) {
-                Ok(outcome) => break outcome.map_err(CommandError::defect)?,
+                Ok(outcome) => break outcome.map_err(Defect::new)?,
                 Err(_) => self.suit(&mut needs, &mut tried)?,
             }
         };
@@ -220,9 +229,8 @@ impl ClusterExecutor<'_> {
     /// Moves unstarted instances to buckets that fit workers with less memory, if such workers have joined and such a
     /// plan exists. `needs` is the minimum memory of the present plan, `tried` the memory of the workers at the last
     /// attempt.
-    fn suit(&self, needs: &mut MinimumMemory, tried: &mut Vec<WorkerMemory>) -> CommandResult {
-        let view =
-            self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
+    fn suit(&self, needs: &mut MinimumMemory, tried: &mut Vec<WorkerMemory>) -> Result<(), StudyRunError> {
+        let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
         let workers = PlannedCapacity::of(&view);
         let mut memory = workers.memory.clone();
         memory.sort_unstable();
@@ -241,7 +249,7 @@ impl ClusterExecutor<'_> {
         let recut = study::Recut { buckets, needs: new_needs.clone(), sharing };
         let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
         let recut = self.shared.manager.send(Recut { id: self.id, recut, replanner });
-        match self.shared.network.block_on(recut).map_err(CommandError::defect)? {
+        match self.shared.network.block_on(recut).map_err(Defect::new)? {
             Ok(()) => {
                 let (id, megabytes) = (self.id.study, new_needs.least_bytes.div_ceil(1_000_000));
                 info!(
@@ -279,12 +287,12 @@ struct RoundRunner<'a, F> {
 }
 
 impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
-    type Error = CommandError;
+    type Error = StudyRunError;
 
-    fn plan(&mut self, prepared: &PreparedStudy) -> CommandResult<Plan> {
-        let view =
-            self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(CommandError::defect)?;
-        plan(prepared, self.choice, &PlannedCapacity::of(&view))
+    fn plan(&mut self, prepared: &PreparedStudy) -> Result<Plan, StudyRunError> {
+        let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
+        let planned = plan(prepared, self.choice, &PlannedCapacity::of(&view));
+        Ok(planned?)
     }
 
     fn execute(
@@ -293,22 +301,18 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
         planned: &mut Plan,
         session: &Session,
         round: usize,
-    ) -> CommandResult<ExecutionResult> {
+    ) -> Result<ExecutionResult, StudyRunError> {
         let replan = replan(planned);
         let Plan { study, record, .. } = planned;
-        let number = |number: usize, what: &str| {
-            let most = u16::MAX;
-            u16::try_from(number).map_err(|_| {
-                let name = &prepared.study.name;
-                CommandError::Input(format!(
-                    "study {name}: it has {number} {what}; a manager runs up to {most}"
-                ))
-            })
+        let number = |number: usize, parts: StudyParts| {
+            let too_many =
+                |_| StudyRunError::TooManyParts { study: prepared.study.name.clone(), number, parts };
+            u16::try_from(number).map_err(too_many)
         };
         let id = PlanId {
             study: self.id,
-            phase: number(self.phase, "phases")?,
-            round: number(round, "times its sample has grown")?,
+            phase: number(self.phase, StudyParts::Phases)?,
+            round: number(round, StudyParts::Rounds)?,
         };
         let keeps = self.keeps;
         let inputs = self.shared.input_files(self.id, prepared);
@@ -323,8 +327,8 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
         Ok(executed)
     }
 
-    fn stopped(&self, _: &PreparedStudy, _: &ExecutionResult, _: &Collected, _: &Session) -> CommandError {
-        CommandError::Interrupted(format!("study {} was canceled", self.id))
+    fn stopped(&self, _: &PreparedStudy, _: &ExecutionResult, _: &Collected, _: &Session) -> StudyRunError {
+        StudyRunError::Canceled(self.id)
     }
 }
 
@@ -336,7 +340,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         planned: Plan,
         out: &Path,
         start: Instant,
-    ) -> CommandResult<RoundResult> {
+    ) -> Result<RoundResult, StudyRunError> {
         mend::owner_of(&self.shared.state, self.id, out, &prepared.digest)?;
         mend::journal_in(&self.shared.state, self.id, out)?;
         // Results without a journal come from a manager that ended before it recorded the study's end.
@@ -344,7 +348,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         let existing = if has_journal { Existing::Resume } else { Existing::Overwrite };
         let mut session = match session::begin(out, &prepared, existing)? {
             SessionState::Complete(_) => {
-                return Err(CommandError::defect("results of a study that has not ended"));
+                return Err(Defect::new("results of a study that has not ended").into());
             }
             SessionState::Open(session) => session,
         };
@@ -381,7 +385,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         planned: Plan,
         out: &Path,
         start: Instant,
-    ) -> CommandResult<RunRecord> {
+    ) -> Result<RunRecord, StudyRunError> {
         let (names, digest) = (phases::names(&whole.study), phases::digest(first));
         mend::owner_of(&self.shared.state, self.id, out, &digest)?;
         let folder = Folder::take(out, &digest)?;
@@ -399,7 +403,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             self.before.evaluations += part.written.run.evaluations;
             self.before.failed_runs += part.written.run.failed;
             self.before.tasks_run += self.rounds_tasks;
-            Ok::<_, CommandError>(part)
+            Ok::<_, StudyRunError>(part)
         })?;
         let run =
             results::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
@@ -416,14 +420,14 @@ pub(crate) type Manager = actix::Addr<ManagerActor>;
 /// the number of reused tasks, or `None` if the study was canceled.
 ///
 /// # Errors
-/// [`CommandError`] if the study could not be executed or its results not be written. The caller can run it again.
+/// [`StudyRunError`] if the study could not be executed or its results not be written. The caller can run it again.
 pub(crate) fn run(
     shared: &Arc<StudyContext>,
     id: u32,
     choice: PlanChoice,
     ready: ReadyStudy,
     follow: impl FnMut(Followed),
-) -> CommandResult<Option<(StudyEnd, u64)>> {
+) -> Result<Option<(StudyEnd, u64)>, StudyRunError> {
     let ReadyStudy { whole, first, planned, start } = ready;
     let out = shared.state.results(id);
     let mut parts = RoundRunner {
@@ -448,7 +452,7 @@ pub(crate) fn run(
         }
     };
     let run = match run {
-        Err(CommandError::Interrupted(_)) => return Ok(None),
+        Err(StudyRunError::Canceled(_)) => return Ok(None),
         run => run?,
     };
     let reused = run.tasks_reused.values().sum();
@@ -459,7 +463,7 @@ pub(crate) fn run(
         tasks_executed: run.tasks_executed,
         failed: run.failed as u64,
         ended: Some(OffsetDateTime::now_utc()),
-        results: Some(super::results::checksums(&out).map_err(CommandError::input)?),
+        results: Some(super::results::checksums(&out)?),
     };
     Ok(Some((ended, reused)))
 }

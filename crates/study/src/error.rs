@@ -46,7 +46,7 @@ pub enum PrepareError {
         section: String,
         /// Needed and remaining memory.
         #[source]
-        cause: InsufficientMemory,
+        cause: Box<InsufficientMemory>,
     },
     /// The method cannot draw its parameter sets.
     #[error("{}: {section}: {cause}", file.display())]
@@ -57,7 +57,7 @@ pub enum PrepareError {
         section: String,
         /// Error of the sampling method.
         #[source]
-        cause: SamplingError,
+        cause: Box<SamplingError>,
     },
     /// A table of parameter sets cannot be read.
     #[error("{}: failed to read: {cause}", table.display())]

@@ -6,6 +6,7 @@
 //! result.
 
 pub mod builtin;
+mod cause;
 mod defect;
 mod error;
 pub mod file_digest;
@@ -13,6 +14,7 @@ mod prepared;
 pub mod single_run;
 pub mod slides;
 
+pub use cause::{Cause, is_full};
 pub use defect::Defect;
 pub use error::{AnnotationsError, PrepareError, SamplingError, SlideTilesError, SlideTilesProblem};
 pub use prepared::annotations;

@@ -138,7 +138,7 @@ fn file<T: DeserializeOwned>(report: &mut Report, path: &Path, remedy: &str) {
             report.sound(path);
         }
         Record::Corrupt(why) => report.error(path, format!("corrupt: {why}"), remedy),
-        Record::Unreadable(why) => report.error(path, why, "make it readable for the manager"),
+        Record::Unreadable(why) => report.error(path, why.to_string(), "make it readable for the manager"),
     }
 }
 

@@ -61,7 +61,11 @@ pub(super) fn check(
             return Vec::new();
         }
         Record::Unreadable(why) => {
-            report.error(&path, why, "make it readable: the manager leaves the study out until then");
+            report.error(
+                &path,
+                why.to_string(),
+                "make it readable: the manager leaves the study out until then",
+            );
             return Vec::new();
         }
     };
@@ -87,7 +91,11 @@ pub(super) fn check(
             report.error(&path, format!("corrupt: {why}"), RESTORED);
         }
         Record::Unreadable(why) => {
-            report.error(&path, why, "make it readable: the manager leaves the study out until then");
+            report.error(
+                &path,
+                why.to_string(),
+                "make it readable: the manager leaves the study out until then",
+            );
         }
     }
     Vec::new()

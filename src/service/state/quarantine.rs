@@ -3,8 +3,7 @@
 //! A file or study is moved in one step. The reason is on disk before the move, so every entry has a reason. The
 //! operator removes entries.
 
-use super::sync;
-use crate::exit::{CommandError, CommandResult};
+use super::{StateError, sync};
 use pleach_results::folder::publish;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,30 +30,24 @@ pub(crate) enum Way {
 /// new path.
 ///
 /// # Errors
-/// [`CommandError::Input`] when it cannot be moved or copied. It then stays in place.
+/// [`StateError`] when it cannot be moved or copied. It then stays in place.
 pub(super) fn set_aside(
     state: &Path,
     from: &Path,
     way: Way,
     name: &str,
     reason: &str,
-) -> CommandResult<PathBuf> {
+) -> Result<PathBuf, StateError> {
     let folder = state.join(QUARANTINE);
-    let fail = |error: std::io::Error| {
-        CommandError::Input(format!("failed to move {} to {}: {error}", from.display(), folder.display()))
-    };
+    let fail = |cause| StateError::NotSetAside { from: from.to_owned(), quarantine: folder.clone(), cause };
     fs::create_dir_all(&folder).map_err(fail)?;
     let names = std::iter::once(name.to_owned()).chain((2..MOST).map(|number| format!("{name}-{number}")));
     let is_free = |name: &String| {
         let reason = folder.join(format!("{name}{REASON}"));
         folder.join(name).symlink_metadata().is_err() && reason.symlink_metadata().is_err()
     };
-    let name = names.into_iter().find(is_free).ok_or_else(|| {
-        CommandError::Input(format!(
-            "{}: it is full of {name}; remove what is no longer needed",
-            folder.display()
-        ))
-    })?;
+    let full = || StateError::QuarantineFull { quarantine: folder.clone(), name: name.to_owned() };
+    let name = names.into_iter().find(is_free).ok_or_else(full)?;
     let to = folder.join(&name);
     // Write the reason before the move: no entry may lack a reason.
     publish(&folder.join(format!("{name}{REASON}")), format!("{reason}\n").as_bytes()).map_err(fail)?;

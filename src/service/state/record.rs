@@ -2,12 +2,13 @@
 
 use super::{StoredSubmission, StudyEnd};
 use crate::api::schema::StudyState;
-use pleach_results::checksum::{self, Content};
+use pleach_results::checksum::{self, Content, CorruptError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// Name of a study's submission within its folder.
 pub(crate) const SUBMISSION: &str = "submission.json";
@@ -21,9 +22,26 @@ pub(crate) enum Record<T> {
     Missing,
     Sound(Content<T>),
     /// The content differs from the content that was written.
-    Corrupt(String),
+    Corrupt(CorruptRecord),
     /// The operating system does not return the content, which may be sound.
-    Unreadable(String),
+    Unreadable(io::Error),
+}
+
+/// Reason why a file of a state directory is corrupt.
+#[derive(Debug, Error)]
+pub(crate) enum CorruptRecord {
+    /// The content is not the one that was written.
+    #[error("{0}")]
+    Content(#[from] CorruptError),
+    /// The path is no file.
+    #[error("it is no file")]
+    NoFile,
+    /// The state in the record of an end is no end.
+    #[error("state: {0}; complete, canceled or failed is allowed")]
+    State(StudyState),
+    /// The submission of a study with results or a record of its end is missing.
+    #[error("it is missing, and the rest of the study is there")]
+    NoSubmission,
 }
 
 /// Reads a file with a checksum, or one that an earlier version wrote without.
@@ -31,13 +49,13 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
     match fs::read(path) {
         Ok(bytes) => match checksum::decode(&bytes) {
             Ok(content) => Record::Sound(content),
-            Err(error) => Record::Corrupt(error.to_string()),
+            Err(error) => Record::Corrupt(error.into()),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Record::Missing,
         Err(error) if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
-            Record::Corrupt("it is no file".to_owned())
+            Record::Corrupt(CorruptRecord::NoFile)
         }
-        Err(error) => Record::Unreadable(error.to_string()),
+        Err(error) => Record::Unreadable(error),
     }
 }
 
@@ -45,8 +63,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
 pub(crate) fn read_ended(folder: &Path) -> Record<StudyEnd> {
     match read::<StudyEnd>(&folder.join(ENDED)) {
         Record::Sound(content) if !content.value.state.is_over() => {
-            let state = content.value.state;
-            Record::Corrupt(format!("state: {state}; complete, canceled or failed is allowed"))
+            Record::Corrupt(CorruptRecord::State(content.value.state))
         }
         record => record,
     }
@@ -58,7 +75,7 @@ pub(crate) fn read_submission(folder: &Path) -> Record<StoredSubmission> {
         // Results without a submission are no study. A later study with the same id must not be mistaken for their
         // owner.
         Record::Missing if folder.join("results").exists() || folder.join(ENDED).exists() => {
-            Record::Corrupt("it is missing, and the rest of the study is there".to_owned())
+            Record::Corrupt(CorruptRecord::NoSubmission)
         }
         record => record,
     }

@@ -40,8 +40,8 @@ fn ids(state: &StateDir) -> Vec<u32> {
 fn state_directory_is_locked_by_one_manager() {
     let folder = tempfile::tempdir().unwrap();
     let first = StateDir::open(folder.path()).unwrap();
-    let Err(CommandError::Input(text)) = StateDir::open(folder.path()) else { panic!("two managers") };
-    assert!(text.contains("another manager is at work there"), "{text}");
+    let Err(error @ StateError::Locked(_)) = StateDir::open(folder.path()) else { panic!("two managers") };
+    assert!(error.to_string().contains("another manager is at work there"), "{error}");
     let number = first.number();
     assert_eq!(first.starts(), 1);
     drop(first);
@@ -60,7 +60,11 @@ fn identity_that_is_corrupt_is_refused_with_its_file_and_a_remedy() {
     let wrong = [&sound[..sound.len() / 2], b"", b"{", b"[]", last.as_bytes()];
     for bytes in wrong {
         fs::write(&file, bytes).unwrap();
-        let Err(CommandError::Input(text)) = StateDir::open(folder.path()) else { panic!("it was read") };
+        let error = StateDir::open(folder.path()).unwrap_err();
+        let is_last = matches!(error, StateError::LastStart(_));
+        assert!(is_last == (bytes == last.as_bytes()), "{error:?}");
+        assert!(is_last || matches!(error, StateError::CorruptIdentity { .. }), "{error:?}");
+        let text = error.to_string();
         assert!(text.contains("manager.json: ") && text.contains("bring it back from a backup"), "{text}");
         assert_eq!(fs::read(&file).unwrap(), bytes, "it is left as it is");
     }

@@ -91,7 +91,7 @@ impl Asked {
             results: None,
         };
         // On disk first: otherwise the next start of the manager would resume the study.
-        self.0.state.end(id, &ended).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
+        self.0.state.end(id, &ended).map_err(|error| ControlError::NotReady(error.to_string()))?;
         entry.phase = Phase::Ended(ended);
         let study = entry.view(id);
         drop(entries);

@@ -82,7 +82,7 @@ impl StudyContext {
             return Err(ControlError::NotReady(format!("study {id} is about to end")));
         }
         // On disk first: otherwise the next start of the manager would know the study.
-        self.state.remove(id).map_err(|stop| ControlError::NotReady(super::said(&stop)))?;
+        self.state.remove(id).map_err(|error| ControlError::NotReady(error.to_string()))?;
         let name = entry.kept.submission.name.clone();
         entries.remove(&id);
         drop(entries);

@@ -32,6 +32,6 @@ pub(super) fn check(file: &Path, study: &Study, table: Option<&Path>) -> Result<
     let work = format!("{rows} evaluations of {} parameters", parameters.len());
     let advice = "fewer samples or trajectories, or more memory, are needed";
     memory_limit::check_room(drawn.saturating_add(sets), &work, advice).map_err(|cause| {
-        PrepareError::Memory { file: file.to_owned(), section: method_section(study), cause }
+        PrepareError::Memory { file: file.to_owned(), section: method_section(study), cause: Box::new(cause) }
     })
 }

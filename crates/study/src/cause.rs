@@ -1,0 +1,53 @@
+//! Causes of errors, found in the chain of sources.
+
+use crate::Defect;
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+/// Linux' numbers of a full disk and a full quota (ENOSPC, EDQUOT), as Rust formats them.
+const FULL: [&str; 2] = ["(os error 28)", "(os error 122)"];
+
+/// Cause of an error: decides between the user, the machine and pleach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The input of the user.
+    Input,
+    /// A full disk or quota: the input is right, and the same operation succeeds with more space.
+    NoSpace,
+    /// A [`Defect`] of pleach.
+    Defect,
+}
+
+impl Cause {
+    /// Returns the cause of an error, from the first defect or full disk in its chain of sources.
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if error.is::<Defect>() {
+                return Self::Defect;
+            }
+            if error.downcast_ref::<io::Error>().is_some_and(is_full) {
+                return Self::NoSpace;
+            }
+            next = error.source();
+        }
+        Self::Input
+    }
+}
+
+/// Returns whether a write failed because a disk or quota is full. Encoders wrap the error of the file that they write
+/// to, or keep no more than its text.
+#[must_use]
+pub fn is_full(error: &io::Error) -> bool {
+    let text = error.to_string();
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+        if matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    FULL.iter().any(|code| text.contains(code))
+}

@@ -1,0 +1,55 @@
+//! Errors of planning the study of a burst.
+
+use pleach_planner::PlanningError;
+use pleach_study::{Defect, PrepareError};
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Reason why the study of a burst cannot be simulated.
+#[derive(Debug, Error)]
+pub(crate) enum BurstError {
+    /// The study cannot be prepared.
+    #[error("{0}")]
+    Study(#[source] Box<PrepareError>),
+    /// The measured run cannot be used.
+    #[error("{}: {problem}", file.display())]
+    MeasuredRun {
+        /// File of the run.
+        file: PathBuf,
+        /// The problem.
+        #[source]
+        problem: MeasuredRunProblem,
+    },
+    /// The study cannot be planned.
+    #[error("{0}")]
+    Planning(#[from] PlanningError),
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}
+
+impl From<PrepareError> for BurstError {
+    fn from(error: PrepareError) -> Self {
+        Self::Study(Box::new(error))
+    }
+}
+
+/// Reason why a measured run cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum MeasuredRunProblem {
+    /// The file cannot be read.
+    #[error("failed to read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// The file is no `run.json`.
+    #[error("{0}; the run.json of a study is needed")]
+    Form(#[source] serde_json::Error),
+    /// The run is of another study.
+    #[error("study: {found:?} is not allowed; the run of {needed:?} is needed")]
+    OtherStudy {
+        /// Name of the study of the run.
+        found: String,
+        /// Name of the study of the burst.
+        needed: String,
+    },
+}
