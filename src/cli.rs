@@ -17,7 +17,9 @@ mod storage;
 mod tile;
 mod variables;
 
-pub(crate) use client::{CancelArgs, DrainArgs, ForgetArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs};
+pub(crate) use client::{
+    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
+};
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
 pub(crate) use node::{ManagerProcessArgs, Placement, TimeArg, WorkerProcessArgs};

@@ -5,15 +5,19 @@
 
 pub(crate) mod address;
 pub(crate) mod download;
+mod error;
 pub(crate) mod follow;
-pub(crate) mod progress_bars;
+mod remote_text;
 pub(crate) mod submit;
-pub(crate) mod table;
 mod tls;
+mod transfer;
 pub(crate) mod upload;
 mod wait;
 
-pub(crate) use wait::Waiting;
+pub(crate) use error::{ClientError, CredentialsError, StudyEndError, SubmitError};
+pub(crate) use remote_text::plain;
+pub(crate) use transfer::TransferProgress;
+pub(crate) use wait::{Interrupted, Waiting};
 
 use crate::api::PROBLEM;
 use crate::api::schema::{
@@ -21,10 +25,11 @@ use crate::api::schema::{
 };
 use crate::api::submission::Submission;
 use crate::api::token::ApiToken;
-use crate::exit::{CommandError, CommandResult};
 use address::ManagerUrl;
+use error::{AnswerError, ConnectionError, ManagerError, UnavailableError};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
+use pleach_study::Defect;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::PathBuf;
@@ -63,19 +68,14 @@ pub(crate) struct Client {
     authorization: Option<String>,
     timeout: Duration,
     waiting: Waiting,
-}
-
-/// An error that the manager returned for a request.
-#[derive(Debug)]
-pub(crate) struct ManagerError {
-    status: u16,
-    detail: String,
+    /// Shows a notice to the user.
+    notify: Box<dyn Fn(&str)>,
 }
 
 /// A failed attempt.
 enum Attempt {
-    /// A retry may succeed. Holds the cause.
-    Again(String),
+    /// A retry may succeed.
+    Again(UnavailableError),
     /// A retry cannot succeed.
     Refused(ManagerError),
 }
@@ -94,34 +94,26 @@ pub(crate) struct ClientOptions {
 }
 
 impl Client {
-    /// Creates a client for the manager that the arguments name. Sends nothing yet.
+    /// Creates a client for the manager that the options name. Sends nothing yet. Shows no notices.
     ///
     /// # Errors
-    /// Returns [`CommandError::Input`] if a certificate or token is missing or invalid.
-    pub(crate) fn new(options: &ClientOptions, token: Option<&str>, waiting: Waiting) -> CommandResult<Self> {
-        let trust =
-            Trust::load(&options.certs).map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
+    /// [`CredentialsError`] if a certificate or token is missing or invalid.
+    pub(crate) fn new(
+        options: &ClientOptions,
+        token: Option<&str>,
+        waiting: Waiting,
+    ) -> Result<Self, CredentialsError> {
+        let trust = Trust::load(&options.certs)?;
         let token = match (&options.token_file, token) {
-            (Some(file), _) => Some(
-                ApiToken::read(file)
-                    .map_err(|error| CommandError::Input(format!("--token-file: {error}")))?,
-            ),
-            (None, Some(text)) => Some(ApiToken::from_text(text).ok_or_else(|| {
-                CommandError::Input(
-                    "PLEACH_TOKEN: the content of a manager's token file is allowed".to_owned(),
-                )
-            })?),
+            (Some(file), _) => Some(ApiToken::read(file)?),
+            (None, Some(text)) => Some(ApiToken::from_text(text).ok_or(CredentialsError::TokenVariable)?),
             (None, None) => None,
         };
         if token.is_none() && !trust.is_certified() {
-            return Err(CommandError::Input(format!(
-                "--certs {}: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not",
-                options.certs.display()
-            )));
+            return Err(CredentialsError::NoCertificate { certs: options.certs.clone() });
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let (config, name) = https::client(&trust, &clock)
-            .map_err(|error| CommandError::Input(format!("--certs: {error}")))?;
+        let (config, name) = https::client(&trust, &clock)?;
         let connector = TcpConnector::default().chain(ClusterTls::new(config, name));
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -140,7 +132,13 @@ impl Client {
             authorization: token.map(|token| format!("Bearer {}", token.as_str())),
             timeout: options.timeout,
             waiting,
+            notify: Box::new(|_| {}),
         })
+    }
+
+    /// Returns the client with a function that shows notices, such as the reason of a retry.
+    pub(crate) fn with_notices(self, notify: impl Fn(&str) + 'static) -> Self {
+        Self { notify: Box::new(notify), ..self }
     }
 
     /// Returns the wait that a signal interrupts.
@@ -149,8 +147,8 @@ impl Client {
     }
 
     /// Submits a study. The manager returns the same study for the same `key`.
-    pub(crate) fn submit(&self, submission: &Submission, key: &str) -> CommandResult<Submitted> {
-        let body = serde_json::to_vec(submission).map_err(CommandError::defect)?;
+    pub(crate) fn submit(&self, submission: &Submission, key: &str) -> Result<Submitted, ClientError> {
+        let body = serde_json::to_vec(submission).map_err(Defect::new)?;
         let mut response = self.call(|url| {
             let request = self.agent.post(format!("{url}/studies")).header("Idempotency-Key", key);
             self.authorized(request).header(CONTENT_TYPE, "application/json").send(&body)
@@ -159,17 +157,17 @@ impl Client {
     }
 
     /// Returns all studies.
-    pub(crate) fn studies(&self) -> CommandResult<Vec<StudyStatus>> {
+    pub(crate) fn studies(&self) -> Result<Vec<StudyStatus>, ClientError> {
         Ok(self.get::<Studies>("/studies")?.studies)
     }
 
     /// Returns a study.
-    pub(crate) fn study(&self, id: &str) -> CommandResult<StudyStatus> {
+    pub(crate) fn study(&self, id: &str) -> Result<StudyStatus, ClientError> {
         self.get(&format!("/studies/{}", escaped(id)))
     }
 
     /// Cancels a study.
-    pub(crate) fn cancel(&self, id: &str) -> CommandResult<StudyStatus> {
+    pub(crate) fn cancel(&self, id: &str) -> Result<StudyStatus, ClientError> {
         let path = format!("/studies/{}", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
@@ -177,7 +175,7 @@ impl Client {
     }
 
     /// Removes a study that has ended.
-    pub(crate) fn forget(&self, id: &str) -> CommandResult<Forgotten> {
+    pub(crate) fn forget(&self, id: &str) -> Result<Forgotten, ClientError> {
         let path = format!("/studies/{}/forget", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
@@ -185,17 +183,17 @@ impl Client {
     }
 
     /// Returns the number of desired workers and the predicted time and cost.
-    pub(crate) fn scaling(&self) -> CommandResult<ScalingStatus> {
+    pub(crate) fn scaling(&self) -> Result<ScalingStatus, ClientError> {
         self.get("/scaling")
     }
 
     /// Returns all workers.
-    pub(crate) fn workers(&self) -> CommandResult<Vec<WorkerStatus>> {
+    pub(crate) fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
         Ok(self.get::<Workers>("/workers")?.workers)
     }
 
     /// Starts draining a worker.
-    pub(crate) fn drain(&self, name: &str) -> CommandResult<WorkerStatus> {
+    pub(crate) fn drain(&self, name: &str) -> Result<WorkerStatus, ClientError> {
         let path = format!("/workers/{}/drain", escaped(name));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
@@ -203,20 +201,20 @@ impl Client {
     }
 
     /// Returns the names of a study's result files.
-    pub(crate) fn result_names(&self, id: &str) -> CommandResult<Vec<String>> {
+    pub(crate) fn result_names(&self, id: &str) -> Result<Vec<String>, ClientError> {
         Ok(self.get::<Results>(&format!("/studies/{}/results", escaped(id)))?.results)
     }
 
     /// Opens a result file as a streaming response.
-    fn result(&self, id: &str, name: &str) -> CommandResult<Response<Body>> {
+    fn result(&self, id: &str, name: &str) -> Result<Response<Body>, ClientError> {
         self.fetch(&format!("/studies/{}/results/{}", escaped(id), escaped(name)))
     }
 
-    fn get<T: DeserializeOwned>(&self, path: &str) -> CommandResult<T> {
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.read(&mut self.fetch(path)?)
     }
 
-    fn fetch(&self, path: &str) -> CommandResult<Response<Body>> {
+    fn fetch(&self, path: &str) -> Result<Response<Body>, ClientError> {
         self.call(|url| self.authorized(self.agent.get(format!("{url}{path}"))).call())
     }
 
@@ -227,24 +225,23 @@ impl Client {
         }
     }
 
-    fn read<T: DeserializeOwned>(&self, response: &mut Response<Body>) -> CommandResult<T> {
-        json(response, MAX_ANSWER_BYTES).map_err(|why| {
-            CommandError::Refused(format!("{} gave no answer to be understood: {why}", self.manager))
-        })
+    fn read<T: DeserializeOwned>(&self, response: &mut Response<Body>) -> Result<T, ClientError> {
+        let unreadable = |cause| ClientError::Answer { manager: self.manager.clone(), cause };
+        json(response, MAX_ANSWER_BYTES).map_err(unreadable)
     }
 
     /// Sends a request until the manager answers. `send` gets the base URL of the API.
     ///
     /// # Errors
-    /// Returns [`CommandError::Input`] if the manager rejects the study (status 422), [`CommandError::Refused`] if it
-    /// refuses any other request or does not answer within the timeout, and [`CommandError::Interrupted`].
+    /// [`ClientError::Rejected`] if the manager rejects the study (status 422), and another [`ClientError`] if it
+    /// refuses any other request or does not answer within the timeout, or after an interruption.
     fn call(
         &self,
         send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
-    ) -> CommandResult<Response<Body>> {
+    ) -> Result<Response<Body>, ClientError> {
         self.attempt(send)?.map_err(|refusal| match refusal.status {
-            422 => CommandError::Input(refusal.detail),
-            _ => CommandError::Refused(format!("{}: {}", self.manager, refusal.detail)),
+            422 => ClientError::Rejected { detail: refusal.detail },
+            _ => ClientError::Refused { manager: self.manager.clone(), refusal },
         })
     }
 
@@ -252,7 +249,7 @@ impl Client {
     fn attempt(
         &self,
         send: impl Fn(&str) -> Result<Response<Body>, ureq::Error>,
-    ) -> CommandResult<Result<Response<Body>, ManagerError>> {
+    ) -> Result<Result<Response<Body>, ManagerError>, ClientError> {
         let start = Instant::now();
         let url = format!("{}/api/v1", self.manager);
         let mut pause = FIRST_PAUSE;
@@ -263,21 +260,17 @@ impl Client {
             if answered.is_err() {
                 self.waiting.check()?;
             }
-            let why = match self.understand(answered)? {
+            let cause = match self.understand(answered)? {
                 Ok(response) => return Ok(Ok(response)),
                 Err(Attempt::Refused(refusal)) => return Ok(Err(refusal)),
-                Err(Attempt::Again(why)) => why,
+                Err(Attempt::Again(cause)) => cause,
             };
             let left = self.timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
-                let tried = self.timeout.as_secs();
-                return Err(CommandError::Refused(format!("{why}; tried for {tried} s")));
+                return Err(ClientError::Unavailable { cause, seconds: self.timeout.as_secs() });
             }
             if !is_told {
-                progress_bars::line_on_stderr(&format!(
-                    "{why}; trying again for {} s",
-                    left.as_secs().max(1)
-                ));
+                (self.notify)(&format!("{cause}; trying again for {} s", left.as_secs().max(1)));
                 is_told = true;
             }
             self.waiting.pause(pause.min(left))?;
@@ -288,16 +281,17 @@ impl Client {
     fn understand(
         &self,
         answered: Result<Response<Body>, ureq::Error>,
-    ) -> CommandResult<Result<Response<Body>, Attempt>> {
+    ) -> Result<Result<Response<Body>, Attempt>, ClientError> {
+        let manager = || self.manager.clone();
         let mut response = match answered {
             Ok(response) if response.status().is_success() => return Ok(Ok(response)),
             Ok(response) => response,
-            Err(error) => {
-                let why = format!("cannot reach the manager at {}: {}", self.manager, cause(&error));
-                return if is_about_trust(&error) {
-                    Err(CommandError::Refused(why))
+            Err(cause) => {
+                let error = ConnectionError { manager: manager(), cause: Box::new(cause) };
+                return if error.is_about_trust() {
+                    Err(ClientError::Untrusted(error))
                 } else {
-                    Ok(Err(Attempt::Again(why)))
+                    Ok(Err(Attempt::Again(error.into())))
                 };
             }
         };
@@ -307,7 +301,7 @@ impl Client {
         let detail =
             problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
         Ok(Err(match status {
-            503 => Attempt::Again(format!("{}: {detail}", self.manager)),
+            503 => Attempt::Again(UnavailableError::NotReady { manager: manager(), detail }),
             _ => Attempt::Refused(ManagerError { status, detail }),
         }))
     }
@@ -318,7 +312,7 @@ impl Client {
         digest: &str,
         bytes: u64,
         body: &dyn Fn() -> io::Result<Box<dyn io::Read + 'a>>,
-    ) -> CommandResult<Result<(), ManagerError>> {
+    ) -> Result<Result<(), ManagerError>, ClientError> {
         let sent = self.attempt(|url| {
             let request = self.authorized(self.agent.put(format!("{url}/inputs/{digest}")));
             let request = request.header("Content-Length", bytes.to_string());
@@ -329,37 +323,10 @@ impl Client {
 }
 
 /// Parses the JSON body of a response of at most `longest` bytes.
-fn json<T: DeserializeOwned>(response: &mut Response<Body>, longest: u64) -> Result<T, String> {
+fn json<T: DeserializeOwned>(response: &mut Response<Body>, longest: u64) -> Result<T, AnswerError> {
     let body = response.body_mut().with_config().limit(longest).read_to_vec();
-    let body = body.map_err(|error| error.to_string())?;
-    serde_json::from_slice(&body).map_err(|error| error.to_string())
-}
-
-/// Returns the cause of a failed request in a few words.
-fn cause(error: &ureq::Error) -> String {
-    if matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_))) {
-        return "it does not speak HTTPS; is this the manager's --http address (by default port 7118)?"
-            .to_owned();
-    }
-    match error {
-        ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::HostNotFound => "there is no such host".to_owned(),
-        ureq::Error::Timeout(_) => "it does not answer in time".to_owned(),
-        error => error.to_string(),
-    }
-}
-
-/// Returns whether TLS failed: one side rejects the other's certificate or protocol, and a retry cannot succeed.
-fn is_about_trust(error: &ureq::Error) -> bool {
-    tls_error(error).is_some()
-}
-
-fn tls_error(error: &ureq::Error) -> Option<&rustls::Error> {
-    match error {
-        ureq::Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref()),
-        ureq::Error::Rustls(error) => Some(error),
-        _ => None,
-    }
+    let body = body.map_err(|error| AnswerError::Body(Box::new(error)))?;
+    Ok(serde_json::from_slice(&body)?)
 }
 
 /// Percent-encodes one path segment: all bytes but ASCII letters, digits and `-._~` (RFC 3986, 2.1).

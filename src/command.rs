@@ -3,6 +3,7 @@
 mod analyze;
 mod cancel;
 mod certs;
+mod client;
 mod completions;
 mod doctor;
 mod drain;

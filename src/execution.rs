@@ -180,7 +180,7 @@ impl Executor for LocalExecutor {
 /// `follow` receives the progress once, before the execution.
 ///
 /// # Errors
-/// [`CommandError::Input`] or [`CommandError::NoSpace`] if responses can no longer be written.
+/// [`ExecutionError::Journal`] if responses can no longer be written.
 /// [`Defect`] if the plan cannot be executed.
 pub(crate) fn execute<E: Executor>(
     prepared: &PreparedStudy,

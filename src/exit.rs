@@ -1,37 +1,37 @@
 //! Exit codes and the last words on stderr.
 
+use crate::api::submission::{SubmissionError, UndescribedError};
 use crate::burst::BurstError;
+use crate::client::download::DownloadError;
+use crate::client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
 use crate::execution::ExecutionError;
 use crate::exporter::ExporterError;
-use crate::external::error::{
-    DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
-};
-use crate::gallery::previews::PreviewNameError;
+use crate::interrupt::EXIT_CODE as INTERRUPTED;
+use crate::log::LogError;
 use crate::results::ResultsError;
 use crate::rounds::{RoundsError, phases::PhasesError};
 use crate::service::state::StateError;
 use crate::service::study_runner::StudyRunError;
 use crate::session::SessionError;
+use crate::spill::SpillError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
+use pleach_interop::error::{
+    DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
+};
 use pleach_pathology::image_io::ImageFileError;
+use pleach_report::gallery::previews::PreviewNameError;
 use pleach_results::cache_walk::CacheFolderError;
 use pleach_results::folder::FolderError;
 use pleach_results::template::TemplateFolderError;
-use pleach_study::{Defect, PrepareError};
+use pleach_study::{Cause, Defect, PrepareError, is_full};
 use pleach_workflow::text::quoted;
 use std::error::Error;
 use std::fmt::Display;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::process::ExitCode;
-
-/// The exit code of an interrupted study.
-pub(crate) const INTERRUPTED: u8 = 5;
 
 /// The exit code of a full disk or quota: the input is right, and the same command works once there is space.
 const NO_SPACE: u8 = 6;
-
-/// Linux' numbers of a full disk and a full quota (ENOSPC, EDQUOT), as Rust shows them.
-const FULL: [&str; 2] = ["(os error 28)", "(os error 122)"];
 
 /// How a command can end, besides well.
 #[derive(Debug)]
@@ -68,25 +68,23 @@ impl CommandError {
         Self::of_write(error, format!("{object}: {error}"))
     }
 
-    /// Returns the end of a command for an error. The causes of the error decide: a [`Defect`] is internal, a full disk or
-    /// quota is [`CommandError::NoSpace`], and any other error stems from the input.
+    /// Returns the end of a command for an error. The causes of the error decide: a [`Defect`] is internal,
+    /// [`Interrupted`] is an interruption, a full disk or quota is [`CommandError::NoSpace`], and any other error stems
+    /// from the input.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Self {
         Self::caused(error, error.to_string())
     }
 
     /// As [`CommandError::of`], with a message that contains the error.
     pub(crate) fn caused(error: &(dyn Error + 'static), message: String) -> Self {
-        let mut cause = Some(error);
-        while let Some(error) = cause {
-            if error.is::<Defect>() {
-                return Self::Internal(message);
-            }
-            if let Some(error) = error.downcast_ref::<io::Error>() {
-                return Self::of_write(error, message);
-            }
-            cause = error.source();
+        if sources(error).any(|error| error.is::<Interrupted>()) {
+            return Self::Interrupted(message);
         }
-        Self::Input(message)
+        match Cause::of(error) {
+            Cause::Input => Self::Input(message),
+            Cause::NoSpace => Self::NoSpace(message),
+            Cause::Defect => Self::Internal(message),
+        }
     }
 
     /// A tile that cannot be read or written.
@@ -99,18 +97,13 @@ impl CommandError {
 
     /// The same as [`CommandError::writing`] with a message that already contains the error.
     pub(crate) fn of_write(error: &io::Error, message: String) -> Self {
-        // Encoders wrap the error of the file that they write to, or keep no more than its text.
-        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(error) = cause {
-            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-            let is_full = matches!(kind, Some(ErrorKind::StorageFull | ErrorKind::QuotaExceeded));
-            if is_full || FULL.iter().any(|code| message.contains(code)) {
-                return Self::NoSpace(message);
-            }
-            cause = error.source();
-        }
-        Self::Input(message)
+        if is_full(error) { Self::NoSpace(message) } else { Self::Input(message) }
     }
+}
+
+/// Returns an error and its chain of sources.
+fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error: &&(dyn Error + 'static)| Error::source(*error))
 }
 
 /// Errors of the crates below, whose causes decide the exit code.
@@ -125,27 +118,95 @@ macro_rules! exit_code_by_cause {
 }
 
 exit_code_by_cause!(
+    BurstError,
     CacheFolderError,
+    CredentialsError,
     Defect,
+    DesignFormError,
+    DrawError,
     ExecutionError,
+    ExporterError,
     FolderError,
+    ImportFileError,
+    LogError,
+    MethodError,
     PhasesError,
     PrepareError,
     PreviewNameError,
+    ProblemError,
+    ResponsesError,
     ResultsError,
     RoundsError,
+    SampleTableError,
     SessionError,
+    SpillError,
+    StateError,
+    SubmissionError,
     TemplateFolderError,
+    UndescribedError,
 );
-exit_code_by_cause!(ProblemError, ImportFileError, MethodError, DrawError, SampleTableError);
-exit_code_by_cause!(ResponsesError, DesignFormError);
-exit_code_by_cause!(BurstError, ExporterError, StateError);
 
 impl From<StudyRunError> for CommandError {
     fn from(error: StudyRunError) -> Self {
         match error {
             StudyRunError::Canceled(_) => Self::Interrupted(error.to_string()),
             error => Self::of(&error),
+        }
+    }
+}
+
+impl From<ClientError> for CommandError {
+    fn from(error: ClientError) -> Self {
+        if is_refusal(&error) { Self::Refused(error.to_string()) } else { Self::of(&error) }
+    }
+}
+
+/// Returns whether the manager refused a request, or cannot be reached.
+fn is_refusal(error: &ClientError) -> bool {
+    match error {
+        ClientError::Refused { .. }
+        | ClientError::Untrusted(_)
+        | ClientError::Unavailable { .. }
+        | ClientError::Answer { .. } => true,
+        ClientError::Rejected { .. } | ClientError::Interrupted(_) | ClientError::Defect(_) => false,
+    }
+}
+
+impl From<SubmitError> for CommandError {
+    fn from(error: SubmitError) -> Self {
+        match &error {
+            SubmitError::ForeignFile { .. }
+            | SubmitError::RefusedFile { .. }
+            | SubmitError::StillMissing { .. } => Self::Refused(error.to_string()),
+            SubmitError::Client(cause) if is_refusal(cause) => Self::Refused(error.to_string()),
+            SubmitError::Client(_)
+            | SubmitError::Unreadable { .. }
+            | SubmitError::Changed { .. }
+            | SubmitError::Defect(_) => Self::of(&error),
+        }
+    }
+}
+
+impl From<DownloadError> for CommandError {
+    fn from(error: DownloadError) -> Self {
+        match &error {
+            DownloadError::ForeignName { .. }
+            | DownloadError::DamagedPlan { .. }
+            | DownloadError::Incomplete { .. } => Self::Refused(error.to_string()),
+            DownloadError::Client(cause) if is_refusal(cause) => Self::Refused(error.to_string()),
+            DownloadError::Client(_)
+            | DownloadError::Out(_)
+            | DownloadError::Interrupted(_)
+            | DownloadError::Defect(_) => Self::of(&error),
+        }
+    }
+}
+
+impl From<StudyEndError> for CommandError {
+    fn from(error: StudyEndError) -> Self {
+        match &error {
+            StudyEndError::Failed { .. } | StudyEndError::Canceled { .. } => Self::Refused(error.to_string()),
+            StudyEndError::FailedRuns { .. } => Self::SomeFailed(error.to_string()),
         }
     }
 }
@@ -193,6 +254,8 @@ pub(crate) fn install_panic_hook() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::download::{OutError, OutProblem};
+    use std::io::ErrorKind;
 
     #[derive(Debug, thiserror::Error)]
     #[error("the cache")]
@@ -210,6 +273,45 @@ mod tests {
         assert!(matches!(CommandError::caused(&nested, String::new()), CommandError::NoSpace(_)));
         for kind in [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem, ErrorKind::NotFound] {
             assert!(matches!(stop(kind), CommandError::Input(_)), "{kind}");
+        }
+    }
+
+    #[test]
+    fn errors_of_the_client_follow_their_causes() {
+        let client = |error: ClientError| CommandError::from(DownloadError::from(error));
+        let rejected = client(ClientError::Rejected { detail: "a study".to_owned() });
+        assert!(matches!(rejected, CommandError::Input(text) if text == "a study"));
+        let interrupted = Interrupted { goes_on: "s1 goes on".to_owned() };
+        let stop = client(interrupted.clone().into());
+        assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
+        let stop = CommandError::from(SubmitError::from(ClientError::from(interrupted)));
+        assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
+        assert!(matches!(client(Defect::new("none").into()), CommandError::Internal(text) if text == "none"));
+        let (study, message) = ("s1".to_owned(), None);
+        let ends = [
+            CommandError::from(StudyEndError::Failed { study: study.clone(), message }),
+            StudyEndError::FailedRuns { study: study.clone(), runs: 2 }.into(),
+            SubmitError::StillMissing { study, files: 1 }.into(),
+            DownloadError::ForeignName { name: "/etc".to_owned() }.into(),
+        ];
+        assert!(matches!(
+            ends,
+            [
+                CommandError::Refused(_),
+                CommandError::SomeFailed(_),
+                CommandError::Refused(_),
+                CommandError::Refused(_)
+            ]
+        ));
+        for (kind, is_full) in [(ErrorKind::StorageFull, true), (ErrorKind::PermissionDenied, false)] {
+            let problem = OutProblem::Publish(kind.into());
+            let stop = CommandError::from(DownloadError::from(OutError { out: "out".into(), problem }));
+            let expected = format!("--out out: failed to publish results: {}", io::Error::from(kind));
+            match stop {
+                CommandError::NoSpace(text) => assert!(is_full && text == expected, "{text}"),
+                CommandError::Input(text) => assert!(!is_full && text == expected, "{text}"),
+                other => panic!("{other:?}"),
+            }
         }
     }
 }

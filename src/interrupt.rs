@@ -1,8 +1,11 @@
 //! Handles Ctrl-C and SIGTERM: the first signal asks a study to stop, the second ends the process.
 
-use crate::exit::{CommandError, CommandResult, INTERRUPTED};
+use pleach_study::Defect;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
+
+/// Exit code of an interrupted process.
+pub(crate) const EXIT_CODE: u8 = 5;
 
 /// Sender of the stop request. Empty after the first request.
 type Ask = Arc<Mutex<Option<oneshot::Sender<()>>>>;
@@ -18,8 +21,8 @@ impl Interrupt {
     /// Starts listening to SIGINT, SIGTERM and SIGHUP.
     ///
     /// # Errors
-    /// Returns [`CommandError::Internal`] if the operating system rejects the handler.
-    pub(crate) fn listen() -> CommandResult<Self> {
+    /// [`Defect`] if the operating system rejects the handler.
+    pub(crate) fn listen() -> Result<Self, Defect> {
         let (ask, asked) = oneshot::channel();
         let ask: Ask = Arc::new(Mutex::new(Some(ask)));
         let heard = Arc::clone(&ask);
@@ -28,7 +31,7 @@ impl Interrupt {
                 end();
             }
         };
-        ctrlc::set_handler(handler).map_err(CommandError::defect)?;
+        ctrlc::set_handler(handler).map_err(Defect::new)?;
         Ok(Self { ask, asked: Some(asked) })
     }
 
@@ -56,5 +59,5 @@ fn request(ask: &Ask) -> bool {
 /// Ends the process on the second signal: the user does not want to wait. Acknowledged responses are on disk.
 #[expect(clippy::exit, reason = "the user wants the process to end at once")]
 fn end() {
-    std::process::exit(INTERRUPTED.into());
+    std::process::exit(EXIT_CODE.into());
 }

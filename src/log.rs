@@ -6,12 +6,15 @@
 //!
 //! Other commands print through `output`. An error that ends a process goes to stderr (`exit`).
 
+mod error;
 mod line;
 mod rate_limit;
 
-use crate::exit::{CommandError, CommandResult};
+pub(crate) use error::LogError;
+
 use clap::ValueEnum;
 use line::{Fields, Line, Said};
+use pleach_study::Defect;
 use rate_limit::LogRateLimiter;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -43,24 +46,23 @@ pub(crate) enum LogFormat {
 /// Starts logging. Call it once, before any thread logs.
 ///
 /// # Errors
-/// Returns [`CommandError::Input`] if `PLEACH_LOG` is neither a level nor a list of levels by crate.
-pub(crate) fn start(format: LogFormat) -> CommandResult {
+/// [`LogError::Levels`] if `PLEACH_LOG` is neither a level nor a list of levels by crate.
+pub(crate) fn start(format: LogFormat) -> Result<(), LogError> {
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let targets = targets(wanted.as_deref())?;
     let begun = Instant::now();
     let log = Log { format, begun, bounds: Mutex::default() };
-    tracing_subscriber::registry().with(log.with_filter(targets)).try_init().map_err(CommandError::defect)
+    let started = tracing_subscriber::registry().with(log.with_filter(targets)).try_init();
+    Ok(started.map_err(Defect::new)?)
 }
 
 /// Parses the levels. A single level applies to pleach only, because its dependencies log a lot.
-fn targets(wanted: Option<&str>) -> CommandResult<Targets> {
+fn targets(wanted: Option<&str>) -> Result<Targets, LogError> {
     let Some(text) = wanted else { return Ok(Targets::new().with_target(OWN, Level::INFO)) };
     if let Ok(level) = text.parse::<LevelFilter>() {
         return Ok(Targets::new().with_target(OWN, level));
     }
-    let allowed =
-        "off, error, warn, info, debug, trace, or a list as in pleach=info,pleach_actors=debug is allowed";
-    text.parse().map_err(|_| CommandError::Input(format!("{VARIABLE}={text}: {allowed}")))
+    text.parse().map_err(|_| LogError::Levels { value: text.to_owned() })
 }
 
 /// Layer that writes a line for each event and for each span that closes.
@@ -170,7 +172,9 @@ mod tests {
 
     #[test]
     fn invalid_log_level_error_lists_allowed_levels() {
-        let Err(CommandError::Input(text)) = targets(Some("pleach=loud")) else { panic!("it is taken") };
+        let error = targets(Some("pleach=loud")).unwrap_err();
+        assert!(matches!(&error, LogError::Levels { value } if value == "pleach=loud"), "{error:?}");
+        let text = error.to_string();
         assert!(text.starts_with("PLEACH_LOG=pleach=loud: off, error, warn, info,"), "{text}");
     }
 }

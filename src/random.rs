@@ -1,12 +1,15 @@
 //! Random numbers of the operating system.
 
-use crate::exit::{CommandError, CommandResult};
+use pleach_study::Defect;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Returns a random number, unique in practice.
-pub(crate) fn number() -> CommandResult<u64> {
+///
+/// # Errors
+/// [`Defect`] if the operating system gives no random numbers.
+pub(crate) fn number() -> Result<u64, Defect> {
     let mut bytes = [0; 8];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| CommandError::defect("the system gives no random numbers"))?;
+    filled.map_err(|_| Defect::new("the system gives no random numbers"))?;
     Ok(u64::from_le_bytes(bytes))
 }

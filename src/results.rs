@@ -8,11 +8,11 @@ mod record;
 pub(crate) use record::merged;
 
 use crate::execution::ExecutionResult;
-use crate::gallery::{self, PreviewError, previews::Previews};
-use crate::report::{self, WrittenResults};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_planner::PlanRecord;
+use pleach_report::WrittenResults;
+use pleach_report::gallery::{self, PreviewError, previews::Previews};
 use pleach_results::analysis::extremes::Extremes;
 use pleach_results::analysis::{self, Collected};
 use pleach_results::folder::{Folder, FolderError};
@@ -101,7 +101,7 @@ pub(crate) fn write(
     let gallery = gallery::make(prepared, past, collected, &run.extremes, previews, folder)?;
     let failures = collected.failures(prepared);
     let (analysis, further) = analyses.split_first().ok_or_else(|| Defect::new("a study of no response"))?;
-    let html = report::html(&report::Report {
+    let html = pleach_report::html(&pleach_report::Report {
         study: &prepared.study,
         plan,
         run: &run,
@@ -110,7 +110,7 @@ pub(crate) fn write(
         runs,
         failures: failures.as_ref(),
         gallery: &gallery,
-        sampled: Some(report::sections::sample_plots::Sampled { design: &prepared.design, collected }),
+        sampled: Some(pleach_report::Sampled { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
     Ok(WrittenResults { run, analyses, gallery, failures })

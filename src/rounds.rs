@@ -6,11 +6,11 @@
 pub(crate) mod phases;
 
 use crate::execution::ExecutionResult;
-use crate::report::WrittenResults;
 use crate::results::{self, ResultsError};
 use crate::session::Session;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
+use pleach_report::WrittenResults;
 use pleach_results::analysis::Collected;
 use pleach_results::record::{Convergence, RoundRecord};
 use pleach_study::{Defect, PrepareError, PreparedStudy};

@@ -120,7 +120,7 @@ pub(crate) enum SessionError {
 ///
 /// # Errors
 /// [`SessionError`] if the folder belongs to another study or another process, is not writable, or has
-/// results that `existing` keeps or that cannot be resumed. [`CommandError::NoSpace`] if the disk is full.
+/// results that `existing` keeps or that cannot be resumed.
 pub(crate) fn begin(
     out: &Path,
     prepared: &PreparedStudy,

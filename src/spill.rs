@@ -1,10 +1,14 @@
 //! Opens the spill tiers named on the command line as one store.
 
-use crate::exit::{CommandError, CommandResult};
+mod error;
+
+pub(crate) use error::SpillError;
+
 use crate::tiers::{self, StorageKind, TierList};
 use pleach_actors::spill::SpillStore;
 use pleach_storage::TierStack;
 use pleach_storage::files::private::{self, Claim};
+use pleach_study::Defect;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
@@ -37,8 +41,8 @@ impl OpenTiers {
 /// Opens the named tiers. `None` without any.
 ///
 /// # Errors
-/// [`CommandError::Input`] if one of them cannot be used.
-pub(crate) fn open(options: &SpillOptions) -> CommandResult<Option<OpenTiers>> {
+/// [`SpillError`] if one of them cannot be used.
+pub(crate) fn open(options: &SpillOptions) -> Result<Option<OpenTiers>, SpillError> {
     // A local folder also serves other uses, such as input files. Regions have a subfolder of their own.
     let ssd = options.ssd.as_deref().filter(|_| options.tiers.is_none()).map(regions_of).transpose()?;
     let list = match &options.tiers {
@@ -49,22 +53,21 @@ pub(crate) fn open(options: &SpillOptions) -> CommandResult<Option<OpenTiers>> {
             TierList::of_folders(&ssd.into_iter().chain(lustre).collect::<Vec<_>>())
         }
     };
-    let opened = tiers::open(&list.map_err(CommandError::input)?);
-    let opened = opened.map_err(|error| CommandError::caused(&error, error.to_string()))?;
+    let opened = tiers::open(&list?)?;
     if opened.is_empty() {
         return Ok(None);
     }
     let levels: Vec<_> = opened.into_iter().map(|opened| opened.level).collect();
     let sizes = levels.iter().map(|level| (level.name.clone(), level.tier.capacity_bytes())).collect();
-    let below = Arc::new(SpillStore::new(TierStack::new(levels)).map_err(CommandError::defect)?);
+    let below = Arc::new(SpillStore::new(TierStack::new(levels)).map_err(Defect::new)?);
     Ok(Some(OpenTiers { below, sizes }))
 }
 
-fn regions_of(ssd: &Path) -> CommandResult<PathBuf> {
+fn regions_of(ssd: &Path) -> Result<PathBuf, SpillError> {
     let path = ssd.join("regions");
-    let unusable = |error| CommandError::writing(format_args!("--ssd {}", ssd.display()), &error);
+    let unusable = |cause| SpillError::Unusable { ssd: ssd.to_owned(), cause };
     if !ssd.is_dir() {
-        return Err(CommandError::Input(format!("--ssd {}: a folder that exists is needed", ssd.display())));
+        return Err(SpillError::NoFolder { ssd: ssd.to_owned() });
     }
     match private::claim(&path).map_err(unusable)? {
         Claim::Private => {}

@@ -1,17 +1,19 @@
 //! Submission from a client: a study that the client has read and checked, and the digests of the study's files.
 //!
-//! The client sends the files separately, and only those that the manager lacks ([`input_store`](crate::input_store)).
+//! The client sends the files separately, and only those that the manager lacks (input store).
 
+mod error;
 mod rows;
 mod validate;
 
+pub(crate) use error::{InvalidSubmission, SubmissionError, UndescribedError};
+
 use crate::api::digest::InputDigest;
-use crate::exit::{CommandError, CommandResult};
 use pleach_dispatch::message::{self, FileContent};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{PlanTile, StrategyName, identity};
 use pleach_slides::files_of;
-use pleach_study::{PreparedStudy, SubmittedStudy};
+use pleach_study::{Defect, PreparedStudy, SubmittedStudy};
 use pleach_workflow::{ReferenceSource, SlideTile, Study, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -143,12 +145,12 @@ impl Submission {
     /// Creates the submission of a study that this process has read, and digests its input files.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if a file cannot be read.
+    /// [`UndescribedError`] if a file cannot be read.
     pub(crate) fn new(
         prepared: &PreparedStudy,
         is_table: bool,
         options: SubmissionOptions,
-    ) -> CommandResult<Self> {
+    ) -> Result<Self, UndescribedError> {
         // The tiles of a slide are one file.
         let mut known: HashMap<&Path, InputFile> = HashMap::new();
         let (mut inputs, mut companions) = (Vec::new(), BTreeMap::new());
@@ -168,9 +170,8 @@ impl Submission {
         }
         let mut study = prepared.study.clone();
         let absolute = |path: &mut PathBuf| {
-            let fail = |error| CommandError::Input(format!("{}: {error}", path.display()));
-            *path = path.canonicalize().map_err(fail)?;
-            Ok::<(), CommandError>(())
+            *path = path.canonicalize().map_err(|cause| unreadable(path, cause))?;
+            Ok::<(), UndescribedError>(())
         };
         study.tiles.iter_mut().try_for_each(|tile| absolute(&mut tile.path))?;
         let slides = study.slides.iter_mut().flat_map(|slides| &mut slides.files);
@@ -199,13 +200,14 @@ impl Submission {
     /// its path at the client.
     ///
     /// # Errors
-    /// [`CommandError::Input`] if the submission is invalid, or if this build of pleach draws other parameter sets.
+    /// [`SubmissionError`] if the submission is invalid, or if this build of pleach draws other parameter sets.
     pub(crate) fn prepare(
         &self,
         id: u32,
         find: impl Fn(&FileContent) -> Option<PathBuf>,
-    ) -> CommandResult<PreparedStudy> {
-        self.check().map_err(|what| CommandError::Input(format!("study {}: {what}", self.name)))?;
+    ) -> Result<PreparedStudy, SubmissionError> {
+        let invalid = |problem| SubmissionError::Invalid { study: self.name.clone(), problem };
+        self.check().map_err(invalid)?;
         let received = SubmittedStudy {
             study: self.study.clone(),
             evaluations: self.evaluations.clone(),
@@ -259,23 +261,26 @@ impl Submission {
     }
 }
 
-fn input_file(path: &Path) -> CommandResult<(InputFile, Vec<Companion>)> {
-    let fail = |path: &Path, error: io::Error| CommandError::Input(format!("{}: {error}", path.display()));
-    let path = path.canonicalize().map_err(|error| fail(path, error))?;
-    let look = |path: &Path| -> CommandResult<(InputDigest, u64)> {
+fn unreadable(path: &Path, cause: io::Error) -> UndescribedError {
+    UndescribedError::Unreadable { file: path.to_owned(), cause }
+}
+
+fn input_file(path: &Path) -> Result<(InputFile, Vec<Companion>), UndescribedError> {
+    let path = path.canonicalize().map_err(|cause| unreadable(path, cause))?;
+    let look = |path: &Path| -> Result<(InputDigest, u64), UndescribedError> {
         let mut hasher = blake3::Hasher::new();
         let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
-        read.map_err(|error| fail(path, error))?;
+        read.map_err(|cause| unreadable(path, cause))?;
         Ok((InputDigest::from(hasher.finalize()), hasher.count()))
     };
     let (digest, bytes) = look(&path)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let companion = |file: &PathBuf| {
         let (digest, bytes) = look(file)?;
-        let name = file.strip_prefix(folder).map_err(CommandError::defect)?.to_string_lossy().into_owned();
+        let name = file.strip_prefix(folder).map_err(Defect::new)?.to_string_lossy().into_owned();
         Ok(Companion { name, digest, bytes })
     };
-    let files = files_of(&path).map_err(CommandError::input)?;
-    let companions = files.iter().skip(1).map(companion).collect::<CommandResult<_>>()?;
+    let files = files_of(&path)?;
+    let companions = files.iter().skip(1).map(companion).collect::<Result<_, UndescribedError>>()?;
     Ok((InputFile { path: path.to_string_lossy().into_owned(), digest, bytes }, companions))
 }

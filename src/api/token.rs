@@ -29,7 +29,7 @@ pub(crate) struct ApiToken(String);
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
     /// The file cannot be read or written.
-    #[error(transparent)]
+    #[error("{0}")]
     File(#[from] CertsError),
     /// The text in the file is not a token.
     #[error("{}: {SHORTEST} to {LONGEST} letters, digits and signs of ASCII without spaces are allowed", .0.display())]

@@ -2,29 +2,34 @@
 
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
 use ureq::http::Uri;
 
 /// `https://HOST` or `https://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ManagerUrl(String);
 
-impl FromStr for ManagerUrl {
-    type Err = &'static str;
+/// Error for a text that is no address of a manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("https://HOST:PORT is allowed, the address of a manager's --http")]
+pub(crate) struct InvalidManagerUrl;
 
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        const ALLOWED: &str = "https://HOST:PORT is allowed, the address of a manager's --http";
-        let uri: Uri = text.parse().map_err(|_| ALLOWED)?;
+impl FromStr for ManagerUrl {
+    type Err = InvalidManagerUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidManagerUrl> {
+        let uri: Uri = text.parse().map_err(|_| InvalidManagerUrl)?;
         // The parser accepts `HOST:PORT` as a URI that has only an authority.
         if !matches!(uri.scheme_str(), Some("https") | None) || !matches!(uri.path(), "" | "/") {
-            return Err(ALLOWED);
+            return Err(InvalidManagerUrl);
         }
-        let authority = uri.authority().filter(|_| uri.query().is_none()).ok_or(ALLOWED)?;
+        let authority = uri.authority().filter(|_| uri.query().is_none()).ok_or(InvalidManagerUrl)?;
         let is_address = !authority.host().is_empty() && !authority.as_str().contains('@');
         // An invalid port is dropped silently. The address is then not the one that the user meant.
         let has_port = authority.port_u16().is_some_and(|port| port > 0);
         let names_port = authority.as_str().len() > authority.host().len();
         if !is_address || names_port != has_port {
-            return Err(ALLOWED);
+            return Err(InvalidManagerUrl);
         }
         Ok(Self(format!("https://{authority}")))
     }

@@ -2,12 +2,17 @@
 //! (`download/draft.rs`). The client publishes the draft when it is complete.
 
 mod draft;
+mod error;
+
+pub(crate) use error::{DownloadError, OutError, OutProblem};
 
 use super::Client;
-use super::progress_bars::TransferBar;
+use super::error::AnswerError;
+use super::transfer::TransferProgress;
 use crate::api::schema::is_result_name;
-use crate::exit::{CommandError, CommandResult};
 use draft::Draft;
+use error::TransferError;
+use pleach_study::Defect;
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -32,13 +37,16 @@ struct Plan {
 /// the folder is unchanged.
 ///
 /// # Errors
-/// Returns [`CommandError::Input`] if the folder is unusable, and the errors of [`Client::study`].
-pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &TransferBar) -> CommandResult<usize> {
+/// [`DownloadError`] if the folder is unusable or a request fails.
+pub(crate) fn results(
+    client: &Client,
+    id: &str,
+    out: &Path,
+    transfer: &dyn TransferProgress,
+) -> Result<usize, DownloadError> {
     let names = client.result_names(id)?;
     if let Some(name) = names.iter().find(|name| !is_result_name(name)) {
-        return Err(CommandError::Refused(format!(
-            "the manager names a result {name:?}, which would lead elsewhere"
-        )));
+        return Err(DownloadError::ForeignName { name: name.clone() });
     }
     let digest = if names.iter().any(|name| name == PLAN) { digest(client, id)? } else { String::new() };
     let draft = Draft::open(out, &digest)?;
@@ -50,25 +58,33 @@ pub(crate) fn results(client: &Client, id: &str, out: &Path, transfer: &Transfer
     Ok(names.len())
 }
 
-fn digest(client: &Client, id: &str) -> CommandResult<String> {
+fn digest(client: &Client, id: &str) -> Result<String, DownloadError> {
     let mut response = client.result(id, PLAN)?;
     let plan = super::json::<Plan>(&mut response, MAX_PLAN_BYTES);
-    let plan = plan.map_err(|why| {
-        CommandError::Refused(format!("{}: {PLAN} of study {id} is damaged: {why}", client.manager))
-    })?;
-    Ok(plan.study_digest)
+    let damaged = |cause: AnswerError| DownloadError::DamagedPlan {
+        manager: client.manager.clone(),
+        study: id.to_owned(),
+        cause,
+    };
+    Ok(plan.map_err(damaged)?.study_digest)
 }
 
 /// Attempts to fetch a file that arrives incomplete. The manager has answered each time, so the file exists.
 const ATTEMPTS: usize = 3;
 
 /// Writes a file into the draft and syncs it. Fetches the file again if it arrives incomplete.
-fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &TransferBar) -> CommandResult {
+fn fetch(
+    client: &Client,
+    id: &str,
+    name: &str,
+    draft: &Draft,
+    transfer: &dyn TransferProgress,
+) -> Result<(), DownloadError> {
     let target = draft.files().join(name);
-    let fail = |error: io::Error| draft.failed(name, &error);
+    let fail = |cause: io::Error| draft.failed(name, cause);
     fs::create_dir_all(target.parent().unwrap_or(Path::new("."))).map_err(fail)?;
-    let mut why = String::new();
-    for _ in 0..ATTEMPTS {
+    let mut attempt = 1;
+    loop {
         let mut file = File::create(&target).map_err(fail)?;
         let response = client.result(id, name)?;
         let length = response.headers().get(CONTENT_LENGTH);
@@ -84,21 +100,25 @@ fn fetch(client: &Client, id: &str, name: &str, draft: &Draft, transfer: &Transf
                     received += piece.len() as u64;
                     transfer.advance(piece.len() as u64);
                 }
-                Ok(Err(error)) => break Err(error.to_string()),
+                Ok(Err(error)) => break Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break Ok(()),
             }
         };
-        match ended {
+        let cause = match ended {
             Ok(()) if length.is_none_or(|length| length == received) => {
-                return file.sync_all().map_err(fail);
+                return Ok(file.sync_all().map_err(fail)?);
             }
-            Ok(()) => why = format!("{received} of {} bytes arrived", length.unwrap_or_default()),
-            Err(error) => why = error,
-        }
+            Ok(()) => TransferError::Short { received, bytes: length.unwrap_or_default() },
+            Err(error) => TransferError::Broken(error),
+        };
         transfer.back_to(before);
+        if attempt == ATTEMPTS {
+            let (manager, name, study) = (client.manager.clone(), name.to_owned(), id.to_owned());
+            return Err(DownloadError::Incomplete { manager, name, study, cause });
+        }
+        attempt += 1;
     }
-    Err(CommandError::Refused(format!("{}: {name} of study {id}: {why}", client.manager)))
 }
 
 /// Interval between checks for an interruption while no data arrives.
@@ -112,7 +132,7 @@ const AHEAD: usize = 2;
 
 /// Reads a body in pieces on its own thread, so that a stalled manager does not delay an interruption. The thread ends
 /// with the body, with its receiver or with the process.
-fn pieces(mut body: impl Read + Send + 'static) -> CommandResult<Receiver<io::Result<Vec<u8>>>> {
+fn pieces(mut body: impl Read + Send + 'static) -> Result<Receiver<io::Result<Vec<u8>>>, Defect> {
     let (send, receive) = sync_channel(AHEAD);
     let read = move || {
         loop {
@@ -132,6 +152,6 @@ fn pieces(mut body: impl Read + Send + 'static) -> CommandResult<Receiver<io::Re
             }
         }
     };
-    std::thread::Builder::new().name("download".to_owned()).spawn(read).map_err(CommandError::defect)?;
+    std::thread::Builder::new().name("download".to_owned()).spawn(read).map_err(Defect::new)?;
     Ok(receive)
 }

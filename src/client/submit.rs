@@ -1,17 +1,27 @@
 //! Submits a study and sends the files that the manager lacks.
 
-use super::progress_bars::{TransferBar, plain};
+use super::error::SubmitError;
+use super::remote_text::plain;
+use super::transfer::TransferProgress;
 use super::{Client, upload};
 use crate::api::submission::Submission;
-use crate::exit::{CommandError, CommandResult};
 use pleach_actors::transport::token::hex;
+use pleach_study::Defect;
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Maximum upload rounds. One round is enough unless the manager loses files meanwhile.
 const ROUNDS: usize = 3;
 
-/// Submits a study with all its files. Returns its id.
-pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -> CommandResult<String> {
+/// Submits a study with all its files. Returns its id. `show` begins the display of one upload round.
+///
+/// # Errors
+/// [`SubmitError`] if the manager refuses the study or a file, if a file is unreadable or has changed, or after an
+/// interruption.
+pub(crate) fn submit<T: TransferProgress>(
+    client: &Client,
+    submission: &Submission,
+    show: impl Fn() -> T,
+) -> Result<String, SubmitError> {
     let key = new_key()?;
     let mut submitted = client.submit(submission, &key)?;
     let id = submitted.id.clone();
@@ -23,7 +33,7 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
         client.waiting().goes_on(format!(
             "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
         ));
-        let transfer = TransferBar::new("sending files", is_quiet);
+        let transfer = show();
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
         transfer.finish();
         sent?;
@@ -33,17 +43,13 @@ pub(crate) fn submit(client: &Client, submission: &Submission, is_quiet: bool) -
     if submitted.missing.is_empty() {
         return Ok(id);
     }
-    Err(CommandError::Refused(format!(
-        "study {}: the manager still lacks {} files that it was sent",
-        plain(&id),
-        submitted.missing.len()
-    )))
+    Err(SubmitError::StillMissing { study: id, files: submitted.missing.len() })
 }
 
 /// Returns a random idempotency key. It identifies a study that is submitted twice after a lost answer.
-fn new_key() -> CommandResult<String> {
+fn new_key() -> Result<String, Defect> {
     let mut bytes = [0; 16];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| CommandError::defect("the system gives no random numbers"))?;
+    filled.map_err(|_| Defect::new("the system gives no random numbers"))?;
     Ok(hex(&bytes))
 }

@@ -4,11 +4,11 @@
 //! its digest.
 
 use super::Client;
-use super::progress_bars::TransferBar;
+use super::error::SubmitError;
+use super::transfer::TransferProgress;
 use super::wait::Waiting;
 use crate::api::digest::InputDigest;
 use crate::api::submission::InputFile;
-use crate::exit::{CommandError, CommandResult};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,29 +16,25 @@ use std::io::{self, Read};
 /// Sends each of the missing files.
 ///
 /// # Errors
-/// Returns [`CommandError::Input`] if a file is unreadable or has changed, and the errors of [`Client::submit`].
+/// [`SubmitError`] if a file is unreadable or has changed, or a request fails.
 pub(crate) fn missing(
     client: &Client,
     inputs: &[InputFile],
     missing: &[InputDigest],
-    transfer: &TransferBar,
-) -> CommandResult {
+    transfer: &dyn TransferProgress,
+) -> Result<(), SubmitError> {
     let by_digest: HashMap<InputDigest, &InputFile> = inputs.iter().map(|file| (file.digest, file)).collect();
-    let wanted = missing.iter().map(|digest| {
-        by_digest.get(digest).copied().ok_or_else(|| {
-            CommandError::Refused(format!(
-                "the manager asks for {digest}, which is no file that this study reads"
-            ))
-        })
-    });
-    let wanted = wanted.collect::<CommandResult<Vec<_>>>()?;
+    let wanted = missing
+        .iter()
+        .map(|digest| by_digest.get(digest).copied().ok_or(SubmitError::ForeignFile { digest: *digest }));
+    let wanted = wanted.collect::<Result<Vec<_>, SubmitError>>()?;
     transfer.begin(wanted.iter().map(|file| file.bytes).sum());
     wanted.iter().try_for_each(|file| send(client, file, transfer))
 }
 
-fn send(client: &Client, file: &InputFile, transfer: &TransferBar) -> CommandResult {
-    let unreadable = |error: io::Error| CommandError::Input(format!("{}: {error}", file.path));
-    let changed = || CommandError::Input(format!("{}: has changed since it was submitted", file.path));
+fn send(client: &Client, file: &InputFile, transfer: &dyn TransferProgress) -> Result<(), SubmitError> {
+    let unreadable = |cause| SubmitError::Unreadable { file: file.path.clone(), cause };
+    let changed = || SubmitError::Changed { file: file.path.clone() };
     // Check before sending: the request announces this length.
     if File::open(&file.path).and_then(|file| file.metadata()).map_err(unreadable)?.len() != file.bytes {
         return Err(changed());
@@ -51,14 +47,14 @@ fn send(client: &Client, file: &InputFile, transfer: &TransferBar) -> CommandRes
     })?;
     sent.map_err(|refusal| match refusal.status {
         422 => changed(),
-        _ => CommandError::Refused(format!("{}: {}: {}", client.manager, file.path, refusal.detail)),
+        _ => SubmitError::RefusedFile { manager: client.manager.clone(), file: file.path.clone(), refusal },
     })
 }
 
 /// Reader that advances the transfer bar and fails after an interruption.
 struct Watched<'a> {
     file: io::Take<File>,
-    transfer: &'a TransferBar,
+    transfer: &'a dyn TransferProgress,
     waiting: &'a Waiting,
 }
 

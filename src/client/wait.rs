@@ -1,12 +1,20 @@
 //! Waits that a signal from the user ends.
 
-use crate::exit::{CommandError, CommandResult};
-use crate::interrupt::Interrupt;
+use pleach_study::Defect;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
+use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot::Receiver;
 use tokio::time::timeout;
+
+/// Interruption by a signal from the user.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{goes_on}")]
+pub(crate) struct Interrupted {
+    /// State of the study without this process.
+    pub(crate) goes_on: String,
+}
 
 /// Interruptible waits.
 pub(crate) struct Waiting {
@@ -22,16 +30,16 @@ impl Waiting {
     /// Creates waits that only the end of the process interrupts.
     ///
     /// # Errors
-    /// Returns [`CommandError::Internal`] if the operating system cannot create the runtime.
-    pub(crate) fn until_killed() -> CommandResult<Self> {
-        let runtime = Builder::new_current_thread().enable_time().build().map_err(CommandError::defect)?;
+    /// [`Defect`] if the operating system cannot create the runtime.
+    pub(crate) fn until_killed() -> Result<Self, Defect> {
+        let runtime = Builder::new_current_thread().enable_time().build().map_err(Defect::new)?;
         let goes_on = RefCell::new("nothing was submitted".to_owned());
         Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
     }
 
-    /// Makes the first signal interrupt all later waits. A second signal ends the process.
-    pub(crate) fn listen_to(&self, interrupt: &mut Interrupt) {
-        self.asked.replace(Some(interrupt.take_asked()));
+    /// Makes the first signal, which `asked` receives, interrupt all later waits.
+    pub(crate) fn listen_to(&self, asked: Receiver<()>) {
+        self.asked.replace(Some(asked));
     }
 
     /// Sets the message of later interruptions.
@@ -42,8 +50,8 @@ impl Waiting {
     /// Waits for `time`.
     ///
     /// # Errors
-    /// Returns [`CommandError::Interrupted`].
-    pub(crate) fn pause(&self, time: Duration) -> CommandResult {
+    /// [`Interrupted`] after a signal.
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), Interrupted> {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()
         {
@@ -59,15 +67,15 @@ impl Waiting {
     /// Checks whether the user has interrupted the command.
     ///
     /// # Errors
-    /// Returns [`CommandError::Interrupted`].
-    pub(crate) fn check(&self) -> CommandResult {
+    /// [`Interrupted`] after a signal.
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if let Some(asked) = &mut *self.asked.borrow_mut()
             && !self.was_asked.get()
         {
             self.was_asked.set(asked.try_recv().is_ok());
         }
         if self.was_asked.get() {
-            Err(CommandError::Interrupted(self.goes_on.borrow().clone()))
+            Err(Interrupted { goes_on: self.goes_on.borrow().clone() })
         } else {
             Ok(())
         }

@@ -2,17 +2,17 @@
 
 use crate::cli::AnalyzeArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::external::analysis::{self, DesignForm};
-use crate::external::doubts;
-use crate::external::method::MethodRequest;
-use crate::external::problem::Problem;
-use crate::external::responses::{self, ResponseColumn};
-use crate::external::samples::SampleTable;
-use crate::report::charts::raster;
-use crate::report::charts::scatter::Along;
-use crate::report::drawings::plots::{self, Drawn};
-use crate::summary;
 use crate::terminal::{print_json, print_line};
+use pleach_interop::analysis::{self, DesignForm};
+use pleach_interop::doubts;
+use pleach_interop::method::MethodRequest;
+use pleach_interop::problem::Problem;
+use pleach_interop::responses::{self, ResponseColumn};
+use pleach_interop::samples::SampleTable;
+use pleach_report::Along;
+use pleach_report::drawings::plots::{self, Drawn};
+use pleach_report::raster;
+use pleach_report::summary;
 use pleach_results::analysis::Analysis;
 use pleach_results::folder::publish;
 use pleach_sensitivity::bootstrap::Bootstrap;

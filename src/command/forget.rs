@@ -1,16 +1,15 @@
 //! `pleach forget`: removes studies that have ended from a manager.
 
+use super::client::connect;
 use crate::cli::ForgetArgs;
-use crate::client::progress_bars::plain;
-use crate::client::{Client, Waiting};
+use crate::client::{Waiting, plain};
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
 use pleach_planner::memory_size::human;
 
 /// Runs the command.
 pub(super) fn execute(args: &ForgetArgs) -> CommandResult {
-    let client =
-        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = connect(&args.manager, Waiting::until_killed()?)?;
     // The first refusal ends the command. The studies before it are removed, and a repeated command may name them
     // again.
     for id in &args.ids {

@@ -1,8 +1,8 @@
 //! `pleach workflow import`: converts a file of another program to a study file.
 
 use crate::exit::{CommandError, CommandResult};
-use crate::external::problem::{import, recipe};
 use crate::terminal::print_line;
+use pleach_interop::problem::{import, recipe};
 use pleach_results::folder::publish;
 use pleach_sensitivity::import::Imported;
 use std::fmt::Write;

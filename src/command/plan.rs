@@ -1,7 +1,7 @@
 //! `pleach plan`: plans a study with the requested strategies and reuse scopes, and prints the tasks to execute and
 //! reuse.
 //!
-//! [`table`] formats the plans. [`crate::report::drawings::scaling`] draws the predicted makespans.
+//! [`table`] formats the plans. [`pleach_report::drawings::scaling`] draws the predicted makespans.
 
 mod parts;
 mod table;
@@ -9,14 +9,14 @@ mod table;
 use super::{load_costs, workers};
 use crate::cli::PlanArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::report::charts::raster;
-use crate::report::drawings::scaling::{self, Curve, Point, Scaling};
 use crate::terminal::{print_json, print_line, print_notice};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{
     MakespanForecast, PlanComparison, PlanOptions, PlanRecord, PlanningError, StrategyName,
 };
+use pleach_report::drawings::scaling::{self, Curve, Point, Scaling};
+use pleach_report::raster;
 use pleach_results::cache_walk;
 use pleach_results::folder::publish;
 use pleach_results::record::Annotated;

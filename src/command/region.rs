@@ -6,8 +6,8 @@ mod statistics;
 
 use crate::cli::RegionCommand;
 use crate::exit::{CommandError, CommandResult};
-use crate::export::{self, Format};
 use crate::terminal::{print_json, print_line};
+use pleach_interop::export::{self, Format};
 use pleach_planner::memory_size::human;
 use pleach_regions::{DataRegion, Description};
 use pleach_results::folder::publish;

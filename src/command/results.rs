@@ -1,18 +1,18 @@
 //! `pleach results`: downloads the result files of a study into a folder.
 
+use super::client::connect;
+use super::client::progress_bars::TransferBar;
 use crate::cli::ResultsArgs;
-use crate::client::progress_bars::{TransferBar, plain};
-use crate::client::{Client, Waiting, download};
+use crate::client::{TransferProgress, Waiting, download, plain};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
 
 /// Runs the command.
 pub(super) fn execute(args: &ResultsArgs) -> CommandResult {
-    let client =
-        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = connect(&args.manager, Waiting::until_killed()?)?;
     let mut interrupt = Interrupt::listen()?;
-    client.waiting().listen_to(&mut interrupt);
+    client.waiting().listen_to(interrupt.take_asked());
     let (id, out) = (plain(&args.id), args.out.display());
     client
         .waiting()

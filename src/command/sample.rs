@@ -2,10 +2,10 @@
 
 use crate::cli::SampleArgs;
 use crate::exit::CommandResult;
-use crate::external::method::MethodRequest;
-use crate::external::problem::Problem;
-use crate::external::sampling;
 use crate::terminal::print_line;
+use pleach_interop::method::MethodRequest;
+use pleach_interop::problem::Problem;
+use pleach_interop::sampling;
 
 /// Runs the command.
 pub(super) fn execute(args: &SampleArgs) -> CommandResult {

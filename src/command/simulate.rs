@@ -4,9 +4,9 @@
 use crate::burst::{BurstFile, Deadline, Planned};
 use crate::cli::SimulateArgs;
 use crate::exit::{CommandError, CommandResult as Ended};
-use crate::report::charts::raster;
-use crate::report::drawings::burst::{Picture, Pictures};
 use crate::terminal::{print_json, print_line};
+use pleach_report::drawings::burst::{Picture, Pictures};
+use pleach_report::raster;
 use pleach_results::folder::publish;
 use pleach_simulation::burst::{Outcome, Policy, PolicyKind, run};
 use serde::Serialize;

@@ -1,8 +1,9 @@
 //! `pleach status`: shows a manager's studies and workers once.
 
+use super::client::{connect, table};
 use crate::api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use crate::cli::StatusArgs;
-use crate::client::{Client, Waiting, table};
+use crate::client::Waiting;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
 use serde::Serialize;
@@ -16,8 +17,7 @@ struct Status {
 
 /// Runs the command.
 pub(super) fn execute(args: &StatusArgs) -> CommandResult {
-    let client =
-        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = connect(&args.manager, Waiting::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,

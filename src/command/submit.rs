@@ -1,12 +1,13 @@
 //! `pleach submit`: submits a study to a manager, and optionally waits for its results.
 
+use super::client::progress_bars::{StudyBar, TransferBar};
+use super::client::{connect, line_on_stderr};
 use super::load_costs;
 use crate::api::schema::StudyState;
 use crate::api::submission::{PlanChoice, Submission, SubmissionOptions};
 use crate::cli::{SubmitArgs, TimeArg};
-use crate::client::progress_bars::{TransferBar, line_on_stderr, plain};
 use crate::client::submit::submit;
-use crate::client::{Client, Waiting, download, follow};
+use crate::client::{Client, TransferProgress, Waiting, download, follow, plain};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::terminal::{print_json, print_line, print_notice};
@@ -22,15 +23,14 @@ struct Accepted<'a> {
 /// Runs the command.
 pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
-    let client =
-        Client::new(&args.manager.options(), super::manager_token().as_deref(), Waiting::until_killed()?)?;
+    let client = connect(&args.manager, Waiting::until_killed()?)?;
     let submission = read(args)?;
     // Use stderr: scripts read the study's id from stdout.
     annotations::told(&submission.study).iter().for_each(|line| line_on_stderr(line));
     // Listen only now: before the submission a signal may simply end the process.
     let mut interrupt = Interrupt::listen()?;
-    client.waiting().listen_to(&mut interrupt);
-    let id = submit(&client, &submission, args.json)?;
+    client.waiting().listen_to(interrupt.take_asked());
+    let id = submit(&client, &submission, || TransferBar::new("sending files", args.json))?;
     if !waits {
         if args.json {
             return print_json(&Accepted { id: &id });
@@ -55,7 +55,7 @@ fn read(args: &SubmitArgs) -> CommandResult<Submission> {
     };
     let deadline = args.deadline.map(deadline).transpose()?;
     let budget = args.budget.map(|budget| budget.0);
-    Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget })
+    Ok(Submission::new(&prepared, is_table, SubmissionOptions { plan, deadline, budget })?)
 }
 
 /// A deadline in seconds since 1970.
@@ -83,7 +83,10 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
     client.waiting().goes_on(format!(
         "study {told} goes on; pleach watch {told} follows it, pleach cancel {told} ends it"
     ));
-    let study = follow::to_its_end(client, id, args.json)?;
+    let mut bar = StudyBar::new(args.json);
+    let ended = follow::to_its_end(client, id, |study| bar.show(study));
+    bar.finish();
+    let study = ended?;
     let mut files = None;
     if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
         client
@@ -103,5 +106,5 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
             None => format!("{evaluations}; pleach results {told} brings its results"),
         });
     }
-    follow::verdict(&study)
+    Ok(follow::verdict(&study)?)
 }

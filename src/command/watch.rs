@@ -1,7 +1,9 @@
 //! `pleach watch`: shows a manager's studies and workers until the studies have ended.
 
+use super::client::connect;
+use super::client::watched::WatchedStudies;
 use crate::cli::WatchArgs;
-use crate::client::{Client, Waiting, follow};
+use crate::client::{Waiting, follow};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
@@ -10,13 +12,19 @@ use crate::terminal::print_line;
 pub(super) fn execute(args: &WatchArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     let waiting = Waiting::until_killed()?;
-    waiting.listen_to(&mut interrupt);
+    waiting.listen_to(interrupt.take_asked());
     waiting.goes_on("studies go on; pleach cancel ends them".to_owned());
-    let client = Client::new(&args.manager.options(), super::manager_token().as_deref(), waiting)?;
-    let watched = follow::watch(&client, args.id.as_deref())?;
+    let client = connect(&args.manager, waiting)?;
+    let mut view = WatchedStudies::new();
+    let ended = follow::watch(&client, args.id.as_deref(), |studies, workers| view.show(studies, workers));
+    view.finish();
+    let watched = ended?;
     if watched.is_empty() {
         print_line("no study is open");
     }
     // With several studies, the view has shown their ends. A single study determines the exit code.
-    if args.id.is_some() { watched.iter().try_for_each(follow::verdict) } else { Ok(()) }
+    if args.id.is_some() {
+        watched.iter().try_for_each(follow::verdict)?;
+    }
+    Ok(())
 }

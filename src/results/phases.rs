@@ -2,7 +2,7 @@
 //! survivors of each phase.
 
 use super::ResultsError;
-use crate::report::{self, phases::Phase};
+use pleach_report::phases::Phase;
 use pleach_results::folder::Folder;
 use pleach_results::record::{OperationRecord, PhaseRun, RunRecord};
 use pleach_study::Defect;
@@ -32,7 +32,7 @@ pub(crate) fn write(
     folder: &Folder,
 ) -> Result<RunRecord, ResultsError> {
     let run = of_all(phases, wall_seconds).ok_or_else(|| Defect::new("a study of no phase"))?;
-    let html = report::phases::html(&run, phases);
+    let html = pleach_report::phases::html(&run, phases);
     folder.write("report.html", html.as_bytes())?;
     // Write run.json last: its presence marks the results as complete.
     folder.write_json("run.json", &run)?;

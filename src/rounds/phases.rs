@@ -2,7 +2,7 @@
 //! begins.
 
 use super::RoundResult;
-use crate::report::phases::Phase;
+use pleach_report::phases::Phase;
 use pleach_results::folder::FolderError;
 use pleach_results::survivors::{FoundSurvivors, Screened};
 use pleach_sensitivity::screening::{self, ScreeningError};

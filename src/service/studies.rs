@@ -214,7 +214,12 @@ impl StudyContext {
         self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ready(&self, id: u32, kept: &StoredSubmission, view: &ManagerView) -> Result<ReadyStudy, StudyRunError> {
+    fn ready(
+        &self,
+        id: u32,
+        kept: &StoredSubmission,
+        view: &ManagerView,
+    ) -> Result<ReadyStudy, StudyRunError> {
         let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
         // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));

@@ -12,7 +12,6 @@ use super::studies::{Followed, StudyContext};
 use crate::api::schema::StudyState;
 use crate::api::submission::PlanChoice;
 use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
-use crate::gallery::previews::Previews;
 use crate::input_store::InputStore;
 use crate::progress::ProgressCounts;
 use crate::results::{self, phases::PlanOfPhases};
@@ -34,6 +33,7 @@ use pleach_dispatch::study;
 use pleach_planner::{
     BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
 };
+use pleach_report::gallery::previews::Previews;
 use pleach_results::analysis::Collected;
 use pleach_results::folder::Folder;
 use pleach_results::journal;

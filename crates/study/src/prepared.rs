@@ -351,7 +351,11 @@ fn design(file: &Path, study: &Study, table: Option<&Path>) -> Result<Design, Pr
 }
 
 fn cannot_be_drawn(file: &Path, study: &Study, cause: impl Into<SamplingError>) -> PrepareError {
-    PrepareError::Sampling { file: file.to_owned(), section: method_section(study), cause: Box::new(cause.into()) }
+    PrepareError::Sampling {
+        file: file.to_owned(),
+        section: method_section(study),
+        cause: Box::new(cause.into()),
+    }
 }
 
 /// Returns the section of the study file that determines the parameter sets.

@@ -3,41 +3,13 @@
 //! The client has checked the workflow where it read the study file. This module checks that every reference of the
 //! submission has a target, so that planning cannot fail on a dangling one.
 
-use super::{Companion, Submission, VERSION};
+use super::{Companion, InvalidSubmission, Submission, VERSION};
 use pleach_study::builtin;
 use pleach_workflow::{
     Annotations, InputOrigin, Method, Phase, ReferenceSource, Stage, StoppingRule, StudyTile, TaskInput,
 };
 use std::collections::HashSet;
 use std::path::Path;
-use thiserror::Error;
-
-/// Reason why a submission is invalid.
-#[derive(Debug, Error)]
-pub(crate) enum InvalidSubmission {
-    #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
-    Build { found: String },
-    #[error("form {found} of submissions; {VERSION} is understood")]
-    Form { found: u32 },
-    #[error("{found} {what}; {wanted} are needed")]
-    Count { what: &'static str, found: usize, wanted: usize },
-    #[error("{what} of stage {stage} refers to something that is not there")]
-    Dangling { what: &'static str, stage: String },
-    #[error("operation {name} {version} is not known here")]
-    Operation { name: String, version: u32 },
-    #[error("a tile of a slide is none that a slide can have")]
-    Slide,
-    #[error("annotations are counted that no reference of it has, or more lie outside a tile than it allows")]
-    Annotations,
-    #[error("{path}: a slide in several files has one at {found:?}, which is no name beside it")]
-    Companion { path: String, found: String },
-    #[error("budget {found}; 0 or more is allowed")]
-    Budget { found: f64 },
-    #[error("its phases, or its until, are none that a study file gives")]
-    Parts,
-    #[error("the response, or the reference, is of a stage that is not there")]
-    Response,
-}
 
 impl Submission {
     pub(super) fn check(&self) -> Result<(), InvalidSubmission> {

@@ -8,7 +8,7 @@
 //! `plan.json` first. After an interruption `plan.json` then identifies the folder as this study's, and the next
 //! process begins again.
 
-use crate::exit::{CommandError, CommandResult};
+use super::{OutError, OutProblem};
 use pleach_results::folder::{self, Owner, PLAN, RESULTS};
 use pleach_storage::files::private;
 use std::collections::BTreeSet;
@@ -39,17 +39,14 @@ impl Draft {
     /// the draft.
     ///
     /// # Errors
-    /// Returns [`CommandError::Input`] if the folder holds another study's results, is not writable or belongs to
-    /// another running process, and [`CommandError::NoSpace`] if its disk is full.
-    pub(super) fn open(out: &Path, digest: &str) -> CommandResult<Self> {
-        let fail = |text: &str| CommandError::Input(format!("--out {}: {text}", out.display()));
-        let unwritable = |error: io::Error| {
-            CommandError::writing(format!("--out {}: cannot be written to", out.display()), &error)
-        };
+    /// [`OutError`] if the folder holds another study's results, is not writable or belongs to another running process.
+    pub(super) fn open(out: &Path, digest: &str) -> Result<Self, OutError> {
+        let fail = |problem| OutError { out: out.to_owned(), problem };
+        let unwritable = |cause: io::Error| fail(OutProblem::Unwritable(cause));
         if let Owner::Study(owner) = folder::owner(out)
             && owner != digest
         {
-            return Err(folder::of_another(out, PLAN).into());
+            return Err(fail(OutProblem::OtherStudy { name: PLAN.to_owned() }));
         }
         let exists = match fs::metadata(out) {
             Ok(found) if found.is_dir() => true,
@@ -68,8 +65,7 @@ impl Draft {
             None => within(out),
         };
         let (path, lock) = locked.map_err(unwritable)?;
-        let lock =
-            lock.ok_or_else(|| fail("another pleach brings results there; one at a time is allowed"))?;
+        let lock = lock.ok_or_else(|| fail(OutProblem::Busy))?;
         let draft = Self { out: out.to_owned(), digest: digest.to_owned(), path, _lock: lock };
         let files = draft.files();
         match fs::remove_dir_all(&files) {
@@ -86,20 +82,22 @@ impl Draft {
     }
 
     /// Returns the error of a file that could not be written.
-    pub(super) fn failed(&self, name: &str, error: &io::Error) -> CommandError {
-        CommandError::writing(format!("--out {}: failed to write {name}", self.out.display()), error)
+    pub(super) fn failed(&self, name: &str, cause: io::Error) -> OutError {
+        self.error(OutProblem::File { name: name.to_owned(), cause })
+    }
+
+    fn error(&self, problem: OutProblem) -> OutError {
+        OutError { out: self.out.clone(), problem }
     }
 
     /// Publishes these files, which are all in the draft, into the folder.
     ///
     /// # Errors
-    /// Returns [`CommandError::Input`] if the folder now holds other content or is not writable, and
-    /// [`CommandError::NoSpace`] if its disk is full. Files published before the error belong to this study. A repeated
-    /// download publishes the rest.
-    pub(super) fn publish(self, names: &[String]) -> CommandResult {
-        let fail = |error: io::Error| {
-            CommandError::writing(format!("--out {}: failed to publish results", self.out.display()), &error)
-        };
+    /// [`OutError`] if the folder now holds other content or is not writable. Files published before the error belong to
+    /// this study. A repeated download publishes the rest.
+    pub(super) fn publish(self, names: &[String]) -> Result<(), OutError> {
+        let fail = |cause: io::Error| self.error(OutProblem::Publish(cause));
+        let of_another = |name: &str| self.error(OutProblem::OtherStudy { name: name.to_owned() });
         let files = self.files();
         let folders = folders(names);
         for folder in &folders {
@@ -112,19 +110,15 @@ impl Draft {
                 }
             }
             Owner::Study(owner) if owner == self.digest => {}
-            Owner::Study(_) => return Err(folder::of_another(&self.out, PLAN).into()),
+            Owner::Study(_) => return Err(of_another(PLAN)),
             Owner::Damaged(why) => {
                 if let Some(name) = self.differs(&files, names)? {
-                    return Err(folder::damaged(
-                        &self.out,
-                        &format!("{why}, and {name} is not of this study"),
-                    )
-                    .into());
+                    return Err(self.error(OutProblem::Damaged { why, name }));
                 }
             }
             Owner::Unknown(name) => {
                 if self.differs(&files, names)?.is_some() {
-                    return Err(folder::of_another(&self.out, name).into());
+                    return Err(of_another(name));
                 }
             }
         }
@@ -135,7 +129,7 @@ impl Draft {
         let plan_first =
             names.iter().filter(|name| *name == PLAN).chain(names.iter().filter(|name| *name != PLAN));
         for name in plan_first {
-            fs::rename(files.join(name), self.out.join(name)).map_err(|error| self.failed(name, &error))?;
+            fs::rename(files.join(name), self.out.join(name)).map_err(|cause| self.failed(name, cause))?;
             if name == PLAN {
                 sync(&self.out).map_err(fail)?;
             }
@@ -170,11 +164,11 @@ impl Draft {
     /// Returns the name of a result file, or of a file to be replaced, whose content is not a prefix of the draft's
     /// file. `None` if the folder has no such file: it then holds parts of an interrupted download, and replacing them
     /// loses nothing.
-    fn differs(&self, files: &Path, names: &[String]) -> CommandResult<Option<String>> {
+    fn differs(&self, files: &Path, names: &[String]) -> Result<Option<String>, OutError> {
         let replaced = names.iter().filter(|name| self.out.join(name).symlink_metadata().is_ok());
         for name in folder::results_in(&self.out).iter().chain(replaced) {
             let begins = begins_with(&files.join(name), &self.out.join(name));
-            if !begins.map_err(|error| self.failed(name, &error))? {
+            if !begins.map_err(|cause| self.failed(name, cause))? {
                 return Ok(Some(name.clone()));
             }
         }

@@ -5,10 +5,9 @@ use super::site::Site;
 use crate::api::schema::StudyState;
 use crate::api::submission::{InputFile, Submission};
 use crate::client::ClientOptions;
-use crate::client::progress_bars::TransferBar;
+use crate::client::download::{DownloadError, OutProblem};
 use crate::client::submit::submit;
-use crate::client::{Client, Waiting, download, follow};
-use crate::exit::{CommandError, CommandResult};
+use crate::client::{Client, ClientError, StudyEndError, SubmitError, Waiting, download, follow};
 use crate::interrupt::Interrupt;
 use std::fs;
 use std::net::TcpListener;
@@ -28,13 +27,42 @@ fn study(site: &Site) -> Submission {
     submission("nuclei", vec![input(folder, "a.png", &large), input(folder, "b.png", b"b")])
 }
 
-fn quiet() -> TransferBar {
-    TransferBar::new("", true)
+/// Error that may be a refusal: the manager refuses a request, or cannot be reached.
+trait MayRefuse: std::error::Error {
+    fn is_refusal(&self) -> bool;
 }
 
-fn refused<T: std::fmt::Debug>(outcome: CommandResult<T>) -> String {
+impl MayRefuse for ClientError {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Untrusted(_) | Self::Unavailable { .. })
+    }
+}
+
+impl MayRefuse for SubmitError {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::ForeignFile { .. } | Self::StillMissing { .. })
+    }
+}
+
+impl MayRefuse for DownloadError {
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Client(cause) => cause.is_refusal(),
+            error => matches!(error, Self::ForeignName { .. }),
+        }
+    }
+}
+
+impl MayRefuse for StudyEndError {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::Canceled { .. })
+    }
+}
+
+/// Returns the message of a refusal.
+fn refused<T: std::fmt::Debug>(outcome: Result<T, impl MayRefuse>) -> String {
     match outcome {
-        Err(CommandError::Refused(text)) => text,
+        Err(error) if error.is_refusal() => error.to_string(),
         other => panic!("{other:?}"),
     }
 }
@@ -48,36 +76,37 @@ fn study_is_submitted_followed_and_downloaded() {
     let site = Site::new();
     let client = site.client();
     let study = study(&site);
-    let id = submit(&client, &study, true).unwrap();
+    let id = submit(&client, &study, || ()).unwrap();
     for file in &study.inputs {
         assert_eq!(fs::read(site.inputs.path(file.digest)).unwrap(), fs::read(&file.path).unwrap());
     }
     assert_eq!(client.study(&id).unwrap().state, StudyState::Running);
     assert_eq!(site.memory.kept().submissions, 2, "once before the files and once after");
     // A second submission of the same study is another study, and its files are already stored.
-    assert_ne!(submit(&client, &study, true).unwrap(), id);
+    assert_ne!(submit(&client, &study, || ()).unwrap(), id);
     assert_eq!(site.memory.kept().submissions, 3);
 
     let out = site.place.path().join("out");
-    let early = refused(download::results(&client, &id, &out, &quiet()));
+    let early = refused(download::results(&client, &id, &out, &()));
     assert_eq!(early, format!("https://{}: study s1 is running", site.address));
     site.memory.kept().completes_after = Some(3);
-    let ended = follow::to_its_end(&client, &id, true).unwrap();
+    let ended = follow::to_its_end(&client, &id, |_| {}).unwrap();
     assert_eq!((ended.state, ended.evaluations_done), (StudyState::Complete, 12));
     assert!(follow::verdict(&ended).is_ok());
-    assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+    assert_eq!(download::results(&client, &id, &out, &()).unwrap(), RESULTS.len());
     for name in RESULTS {
         assert_eq!(fs::read(out.join(name)).unwrap(), content(&id, name), "{name}");
     }
     let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
     assert_eq!((files(&out), files(&out.join("previews"))), (4, 1), "nothing else is left behind");
     // A second download of the same results changes nothing. Results of another study are not mixed with them.
-    assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+    assert_eq!(download::results(&client, &id, &out, &()).unwrap(), RESULTS.len());
     client.study("s2").unwrap();
     site.memory.set("s2", StudyState::Complete, None);
-    let mixed = download::results(&client, "s2", &out, &quiet());
+    let mixed = download::results(&client, "s2", &out, &());
+    assert!(mixed.as_ref().is_err_and(|error| error.to_string().contains("of another study")), "{mixed:?}");
     assert!(
-        matches!(&mixed, Err(CommandError::Input(text)) if text.contains("of another study")),
+        matches!(&mixed, Err(DownloadError::Out(error)) if matches!(&error.problem, OutProblem::OtherStudy { .. })),
         "{mixed:?}"
     );
 }
@@ -86,10 +115,10 @@ fn study_is_submitted_followed_and_downloaded() {
 fn command_result_follows_the_state_of_the_study() {
     let site = Site::new();
     let client = site.client();
-    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    let id = submit(&client, &submission("nuclei", Vec::new()), || ()).unwrap();
     let verdict = |state, message| {
         site.memory.set(&id, state, message);
-        follow::verdict(&follow::to_its_end(&client, &id, true).unwrap())
+        follow::verdict(&follow::to_its_end(&client, &id, |_| {}).unwrap())
     };
     assert_eq!(refused(verdict(StudyState::Canceled, None)), "study s1 was canceled");
     let told = refused(verdict(StudyState::Failed, Some("no worker\nhas \u{1b}[31msegment")));
@@ -97,22 +126,22 @@ fn command_result_follows_the_state_of_the_study() {
     site.memory.set(&id, StudyState::Running, None);
     site.memory.kept().completes_after = Some(1);
     site.memory.kept().fails = 2;
-    let some = follow::verdict(&follow::to_its_end(&client, &id, true).unwrap());
+    let some = follow::verdict(&follow::to_its_end(&client, &id, |_| {}).unwrap());
+    assert!(matches!(&some, Err(StudyEndError::FailedRuns { study, runs: 2 }) if study == "s1"), "{some:?}");
+    assert_eq!(follow::watch(&client, Some(&id), |_, _| {}).unwrap().len(), 1);
     assert!(
-        matches!(&some, Err(CommandError::SomeFailed(text)) if text.starts_with("2 runs of study s1")),
-        "{some:?}"
+        follow::watch(&client, None, |_, _| {}).unwrap().is_empty(),
+        "what had ended before is not watched"
     );
-    assert_eq!(follow::watch(&client, Some(&id)).unwrap().len(), 1);
-    assert!(follow::watch(&client, None).unwrap().is_empty(), "what had ended before is not watched");
 }
 
 #[test]
 fn refusal_is_shown_in_the_managers_words() {
     let site = Site::new();
     let client = site.client();
-    match submit(&client, &submission("too large", Vec::new()), true) {
-        Err(CommandError::Input(text)) => {
-            assert!(text.starts_with("--memory: the segmentation needs"), "{text}")
+    match submit(&client, &submission("too large", Vec::new()), || ()) {
+        Err(SubmitError::Client(ClientError::Rejected { detail })) => {
+            assert!(detail.starts_with("--memory: the segmentation needs"), "{detail}")
         }
         other => panic!("{other:?}"),
     }
@@ -141,8 +170,7 @@ fn client_uses_token_or_certificate() {
     let wrong = Client::new(&ca, Some(&"0".repeat(64)), waiting()).unwrap();
     assert!(refused(wrong.studies()).ends_with("the token is not this manager's"));
     let input = |args: &ClientOptions, token| match Client::new(args, token, waiting()) {
-        Err(CommandError::Input(text)) => text,
-        Err(other) => panic!("{other:?}"),
+        Err(error) => error.to_string(),
         Ok(_) => panic!("a client"),
     };
     assert!(input(&ca, None).ends_with("with --token-file or PLEACH_TOKEN it need not"));
@@ -199,7 +227,7 @@ fn a_study_is_submitted_once() {
     let site = Site::new();
     let client = client(&ClientOptions { timeout: Duration::from_secs(60), ..site.args() });
     site.memory.kept().lost_answers = 2;
-    let id = submit(&client, &study(&site), true).unwrap();
+    let id = submit(&client, &study(&site), || ()).unwrap();
     assert_eq!(
         site.memory.kept().submissions,
         4,
@@ -215,8 +243,8 @@ fn files_that_change_and_files_of_others_are_not_sent() {
     let client = site.client();
     let mut changed = study(&site);
     fs::write(&changed.inputs[0].path, vec![0; 3_000_000]).unwrap();
-    let told = |submission: &Submission| match submit(&client, submission, true) {
-        Err(CommandError::Input(text)) => text,
+    let told = |submission: &Submission| match submit(&client, submission, || ()) {
+        Err(error @ (SubmitError::Changed { .. } | SubmitError::Unreadable { .. })) => error.to_string(),
         other => panic!("{other:?}"),
     };
     let path = changed.inputs[0].path.clone();
@@ -229,12 +257,12 @@ fn files_that_change_and_files_of_others_are_not_sent() {
     // The client sends no file that the study does not read, even if the manager asks for it.
     let secret = input(site.place.path(), "secret", b"secret");
     site.memory.kept().odd_input = Some(secret.digest);
-    let told = refused(submit(&client, &submission("nuclei", Vec::new()), true));
+    let told = refused(submit(&client, &submission("nuclei", Vec::new()), || ()));
     assert!(told.ends_with("which is no file that this study reads"), "{told}");
     assert!(!site.inputs.has(secret.digest));
     // A file that the manager reports as missing after every upload is not sent forever.
     let lost = submission("nuclei", vec![secret.clone()]);
-    let told = refused(submit(&client, &lost, true));
+    let told = refused(submit(&client, &lost, || ()));
     assert!(told.ends_with("the manager still lacks 1 files that it was sent"), "{told}");
 }
 
@@ -243,12 +271,12 @@ fn files_that_change_and_files_of_others_are_not_sent() {
 fn results_stay_in_their_folder() {
     let site = Site::new();
     let client = site.client();
-    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    let id = submit(&client, &submission("nuclei", Vec::new()), || ()).unwrap();
     site.memory.set(&id, StudyState::Complete, None);
     let out = site.place.path().join("a/out");
     for name in ["../evil", "/tmp/evil", "previews/../../evil", ".bashrc"] {
         site.memory.kept().odd_result = Some(name.to_owned());
-        let told = refused(download::results(&client, &id, &out, &quiet()));
+        let told = refused(download::results(&client, &id, &out, &()));
         assert!(told.ends_with("which would lead elsewhere"), "{told}");
     }
     assert!(!out.exists());
@@ -257,11 +285,11 @@ fn results_stay_in_their_folder() {
     let files = |folder: &Path| fs::read_dir(folder).unwrap().count();
     for before in [0, 1] {
         site.memory.kept().odd_result = Some("zz.json".to_owned());
-        let told = refused(download::results(&client, &id, &out, &quiet()));
+        let told = refused(download::results(&client, &id, &out, &()));
         assert!(told.contains("zz.json"), "{told}");
         assert_eq!((out.exists(), files(out.parent().unwrap())), (before == 1, before));
         site.memory.kept().odd_result = None;
-        assert_eq!(download::results(&client, &id, &out, &quiet()).unwrap(), RESULTS.len());
+        assert_eq!(download::results(&client, &id, &out, &()).unwrap(), RESULTS.len());
         assert_eq!(files(&out), 4);
     }
 }
@@ -271,13 +299,13 @@ fn an_interruption_leaves_the_study_alone() {
     let site = Site::new();
     let mut interrupt = Interrupt::listen().unwrap();
     let client = site.client();
-    client.waiting().listen_to(&mut interrupt);
-    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    client.waiting().listen_to(interrupt.take_asked());
+    let id = submit(&client, &submission("nuclei", Vec::new()), || ()).unwrap();
     client.waiting().goes_on(format!("study {id} goes on"));
     interrupt.asker()();
-    let stopped = follow::to_its_end(&client, &id, true);
+    let stopped = follow::to_its_end(&client, &id, |_| {});
     assert!(
-        matches!(&stopped, Err(CommandError::Interrupted(text)) if text == "study s1 goes on"),
+        matches!(&stopped, Err(ClientError::Interrupted(error)) if error.goes_on == "study s1 goes on"),
         "{stopped:?}"
     );
     assert_eq!(site.client().study(&id).unwrap().state, StudyState::Running);

@@ -5,10 +5,9 @@ use super::site::Site;
 use crate::api::schema::StudyState;
 use crate::api::submission::InputFile;
 use crate::client::ClientOptions;
-use crate::client::progress_bars::TransferBar;
+use crate::client::download::DownloadError;
 use crate::client::submit::submit;
 use crate::client::{Client, Waiting, download};
-use crate::exit::CommandError;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ fn truncated_upload_is_repeated() {
     let file = InputFile { path: path.to_str().unwrap().to_owned(), digest, bytes: large.len() as u64 };
     wire.cuts_left.store(2, Ordering::SeqCst);
     let client = client(&site, &wire, 60);
-    let id = submit(&client, &submission("nuclei", vec![file]), true).unwrap();
+    let id = submit(&client, &submission("nuclei", vec![file]), || ()).unwrap();
     assert_eq!(wire.cuts_left.load(Ordering::SeqCst), 0, "it was cut");
     assert_eq!(std::fs::read(site.inputs.path(digest)).unwrap(), large);
     assert_eq!(client.studies().unwrap().len(), 1);
@@ -93,12 +92,11 @@ fn truncated_download_is_repeated() {
     let site = Site::new();
     let wire = Wire::to(site.address);
     let client = client(&site, &wire, 60);
-    let id = submit(&client, &submission("nuclei", Vec::new()), true).unwrap();
+    let id = submit(&client, &submission("nuclei", Vec::new()), || ()).unwrap();
     site.memory.set(&id, StudyState::Complete, None);
     let out = site.place.path().join("out");
     wire.cuts_left.store(2, Ordering::SeqCst);
-    let transfer = TransferBar::new("", true);
-    assert_eq!(download::results(&client, &id, &out, &transfer).unwrap(), RESULTS.len());
+    assert_eq!(download::results(&client, &id, &out, &()).unwrap(), RESULTS.len());
     assert_eq!(wire.cuts_left.load(Ordering::SeqCst), 0, "it was cut");
     for name in RESULTS {
         assert_eq!(std::fs::read(out.join(name)).unwrap(), content(&id, name), "{name}");
@@ -106,9 +104,9 @@ fn truncated_download_is_repeated() {
     // The client gives up a transfer that is cut every time, and leaves no partial file.
     wire.cuts_left.store(usize::MAX, Ordering::SeqCst);
     let again = site.place.path().join("again");
-    let told = download::results(&client, &id, &again, &transfer);
+    let told = download::results(&client, &id, &again, &());
     assert!(
-        matches!(&told, Err(CommandError::Refused(text)) if text.contains("responses.csv of study s1")),
+        matches!(&told, Err(DownloadError::Incomplete { name, study, .. }) if name == "responses.csv" && study == "s1"),
         "{told:?}"
     );
     assert!(!again.join("responses.csv").exists() && !again.join("responses.csv.part").exists());

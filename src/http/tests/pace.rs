@@ -16,7 +16,7 @@ const JSON: &str = "Content-Type: application/json";
 
 /// Requests a result of 800 kB and reads nothing of it yet.
 fn ask_for_result(site: &Site) -> Connection {
-    let id = submit(&site.client(), &submission("nuclei", Vec::new()), true).unwrap();
+    let id = submit(&site.client(), &submission("nuclei", Vec::new()), || ()).unwrap();
     site.memory.set(&id, StudyState::Complete, None);
     let mut connection = connect(site.address, &Trust::load(&site.certs("c1")).unwrap());
     // A small buffer, so that the client's system accepts few bytes that the client has not read.

@@ -14,7 +14,7 @@ use thiserror::Error;
 const BETWEEN_SYNCS: Duration = Duration::from_millis(10);
 
 /// Destination of a journal: a file, or in tests a disk that loses unsynced bytes.
-pub(crate) trait Medium: Send + 'static {
+pub trait Medium: Send + 'static {
     /// Appends bytes.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes all appended bytes survive a power loss.

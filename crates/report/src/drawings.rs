@@ -1,0 +1,5 @@
+//! Drawings as files of their own, in SVG and PNG.
+
+pub mod burst;
+pub mod plots;
+pub mod scaling;

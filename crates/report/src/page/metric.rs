@@ -1,0 +1,135 @@
+//! Describes responses in words.
+
+use pleach_results::analysis::{Analysis, IndexTable};
+use pleach_sensitivity::indices::Indices;
+use pleach_workflow::{Aggregate, ReferenceSource, Study};
+
+/// Description of a metric that a study analyzes.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    /// Name within a sentence.
+    pub(crate) name: String,
+    /// Definition of the metric. Empty for metrics of workflows that are not built in.
+    pub(crate) meaning: &'static str,
+    /// Aggregation over tiles.
+    pub(crate) over_tiles: Aggregate,
+    /// Caution about the meaning of a change. Empty if none is needed.
+    pub(crate) caution: &'static str,
+}
+
+impl Metric {
+    pub(crate) fn of(study: &Study) -> Self {
+        Self::of_one(study, study.metric)
+    }
+
+    /// Describes one of the study's metrics, by its column.
+    pub(crate) fn of_one(study: &Study, metric: usize) -> Self {
+        let (metric, over_tiles) = &study.workflow.response.metrics[metric];
+        let (name, meaning) = match metric.as_str() {
+            "dice" => (
+                "Dice",
+                "twice the area that mask and reference share, divided by the sum of their areas: \
+                 1 where they are the same, 0 where they share nothing",
+            ),
+            "jaccard" => (
+                "Jaccard",
+                "the area that mask and reference share, divided by the area that either covers: \
+                 1 where they are the same, 0 where they share nothing",
+            ),
+            "pixel-difference" => {
+                ("the pixel difference", "the number of pixels in which mask and reference differ")
+            }
+            "object-dice" => (
+                "object Dice",
+                "twice the area that nuclei of the mask share with nuclei of the reference, divided by the area of all \
+                 nuclei of both: 1 where they cover the same, 0 where they share nothing",
+            ),
+            "object-jaccard" => (
+                "object Jaccard",
+                "the area that nuclei of the mask share with nuclei of the reference, divided by the area that the \
+                 nuclei of either cover: 1 where they cover the same, 0 where they share nothing",
+            ),
+            "object-pair-dice" => (
+                "the mean Dice of a pair",
+                "Dice of each pair of overlapping nuclei, one of the mask and one of the reference, averaged over all \
+                 pairs: 1 where every pair is the same nucleus, less where nuclei are split, merged or of another \
+                 shape; nuclei without a partner are not counted",
+            ),
+            "object-recall" => (
+                "object recall",
+                "the share of the area of the reference’s nuclei that nuclei of the mask cover: 1 where all of it is \
+                 found, also where too much is, 0 where nothing is",
+            ),
+            "nuclei" => ("the number of nuclei", "the number of connected objects in the mask"),
+            "mean-area" => (
+                "the mean area of nuclei",
+                "the mean area of the mask’s connected objects in pixels, 0 without any",
+            ),
+            other => (other, ""),
+        };
+        let compared = study.workflow.reference.is_some();
+        let caution = match study.reference {
+            // These metrics ignore the reference.
+            _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
+                "It is measured on the mask alone: a change tells how far the result moves, not whether it gets better."
+            }
+            ReferenceSource::Defaults if compared => {
+                "The reference is the workflow’s own result at its default parameters: a change tells how far the \
+                 result moves from that one, not whether it gets better."
+            }
+            _ => "",
+        };
+        Self { name: name.to_owned(), meaning, over_tiles: *over_tiles, caution }
+    }
+
+    /// Returns "mean over tiles" or "sum over tiles".
+    pub(crate) fn over_tiles(&self) -> &'static str {
+        match self.over_tiles {
+            Aggregate::Mean => "mean over tiles",
+            Aggregate::Sum => "sum over tiles",
+        }
+    }
+}
+
+/// Returns the name of the main column of an index table.
+pub(crate) fn index_name(analysis: &Analysis, listed: &IndexTable) -> String {
+    let column = listed.columns.get(listed.main).map_or("", String::as_str);
+    let words = match (analysis, column) {
+        (Analysis::Indices(Indices::Moat(_)), _) => "μ*",
+        (Analysis::Indices(Indices::Vbd(_) | Indices::Efast(_)), _) => "total index T",
+        (Analysis::Indices(Indices::Pawn(_)), _) => "PAWN index (median distance)",
+        (Analysis::Indices(Indices::Delta(_)), _) => "delta",
+        (Analysis::Indices(Indices::RbdFast(_)), _) => "first-order index S (RBD-FAST)",
+        (Analysis::Correlations(_), "prcc") => "partial rank correlation (PRCC)",
+        (Analysis::Correlations(_), _) => "rank correlation (Spearman)",
+        (Analysis::Regression(_), _) => "standardized regression coefficient (SRC)",
+        _ => column,
+    };
+    words.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use pleach_study::builtin;
+
+    #[test]
+    fn every_metric_of_the_built_in_workflow_is_put_into_words() {
+        let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
+        let mut study = fixture::moat(&[]).study;
+        for (table, place, name) in workflow.metrics() {
+            (study.workflow, study.metric) = (workflow.measuring(table), place);
+            let metric = Metric::of(&study);
+            assert!(!metric.meaning.is_empty(), "{name}");
+            let of_mask_alone = ["nuclei", "mean-area"].contains(&name);
+            assert_eq!(
+                metric.caution.starts_with("It is measured on the mask alone"),
+                of_mask_alone,
+                "{name}"
+            );
+            let added = ["pixel-difference", "nuclei"].contains(&name);
+            assert_eq!(metric.over_tiles() == "sum over tiles", added, "{name}");
+        }
+    }
+}

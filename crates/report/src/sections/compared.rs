@@ -1,0 +1,147 @@
+//! Section on the comparison with references: annotations outside their tiles, and runs with an empty mask
+//! and an empty reference.
+
+use crate::Report;
+use crate::page::format_number::{count, counted, names};
+use crate::page::html::{Html, Table, html, p};
+use pleach_results::analysis::BothEmptyRuns;
+use pleach_results::record::Annotated;
+
+/// Maximum reference files in the table, those with most annotations outside first.
+const MAX_FILES: usize = 20;
+/// Tiles named before "and N more".
+const MAX_TILES: usize = 6;
+
+/// Returns the section. `None` without annotations and without empty runs.
+pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
+    let run = report.run;
+    let mut section = Html::default();
+    if !run.annotations.is_empty() {
+        section.push(annotations(&run.annotations));
+    }
+    run.both_empty.iter().for_each(|empty| section.push(both_empty(empty)));
+    let is_empty = run.annotations.is_empty() && run.both_empty.is_empty();
+    (!is_empty).then_some(section)
+}
+
+fn annotations(files: &[Annotated]) -> Html {
+    let sum = |of: fn(&Annotated) -> usize| files.iter().map(of).sum::<usize>();
+    let all = sum(|file| file.annotations);
+    let [outside, partly, unusable] =
+        [sum(|file| file.outside), sum(|file| file.partly_outside), sum(|file| file.unusable)];
+    let of_all = format!(
+        "{} in {}. ",
+        counted(all, "annotation", "annotations"),
+        counted(files.len(), "reference file", "reference files")
+    );
+    if outside + partly + unusable == 0 {
+        return p(format!("{of_all}All of them lie inside their tiles."));
+    }
+    let text = p(format!(
+        "{of_all}Outside their tiles: {}, which do not count. Partly outside: {}, cut off at the border. Without a pixel of \
+         their own, too small or covered by later ones: {}.",
+        count(outside),
+        count(partly),
+        count(unusable),
+    ));
+    let mut of_note: Vec<&Annotated> =
+        files.iter().filter(|file| file.outside + file.partly_outside + file.unusable > 0).collect();
+    of_note.sort_by_key(|file| std::cmp::Reverse((file.outside, file.unusable, file.partly_outside)));
+    let header = ["tile", "reference", "annotations", "outside", "partly outside", "without a pixel"];
+    let caption = match of_note.len().saturating_sub(MAX_FILES) {
+        0 => "Reference files with annotations that do not count, or not whole".to_owned(),
+        others => format!(
+            "The {MAX_FILES} reference files with most annotations that do not count, or not whole; run.json has {} more",
+            count(others)
+        ),
+    };
+    let mut table = Table::new("numbers", caption, header);
+    for file in of_note.iter().take(MAX_FILES) {
+        let numbers = [file.annotations, file.outside, file.partly_outside, file.unusable];
+        let names = [Html::from(&file.tile), Html::from(&file.reference)];
+        table.row(names.into_iter().chain(numbers.map(|number| count(number).into())));
+    }
+    html![text, table.finish()]
+}
+
+fn both_empty(found: &BothEmptyRuns) -> Html {
+    let BothEmptyRuns { response, runs, of, tiles, left_out } = found;
+    let mut text = html![
+        format!(
+            "Mask and reference are both empty in {} of {} runs, on {}: ",
+            count(*runs),
+            count(*of),
+            counted(tiles.len(), "tile", "tiles")
+        ),
+        names(tiles.iter().map(String::as_str), MAX_TILES),
+        format!(". By convention {response} is 1 there. "),
+    ];
+    let key = |value: &str| Html::element("code", &[], format!("both_empty = \"{value}\""));
+    text.push(if *left_out {
+        html!["Those runs are left out of the mean over tiles (", key("leave-out"), ")."]
+    } else {
+        html![
+            "In the mean over tiles each of those runs counts as much as any other; ",
+            key("leave-out"),
+            " in ",
+            Html::element("code", &[], "[response]"),
+            " leaves them out."
+        ]
+    });
+    p(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn file(tile: &str, numbers: [usize; 4]) -> Annotated {
+        let [annotations, outside, partly_outside, unusable] = numbers;
+        let reference = format!("{tile}.geojson");
+        Annotated { tile: tile.to_owned(), reference, annotations, outside, partly_outside, unusable }
+    }
+
+    #[test]
+    fn annotations_are_counted_by_file() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        assert!(section(&fixture.report()).is_none());
+        fixture.run.annotations = vec![file("one", [40, 0, 0, 0]), file("<two>", [108, 1, 4, 2])];
+        let text = section(&fixture.report()).unwrap().into_string();
+        for expected in [
+            "148 annotations in 2 reference files. Outside their tiles: 1, which",
+            "Partly outside: 4, cut off",
+            "covered by later ones: 2.",
+            "<td>108</td><td>1</td><td>4</td><td>2</td>",
+            "&lt;two&gt;.geojson",
+        ] {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+        assert!(!text.contains("one.geojson"), "nothing is to be said of it");
+        fixture.run.annotations.truncate(1);
+        let text = section(&fixture.report()).unwrap().into_string();
+        assert!(text.contains("All of them lie inside their tiles."), "{text}");
+    }
+
+    #[test]
+    fn both_empty_runs_are_listed_with_the_remedy() {
+        let mut fixture = fixture::moat(&[("a", 1.0, 0.1)]);
+        let empty = BothEmptyRuns {
+            response: "dice".to_owned(),
+            runs: 160,
+            of: 320,
+            tiles: vec!["tile-two".to_owned()],
+            left_out: false,
+        };
+        fixture.run.both_empty = vec![empty.clone()];
+        let text = section(&fixture.report()).unwrap().into_string();
+        assert!(
+            text.contains("both empty in 160 of 320 runs, on 1 tile: <strong>tile-two</strong>"),
+            "{text}"
+        );
+        assert!(text.contains("both_empty = &quot;leave-out&quot;</code> in"), "{text}");
+        fixture.run.both_empty = vec![BothEmptyRuns { left_out: true, ..empty }];
+        let text = section(&fixture.report()).unwrap().into_string();
+        assert!(text.contains("Those runs are left out of the mean"), "{text}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Figures of the sample: convergence of the indices over growing parts, and the response over each
+//! parameter.
+
+use crate::Report;
+use crate::charts::scatter::Along;
+use crate::drawings::plots::{self, Drawn};
+use crate::page::format_number::capital;
+use crate::page::html::{Html, figure, html, strong};
+use crate::page::metric::Metric;
+use pleach_interop::analysis::{DesignForm, convergence};
+use pleach_interop::method::ExternalMethod;
+use pleach_interop::responses::ResponseColumn;
+use pleach_results::analysis::{self, Collected};
+use pleach_sensitivity::columns::Columns;
+use pleach_sensitivity::fast::HARMONICS;
+use pleach_sensitivity::sampling::{Design, Structure};
+use pleach_sensitivity::vbd::Estimator;
+use pleach_workflow::{BasePoints, Method, Parameter};
+
+/// Parameter sets of a study and their responses.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampled<'a> {
+    pub design: &'a Design,
+    pub collected: &'a Collected,
+}
+
+/// Returns the figures of the study's metric. `None` without a sample or without a form that the analysis
+/// supports.
+pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
+    let Sampled { design, collected } = report.sampled?;
+    let study = report.study;
+    let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
+    let measured =
+        ResponseColumn { name: name.clone(), values: collected.responses(study.metric, *over_tiles) };
+    let varying = study.workflow.parameters.iter().enumerate().filter(|(_, p)| p.domain.varies());
+    let columns: Vec<(&Parameter, Vec<f64>)> = varying
+        .map(|(column, parameter)| {
+            (parameter, design.evaluations.iter().map(|set| set[column].as_f64()).collect())
+        })
+        .collect();
+    let (form, way) = form(report, design)?;
+    let bootstrap = analysis::bootstrap(study.seed);
+    let along = columns
+        .iter()
+        .map(|(Parameter { name, domain, .. }, values)| Along { name, values, domain })
+        .collect();
+    let steps = convergence(&form, way, &measured, bootstrap);
+    let drawn = Drawn {
+        analysis: report.analysis,
+        steps,
+        along,
+        responses: &measured.values,
+        independent: form.independent(),
+    };
+    let metric = Metric::of(study).name;
+    let mut text = Html::default();
+    if let Some((drawing, index)) = plots::settling(&drawn) {
+        let caption = html![
+            strong("Whether more evaluations would change it."),
+            format!(
+                " {} of the first evaluations of the study, with 95 % intervals, for the parameters that matter most. \
+                 Lines that are level at the right have settled.",
+                capital(&index)
+            ),
+        ];
+        text.push(figure(drawing.finish(), caption));
+    }
+    if let Some(drawing) = plots::scattered(&drawn, &metric) {
+        let caption = html![
+            strong(capital(&format!("{metric} over each parameter."))),
+            " Dots: evaluations; line, where they are enough: their mean along the parameter.",
+        ];
+        text.push(figure(drawing.finish(), caption));
+    }
+    Some(text)
+}
+
+/// Returns the form of the study's design and the method that analyzes it. `None` for designs without a
+/// method.
+fn form(report: &Report<'_>, design: &Design) -> Option<(DesignForm, ExternalMethod)> {
+    Some(match (&design.structure, &report.study.method) {
+        (Structure::Trajectories(found), _) => {
+            let way = ExternalMethod::Moat { trajectories: 0, levels: 0, base: None, candidates: None };
+            (DesignForm::Trajectories(found.clone()), way)
+        }
+        (Structure::Saltelli(found), _) => {
+            let (base, estimator) = (BasePoints::default(), Estimator::default());
+            (DesignForm::Blocks(found.clone()), ExternalMethod::Vbd { second_order: None, base, estimator })
+        }
+        (Structure::Curves(found), _) => {
+            (DesignForm::Curves(found.clone()), ExternalMethod::Fast { harmonics: HARMONICS as u32 })
+        }
+        (_, &Method::Correlation { of, .. }) => {
+            let columns = Columns::of(&report.study.workflow.parameters, &design.evaluations).ok()?;
+            (DesignForm::Columns(columns), ExternalMethod::Columns(of.into()))
+        }
+        _ => return None,
+    })
+}

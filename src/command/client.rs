@@ -1,0 +1,25 @@
+//! Connection of a command to a manager, and display of the manager's answers.
+
+pub(super) mod progress_bars;
+pub(super) mod table;
+pub(super) mod watched;
+
+use crate::cli::ManagerArgs;
+use crate::client::{Client, Waiting};
+use crate::exit::CommandResult;
+use crate::terminal::print_notice;
+use pleach_workflow::text::quoted;
+
+/// Maximum length of a notice.
+const MAX_LETTERS: usize = 800;
+
+/// Creates a client for the manager that the arguments name. Its notices go to stderr.
+pub(super) fn connect(args: &ManagerArgs, waiting: Waiting) -> CommandResult<Client> {
+    let client = Client::new(&args.options(), super::manager_token().as_deref(), waiting)?;
+    Ok(client.with_notices(line_on_stderr))
+}
+
+/// Prints a line on stderr.
+pub(super) fn line_on_stderr(text: &str) {
+    print_notice(&quoted(text, MAX_LETTERS));
+}
