@@ -29,7 +29,7 @@ mod worker;
 mod workflow;
 
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
-use crate::cost_history;
+use pleach_execution::cost_history;
 use crate::exit::CommandResult;
 use pleach_study::PreparedStudy;
 use std::num::NonZeroU32;

@@ -1,7 +1,7 @@
 //! Displays of a study's progress on stderr: a bar on a terminal, else occasional lines.
 
 use crate::live::{LiveArea, Ranked, Stream, bar, bar_width, cut, fitting};
-use crate::progress::{ProgressDisplay, ProgressView, percent};
+use pleach_execution::progress::{ProgressDisplay, ProgressView, percent};
 use indicatif::HumanDuration;
 use std::time::{Duration, Instant};
 

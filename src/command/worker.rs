@@ -12,7 +12,7 @@ use super::{meter, workers};
 use crate::cli::{TimeArg, WorkerProcessArgs};
 use crate::exit::{CommandError, CommandResult};
 use crate::exporter;
-use crate::inputs::InputFileReader;
+use pleach_execution::inputs::InputFileReader;
 use crate::interrupt::Interrupt;
 use crate::log;
 use crate::random;

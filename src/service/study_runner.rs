@@ -11,12 +11,12 @@ use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{Followed, StudyContext};
 use crate::api::schema::StudyState;
 use crate::api::submission::PlanChoice;
-use crate::execution::{self, ExecutionRequest, ExecutionResult, Executor};
+use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
 use crate::input_store::InputStore;
-use crate::progress::ProgressCounts;
-use crate::results::{self, phases::PlanOfPhases};
-use crate::rounds::{self, RoundResult, StudyResult, phases};
-use crate::session::{self, Existing, Session, SessionState};
+use pleach_execution::progress::ProgressCounts;
+use pleach_execution::result_files::{self, phases::PlanOfPhases};
+use pleach_execution::rounds::{self, RoundResult, StudyResult, phases};
+use pleach_execution::session::{self, Existing, Session, SessionState};
 use error::StudyParts;
 pub(crate) use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
@@ -318,11 +318,11 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
         let mut cluster = ClusterExecutor { shared, prepared, choice, id, keeps, inputs, replan };
-        let (stage, tree) = results::merged(record, &prepared.study.workflow.stages);
+        let (stage, tree) = result_files::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
         let follow = |progress| (self.follow)(Followed { progress, stage, tree, phase, evaluations, before });
-        let executed = execution::execute(prepared, study, session, &self.past, &mut cluster, None, follow)?;
+        let executed = executor::execute(prepared, study, session, &self.past, &mut cluster, None, follow)?;
         self.rounds_tasks += executed.finished.outcome.tasks.values().map(|total| total.runs).sum::<u64>();
         Ok(executed)
     }
@@ -363,7 +363,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
         self.rounds_tasks = 0;
         let grown = rounds::execute(self, prepared, planned, &mut session)?;
         let StudyResult { prepared, planned, executed, collected, convergence } = grown;
-        let done = results::CompletedStudy {
+        let done = result_files::CompletedStudy {
             prepared: &prepared,
             plan: &planned.record,
             executed: &executed,
@@ -373,7 +373,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             convergence: convergence.as_ref(),
             start,
         };
-        let written = results::write(&done, &collected, &Previews::default(), &session.folder)?;
+        let written = result_files::write(&done, &collected, &Previews::default(), &session.folder)?;
         Ok(RoundResult { prepared, plan: planned.record, collected, written, session, left_bytes: 0 })
     }
 
@@ -406,7 +406,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             Ok::<_, StudyRunError>(part)
         })?;
         let run =
-            results::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
+            result_files::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
         // Ends the sessions only now, the last phase first: a missing journal means that all results are written.
         parts.iter().rev().try_for_each(|(part, _)| part.session.end(true))?;
         Ok(run)

@@ -4,7 +4,7 @@ use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
 use crate::api::digest::InputDigest;
 use crate::api::schema::StudyState;
-use crate::rounds::phases;
+use pleach_execution::rounds::phases;
 use crate::service::results::{self, Checksums};
 use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
 use crate::service::state::{StoredSubmission, StudyEnd};

@@ -2,14 +2,14 @@
 
 use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, workers};
-use crate::cost_history;
-use crate::execution::{self, ExecutionResult, LocalExecutor};
+use pleach_execution::cost_history;
+use pleach_execution::executor::{self, ExecutionResult, LocalExecutor};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::progress_display::fitting_stderr;
-use crate::results;
-use crate::rounds::{self, RoundResult, StudyResult};
-use crate::session::{self, Session, SessionState};
+use pleach_execution::result_files;
+use pleach_execution::rounds::{self, RoundResult, StudyResult};
+use pleach_execution::session::{self, Session, SessionState};
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
@@ -150,7 +150,7 @@ impl<'a> Runner<'a> {
         let StudyResult { prepared, planned, executed, collected, convergence } =
             rounds::execute(self, first, planned, &mut session)?;
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
-        let done = results::CompletedStudy {
+        let done = result_files::CompletedStudy {
             prepared: &prepared,
             plan: &planned.record,
             executed: &executed,
@@ -160,7 +160,7 @@ impl<'a> Runner<'a> {
             convergence: convergence.as_ref(),
             start,
         };
-        let written = results::write(&done, &collected, &self.previews, &session.folder)?;
+        let written = result_files::write(&done, &collected, &self.previews, &session.folder)?;
         let (plan, left_bytes) = (planned.record, executed.finished.left_bytes);
         Ok(Ended::Now(Box::new(RoundResult { prepared, plan, collected, written, session, left_bytes })))
     }
@@ -212,7 +212,7 @@ impl rounds::Runner for Runner<'_> {
         let args = self.args;
         let display = (!args.quiet && !args.json).then(fitting_stderr);
         let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
-        Ok(execution::execute(prepared, &mut planned.study, session, &self.past, here, display, |_| {})?)
+        Ok(executor::execute(prepared, &mut planned.study, session, &self.past, here, display, |_| {})?)
     }
 
     fn stopped(

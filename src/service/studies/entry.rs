@@ -2,7 +2,7 @@
 
 use crate::api::digest::InputDigest;
 use crate::api::schema::{StudyState, StudyStatus};
-use crate::progress::{Progress, ProgressCounts};
+use pleach_execution::progress::{Progress, ProgressCounts};
 use crate::service::metrics::{PlannedReuse, StudySample};
 use crate::service::scaling::StudyNeed;
 use crate::service::state::{StoredSubmission, StudyEnd};

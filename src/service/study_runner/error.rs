@@ -1,12 +1,12 @@
 //! Errors of running a study on the manager's workers.
 
 use crate::api::submission::SubmissionError;
-use crate::execution::ExecutionError;
-use crate::results::ResultsError;
-use crate::rounds::{RoundsError, phases::PhasesError};
+use pleach_execution::executor::ExecutionError;
+use pleach_execution::result_files::ResultsError;
+use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use crate::service::results::UnreadableError;
 use crate::service::state::StateError;
-use crate::session::SessionError;
+use pleach_execution::session::SessionError;
 use pleach_planner::PlanningError;
 use pleach_results::folder::FolderError;
 use pleach_results::journal::WriterError;

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// Error between two phases.
 #[derive(Debug, Error)]
-pub(crate) enum PhasesError {
+pub enum PhasesError {
     /// The next phase cannot be prepared.
     #[error("{0}")]
     Prepare(#[from] PrepareError),
@@ -60,7 +60,7 @@ pub(crate) enum PhasesError {
 
 /// Reason why a rule selects no survivors.
 #[derive(Debug, Error)]
-pub(crate) enum SurvivorsProblem {
+pub enum SurvivorsProblem {
     /// The phase has no indices. Contains the note of its analysis.
     #[error("{0}")]
     NoIndices(String),
@@ -73,12 +73,12 @@ pub(crate) enum SurvivorsProblem {
 pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
 
 /// Phase to execute.
-pub(crate) struct PhaseRequest {
+pub struct PhaseRequest {
     /// Number of the phase, from 0.
-    pub(crate) number: usize,
-    pub(crate) prepared: PreparedStudy,
+    pub number: usize,
+    pub prepared: PreparedStudy,
     /// Whether another phase follows.
-    pub(crate) keeps: bool,
+    pub keeps: bool,
 }
 
 /// Executes all phases of a study, each into its own folder in `out`. `tell` receives messages for operators.
@@ -86,7 +86,7 @@ pub(crate) struct PhaseRequest {
 /// # Errors
 /// Errors of `run`. [`PhasesError`] if a phase leaves no parameter to vary, or if the next phase cannot be
 /// drawn.
-pub(crate) fn execute<E: From<PhasesError>>(
+pub fn execute<E: From<PhasesError>>(
     whole: &PreparedStudy,
     out: &Path,
     tell: impl Fn(&str),
@@ -108,7 +108,7 @@ pub(crate) fn execute<E: From<PhasesError>>(
 }
 
 /// Returns the phases for the combined report. `names` are their folders.
-pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
+pub fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
     let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| Phase {
         folder: name,
         prepared: &part.prepared,
@@ -121,12 +121,12 @@ pub(crate) fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Ph
 }
 
 /// Returns the digest that the folder of all phases belongs to. It contains the digest of the first phase.
-pub(crate) fn digest(first: &PreparedStudy) -> String {
+pub fn digest(first: &PreparedStudy) -> String {
     format!("phases {}", first.digest)
 }
 
 /// Returns the folder names of the phases.
-pub(crate) fn names(study: &Study) -> Vec<String> {
+pub fn names(study: &Study) -> Vec<String> {
     let name = |(number, phase): (usize, &pleach_workflow::Phase)| {
         format!("phase-{}-{}", number + 1, phase.method.kind())
     };

@@ -10,7 +10,7 @@ use pleach_workflow::Stage;
 use std::collections::BTreeMap;
 
 /// Returns the numbers of tasks saved by equal stage instances and by tree reuse.
-pub(crate) fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
+pub fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
     if plan.strategy == "none" {
         return (0, 0);
     }

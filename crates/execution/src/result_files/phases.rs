@@ -10,14 +10,14 @@ use serde::Serialize;
 
 /// `plan.json` of a study in phases: the owner of the folder, and the folders of the phases.
 #[derive(Debug, Serialize)]
-pub(crate) struct PlanOfPhases<'a> {
+pub struct PlanOfPhases<'a> {
     study: &'a str,
     study_digest: &'a str,
     phases: &'a [String],
 }
 
 impl<'a> PlanOfPhases<'a> {
-    pub(crate) fn new(study: &'a str, study_digest: &'a str, phases: &'a [String]) -> Self {
+    pub fn new(study: &'a str, study_digest: &'a str, phases: &'a [String]) -> Self {
         Self { study, study_digest, phases }
     }
 }
@@ -26,7 +26,7 @@ impl<'a> PlanOfPhases<'a> {
 ///
 /// # Errors
 /// [`ResultsError`] if the folder is not writable.
-pub(crate) fn write(
+pub fn write(
     phases: &[Phase<'_>],
     wall_seconds: f64,
     folder: &Folder,

@@ -3,10 +3,10 @@
 //!
 //! A [`Runner`] plans and executes each round. The survivors of a phase are written before the next phase begins.
 
-pub(crate) mod phases;
+pub mod phases;
 
-use crate::execution::ExecutionResult;
-use crate::results::{self, ResultsError};
+use crate::executor::ExecutionResult;
+use crate::result_files::{self, ResultsError};
 use crate::session::Session;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
@@ -18,7 +18,7 @@ use thiserror::Error;
 
 /// Error of a study in rounds or phases, besides those of its runner.
 #[derive(Debug, Error)]
-pub(crate) enum RoundsError {
+pub enum RoundsError {
     /// The parameter sets of a larger sample cannot be drawn.
     #[error("{0}")]
     Prepare(#[from] PrepareError),
@@ -31,18 +31,18 @@ pub(crate) enum RoundsError {
 }
 
 /// Executed study or phase, with its results written.
-pub(crate) struct RoundResult {
-    pub(crate) prepared: PreparedStudy,
-    pub(crate) plan: PlanRecord,
-    pub(crate) collected: Collected,
-    pub(crate) written: WrittenResults,
-    pub(crate) session: Session,
+pub struct RoundResult {
+    pub prepared: PreparedStudy,
+    pub plan: PlanRecord,
+    pub collected: Collected,
+    pub written: WrittenResults,
+    pub session: Session,
     /// Bytes of regions still held at the end. It is 0 unless regions leaked.
-    pub(crate) left_bytes: u64,
+    pub left_bytes: u64,
 }
 
 /// Planner and executor of rounds.
-pub(crate) trait Runner {
+pub trait Runner {
     /// Error of the runner and of the rounds on it.
     type Error: From<RoundsError>;
 
@@ -69,20 +69,20 @@ pub(crate) trait Runner {
 }
 
 /// Executed study with its final sample.
-pub(crate) struct StudyResult {
-    pub(crate) prepared: PreparedStudy,
-    pub(crate) planned: Plan,
-    pub(crate) executed: ExecutionResult,
-    pub(crate) collected: Collected,
+pub struct StudyResult {
+    pub prepared: PreparedStudy,
+    pub planned: Plan,
+    pub executed: ExecutionResult,
+    pub collected: Collected,
     /// Growth of the sample. `None` without a stopping rule.
-    pub(crate) convergence: Option<Convergence>,
+    pub convergence: Option<Convergence>,
 }
 
 /// Executes a study. Its sample grows until the stopping rule is met or the next sample would exceed the maximum.
 ///
 /// # Errors
 /// Errors of the runner. [`RoundsError`] if a larger sample cannot be drawn or the plan cannot be written.
-pub(crate) fn execute<R: Runner>(
+pub fn execute<R: Runner>(
     runner: &mut R,
     first: PreparedStudy,
     mut planned: Plan,
@@ -93,7 +93,7 @@ pub(crate) fn execute<R: Runner>(
     let mut before: Option<ExecutionResult> = None;
     let (mut executed, collected) = loop {
         let current = grown.as_ref().unwrap_or(&first);
-        results::write_plan(current, &planned.record, &session.folder).map_err(RoundsError::Results)?;
+        result_files::write_plan(current, &planned.record, &session.folder).map_err(RoundsError::Results)?;
         let mut executed = runner.execute(current, &mut planned, session, rounds.len())?;
         before.iter().for_each(|before| executed.add_prior(before));
         let collected = Collected::new(current, &planned.study, &executed.finished.outcome);

@@ -18,13 +18,13 @@ const VALUE_BYTES: u64 = 8;
 
 /// Minimal key of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ResponseKey {
+pub struct ResponseKey {
     /// Attributes of the key: names of parameters, and files as `digest of REGION`.
-    pub(crate) attributes: Vec<String>,
+    pub attributes: Vec<String>,
     /// Size of the attributes in bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Size in bytes of the inputs of the last stage, which the key replaces.
-    pub(crate) instead_of_bytes: u64,
+    pub instead_of_bytes: u64,
 }
 
 /// Identity of a variable.
@@ -78,7 +78,7 @@ impl ResponseKey {
     ///
     /// # Errors
     /// [`Defect`] if the workflow is not a valid graph.
-    pub(crate) fn of(prepared: &PreparedStudy, tile: usize) -> Result<Self, Defect> {
+    pub fn of(prepared: &PreparedStudy, tile: usize) -> Result<Self, Defect> {
         let workflow = &prepared.study.workflow;
         let pixels = prepared.tiles[tile].pixels;
         let mut graph = Statements::default();

@@ -91,7 +91,7 @@ pub(crate) fn sources(prepared: &PreparedStudy) -> HashMap<RegionKey, Arc<dyn So
 }
 
 /// Opens input files on a worker.
-pub(crate) struct InputFileReader;
+pub struct InputFileReader;
 
 impl InputReader for InputFileReader {
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source> {

@@ -17,35 +17,35 @@ use pleach_regions::{RegionIdentity, RegionKey, TaskKey};
 use pleach_results::cache_walk::{CacheWalk, CachedStep};
 use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{Stage, TaskInput, Value};
-pub(crate) use response_key::ResponseKey;
+pub use response_key::ResponseKey;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// Origin of one task of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct TaskOrigin {
-    pub(crate) stage: String,
-    pub(crate) task: String,
-    pub(crate) operation: String,
+pub struct TaskOrigin {
+    pub stage: String,
+    pub task: String,
+    pub operation: String,
     /// `run`, or the level of reuse: `stage`, `tree`, `dataflow`, `value`.
-    pub(crate) source: &'static str,
+    pub source: &'static str,
     /// Evaluation that runs the shared task. 0 is the reference. `None` for `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) evaluation: Option<usize>,
+    pub evaluation: Option<usize>,
     /// Whether the cache has the task's results. `None` without a cache, or if the task's inputs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) in_cache: Option<bool>,
+    pub in_cache: Option<bool>,
     /// Differing components of the nearest cached task, if this task is not cached. Empty if the cache has no task of
     /// the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) differing_components: Option<Vec<String>>,
+    pub differing_components: Option<Vec<String>>,
 }
 
 /// Returns the origins of an evaluation's tasks on a tile, stage by stage.
 ///
 /// # Errors
 /// [`Defect`] if the plan does not contain the run.
-pub(crate) fn explain(
+pub fn explain(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
     cache: Option<(&Cache, &HashMap<RegionKey, RegionIdentity>)>,

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 
 /// A plan cannot be executed to its end.
 #[derive(Debug, Error)]
-pub(crate) enum ExecutionError {
+pub enum ExecutionError {
     /// The journal cannot be written. Its responses up to the error are on disk.
     #[error("--out {}: {cause}; --resume continues the study", folder.display())]
     Journal {
@@ -44,8 +44,8 @@ pub(crate) enum ExecutionError {
 
 /// Result of an executed plan.
 #[derive(Debug)]
-pub(crate) struct ExecutionResult {
-    pub(crate) finished: PlanOutcome,
+pub struct ExecutionResult {
+    pub finished: PlanOutcome,
     /// Tasks saved by sharing within buckets beyond reuse trees.
     pub(crate) tasks_shared_in_buckets: u64,
     /// Tasks not executed because responses followed from the task cache of earlier studies.
@@ -53,7 +53,7 @@ pub(crate) struct ExecutionResult {
     /// Wall seconds of the walk through the task cache.
     pub(crate) recall_seconds: f64,
     /// Cost model of operations after the execution.
-    pub(crate) costs: CostModel,
+    pub costs: CostModel,
     /// Wall seconds of the execution.
     pub(crate) execution_seconds: f64,
     /// Tasks needed only for results that earlier processes recorded.
@@ -92,18 +92,18 @@ impl ExecutionResult {
 }
 
 /// Plan to execute.
-pub(crate) struct ExecutionRequest {
-    pub(crate) plan: ExecutionPlan,
+pub struct ExecutionRequest {
+    pub plan: ExecutionPlan,
     /// Instances with known results.
-    pub(crate) finished: BTreeSet<InstanceId>,
+    pub finished: BTreeSet<InstanceId>,
     /// Follows the study.
-    pub(crate) observer: Observer,
+    pub observer: Observer,
     /// Cost model of operations. The executor may update it from measured times.
     pub(crate) costs: Arc<Mutex<CostModel>>,
 }
 
 /// Executor of plans: this process or a cluster.
-pub(crate) trait Executor {
+pub trait Executor {
     /// Error of the executor and of the executions on it.
     type Error: From<ExecutionError>;
 
@@ -123,16 +123,16 @@ pub(crate) trait Executor {
 }
 
 /// Executes studies in this process, one after another.
-pub(crate) struct LocalExecutor {
-    pub(crate) engine: EmbeddedEngine,
+pub struct LocalExecutor {
+    pub engine: EmbeddedEngine,
     /// Retains task results for the next plan, within the memory limit.
-    pub(crate) keeps: bool,
+    pub keeps: bool,
     stop: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl LocalExecutor {
     /// Starts the engine for studies that read the files of this study.
-    pub(crate) fn start(
+    pub fn start(
         prepared: &PreparedStudy,
         past: &PriorResults,
         below: Option<Arc<SpillStore>>,
@@ -182,7 +182,7 @@ impl Executor for LocalExecutor {
 /// # Errors
 /// [`ExecutionError::Journal`] if responses can no longer be written.
 /// [`Defect`] if the plan cannot be executed.
-pub(crate) fn execute<E: Executor>(
+pub fn execute<E: Executor>(
     prepared: &PreparedStudy,
     planned: &mut PlannedStudy,
     session: &Session,

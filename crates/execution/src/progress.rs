@@ -38,28 +38,28 @@ pub(crate) struct Totals {
 
 /// Progress of a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ProgressCounts {
+pub struct ProgressCounts {
     /// Evaluations with all runs known or failed.
-    pub(crate) evaluations: usize,
-    pub(crate) failed_runs: usize,
+    pub evaluations: usize,
+    pub failed_runs: usize,
     /// Tasks that this process executed.
-    pub(crate) tasks_run: u64,
-    pub(crate) remaining_tasks: u64,
+    pub tasks_run: u64,
+    pub remaining_tasks: u64,
     /// Tasks executed or reused.
-    pub(crate) tasks_done: u64,
+    pub tasks_done: u64,
     /// Time since this process began the study.
-    pub(crate) passed: Duration,
+    pub passed: Duration,
     /// Predicted time of the remaining tasks on one slot.
-    pub(crate) work_seconds: f64,
+    pub work_seconds: f64,
     /// Predicted time of the most expensive remaining run.
-    pub(crate) run_seconds: f64,
+    pub run_seconds: f64,
     /// Share of the predicted work that is done, 0–1. `None` if the study has no work.
-    pub(crate) share: Option<f64>,
+    pub share: Option<f64>,
 }
 
 impl ProgressCounts {
     /// Returns the remaining time at the throughput so far. `None` before the first task is done.
-    pub(crate) fn remaining_seconds(&self) -> Option<f64> {
+    pub fn remaining_seconds(&self) -> Option<f64> {
         let pace = self.passed.as_secs_f64() / self.tasks_done as f64;
         (self.tasks_done > 0).then_some(pace * self.remaining_tasks as f64)
     }
@@ -67,33 +67,33 @@ impl ProgressCounts {
 
 /// Progress as a display shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct ProgressView {
+pub struct ProgressView {
     /// Evaluations with all runs known or failed.
-    pub(crate) evaluations: usize,
+    pub evaluations: usize,
     /// All evaluations of the study.
-    pub(crate) all_evaluations: usize,
+    pub all_evaluations: usize,
     /// Runs that are known or failed.
-    pub(crate) runs: usize,
+    pub runs: usize,
     /// All runs of the study.
-    pub(crate) all_runs: usize,
+    pub all_runs: usize,
     /// Failed runs.
-    pub(crate) failed: usize,
+    pub failed: usize,
     /// Tasks that this process executed.
-    pub(crate) tasks: u64,
+    pub tasks: u64,
     /// Tasks that the known runs would take without reuse, less those executed.
-    pub(crate) reused: u64,
+    pub reused: u64,
     /// Memory of the regions, bytes.
-    pub(crate) held_bytes: u64,
+    pub held_bytes: u64,
     /// Share of the study that is done, 0–1. It never falls, and a resumed study continues from its old share.
-    pub(crate) share: f64,
+    pub share: f64,
     /// Time since this process began the study.
-    pub(crate) passed: Duration,
+    pub passed: Duration,
     /// Remaining time at the throughput so far. `None` before the first task is done.
-    pub(crate) left: Option<Duration>,
+    pub left: Option<Duration>,
 }
 
 /// Display of progress. The study calls it under a lock, after each change.
-pub(crate) trait ProgressDisplay: Send {
+pub trait ProgressDisplay: Send {
     /// Shows the progress. The display limits its own rate.
     fn show(&mut self, view: &dyn Fn() -> ProgressView);
 
@@ -105,7 +105,7 @@ pub(crate) trait ProgressDisplay: Send {
 }
 
 /// Returns the displayed percentage: 100 only at the end.
-pub(crate) fn percent(share: f64) -> f64 {
+pub fn percent(share: f64) -> f64 {
     // 0.15 is slightly less than 15 hundredths in binary.
     (share * 100.0 + 1e-9).floor()
 }
@@ -133,7 +133,7 @@ struct State {
 
 /// Progress of a study, updated by several threads.
 #[derive(Clone)]
-pub(crate) struct Progress(Arc<Mutex<State>>);
+pub struct Progress(Arc<Mutex<State>>);
 
 impl Progress {
     /// Creates the progress of a study. `mark` stores the position of the bar for a resumed study. Nothing is shown
@@ -205,7 +205,7 @@ impl Progress {
     }
 
     /// Returns the progress so far.
-    pub(crate) fn counts(&self) -> ProgressCounts {
+    pub fn counts(&self) -> ProgressCounts {
         let state = self.state();
         ProgressCounts {
             evaluations: state.evaluations,
@@ -221,7 +221,7 @@ impl Progress {
     }
 
     /// Returns the tasks saved by sharing in buckets and by the task cache.
-    pub(crate) fn spared(&self) -> (u64, u64) {
+    pub fn spared(&self) -> (u64, u64) {
         let state = self.state();
         (state.totals.shared_in_buckets, state.totals.recalled)
     }

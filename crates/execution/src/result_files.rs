@@ -2,12 +2,12 @@
 //!
 //! Local runs and clusters produce the same files. The callers execute the study and print the result.
 
-pub(crate) mod phases;
+pub mod phases;
 mod record;
 
-pub(crate) use record::merged;
+pub use record::merged;
 
-use crate::execution::ExecutionResult;
+use crate::executor::ExecutionResult;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_planner::PlanRecord;
@@ -24,7 +24,7 @@ use thiserror::Error;
 
 /// The results of a study cannot be written.
 #[derive(Debug, Error)]
-pub(crate) enum ResultsError {
+pub enum ResultsError {
     /// A file of the result folder cannot be written.
     #[error("{0}")]
     Folder(#[from] FolderError),
@@ -37,19 +37,19 @@ pub(crate) enum ResultsError {
 }
 
 /// Executed study.
-pub(crate) struct CompletedStudy<'a> {
-    pub(crate) prepared: &'a PreparedStudy,
-    pub(crate) plan: &'a PlanRecord,
-    pub(crate) executed: &'a ExecutionResult,
-    pub(crate) past: &'a PriorResults,
+pub struct CompletedStudy<'a> {
+    pub prepared: &'a PreparedStudy,
+    pub plan: &'a PlanRecord,
+    pub executed: &'a ExecutionResult,
+    pub past: &'a PriorResults,
     /// Spill tiers of a local run.
-    pub(crate) below: Option<&'a SpillStore>,
+    pub below: Option<&'a SpillStore>,
     /// Reason why the learned costs of operations were not saved. `None` if they were.
-    pub(crate) costs_lost: Option<String>,
+    pub costs_lost: Option<String>,
     /// Growth of the sample. `None` for a sample of fixed size.
-    pub(crate) convergence: Option<&'a Convergence>,
+    pub convergence: Option<&'a Convergence>,
     /// Start of the study.
-    pub(crate) start: Instant,
+    pub start: Instant,
 }
 
 /// Writes `plan.json` and `samples.csv`, which are known before the execution.
@@ -73,7 +73,7 @@ pub(crate) fn write_plan(
 ///
 /// # Errors
 /// [`ResultsError`] if the folder is not writable.
-pub(crate) fn write(
+pub fn write(
     done: &CompletedStudy<'_>,
     collected: &Collected,
     previews: &Previews,

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// Treatment of existing results of the same study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
+pub enum Existing {
     /// Keeps them and returns an error.
     Keep,
     /// Continues an interrupted run.
@@ -25,7 +25,7 @@ pub(crate) enum Existing {
 
 /// State of the folder.
 #[derive(Debug)]
-pub(crate) enum SessionState {
+pub enum SessionState {
     /// All results of the study. No run remains.
     Complete(Folder),
     /// The study can run.
@@ -34,22 +34,22 @@ pub(crate) enum SessionState {
 
 /// Folder that this process owns until the study ends.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) folder: Folder,
+pub struct Session {
+    pub folder: Folder,
     /// Responses that earlier processes recorded.
-    pub(crate) known: Vec<JournaledResponse>,
+    pub known: Vec<JournaledResponse>,
     /// Responses that this process computed in earlier rounds or phases of the study.
     pub(crate) here: Vec<JournaledResponse>,
     /// Unreadable bytes removed from the journal's end.
-    pub(crate) cut_bytes: u64,
+    pub cut_bytes: u64,
     /// Whether the session started without an earlier journal.
-    pub(crate) is_new: bool,
+    pub is_new: bool,
     journal: File,
 }
 
 /// A session cannot begin in a result folder.
 #[derive(Debug, Error)]
-pub(crate) enum SessionError {
+pub enum SessionError {
     /// The folder holds complete results.
     #[error(
         "--out {}: holds complete results of this study; --resume leaves them as they are, --overwrite runs the study again",
@@ -121,7 +121,7 @@ pub(crate) enum SessionError {
 /// # Errors
 /// [`SessionError`] if the folder belongs to another study or another process, is not writable, or has
 /// results that `existing` keeps or that cannot be resumed.
-pub(crate) fn begin(
+pub fn begin(
     out: &Path,
     prepared: &PreparedStudy,
     existing: Existing,
@@ -229,7 +229,7 @@ impl Session {
 
     /// Ends the session after the results are written. Removes the journal if `all_known`. It remains for
     /// `--resume` if some runs failed.
-    pub(crate) fn end(&self, all_known: bool) -> Result<(), FolderError> {
+    pub fn end(&self, all_known: bool) -> Result<(), FolderError> {
         forget_mark(&self.folder);
         if all_known { self.folder.remove(journal::NAME) } else { Ok(()) }
     }

@@ -16,7 +16,7 @@ const NAME: &str = "costs";
 const FORMAT: &str = "pleach-costs-1";
 
 /// Returns the costs learned by the studies of a cache. Empty if the file is missing or corrupt.
-pub(crate) fn read(cache: &Path) -> CostModel {
+pub fn read(cache: &Path) -> CostModel {
     let open = || {
         let file = File::open(cache.join(NAME))?;
         file.lock_shared()?;
@@ -31,7 +31,7 @@ pub(crate) fn read(cache: &Path) -> CostModel {
 /// # Errors
 /// Returns the I/O error. After a failed write, the earlier costs are lost, because the digest no longer
 /// matches.
-pub(crate) fn keep(cache: &Path, learned: &CostModel) -> io::Result<()> {
+pub fn keep(cache: &Path, learned: &CostModel) -> io::Result<()> {
     let path = cache.join(NAME);
     let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
