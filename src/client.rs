@@ -19,16 +19,16 @@ pub(crate) use remote_text::plain;
 pub(crate) use transfer::TransferProgress;
 pub(crate) use wait::{Interrupted, Waiting};
 
-use crate::api::PROBLEM;
-use crate::api::schema::{
-    Forgotten, ProblemDetails, Results, ScalingStatus, Studies, StudyStatus, Submitted, WorkerStatus, Workers,
-};
-use crate::api::submission::Submission;
-use crate::api::token::ApiToken;
 use address::ManagerUrl;
 use error::{AnswerError, ConnectionError, ManagerError, UnavailableError};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
+use pleach_api::PROBLEM;
+use pleach_api::schema::{
+    Forgotten, ProblemDetails, Results, ScalingStatus, Studies, StudyStatus, Submitted, WorkerStatus, Workers,
+};
+use pleach_api::submission::Submission;
+use pleach_api::token::ApiToken;
 use pleach_study::Defect;
 use serde::de::DeserializeOwned;
 use std::io;

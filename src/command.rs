@@ -29,8 +29,8 @@ mod worker;
 mod workflow;
 
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
-use pleach_execution::cost_history;
 use crate::exit::CommandResult;
+use pleach_execution::cost_history;
 use pleach_study::PreparedStudy;
 use std::num::NonZeroU32;
 use std::path::Path;

@@ -1,20 +1,20 @@
 //! Exit codes and the last words on stderr.
 
-use crate::api::submission::{SubmissionError, UndescribedError};
 use crate::burst::BurstError;
 use crate::client::download::DownloadError;
 use crate::client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
-use pleach_execution::executor::ExecutionError;
 use crate::exporter::ExporterError;
 use crate::interrupt::EXIT_CODE as INTERRUPTED;
 use crate::log::LogError;
-use pleach_execution::result_files::ResultsError;
-use pleach_execution::rounds::{RoundsError, phases::PhasesError};
 use crate::service::state::StateError;
 use crate::service::study_runner::StudyRunError;
-use pleach_execution::session::SessionError;
 use crate::spill::SpillError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
+use pleach_api::submission::{SubmissionError, UndescribedError};
+use pleach_execution::executor::ExecutionError;
+use pleach_execution::result_files::ResultsError;
+use pleach_execution::rounds::{RoundsError, phases::PhasesError};
+use pleach_execution::session::SessionError;
 use pleach_interop::error::{
     DesignFormError, DrawError, ImportFileError, MethodError, ProblemError, ResponsesError, SampleTableError,
 };

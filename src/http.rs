@@ -17,13 +17,13 @@ mod shares;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::api::token::ApiToken;
 use crate::exporter::Text;
 use crate::input_store::InputStore;
 use crate::listener::{self, Bounds, Serve, answer_once};
 use actix_web::middleware::{DefaultHeaders, from_fn};
 use actix_web::{App, web};
 use control::Control;
+use pleach_api::token::ApiToken;
 use rustls::ServerConfig;
 use shares::Shares;
 use std::io;

@@ -6,7 +6,7 @@
 //! corrupt. The store renames a corrupt file to `DIGEST.damaged`, so that a client can send it again. The store does
 //! not know which studies read a file.
 
-use crate::api::digest::InputDigest;
+use pleach_api::digest::InputDigest;
 use pleach_storage::files::{Looks, private};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};

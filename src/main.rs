@@ -3,7 +3,6 @@
 //! This crate is the command line. It parses arguments, connects the crates, writes files and reports errors. No other
 //! crate writes to the terminal or sets exit codes.
 
-mod api;
 mod burst;
 mod cli;
 mod client;
@@ -20,7 +19,6 @@ mod live;
 mod log;
 mod pools;
 mod progress_display;
-mod random;
 mod service;
 mod spill;
 mod terminal;

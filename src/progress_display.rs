@@ -1,8 +1,8 @@
 //! Displays of a study's progress on stderr: a bar on a terminal, else occasional lines.
 
 use crate::live::{LiveArea, Ranked, Stream, bar, bar_width, cut, fitting};
-use pleach_execution::progress::{ProgressDisplay, ProgressView, percent};
 use indicatif::HumanDuration;
+use pleach_execution::progress::{ProgressDisplay, ProgressView, percent};
 use std::time::{Duration, Instant};
 
 /// Interval between plain lines: short enough to show progress, long enough for a log.

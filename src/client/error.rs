@@ -3,10 +3,10 @@
 use super::address::ManagerUrl;
 use super::remote_text::plain;
 use super::wait::Interrupted;
-use crate::api::digest::InputDigest;
-use crate::api::token::TokenError;
 use pleach_actors::transport::certs::CertsError;
 use pleach_actors::transport::quic::NetworkError;
+use pleach_api::digest::InputDigest;
+use pleach_api::token::TokenError;
 use pleach_study::Defect;
 use std::io;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::Client;
 use super::error::{ClientError, StudyEndError};
-use crate::api::schema::{StudyState, StudyStatus, WorkerStatus};
+use pleach_api::schema::{StudyState, StudyStatus, WorkerStatus};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use super::error::SubmitError;
 use super::remote_text::plain;
 use super::transfer::TransferProgress;
 use super::{Client, upload};
-use crate::api::submission::Submission;
 use pleach_actors::transport::token::hex;
+use pleach_api::submission::Submission;
 use pleach_study::Defect;
 use ring::rand::{SecureRandom, SystemRandom};
 

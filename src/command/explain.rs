@@ -3,8 +3,8 @@
 use super::{load_costs, workers};
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
-use pleach_execution::explain::{self, ResponseKey, TaskOrigin};
 use crate::terminal::{print_json, print_line};
+use pleach_execution::explain::{self, ResponseKey, TaskOrigin};
 use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::{PlanRequest, WorkerMemory};
 use pleach_results::cache_walk;

@@ -1,6 +1,5 @@
 //! `pleach manager`: runs the process that accepts submissions and workers.
 
-use crate::api::token::ApiToken;
 use crate::cli::{ManagerProcessArgs, Placement};
 use crate::exit::{CommandError, CommandResult};
 use crate::http::{self, Limits};
@@ -22,6 +21,7 @@ use pleach_actors::transport::https;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{JoinService, Peer, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use pleach_actors::transport::settings::Settings;
+use pleach_api::token::ApiToken;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_planner::memory_size::MemorySize;
 use pleach_storage::files::private;

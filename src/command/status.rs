@@ -1,11 +1,11 @@
 //! `pleach status`: shows a manager's studies and workers once.
 
 use super::client::{connect, table};
-use crate::api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use crate::cli::StatusArgs;
 use crate::client::Waiting;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
+use pleach_api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
 use serde::Serialize;
 
 #[derive(Serialize)]

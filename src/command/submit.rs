@@ -3,14 +3,14 @@
 use super::client::progress_bars::{StudyBar, TransferBar};
 use super::client::{connect, line_on_stderr};
 use super::load_costs;
-use crate::api::schema::StudyState;
-use crate::api::submission::{PlanChoice, Submission, SubmissionOptions};
 use crate::cli::{SubmitArgs, TimeArg};
 use crate::client::submit::submit;
 use crate::client::{Client, TransferProgress, Waiting, download, follow, plain};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::terminal::{print_json, print_line, print_notice};
+use pleach_api::schema::StudyState;
+use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_study::{PreparedStudy, annotations};
 use pleach_workflow::Method;
 use serde::Serialize;

@@ -12,10 +12,8 @@ use super::{meter, workers};
 use crate::cli::{TimeArg, WorkerProcessArgs};
 use crate::exit::{CommandError, CommandResult};
 use crate::exporter;
-use pleach_execution::inputs::InputFileReader;
 use crate::interrupt::Interrupt;
 use crate::log;
-use crate::random;
 use crate::service::metrics::record_expiry;
 use crate::spill;
 use actix::prelude::*;
@@ -35,6 +33,8 @@ use pleach_actors::transport::settings::Settings;
 use pleach_actors::worker::{
     LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
 };
+use pleach_api::random;
+use pleach_execution::inputs::InputFileReader;
 use pleach_planner::memory_limit::{self, default_memory_bytes};
 use pleach_planner::memory_size::{MemorySize, human};
 use pleach_regions::{MemoryCounter, RamTier};

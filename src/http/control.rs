@@ -3,9 +3,9 @@
 //! Calls may come from several threads at once. The implementation decides, and [`error`](super::error) defines how
 //! errors appear over HTTP.
 
-use crate::api::digest::InputDigest;
-use crate::api::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
-use crate::api::submission::Submission;
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
+use pleach_api::submission::Submission;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;

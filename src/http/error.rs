@@ -1,12 +1,12 @@
 //! Errors over HTTP: a status and one line of problem details (RFC 9457).
 
 use super::control::ControlError;
-use crate::api::PROBLEM;
-use crate::api::schema::ProblemDetails;
 use crate::input_store::InputError;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, WWW_AUTHENTICATE};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use pleach_api::PROBLEM;
+use pleach_api::schema::ProblemDetails;
 use thiserror::Error;
 
 /// Reason why a request fails.

@@ -1,7 +1,7 @@
 //! Input store on full disks and after killed processes, and digests as text.
 
 use super::*;
-use crate::api::digest::NoDigest;
+use pleach_api::digest::NoDigest;
 use proptest::prelude::*;
 use std::process::{Command, Output};
 

@@ -1,6 +1,6 @@
 //! Input files of a submitted study, as the manager announces them to workers.
 
-use crate::api::submission::Submission;
+use pleach_api::submission::Submission;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;

@@ -5,8 +5,8 @@
 //! file should have. Each lookup runs on a thread of its own, which is left behind when it hangs. No lock is held
 //! meanwhile.
 
-use crate::api::digest::InputDigest;
 use crate::input_store::InputStore;
+use pleach_api::digest::InputDigest;
 use rustix::fs::OFlags;
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};

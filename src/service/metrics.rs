@@ -3,10 +3,10 @@
 //! Counters of events are updated where the events occur. This module sets the values that are sampled at a scrape.
 //! The catalog defines names and meanings.
 
-use crate::api::schema::{ScalingStatus, StudyState, StudyStatus};
 use pleach_actors::manager::{ManagerMetrics, StudyMetrics, WorkerState};
 use pleach_actors::transport::LinkStats;
 use pleach_actors::transport::certs::Credentials;
+use pleach_api::schema::{ScalingStatus, StudyState, StudyStatus};
 use pleach_telemetry::catalog as of;
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 //! The manager computes the checksums when a study ends and stores them with the record of its end. It sends a file
 //! only if the checksum still matches.
 
-use crate::api::digest::InputDigest;
-use crate::api::schema::is_result_name;
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::is_result_name;
 use pleach_results::journal;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -5,9 +5,9 @@
 //! module starts and drains no worker: autoscalers read its result.
 
 use super::state::record::{self, Record};
-use crate::api::schema::{CostEstimate, PoolStatus, ScalingStatus};
 use crate::pools::Pools;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
+use pleach_api::schema::{CostEstimate, PoolStatus, ScalingStatus};
 use pleach_dispatch::scaling::{
     DeadlineGoal, MakespanForecast, PreviousDecision, ScalingDecision, WorkByPartition, WorkDemand,
     WorkerLoad, WorkerPool, decide, removal_order, shares,

@@ -9,10 +9,10 @@ pub(crate) mod quarantine;
 pub(crate) mod record;
 
 use super::results::Checksums;
-use crate::api::schema::StudyState;
-use crate::api::submission::Submission;
-use crate::random;
 pub(crate) use error::StateError;
+use pleach_api::random;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::Submission;
 use pleach_results::checksum;
 use pleach_results::folder::publish;
 use pleach_storage::files::private::{self, Claim};
@@ -59,7 +59,7 @@ pub(crate) struct ManagerIdentity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StudyEnd {
-    pub(crate) state: crate::api::schema::StudyState,
+    pub(crate) state: pleach_api::schema::StudyState,
     pub(crate) message: Option<String>,
     pub(crate) evaluations_done: u64,
     pub(crate) tasks_executed: u64,

@@ -9,14 +9,7 @@ use super::local::Lookup;
 use super::mend;
 use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{Followed, StudyContext};
-use crate::api::schema::StudyState;
-use crate::api::submission::PlanChoice;
-use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
 use crate::input_store::InputStore;
-use pleach_execution::progress::ProgressCounts;
-use pleach_execution::result_files::{self, phases::PlanOfPhases};
-use pleach_execution::rounds::{self, RoundResult, StudyResult, phases};
-use pleach_execution::session::{self, Existing, Session, SessionState};
 use error::StudyParts;
 pub(crate) use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
@@ -25,11 +18,18 @@ use pleach_actors::manager::{
     GetView, ManagerActor, ManagerView, RecordDurable, Recut, StartPlan, StudyRequest, SuspendStudy,
 };
 use pleach_actors::stage::PriorResults;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::PlanChoice;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::FileContent;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study;
+use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
+use pleach_execution::progress::ProgressCounts;
+use pleach_execution::result_files::{self, phases::PlanOfPhases};
+use pleach_execution::rounds::{self, RoundResult, StudyResult, phases};
+use pleach_execution::session::{self, Existing, Session, SessionState};
 use pleach_planner::{
     BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
 };
@@ -405,8 +405,11 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             self.before.tasks_run += self.rounds_tasks;
             Ok::<_, StudyRunError>(part)
         })?;
-        let run =
-            result_files::phases::write(&phases::told(&parts, &names), start.elapsed().as_secs_f64(), &folder)?;
+        let run = result_files::phases::write(
+            &phases::told(&parts, &names),
+            start.elapsed().as_secs_f64(),
+            &folder,
+        )?;
         // Ends the sessions only now, the last phase first: a missing journal means that all results are written.
         parts.iter().rev().try_for_each(|(part, _)| part.session.end(true))?;
         Ok(run)

@@ -21,9 +21,13 @@ use pleach_workflow::Value;
 /// Design of a sample: how its rows are related.
 #[derive(Debug)]
 pub enum DesignForm {
+    /// Trajectories of Morris screening. Consecutive rows of one differ in one parameter or group.
     Trajectories(Trajectories),
+    /// Row blocks of Saltelli's design, one per base sample, for variance-based decomposition.
     Blocks(RowBlocks),
+    /// Search curves of eFAST, one per varying parameter.
     Curves(Curves),
+    /// Unrelated rows, as one column per varying parameter, for given-data methods.
     Columns(Columns),
 }
 

@@ -1,4 +1,5 @@
-//! Errors of external studies. Each message is one line with the file, the row or field, the value and the allowed values.
+//! Errors of external studies. Each message is one line with the file, the row or field, the value and the allowed
+//! values.
 
 mod tables;
 

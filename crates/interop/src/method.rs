@@ -14,20 +14,43 @@ use pleach_workflow::{BasePoints, MethodSpec};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ExternalMethod {
     /// Morris screening.
-    Moat { trajectories: u32, levels: u32, base: Option<Sequence>, candidates: Option<u32> },
+    Moat {
+        /// Number of trajectories to draw. Unused for a sample read from a file.
+        trajectories: u32,
+        /// Number of levels of continuous parameters. Determines the size of their steps.
+        levels: u32,
+        /// Sequence of the base points. `None` draws them at random, with the step directions.
+        base: Option<Sequence>,
+        /// Number of candidate trajectories, of which the most distant are selected. `None` uses all drawn
+        /// trajectories.
+        candidates: Option<u32>,
+    },
     /// Variance-based decomposition. For a sample read from a file, `second_order: None` means the order of
     /// the sample.
-    Vbd { second_order: Option<bool>, base: BasePoints, estimator: Estimator },
+    Vbd {
+        /// Whether the sample has rows for second-order indices. `None` draws no such rows.
+        second_order: Option<bool>,
+        /// Sampling of the base samples. Unused for a sample read from a file.
+        base: BasePoints,
+        /// Estimator of first-order and total indices. Unused for drawing a sample.
+        estimator: Estimator,
+    },
     /// Given-data methods.
     Columns(GivenDataAnalysis),
     /// eFAST.
-    Fast { harmonics: u32 },
+    Fast {
+        /// Number of harmonics summed for a first-order index. A curve needs more than 4·harmonics² rows.
+        harmonics: u32,
+    },
 }
 
 /// Requested method, with the keys of the file and of the arguments.
 #[derive(Debug)]
 pub struct MethodRequest<'a> {
+    /// Requested method. Settings that neither the arguments nor the file give have their defaults.
     pub way: ExternalMethod,
+    /// Number of bootstrap resamples, 0–100,000. 0 gives no confidence intervals. `None` if neither the arguments
+    /// nor the file give it.
     pub resamples: Option<u32>,
     recipe: MethodSpec,
     kind: &'static str,

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Problem {
     pub(crate) file: PathBuf,
+    /// Seed of all random numbers. 0 if the file names none.
     pub seed: u64,
+    /// All parameters of the file, varying or fixed.
     pub parameters: Vec<Parameter>,
     /// Group of each parameter. A parameter that moves alone forms a group of its own name.
     labels: Vec<String>,

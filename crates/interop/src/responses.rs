@@ -21,6 +21,8 @@ const DAKOTA_INTERFACE: &str = "interface";
 /// One response of all evaluations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResponseColumn {
+    /// Name of the response: the header of its column. In a table without a header, `y` for a single column, or
+    /// `y1`, `y2`, ….
     pub name: String,
     /// One value per evaluation, in the order of the samples. `None` for a failed evaluation.
     pub values: Vec<Option<f64>>,

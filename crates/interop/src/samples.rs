@@ -23,6 +23,7 @@ pub struct SampleTable {
     pub(crate) groups: Groups,
     /// One column per parameter.
     pub(crate) columns: Vec<Vec<f64>>,
+    /// Number of parameter sets, at least 1. Each is one row of the file and one evaluation.
     pub rows: usize,
     /// Numbers of the evaluations, ascending. `None` if they are 1, 2, ….
     numbers: Option<Vec<u64>>,

@@ -35,14 +35,21 @@ use sections::{
 /// Results of a study, as input of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
+    /// Study, with the analyzed metrics: `metric`, then `further`.
     pub study: &'a Study,
+    /// Executed plan. For a growing sample, that of the last round.
     pub plan: &'a PlanRecord,
+    /// Content of `run.json`: counts, reuse and times of the execution.
     pub run: &'a RunRecord,
+    /// Analysis of the study's first metric.
     pub analysis: &'a Analysis,
     /// Analyses of the study's additional metrics, in their order.
     pub further: &'a [Analysis],
+    /// Responses of evaluations 1, 2, … on all tiles, failed runs included.
     pub runs: &'a [RunResponse],
+    /// Failed evaluations and their effect on the indices. `None` if every evaluation has a response.
     pub failures: Option<&'a Failures>,
+    /// Pictures of one tile, overviews of the slides, and the names of the preview files.
     pub gallery: &'a Gallery,
     /// Design and responses for the figures of the sample. `None` omits these figures.
     pub sampled: Option<sample_plots::Sampled<'a>>,
@@ -50,10 +57,13 @@ pub struct Report<'a> {
 
 /// Written results, for printing.
 pub struct WrittenResults {
+    /// Content of `run.json`.
     pub run: RunRecord,
     /// One analysis per response.
     pub analyses: Vec<Analysis>,
+    /// Pictures of the page, and the names of the written preview files.
     pub gallery: Gallery,
+    /// Failed evaluations and their effect on the indices. `None` if every evaluation has a response.
     pub failures: Option<Failures>,
 }
 

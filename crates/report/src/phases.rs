@@ -18,9 +18,13 @@ use pleach_study::PreparedStudy;
 pub struct Phase<'a> {
     /// Folder of the phase within that of the study.
     pub folder: &'a str,
+    /// Study of the phase alone: its method, its parameter sets and the parameters that vary in it.
     pub prepared: &'a PreparedStudy,
+    /// Executed plan. For a growing sample, that of the last round.
     pub plan: &'a PlanRecord,
+    /// Results in the phase's folder.
     pub written: &'a WrittenResults,
+    /// Responses of all runs of the phase, failed runs included.
     pub collected: &'a Collected,
     /// Survivors. `None` for the last phase.
     pub screened: Option<&'a Screened>,

@@ -2,9 +2,9 @@
 
 use super::progress_bars::{LINE_EVERY, frame, progress};
 use super::table;
-use crate::api::schema::{StudyState, StudyStatus, WorkerStatus};
 use crate::live::{LiveArea, Stream};
 use crate::terminal::print_line;
+use pleach_api::schema::{StudyState, StudyStatus, WorkerStatus};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 

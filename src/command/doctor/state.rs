@@ -3,14 +3,14 @@
 //! A manager may be running. It then writes files of open studies, which the check skips.
 
 use super::{Report, study};
-use crate::api::digest::InputDigest;
-use crate::api::token::ApiToken;
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::service::results::checksum;
 use crate::service::state::quarantine::{self, QUARANTINE};
 use crate::service::state::record::{self, Record};
 use crate::service::state::{IDENTITY, LOCK, ManagerIdentity, REMOVED, STUDIES};
+use pleach_api::digest::InputDigest;
+use pleach_api::token::ApiToken;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};

@@ -2,20 +2,20 @@
 
 use crate::cli::RunArgs;
 use crate::command::{load_costs, meter, workers};
-use pleach_execution::cost_history;
-use pleach_execution::executor::{self, ExecutionResult, LocalExecutor};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::progress_display::fitting_stderr;
-use pleach_execution::result_files;
-use pleach_execution::rounds::{self, RoundResult, StudyResult};
-use pleach_execution::session::{self, Session, SessionState};
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::cost_model::CostModel;
+use pleach_execution::cost_history;
+use pleach_execution::executor::{self, ExecutionResult, LocalExecutor};
+use pleach_execution::result_files;
+use pleach_execution::rounds::{self, RoundResult, StudyResult};
+use pleach_execution::session::{self, Session, SessionState};
 use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{Plan, PlanOptions};

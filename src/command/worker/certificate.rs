@@ -7,13 +7,13 @@
 use super::readiness::WorkerReadiness;
 use crate::cli::WorkerProcessArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::random;
 use pleach_actors::transport::backoff::Backoff;
 use pleach_actors::transport::certs::{Credentials, NODE_FILE, NODE_KEY_FILE};
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::identity::{IdentityError, NodeName};
 use pleach_actors::transport::quic::{QuicRuntime, join};
 use pleach_actors::transport::settings::Settings;
+use pleach_api::random;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;

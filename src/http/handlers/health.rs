@@ -1,9 +1,9 @@
 //! Handlers for the process itself: liveness, readiness, metrics and the description of the interface.
 
 use super::{Reply, Shared};
-use crate::api::schema::Health;
 use crate::http::control::ControlError;
 use actix_web::HttpResponse;
+use pleach_api::schema::Health;
 
 /// Description of all routes.
 const OPENAPI: &str = include_str!("../openapi.json");

@@ -1,13 +1,13 @@
 //! Upload of input files, which are stored if their content has the digest in the path.
 
 use super::{Reply, Shared};
-use crate::api::digest::InputDigest;
-use crate::api::schema::Stored;
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use crate::input_store::{InputError, Receiving};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::Stored;
 
 /// 1 MiB per write: pieces of a body are a few kB, and every write waits for a thread that may wait for the disk.
 const BLOCK_BYTES: usize = 1 << 20;

@@ -1,11 +1,11 @@
 //! Handlers for the results of a study: the list of files, and one file.
 
 use super::{Reply, Shared};
-use crate::api::schema::{Results, is_result_name};
 use crate::http::control::ControlError;
 use crate::http::download;
 use actix_web::HttpResponse;
 use actix_web::web::Path;
+use pleach_api::schema::{Results, is_result_name};
 
 pub(in crate::http) async fn names(id: Path<String>, shared: Shared) -> Reply {
     let results = shared.control.result_names(&id).await?;

@@ -1,14 +1,14 @@
 //! Handlers for studies: list, show, submit, cancel, forget.
 
 use super::{Reply, Shared};
-use crate::api::schema::Studies;
-use crate::api::submission::Submission;
 use crate::http::access::{client, client_at};
 use crate::http::body::Body;
 use crate::http::error::ApiError;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION};
 use actix_web::web::{Path, Payload, block};
 use actix_web::{HttpRequest, HttpResponse};
+use pleach_api::schema::Studies;
+use pleach_api::submission::Submission;
 use std::io::BufReader;
 
 /// Header with the idempotency key: a client repeats a request under the same key.

@@ -1,9 +1,9 @@
 //! Handlers for workers: the list, the drain of one, and the scaling decision.
 
 use super::{Reply, Shared};
-use crate::api::schema::Workers;
 use actix_web::HttpResponse;
 use actix_web::web::Path;
+use pleach_api::schema::Workers;
 
 pub(in crate::http) async fn list(shared: Shared) -> Reply {
     let workers = shared.control.workers().await?;

@@ -1,11 +1,11 @@
 //! Authentication by token and by certificate: accepted and rejected requests.
 
-use super::memory::submission;
 use super::site::{Site, connect, reply};
 use pleach_actors::transport::certs::{Authority, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::Trust;
 use pleach_actors::transport::identity::{NodeIdentity, Role};
+use pleach_api::submission::fixture::submission;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

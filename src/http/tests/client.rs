@@ -1,14 +1,15 @@
 //! Commands of the client against a running server, and without one.
 
-use super::memory::{RESULTS, content, submission};
+use super::memory::{RESULTS, content};
 use super::site::Site;
-use crate::api::schema::StudyState;
-use crate::api::submission::{InputFile, Submission};
 use crate::client::ClientOptions;
 use crate::client::download::{DownloadError, OutProblem};
 use crate::client::submit::submit;
 use crate::client::{Client, ClientError, StudyEndError, SubmitError, Waiting, download, follow};
 use crate::interrupt::Interrupt;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::fixture::submission;
+use pleach_api::submission::{InputFile, Submission};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;

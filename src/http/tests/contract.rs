@@ -4,9 +4,10 @@
 use super::memory::{self, RESULTS};
 use super::schema::{check, resolved};
 use super::site::{Reply, Site};
-use crate::api::schema::StudyState;
-use crate::api::submission::InputFile;
 use crate::http::routes::entries;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::InputFile;
+use pleach_api::submission::fixture;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -110,7 +111,7 @@ fn every_documented_response_matches_its_schema() {
     let content = b"a tile's content";
     let digest = blake3::hash(content).into();
     let file = InputFile { path: "/tiles/1.png".to_owned(), digest, bytes: 16 };
-    let submission = serde_json::to_vec(&memory::submission("nuclei", vec![file])).unwrap();
+    let submission = serde_json::to_vec(&fixture::submission("nuclei", vec![file])).unwrap();
 
     // A study from its submission to its results.
     let submitted = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201);
@@ -171,7 +172,7 @@ fn every_documented_response_matches_its_schema() {
     contract.ask("POST", STUDIES, STUDIES, &[JSON], b"{\"version\": 1, \"name\": 7}", 400);
     contract.ask("POST", STUDIES, STUDIES, &["Content-Type: text/plain"], &submission, 415);
     contract.ask("POST", STUDIES, STUDIES, &[JSON, "Content-Length: 300000000"], b"", 413);
-    let large = serde_json::to_vec(&memory::submission("too large", Vec::new())).unwrap();
+    let large = serde_json::to_vec(&fixture::submission("too large", Vec::new())).unwrap();
     let refused = contract.ask("POST", STUDIES, STUDIES, &[JSON], &large, 422);
     assert!(refused.detail().ends_with("no worker has more than 500 MB"));
     contract.ask("PUT", INPUT, "/api/v1/inputs/0123", &[], content, 400);
@@ -290,7 +291,7 @@ fn head_requests_return_the_head_of_get() {
 #[test]
 fn path_traversal_is_refused() {
     let site = Site::new();
-    let submission = serde_json::to_vec(&memory::submission("nuclei", Vec::new())).unwrap();
+    let submission = serde_json::to_vec(&fixture::submission("nuclei", Vec::new())).unwrap();
     site.ask("POST", STUDIES, &[JSON], &submission);
     site.memory.set("s1", StudyState::Complete, None);
     std::fs::write(site.place.path().join("results/secret"), "secret").unwrap();

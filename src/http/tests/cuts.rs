@@ -1,13 +1,14 @@
 //! Connections that are cut during the upload or download of a file.
 
-use super::memory::{RESULTS, content, submission};
+use super::memory::{RESULTS, content};
 use super::site::Site;
-use crate::api::schema::StudyState;
-use crate::api::submission::InputFile;
 use crate::client::ClientOptions;
 use crate::client::download::DownloadError;
 use crate::client::submit::submit;
 use crate::client::{Client, Waiting, download};
+use pleach_api::schema::StudyState;
+use pleach_api::submission::InputFile;
+use pleach_api::submission::fixture::submission;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! Manager in memory: accepts studies, and completes them when a test demands it.
 
-use crate::api::digest::InputDigest;
-use crate::api::schema::{
+use crate::http::control::{Control, ControlError, ControlFuture};
+use crate::input_store::InputStore;
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{
     CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
     WorkerStatus,
 };
-use crate::api::submission::{InputFile, PlanChoice, Submission};
-use crate::http::control::{Control, ControlError, ControlFuture};
-use crate::input_store::InputStore;
+use pleach_api::submission::{InputFile, PlanChoice, Submission};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::StrategyName;
 use pleach_study::builtin;
@@ -20,50 +20,6 @@ use time::OffsetDateTime;
 
 /// Result files of every study of this manager.
 pub(super) const RESULTS: [&str; 4] = ["plan.json", "responses.csv", "previews/0-tile.png", "run.json"];
-
-/// Returns a submission with these input files.
-pub(crate) fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
-    let registry = builtin::registry();
-    let study = pleach_workflow::Study {
-        name: name.to_owned(),
-        seed: 1,
-        workflow: builtin::workflow("nuclei", &registry).expect("built in").expect("whole"),
-        switched_off: Vec::new(),
-        tiles: Vec::new(),
-        slides: None,
-        reference: ReferenceSource::Defaults,
-        annotations_outside: 0.05,
-        annotations: Vec::new(),
-        method: Method::Moat { trajectories: 1, levels: 2, base: None, candidates: None },
-        metric: 0,
-        further: Vec::new(),
-        both_empty: BothEmpty::default(),
-        durable: Durability::None,
-        until: None,
-        phases: Vec::new(),
-        phase: None,
-    };
-    Submission {
-        version: 1,
-        build: String::new(),
-        name: name.to_owned(),
-        inputs,
-        companions: Default::default(),
-        pixels: Vec::new(),
-        study,
-        parameter_sets: PathBuf::from("study.toml"),
-        is_table: false,
-        evaluations: Vec::new(),
-        plan: PlanChoice {
-            strategy: StrategyName::Trtma,
-            reuse: ReuseScope::Value,
-            max_bucket_size: None,
-            max_buckets: None,
-        },
-        deadline: None,
-        budget: None,
-    }
-}
 
 pub(super) struct Memory {
     inputs: Arc<InputStore>,

@@ -1,12 +1,12 @@
 //! Slow clients: those that make progress are served, the others are disconnected, and no other client waits for
 //! them.
 
-use super::memory::submission;
 use super::site::{Connection, Reply, Site, connect, reply};
-use crate::api::schema::StudyState;
 use crate::client::submit::submit;
 use crate::http::Limits;
 use pleach_actors::transport::https::Trust;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::fixture::submission;
 use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};

@@ -1,7 +1,6 @@
 //! Cluster of one manager: an authority, certificates, a server, and clients.
 
 use super::memory::Memory;
-use crate::api::token::ApiToken;
 use crate::client::ClientOptions;
 use crate::client::{Client, Waiting};
 use crate::http::{Limits, Server, Setup, serve};
@@ -10,6 +9,7 @@ use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::https::{self, Trust};
 use pleach_actors::transport::identity::{NodeIdentity, Role};
+use pleach_api::token::ApiToken;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! Reader for the files of a state directory: each is sound, corrupt or unreadable. Changes nothing.
 
 use super::{StoredSubmission, StudyEnd};
-use crate::api::schema::StudyState;
+use pleach_api::schema::StudyState;
 use pleach_results::checksum::{self, Content, CorruptError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

@@ -1,8 +1,8 @@
 //! State directory across starts, with corrupt files and with removed studies.
 
 use super::*;
-use crate::api::schema::StudyState;
-use crate::http::tests::memory::submission;
+use pleach_api::schema::StudyState;
+use pleach_api::submission::fixture::submission;
 use time::OffsetDateTime;
 
 fn kept(name: &str) -> StoredSubmission {

@@ -2,15 +2,15 @@
 
 use super::entry::Phase;
 use super::{StudyContext, StudyEnd, remarks};
-use crate::api::digest::InputDigest;
-use crate::api::schema::{
-    Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
-};
-use crate::api::submission::Submission;
 use crate::http::control::{Control, ControlError, ControlFuture};
 use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
 use pleach_actors::manager::{self, Cancel, DrainWorker, GetManagerMetrics, GetView, ManagerView};
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{
+    Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
+};
+use pleach_api::submission::Submission;
 use pleach_telemetry::Exposition;
 use std::path::PathBuf;
 use std::sync::Arc;

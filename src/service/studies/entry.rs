@@ -1,11 +1,11 @@
 //! State of one study on the manager.
 
-use crate::api::digest::InputDigest;
-use crate::api::schema::{StudyState, StudyStatus};
-use pleach_execution::progress::{Progress, ProgressCounts};
 use crate::service::metrics::{PlannedReuse, StudySample};
 use crate::service::scaling::StudyNeed;
 use crate::service::state::{StoredSubmission, StudyEnd};
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{StudyState, StudyStatus};
+use pleach_execution::progress::{Progress, ProgressCounts};
 use time::OffsetDateTime;
 
 fn moment(seconds: u64) -> Option<OffsetDateTime> {

@@ -2,11 +2,11 @@
 
 use super::StudyContext;
 use super::entry::{Entry, Phase};
-use crate::api::digest::InputDigest;
-use crate::api::submission::Submission;
 use crate::service::input_files::input_files;
 use crate::service::local::{Irregular, Lookup};
 use pleach_actors::manager::Cancel;
+use pleach_api::digest::InputDigest;
+use pleach_api::submission::Submission;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;

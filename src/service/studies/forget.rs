@@ -6,10 +6,10 @@
 
 use super::StudyContext;
 use super::entry::{Entry, Phase};
-use crate::api::digest::InputDigest;
-use crate::api::schema::StudyState;
 use crate::http::control::ControlError;
 use pleach_actors::input_files::gathered;
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::StudyState;
 use pleach_planner::memory_size::human;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;

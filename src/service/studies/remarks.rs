@@ -3,8 +3,8 @@
 //!
 //! They follow from the manager's present view. A study that no worker can execute has no predicted remaining time.
 
-use crate::api::schema::{StudyState, StudyStatus};
 use pleach_actors::manager::{ManagerView, StudyView, WorkerState, WorkerView};
+use pleach_api::schema::{StudyState, StudyStatus};
 
 /// Adds the remarks to a study.
 pub(super) fn with(mut study: StudyStatus, id: u32, view: &ManagerView) -> StudyStatus {

@@ -1,11 +1,11 @@
 //! Errors of running a study on the manager's workers.
 
-use crate::api::submission::SubmissionError;
+use crate::service::results::UnreadableError;
+use crate::service::state::StateError;
+use pleach_api::submission::SubmissionError;
 use pleach_execution::executor::ExecutionError;
 use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
-use crate::service::results::UnreadableError;
-use crate::service::state::StateError;
 use pleach_execution::session::SessionError;
 use pleach_planner::PlanningError;
 use pleach_results::folder::FolderError;

@@ -10,7 +10,9 @@ use pleach_workflow::Domain;
 /// Values of one parameter, one per evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Along<'a> {
+    /// Name of the parameter: the label of its panel's axis.
     pub name: &'a str,
+    /// Value of the parameter in each evaluation, in the order of the responses.
     pub values: &'a [f64],
     /// Values that the parameter can take.
     pub domain: &'a Domain,

@@ -13,18 +13,24 @@ use pleach_simulation::burst::{Burst, Outcome};
 /// Picture and the name of its file.
 #[derive(Debug)]
 pub struct Picture {
+    /// Name of the file, without extension.
     pub name: String,
+    /// Content of the SVG file.
     pub svg: String,
 }
 
 /// Content of the figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Pictures<'a> {
+    /// Name of the study, for the headings.
     pub study: &'a str,
+    /// Names of the pools, in the order of the burst's sites.
     pub pools: &'a [&'a str],
     /// Names of the study's stages.
     pub stages: &'a [String],
+    /// Deadline, in seconds since the submission. `None` draws none.
     pub deadline: Option<f64>,
+    /// Outcomes of the policies. The position of a policy determines its color and marker.
     pub outcomes: &'a [Outcome],
     /// Outcomes with fixed numbers of workers, in ascending order.
     pub front: &'a [Outcome],

@@ -25,11 +25,13 @@ pub struct Picture {
 /// Input of the figures of one response.
 #[derive(Debug)]
 pub struct Drawn<'a> {
+    /// Analysis of the response. Its method determines the figures.
     pub analysis: &'a Analysis,
     /// Growing parts of the sample: their evaluations and indices.
     pub steps: Vec<(usize, IndexTable)>,
     /// Values of each parameter.
     pub along: Vec<Along<'a>>,
+    /// Response of each evaluation. `None` for a failed evaluation.
     pub responses: &'a [Option<f64>],
     /// Number of independent evaluations.
     pub independent: usize,

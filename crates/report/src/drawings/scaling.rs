@@ -22,28 +22,39 @@ pub const WORKERS: [NonZeroU32; 9] = {
 /// Content of the figure.
 #[derive(Debug)]
 pub struct Scaling<'a> {
+    /// Name of the study, for the heading.
     pub study: &'a str,
+    /// Number of the study's parameter sets, without the defaults.
     pub evaluations: usize,
+    /// Number of tiles on which each evaluation runs.
     pub tiles: usize,
     /// TRTMA's limit of buckets, if it is the same for every number of workers. `None` is 3 buckets per
     /// worker.
     pub max_buckets: Option<usize>,
+    /// Plan variants: one curve per strategy and reuse level.
     pub curves: Vec<Curve>,
 }
 
 /// Plans of one strategy and reuse level.
 #[derive(Debug)]
 pub struct Curve {
+    /// Strategy in lower case, such as `rtma`. Determines color and marker.
     pub strategy: &'static str,
+    /// Reuse level in lower case, such as `value`. Determines the dashes. `None` for strategies without buckets.
     pub reuse: Option<&'static str>,
+    /// Predictions in ascending order of workers, joined by a line.
     pub points: Vec<Point>,
 }
 
 /// Plan for a number of workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
+    /// Number of workers, each with one task slot.
     pub workers: NonZeroU32,
+    /// Predicted makespan of the plan, in seconds.
     pub makespan_seconds: f64,
+    /// Lower bound of the makespan, in seconds: the longest chain of tasks, or all distinct tasks evenly spread over
+    /// the workers if that takes longer.
     pub lower_bound_seconds: f64,
 }
 

@@ -20,7 +20,9 @@ use pleach_workflow::{BasePoints, Method, Parameter};
 /// Parameter sets of a study and their responses.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampled<'a> {
+    /// Parameter sets of evaluations 1, 2, … and their structure, which determines the analysis.
     pub design: &'a Design,
+    /// Responses of all runs of these parameter sets, failed runs included.
     pub collected: &'a Collected,
 }
 

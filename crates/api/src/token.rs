@@ -23,11 +23,11 @@ const LONGEST: usize = 1024;
 
 /// Token as text.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ApiToken(String);
+pub struct ApiToken(String);
 
 /// Reason why no token is available.
 #[derive(Debug, Error)]
-pub(crate) enum TokenError {
+pub enum TokenError {
     /// The file cannot be read or written.
     #[error("{0}")]
     File(#[from] CertsError),
@@ -44,14 +44,14 @@ impl ApiToken {
     ///
     /// # Errors
     /// [`TokenError::File`] and [`TokenError::Form`] when the file cannot be read or has no valid token.
-    pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
         let content = read(path)?;
         let text = std::str::from_utf8(&content).unwrap_or_default();
         Self::from_text(text).ok_or_else(|| TokenError::Form(path.to_owned()))
     }
 
     /// Parses a token, without the white space around it. `None` if the text is not a token.
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = (SHORTEST..=LONGEST).contains(&text.len());
         (fits && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
@@ -61,7 +61,7 @@ impl ApiToken {
     ///
     /// # Errors
     /// [`TokenError`] when the file cannot be read or created, or has no valid token.
-    pub(crate) fn read_or_make(path: &Path) -> Result<Self, TokenError> {
+    pub fn read_or_make(path: &Path) -> Result<Self, TokenError> {
         match Self::read(path) {
             Err(TokenError::File(CertsError::File { source, .. }))
                 if source.kind() == ErrorKind::NotFound => {}
@@ -77,13 +77,13 @@ impl ApiToken {
     }
 
     /// Returns the token as clients send it.
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns whether `text` is the token. Compares digests in constant time, so the duration does not depend on the
     /// number of correct characters.
-    pub(crate) fn is(&self, text: &[u8]) -> bool {
+    pub fn is(&self, text: &[u8]) -> bool {
         blake3::hash(self.0.as_bytes()) == blake3::hash(text)
     }
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// Reason why the client cannot describe the input files of a study.
 #[derive(Debug, Error)]
-pub(crate) enum UndescribedError {
+pub enum UndescribedError {
     /// An input file cannot be read.
     #[error("{}: {cause}", file.display())]
     Unreadable {
@@ -29,7 +29,7 @@ pub(crate) enum UndescribedError {
 
 /// Reason why the study of a submission cannot be prepared.
 #[derive(Debug, Error)]
-pub(crate) enum SubmissionError {
+pub enum SubmissionError {
     /// The submission is invalid.
     #[error("study {study}: {problem}")]
     Invalid {
@@ -52,7 +52,7 @@ impl From<PrepareError> for SubmissionError {
 
 /// Reason why a submission is invalid.
 #[derive(Debug, Error)]
-pub(crate) enum InvalidSubmission {
+pub enum InvalidSubmission {
     /// Another build made the submission.
     #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
     Build {

@@ -3,12 +3,14 @@
 //! The client sends the files separately, and only those that the manager lacks (input store).
 
 mod error;
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;
 mod rows;
 mod validate;
 
-pub(crate) use error::{InvalidSubmission, SubmissionError, UndescribedError};
+pub use error::{InvalidSubmission, SubmissionError, UndescribedError};
 
-use crate::api::digest::InputDigest;
+use crate::digest::InputDigest;
 use pleach_dispatch::message::{self, FileContent};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::{PlanTile, StrategyName, identity};
@@ -28,72 +30,72 @@ const VERSION: u32 = 1;
 /// Study and its input files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Submission {
+pub struct Submission {
     pub(crate) version: u32,
     /// Version of the client's build. Results depend on it.
     pub(crate) build: String,
-    pub(crate) name: String,
+    pub name: String,
     /// Files of the tiles, then of the references if those are files.
-    pub(crate) inputs: Vec<InputFile>,
+    pub inputs: Vec<InputFile>,
     /// Companions of slides in several files, in the order of their names, by the path of the slide.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) companions: BTreeMap<String, Vec<Companion>>,
+    pub companions: BTreeMap<String, Vec<Companion>>,
     /// Pixels of each tile.
     pub(crate) pixels: Vec<u64>,
     /// Study as read from its file, with absolute paths.
-    pub(crate) study: Study,
+    pub study: Study,
     /// File that defines the parameter sets.
     pub(crate) parameter_sets: PathBuf,
     /// Whether the parameter sets come from a table.
     pub(crate) is_table: bool,
     /// Parameter sets of evaluations 1, 2, … in the first phase, before its sample grows.
     #[serde(deserialize_with = "rows::deserialize")]
-    pub(crate) evaluations: Vec<Vec<Value>>,
-    pub(crate) plan: PlanChoice,
+    pub evaluations: Vec<Vec<Value>>,
+    pub plan: PlanChoice,
     /// Deadline in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) deadline: Option<u64>,
+    pub deadline: Option<u64>,
     /// Maximum cost of the study's workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) budget: Option<f64>,
+    pub budget: Option<f64>,
 }
 
 /// Options of a submission, beside its study.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SubmissionOptions {
+pub struct SubmissionOptions {
     /// Planning options.
-    pub(crate) plan: PlanChoice,
+    pub plan: PlanChoice,
     /// Deadline in seconds since 1970.
-    pub(crate) deadline: Option<u64>,
+    pub deadline: Option<u64>,
     /// Maximum cost of the study's workers.
-    pub(crate) budget: Option<f64>,
+    pub budget: Option<f64>,
 }
 
 /// Planning options of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PlanChoice {
-    pub(crate) strategy: StrategyName,
-    pub(crate) reuse: ReuseScope,
-    pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    pub(crate) max_buckets: Option<NonZeroUsize>,
+pub struct PlanChoice {
+    pub strategy: StrategyName,
+    pub reuse: ReuseScope,
+    pub max_bucket_size: Option<NonZeroUsize>,
+    pub max_buckets: Option<NonZeroUsize>,
 }
 
 /// Input file of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct InputFile {
+pub struct InputFile {
     /// Path at the client.
-    pub(crate) path: String,
+    pub path: String,
     /// BLAKE3 of its content.
-    pub(crate) digest: InputDigest,
-    pub(crate) bytes: u64,
+    pub digest: InputDigest,
+    pub bytes: u64,
 }
 
 /// Companion: an additional file of a slide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Companion {
+pub struct Companion {
     /// Path relative to the folder of the slide's main file: a file name, or a folder name and a file name.
     pub(crate) name: String,
     /// BLAKE3 of its content.
@@ -103,7 +105,7 @@ pub(crate) struct Companion {
 
 impl Submission {
     /// Returns an input file with its companions, as in messages to workers.
-    pub(crate) fn content(&self, input: &InputFile) -> FileContent {
+    pub fn content(&self, input: &InputFile) -> FileContent {
         let companion = |companion: &Companion| message::Companion {
             name: companion.name.clone(),
             digest: companion.digest.bytes(),
@@ -114,7 +116,7 @@ impl Submission {
     }
 
     /// Returns the client's path of the study's file with this content. `None` if the study reads no such file.
-    pub(crate) fn path_of(&self, digest: InputDigest) -> Option<PathBuf> {
+    pub fn path_of(&self, digest: InputDigest) -> Option<PathBuf> {
         let input = self.inputs.iter().find(|input| input.digest == digest);
         let companion = || {
             self.companions.iter().find_map(|(path, companions)| {
@@ -126,7 +128,7 @@ impl Submission {
     }
 
     /// Returns all files that the study reads, each once. Companions are separate entries.
-    pub(crate) fn files(&self) -> Vec<InputFile> {
+    pub fn files(&self) -> Vec<InputFile> {
         // The tiles of a slide are one file.
         let inputs: BTreeMap<&str, &InputFile> =
             self.inputs.iter().map(|input| (&*input.path, input)).collect();
@@ -146,7 +148,7 @@ impl Submission {
     ///
     /// # Errors
     /// [`UndescribedError`] if a file cannot be read.
-    pub(crate) fn new(
+    pub fn new(
         prepared: &PreparedStudy,
         is_table: bool,
         options: SubmissionOptions,
@@ -201,7 +203,7 @@ impl Submission {
     ///
     /// # Errors
     /// [`SubmissionError`] if the submission is invalid, or if this build of pleach draws other parameter sets.
-    pub(crate) fn prepare(
+    pub fn prepare(
         &self,
         id: u32,
         find: impl Fn(&FileContent) -> Option<PathBuf>,
@@ -235,7 +237,7 @@ impl Submission {
     }
 
     /// Returns whether the study has phases or a sample that may grow.
-    pub(crate) fn has_parts(&self) -> bool {
+    pub fn has_parts(&self) -> bool {
         !self.study.phases.is_empty() || self.study.until.is_some()
     }
 

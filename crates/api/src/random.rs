@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 ///
 /// # Errors
 /// [`Defect`] if the operating system gives no random numbers.
-pub(crate) fn number() -> Result<u64, Defect> {
+pub fn number() -> Result<u64, Defect> {
     let mut bytes = [0; 8];
     let filled = SystemRandom::new().fill(&mut bytes);
     filled.map_err(|_| Defect::new("the system gives no random numbers"))?;

@@ -179,7 +179,7 @@ fn check_names(path: &str, companions: &[Companion]) -> Result<(), InvalidSubmis
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::tests::memory::submission;
+    use crate::submission::fixture::submission;
     use pleach_workflow::{SurvivorRule, Survivors};
     use std::path::PathBuf;
 

@@ -8,12 +8,12 @@ use thiserror::Error;
 /// BLAKE3 digest of a file's content. Its text form is 64 hexadecimal digits in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct InputDigest([u8; 32]);
+pub struct InputDigest([u8; 32]);
 
 /// Error for a text that is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
-pub(crate) struct NoDigest;
+pub struct NoDigest;
 
 impl InputDigest {
     /// Returns the digest as 32 bytes.
