@@ -1,8 +1,8 @@
 //! Exit codes and the last words on stderr.
 
 use crate::burst::BurstError;
-use crate::client::download::DownloadError;
-use crate::client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
+use pleach_client::download::DownloadError;
+use pleach_client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
 use crate::exporter::ExporterError;
 use crate::interrupt::EXIT_CODE as INTERRUPTED;
 use crate::log::LogError;
@@ -254,7 +254,7 @@ pub(crate) fn install_panic_hook() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::download::{OutError, OutProblem};
+    use pleach_client::download::{OutError, OutProblem};
     use std::io::ErrorKind;
 
     #[derive(Debug, thiserror::Error)]

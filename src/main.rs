@@ -5,7 +5,6 @@
 
 mod burst;
 mod cli;
-mod client;
 mod command;
 mod exit;
 mod exporter;

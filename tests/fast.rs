@@ -133,7 +133,7 @@ fn curves_that_cannot_be_are_refused() {
         ("samples = 65\nsampler = \"lhs\"\n", "method.sampler: unknown; known are kind, samples, until"),
         (
             "samples = 65\nuntil = { ci_width = 0.1, max_evaluations = 1000 }\n",
-            "method.until: a search curve cannot be extended: more of its points are other points",
+            "method.until: a search curve cannot be extended: a longer curve has different points",
         ),
     ] {
         let study = study_of(&format!("kind = \"fast\"\n{fields}"));

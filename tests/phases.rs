@@ -413,7 +413,7 @@ fn phases_that_cannot_be_are_refused() {
         (
             format!("{MOAT}survivors = {{ threshold = \"0.1\" }}\n"),
             VBD,
-            "study.toml: phase[1].survivors.threshold: the text \"0.1\" is given, a number is wanted",
+            "study.toml: phase[1].survivors.threshold: the text \"0.1\" has the wrong type; allowed: a number",
         ),
         (
             format!("{MOAT}survivors = {{ threshold = 0 }}\n"),
@@ -453,7 +453,7 @@ fn phases_that_cannot_be_are_refused() {
         (
             format!("{MOAT}survivors = 3\n"),
             VBD,
-            "study.toml: phase[1].survivors: 3 is given, a section is wanted",
+            "study.toml: phase[1].survivors: 3 has the wrong type; allowed: a section",
         ),
         (
             format!("{VBD}{MOST}"),
@@ -481,7 +481,7 @@ fn phases_that_cannot_be_are_refused() {
     study.edit(&[(METHOD, &format!("{METHOD}[[phase]]\n{MOAT}{MOST}[[phase]]\n{VBD}"))]);
     refused("study.toml: method: the study has phases as well; give [method] or [[phase]]");
     study.edit(&[(METHOD, "[phase]\nkind = \"moat\"\n")]);
-    refused("study.toml: phase: a section is given, sections [[phase]] is wanted");
+    refused("study.toml: phase: a section has the wrong type; allowed: sections [[phase]]");
 
     in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
     let little = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--memory", "1kB"]);

@@ -69,9 +69,9 @@ fn replay_shows_events_and_effects_up_to_a_number() {
     for line in [
         "seed 7: 1 workers at first, 1 studies, 0 incidents",
         "a worker with 2 slots joins",
-        "is worker 0",
-        "worker 0 gets 0 of study 0 under lease 0",
-        "worker 0 has finished instance 0 of study 0 under lease 0",
+        "joined as worker 0",
+        "worker 0 is granted 0 of study 0 under lease 0",
+        "worker 0 finishes instance 0 of study 0 under lease 0",
         "study 0 is complete",
         &format!("no rule is broken by the first {events} events"),
     ] {
@@ -106,7 +106,7 @@ fn invalid_log_is_refused_with_its_line() {
         fs::write(place.path().join("x.log"), text).expect("written");
         refusal(place.path(), "x.log")
     };
-    assert!(refused("").contains("x.log: it is empty"));
+    assert!(refused("").contains("x.log: the log is empty"));
     assert!(refused("nothing").contains("line 1"));
     log(&place.path().join("good.log"), None);
     let good = fs::read_to_string(place.path().join("good.log")).expect("read");

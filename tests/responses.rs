@@ -105,8 +105,8 @@ fn metrics_that_cannot_be_analyzed_are_refused() {
         ),
         ("[\"dice\", \"dice\"]", "response.metric: \"dice\" twice is not allowed; allowed: each metric once"),
         ("[\"dice\", \"f1\"]", "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\","),
-        ("[\"dice\", 1]", "response.metric: 1 is given, a list of texts is wanted"),
-        ("1", "response.metric: 1 is given, a text is wanted"),
+        ("[\"dice\", 1]", "response.metric: 1 has the wrong type; allowed: a list of texts"),
+        ("1", "response.metric: 1 has the wrong type; allowed: a text"),
     ] {
         study.edit(&[(METRIC, &format!("metric = {metric}"))]);
         for command in [&["run", "study.toml", "--out", "out"][..], &["plan", "study.toml"]] {

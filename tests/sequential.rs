@@ -229,7 +229,7 @@ fn samples_that_cannot_grow_are_refused() {
         (with("ci_width = -0.5, max_evaluations = 100"), "method.until.ci_width: -0.5 is not allowed"),
         (
             with("ci_width = \"0.1\", max_evaluations = 100"),
-            "method.until.ci_width: the text \"0.1\" is given, a number is wanted",
+            "method.until.ci_width: the text \"0.1\" has the wrong type; allowed: a number",
         ),
         (with("max_evaluations = 100"), "method.until.ci_width: missing; a number is needed"),
         (with("ci_width = 0.1"), "method.until.max_evaluations: missing; a whole number is needed"),
@@ -247,12 +247,12 @@ fn samples_that_cannot_grow_are_refused() {
         ),
         (
             "kind = \"vbd\"\nsamples = 4\nuntil = 3\n".to_owned(),
-            "method.until: 3 is given, a section is wanted",
+            "method.until: 3 has the wrong type; allowed: a section",
         ),
         (
             format!("kind = \"vbd\"\nsamples = 4\nbase = \"lhs\"\n{until}"),
-            "method.until: a sample of \"lhs\" cannot be extended: its stretches are as many as its points, so that more points \
-             are others; \"sobol\", \"halton\" and \"mc\" can",
+            "method.until: a sample of \"lhs\" cannot be extended: its strata depend on the number of points; \
+             \"sobol\", \"halton\" and \"mc\" can",
         ),
         (
             format!("kind = \"correlation\"\nsamples = 40\n{until}"),
@@ -264,11 +264,11 @@ fn samples_that_cannot_grow_are_refused() {
         ),
         (
             format!("kind = \"moat\"\ntrajectories = 4\ncandidates = 20\n{until}"),
-            "method.until: trajectories chosen among candidates cannot be extended: more of them would be chosen anew",
+            "method.until: trajectories chosen among candidates cannot be extended: a larger number changes the choice",
         ),
         (
             format!("kind = \"table\"\nfile = \"t.csv\"\n{until}"),
-            "method.until: a table cannot be extended: its parameter sets are those of its file",
+            "method.until: a table cannot be extended: its file fixes the parameter sets",
         ),
     ] {
         study_of(&study, &method);

@@ -1,8 +1,8 @@
 //! Grammar of the commands that connect to a manager.
 
 use super::{PlanOptionArgs, Span, TimeArg};
-use crate::client::ClientOptions;
-use crate::client::address::ManagerUrl;
+use pleach_client::ClientOptions;
+use pleach_client::address::ManagerUrl;
 use clap::Args;
 use std::path::PathBuf;
 

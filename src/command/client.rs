@@ -5,7 +5,7 @@ pub(super) mod table;
 pub(super) mod watched;
 
 use crate::cli::ManagerArgs;
-use crate::client::{Client, Waiting};
+use pleach_client::{Client, Waiting};
 use crate::exit::CommandResult;
 use crate::terminal::print_notice;
 use pleach_workflow::text::quoted;

@@ -2,7 +2,7 @@
 
 use super::client::connect;
 use crate::cli::ForgetArgs;
-use crate::client::{Waiting, plain};
+use pleach_client::{Waiting, plain};
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
 use pleach_planner::memory_size::human;

@@ -3,7 +3,7 @@
 use super::client::connect;
 use super::client::progress_bars::TransferBar;
 use crate::cli::ResultsArgs;
-use crate::client::{TransferProgress, Waiting, download, plain};
+use pleach_client::{TransferProgress, Waiting, download, plain};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;

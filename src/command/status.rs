@@ -2,7 +2,7 @@
 
 use super::client::{connect, table};
 use crate::cli::StatusArgs;
-use crate::client::Waiting;
+use pleach_client::Waiting;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
 use pleach_api::schema::{ScalingStatus, StudyStatus, WorkerStatus};

@@ -3,7 +3,7 @@
 use super::client::connect;
 use super::client::watched::WatchedStudies;
 use crate::cli::WatchArgs;
-use crate::client::{Waiting, follow};
+use pleach_client::{Waiting, follow};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;

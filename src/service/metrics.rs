@@ -120,7 +120,7 @@ fn sample_study(measured: &StudySample, running: Option<&StudyMetrics>) {
         ("dataflow", planned.dataflow + running.tasks.reused_by_dataflow),
         ("value", running.tasks.reused_by_value),
         ("cache", planned.cache + running.tasks.reused_by_cache),
-        ("earlier", running.tasks.reused_from_before),
+        ("earlier_round", running.tasks.reused_from_before),
     ] {
         of::STUDY_TASKS_REUSED.with([id, level]).absolute(tasks);
     }

@@ -80,13 +80,13 @@ fn broken_descriptors_are_refused_with_the_place() {
         stage,
         "\"reads\": [\"bw1\"]",
         "\"reads\": [\"bw9\"]",
-        "/tasks/3/reads/0: region \"bw9\" is read, but nothing writes it; ",
+        "/tasks/3/reads/0: region \"bw9\" has no writer; ",
     );
     broken(
         stage,
         "\"writes\": [\"rc\", \"recon\"]",
         "\"writes\": [\"rbc\", \"recon\"]",
-        "/tasks/1/writes/0: region \"rbc\" comes from ",
+        "/tasks/1/writes/0: region \"rbc\" already has a writer, ",
     );
     broken(
         stage,
@@ -98,24 +98,24 @@ fn broken_descriptors_are_refused_with_the_place() {
         stage,
         "\"step\": 5",
         "\"step\": 4",
-        "/tasks/2/parameters/0/step: parameter \"G1\": step 4 does not lead from 5 to 80 ",
+        "/tasks/2/parameters/0/step: parameter \"G1\": step 4 does not divide the range from 5 to 80; ",
     );
     broken(stage, "\"type\": \"integer\"", "\"type\": \"whole\"", "/tasks/0/parameters/0/type: ");
     broken(
         stage,
         "\"default\": 220, ",
         "",
-        "/tasks/0/parameters/0: parameter \"B\" is defined here without \"default",
+        "/tasks/0/parameters/0: parameter \"B\" is defined without \"default",
     );
     broken(
         stage,
         "\"reads\": [\"bw1\"]",
         "\"reads\": [\"seg_open\"]",
-        "/tasks/4: tasks wait for each other in a cycle: t5 -> t4 -> ",
+        "/tasks/4: tasks depend on each other in a cycle: t5 -> t4 -> ",
     );
     let metric = "/response/0/metrics/0/metrik: unknown key `metrik`, expected ";
     broken("workflow.json", "\"metric\": \"dice\"", "\"metrik\": \"dice\"", metric);
-    let table = "/outputs/0/region: region \"metrics\" holds table, but mask is wanted by ";
+    let table = "/outputs/0/region: region \"metrics\" holds table, but mask is required by ";
     broken("comparison.json", "\"type\": \"table\"", "\"type\": \"mask\"", table);
 }
 

@@ -15,18 +15,18 @@ fn segment_refuses_unreadable_tiles() {
         &segment("none.png"),
         "none.png: cannot be read: No such file or directory (os error 2)",
     );
-    refused(study.folder(), &segment("tiles"), "tiles: is a folder; a PNG, JPEG or TIFF file is wanted");
-    let text = "study.toml: the content is not an image that can be read; PNG, JPEG and TIFF are";
+    refused(study.folder(), &segment("tiles"), "tiles: is a folder; a PNG, JPEG or TIFF file is allowed");
+    let text = "study.toml: unknown image format; PNG, JPEG and TIFF are allowed";
     refused(study.folder(), &segment("study.toml"), text);
     study.write("empty.png", "");
     refused(
         study.folder(),
         &segment("empty.png"),
-        "empty.png: the file is empty; a PNG, JPEG or TIFF image is wanted",
+        "empty.png: the file is empty; a PNG, JPEG or TIFF image is allowed",
     );
     let bytes = fs::read(study.path(TILE)).expect("a tile");
     study.write("cut.png", &bytes[..bytes.len() / 2]);
-    refused_as(study.folder(), &segment("cut.png"), "cut.png: the image is damaged or cut short: ");
+    refused_as(study.folder(), &segment("cut.png"), "cut.png: corrupt or truncated image: ");
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn segment_refuses_invalid_mask_paths() {
 fn tissue_refuses_invalid_sizes_and_folders() {
     let study = Study::of_tissue(64);
     let sized = |size| ["tissue", "--out", "new", "--size", size];
-    refused(study.folder(), &sized("63"), "--size 63: a tissue tile of 63 px is outside 64 to 8192 px");
-    refused(study.folder(), &sized("8193"), "--size 8193: a tissue tile of 8193 px is outside 64 to 8192 px");
-    refused(study.folder(), &sized("0"), "--size 0: a tissue tile of 0 px is outside 64 to 8192 px");
+    refused(study.folder(), &sized("63"), "--size 63: tissue tile: 63 px; 64 to 8192 px are allowed");
+    refused(study.folder(), &sized("8193"), "--size 8193: tissue tile: 8193 px; 64 to 8192 px are allowed");
+    refused(study.folder(), &sized("0"), "--size 0: tissue tile: 0 px; 64 to 8192 px are allowed");
     let into = |out| ["tissue", "--size", "64", "--out", out];
     refused(study.folder(), &into("study.toml"), "--out study.toml: File exists (os error 17)");
     refused(study.folder(), &into("study.toml/new"), "--out study.toml/new: Not a directory (os error 20)");

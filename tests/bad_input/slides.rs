@@ -35,7 +35,7 @@ fn invalid_slide_fields_are_refused() {
     let edited = |lines: &str, expected: &str| edited(&study, lines, expected);
     edited("tile = 0", "tile: 0 is not allowed; allowed: 64 to 16384");
     edited("tile = 99999", "tile: 99999 is not allowed; allowed: 64 to 16384");
-    edited("tile = 512.0", "tile: 512.0 is given, a whole number is wanted");
+    edited("tile = 512.0", "tile: 512.0 has the wrong type; allowed: a whole number");
     edited("tile = 128\nhalo = 128", "halo: 128 is not allowed; allowed: 0 to 127");
     edited("tile = 128\nhalo = -1", "halo: -1 is not allowed; allowed: 0 to 127");
     edited("halo = 2049", "halo: 2049 is not allowed; allowed: 0 to 2048");
@@ -43,12 +43,15 @@ fn invalid_slide_fields_are_refused() {
     edited("magnification = nan", &format!("magnification: nan is not allowed; {positive}"));
     edited("magnification = -inf", &format!("magnification: -inf is not allowed; {positive}"));
     edited("magnification = 0", &format!("magnification: 0 is not allowed; {positive}"));
-    edited("magnification = \"20x\"", "magnification: the text \"20x\" is given, a number is wanted");
+    edited(
+        "magnification = \"20x\"",
+        "magnification: the text \"20x\" has the wrong type; allowed: a number",
+    );
     edited(
         "magnification = 40",
-        "magnification: slides/a.svs: magnification 40; the slide was scanned at 20, and 0.1 to 20 is allowed",
+        "magnification: slides/a.svs: magnification 40 of a slide scanned at 20; 0.1 to 20 is allowed",
     );
-    edited("skip_background = 1", "skip_background: 1 is given, true or false is wanted");
+    edited("skip_background = 1", "skip_background: 1 has the wrong type; allowed: true or false");
     edited("tissue = { leas = 0.1 }", "tissue.leas: unknown; known are min_fraction, saturation");
     edited(
         "tissue = { min_fraction = 2 }",
@@ -80,23 +83,23 @@ fn invalid_slide_lists_are_refused() {
     listed("slides = []", "slides: an empty list is not allowed; allowed: at least one file or pattern");
     listed("slides = [\"slides/*.ndpi\"]", "slides: no file matches \"slides/*.ndpi\"");
     listed("slides = [\"gone.svs\"]", "slides: gone.svs: no such file");
-    let folder = "slides: slides: a folder; files, or a pattern such as \"slides/*.svs\", are wanted";
+    let folder = "slides: slides: a folder; files or a pattern such as \"slides/*.svs\" are allowed";
     listed("slides = [\"slides\"]", folder);
     let tiles = "tiles = [\"tiles/*.png\"]\nhalo = 8";
-    listed(tiles, "halo: only a study of slides has it; \"slides\" is missing");
+    listed(tiles, "halo: allowed only in a study of slides; \"slides\" is missing");
     let kind = "slides: slides/blank.txt: is no slide; SVS, NDPI, SCN, BIF, SVSLIDE, MIRAX, VMS, VMU and tiled pyramidal \
                 TIFF are allowed";
     listed("slides = [\"slides/*\"]", kind);
     study.write("slides/a.mrxs", "");
-    let lacking = "slides: slides/a.mrxs: is a slide in several files, and slides/a/Slidedat.ini: No such file or \
+    let lacking = "slides: slides/a.mrxs: invalid file list of the slide: slides/a/Slidedat.ini: No such file or \
                    directory (os error 2)";
     listed("slides = [\"slides/a.mrxs\"]", lacking);
     study.write(
         "slides/a/Slidedat.ini",
         "[DATAFILE]\nFILE_COUNT=1\nFILE_0=../b.dat\n[HIERARCHICAL]\nINDEXFILE=i",
     );
-    let elsewhere = "slides: slides/a.mrxs: is a slide in several files, and it names \"../b.dat\", which is no name of a \
-                     file beside it";
+    let elsewhere = "slides: slides/a.mrxs: invalid file list of the slide: invalid file name \"../b.dat\"; files \
+                     in the same folder are allowed";
     listed("slides = [\"slides/a.mrxs\"]", elsewhere);
 }
 
@@ -124,8 +127,8 @@ fn unreadable_slides_are_refused() {
     let study = of_slide();
     let whole = std::fs::read(study.path("slides/a.svs")).expect("the slide");
     study.write("slides/a.svs", &whole[..whole.len() / 2]);
-    let none = "study.toml: input.slides: slides/a.svs: is no slide that can be read, or cut short; SVS, NDPI, SCN, BIF, \
-                MIRAX and tiled pyramidal TIFF are read";
+    let none = "study.toml: input.slides: slides/a.svs: unsupported or truncated slide; SVS, NDPI, SCN, BIF, \
+                MIRAX and tiled pyramidal TIFF are allowed";
     with(&study, "slides = [\"slides/*.svs\"]");
     refused(study.folder(), &["run", "study.toml", "--out", "out"], none);
     // The directory of the slide is intact and its pixels are corrupt, so tissue cannot be detected.
@@ -144,8 +147,8 @@ fn unreadable_slides_of_the_test_data_are_refused() {
     let Some(data) = data("unreadable_slides_of_the_test_data_are_refused") else { return };
     let study = of_slide();
     for (name, said) in [
-        ("unopenable.tiff", "the slide is damaged or of a kind that is not read: "),
-        ("OS-1-detail.ome.tif", "is no slide that can be read, or cut short"),
+        ("unopenable.tiff", "corrupt or unsupported slide: "),
+        ("OS-1-detail.ome.tif", "unsupported or truncated slide"),
     ] {
         let path = data.join("wsi").join(name).display().to_string();
         with(&study, &format!("slides = [{path:?}]"));

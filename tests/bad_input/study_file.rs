@@ -24,20 +24,28 @@ fn parameter(study: &Study, section: &str, expected: &str) {
 fn invalid_study_fields_are_refused() {
     let study = Study::of_tissue(64);
     let edited = |old: &str, new: &str, expected: &str| edited(&study, &[(old, new)], expected);
-    edited("seed = 500", "seed = \"500\"", "study.seed: the text \"500\" is given, a whole number is wanted");
+    edited(
+        "seed = 500",
+        "seed = \"500\"",
+        "study.seed: the text \"500\" has the wrong type; allowed: a whole number",
+    );
     edited("seed = 500", "seed = -1", "study.seed: -1 is not allowed; allowed: 0 or more");
     edited("seed = 500", "sead = 500", "study.sead: unknown; known are name, workflow, seed, durability");
     let durable = "study.durability: \"disk\" is not allowed; allowed: \"none\", \"outputs\", \"all\"";
     edited("seed = 500", "durability = \"disk\"", durable);
     edited("name = \"nuclei-moat\"\n", "", "study.name: missing; a text is needed");
-    edited("\"nuclei-moat\"", "7", "study.name: 7 is given, a text is wanted");
+    edited("\"nuclei-moat\"", "7", "study.name: 7 has the wrong type; allowed: a text");
     let name =
         "study.name: \"../x\" is not allowed; allowed: a name for a folder, without slashes or a leading dot";
     edited("\"nuclei-moat\"", "\"../x\"", name);
     let workflow =
         "study.workflow: \"nucleii\" is not allowed; allowed: a workflow file, or built in: nuclei, noop";
     edited("workflow = \"nuclei\"", "workflow = \"nucleii\"", workflow);
-    edited("normalize = true", "normalize = 1", "input.normalize: 1 is given, true or false is wanted");
+    edited(
+        "normalize = true",
+        "normalize = 1",
+        "input.normalize: 1 has the wrong type; allowed: true or false",
+    );
     let input = "input.normalized: unknown; known are tiles, slides, magnification, tile, halo, skip_background, tissue, \
                  reference, annotations_outside, normalize";
     edited("normalize = true", "normalized = true", input);
@@ -62,7 +70,7 @@ fn invalid_methods_and_metrics_are_refused() {
     let sampler = "method.sampler: \"lhs\" is not allowed; allowed: \"morris\" for kind \"moat\"";
     edited("kind = \"moat\"", "kind = \"moat\"\nsampler = \"lhs\"", sampler);
     edited("levels = 20", "levels = 1", "method.levels: 1 is not allowed; allowed: 2 to 100000");
-    edited("levels = 20", "levels = nan", "method.levels: nan is given, a whole number is wanted");
+    edited("levels = 20", "levels = nan", "method.levels: nan has the wrong type; allowed: a whole number");
     edited(
         "trajectories = 2",
         "trajectories = 0",
@@ -71,14 +79,14 @@ fn invalid_methods_and_metrics_are_refused() {
     edited(
         "trajectories = 2",
         "trajectories = 2.5",
-        "method.trajectories: 2.5 is given, a whole number is wanted",
+        "method.trajectories: 2.5 has the wrong type; allowed: a whole number",
     );
     let table = "method.levels: unknown; known are kind, file, until";
     edited("kind = \"moat\"\ntrajectories = 2\n", "kind = \"table\"\nfile = \"x.csv\"\n", table);
     let metric = "response.metric: \"f1\" is not allowed; allowed: \"dice\", \"jaccard\", \"pixel-difference\", \"object-dice\", \
          \"object-jaccard\", \"object-pair-dice\", \"object-recall\", \"nuclei\", \"mean-area\"";
     edited("\"dice\"", "\"f1\"", metric);
-    edited("metric = \"dice\"", "metric = 1", "response.metric: 1 is given, a text is wanted");
+    edited("metric = \"dice\"", "metric = 1", "response.metric: 1 has the wrong type; allowed: a text");
 }
 
 #[test]
@@ -92,24 +100,24 @@ fn invalid_parameters_are_refused() {
     );
     parameter(
         "G1]\nrange = \"5-80\"",
-        "parameters.G1.range: the text \"5-80\" is given, a list of numbers is wanted",
+        "parameters.G1.range: the text \"5-80\" has the wrong type; allowed: a list of numbers",
     );
     parameter(
         "G1]\nrange = [5, \"80\"]",
-        "parameters.G1.range: the text \"80\" is given, a list of numbers is wanted",
+        "parameters.G1.range: the text \"80\" has the wrong type; allowed: a list of numbers",
     );
     let three = "parameters.G1.range: a list of 3 numbers is not allowed; allowed: [smallest, largest]";
     parameter("G1]\nrange = [5, 80, 5]", three);
     parameter("G1]\nrange = [nan, 80]", "parameters.G1.range: NaN is not a finite number");
     parameter("T1]\nrange = [2, inf]", "parameters.T1.range: inf is not a finite number");
-    let whole = "parameters.G1.range: 5.5 is not an integer, and this parameter takes integers";
+    let whole = "parameters.G1.range: 5.5 is not an integer; the parameter allows integers";
     parameter("G1]\nrange = [5.5, 80]", whole);
     for range in ["[80, 5]", "[7, 7]"] {
         let empty =
             format!("parameters.G1.range: range {range} is empty; the first number must be below the second");
         parameter(&format!("G1]\nrange = {range}"), &empty);
     }
-    let step = "parameters.T1.step: step 0.3 does not lead from 2 to 3 in whole steps; a positive divisor of 1 is allowed";
+    let step = "parameters.T1.step: step 0.3 does not divide the range from 2 to 3; a positive divisor of 1 is allowed";
     parameter("T1]\nrange = [2, 3]\nstep = 0.3", step);
     parameter("T1]\nstep = 0.3", "parameters.T1.step: a step needs a range");
     parameter(
@@ -118,7 +126,10 @@ fn invalid_parameters_are_refused() {
     );
     parameter("G1]\nvalues = [5, 5.0]", "parameters.G1.values: value 5 is listed twice");
     parameter("G1]\nvalues = [5, nan]", "parameters.G1.values: NaN is not a finite number");
-    parameter("G1]\nfixed = \"60\"", "parameters.G1.fixed: the text \"60\" is given, a number is wanted");
+    parameter(
+        "G1]\nfixed = \"60\"",
+        "parameters.G1.fixed: the text \"60\" has the wrong type; allowed: a number",
+    );
     let kinds = "parameters.G1: give exactly one of range, values and fixed";
     parameter("G1]\nfixed = 60\nvalues = [60]", kinds);
 }
@@ -213,7 +224,7 @@ fn invalid_references_are_refused() {
     let file =
         "input.reference: tiles/tissue_01.png: no such folder; a folder of masks or \"defaults\" is allowed";
     edited("\"tiles/tissue_01.png\"", file);
-    edited("true", "input.reference: true is given, a text is wanted");
+    edited("true", "input.reference: true has the wrong type; allowed: a text");
     // The folder lacks the mask of one tile.
     let mask = std::fs::read(study.path("tiles/tissue_01_labels.png")).expect("a label map");
     study.write("masks/tissue_01.png", &mask);
@@ -222,7 +233,7 @@ fn invalid_references_are_refused() {
 
     let run = ["run", "study.toml", "--out", "out"];
     study.write("masks/tissue_02.png", "no image");
-    let text = "masks/tissue_02.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+    let text = "masks/tissue_02.png: unknown image format; PNG, JPEG and TIFF are allowed";
     refused(study.folder(), &run, text);
     image::GrayImage::new(64, 63).save(study.path("masks/tissue_02.png")).expect("saved");
     let size = "masks/tissue_02.png: 64 x 63 px, but its tile tiles/tissue_02.png has 64 x 64 px; a reference mask has \

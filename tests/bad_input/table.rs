@@ -33,7 +33,7 @@ fn invalid_parameter_tables_are_refused() {
     refused("G1,T1\n60,5\n60,5,7\n", "line 3 has 3 fields; the first line has 2, separated by commas");
     refused("", &format!("the table is empty; a header that names parameters is needed ({KNOWN})"));
     refused("G1,T1\n", "the table has a header and no rows; at least one parameter set is needed");
-    refused("G1,G1\n60,60\n", "line 1: column \"G1\" occurs twice; each may be there once");
+    refused("G1,G1\n60,60\n", "line 1: column \"G1\" occurs twice; column names must be unique");
 }
 
 #[test]

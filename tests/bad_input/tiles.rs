@@ -30,13 +30,13 @@ fn missing_tiles_are_refused() {
     refused("[\"tiles/tissue_01.png\", \"x\"]", "x: no such file");
     refused("[\"tiles/*.jpg\"]", "no file matches \"tiles/*.jpg\"");
     refused("[]", "an empty list is not allowed; allowed: at least one file or pattern");
-    refused("\"tiles/*.png\"", "the text \"tiles/*.png\" is given, a list of texts is wanted");
-    refused("[1]", "1 is given, a list of texts is wanted");
-    refused("[\"tiles\"]", "tiles: a folder; files, or a pattern such as \"tiles/*.png\", are wanted");
+    refused("\"tiles/*.png\"", "the text \"tiles/*.png\" has the wrong type; allowed: a list of texts");
+    refused("[1]", "1 has the wrong type; allowed: a list of texts");
+    refused("[\"tiles\"]", "tiles: a folder; files or a pattern such as \"tiles/*.png\" are allowed");
     fs::create_dir(study.path("folder.png")).expect("a folder made");
     refused(
         "[\"folder.png\"]",
-        "folder.png: a folder; files, or a pattern such as \"tiles/*.png\", are wanted",
+        "folder.png: a folder; files or a pattern such as \"tiles/*.png\" are allowed",
     );
 }
 
@@ -47,20 +47,19 @@ fn non_image_tiles_are_refused() {
     study.edit(&[("tiles/*.png", "tiles/tissue_02.png")]);
     for args in [&RUN[..], &PLAN] {
         study.write("tiles/tissue_02.png", "Dear diary\n");
-        let text =
-            "tiles/tissue_02.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+        let text = "tiles/tissue_02.png: unknown image format; PNG, JPEG and TIFF are allowed";
         refused(study.folder(), args, text);
         study.write("tiles/tissue_02.png", "");
-        let empty = "tiles/tissue_02.png: the file is empty; a PNG, JPEG or TIFF image is wanted";
+        let empty = "tiles/tissue_02.png: the file is empty; a PNG, JPEG or TIFF image is allowed";
         refused(study.folder(), args, empty);
         // Truncated within the header.
         study.write("tiles/tissue_02.png", &whole[..20]);
-        refused_as(study.folder(), args, "tiles/tissue_02.png: the image is damaged or cut short: ");
+        refused_as(study.folder(), args, "tiles/tissue_02.png: corrupt or truncated image: ");
     }
     study.edit(&[]);
     study.write("tiles/tissue_01.png", "Dear diary\n");
     study.write("tiles/tissue_02.png", "Dear diary\n");
-    let none = "tiles/tissue_01.png: the content is not an image that can be read; PNG, JPEG and TIFF are; none of the 2 \
+    let none = "tiles/tissue_01.png: unknown image format; PNG, JPEG and TIFF are allowed; none of the 2 \
                 tiles can be read";
     refused(study.folder(), &RUN, none);
     refused(study.folder(), &PLAN, none);
@@ -70,7 +69,7 @@ fn non_image_tiles_are_refused() {
 fn text_named_as_tile_fails_its_own_runs() {
     let study = Study::of_tissue(96);
     study.write("tiles/tissue_03.png", "Dear diary\n");
-    let why = "tiles/tissue_03.png: the content is not an image that can be read; PNG, JPEG and TIFF are";
+    let why = "tiles/tissue_03.png: unknown image format; PNG, JPEG and TIFF are allowed";
     let warning = format!("warning: {why}; all runs on this tile will fail\n");
     let planned = pleach(study.folder(), &PLAN);
     assert_eq!((planned.code, &planned.stderr), (0, &warning), "{planned:?}");
@@ -136,7 +135,7 @@ fn corrupt_tile_is_excluded_and_the_rest_completes() {
         assert_eq!((answer.code, answer.stdout.as_str()), (3, ""), "{answer:?}");
         let said = format!(
             "warning: 32 of 96 runs failed, listed in {out}/failed.csv; the first: normalization, input: \
-             tiles/tissue_00.png: the image is damaged or cut short: "
+             tiles/tissue_00.png: corrupt or truncated image: "
         );
         assert!(answer.stderr.starts_with(&said) && answer.stderr.lines().count() == 1, "{answer:?}");
     }
@@ -145,7 +144,7 @@ fn corrupt_tile_is_excluded_and_the_rest_completes() {
     assert_eq!(failed.len(), 32);
     for (failed, sample) in failed.iter().zip(&samples) {
         assert_eq!((failed["tile"].as_str(), failed["stage"].as_str()), ("tissue_00", "normalization"));
-        assert!(failed["cause"].contains("tissue_00.png: the image is damaged or cut short"), "{failed:?}");
+        assert!(failed["cause"].contains("tissue_00.png: corrupt or truncated image"), "{failed:?}");
         // The failed run is listed with its parameters, so that it can be repeated.
         assert!(sample.iter().all(|(name, value)| failed[name] == *value), "{failed:?}");
     }
@@ -192,7 +191,7 @@ fn corrupt_reference_mask_excludes_its_tile() {
     let answer = pleach(study.folder(), &["run", "study.toml", "--quiet", "--out", "out"]);
     assert_eq!(answer.code, 3, "{answer:?}");
     assert!(
-        answer.stderr.contains("comparison, input: tiles/tissue_02_labels.png: the image is damaged"),
+        answer.stderr.contains("comparison, input: tiles/tissue_02_labels.png: corrupt or truncated image"),
         "{answer:?}"
     );
     let failed = rows(&study.path("out/failed.csv"));

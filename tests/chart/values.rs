@@ -40,41 +40,44 @@ const REFUSED: [(&str, &str); 37] = [
     ),
     (
         r#"workerPools=[{"name":"a"},{"name":"a"}]"#,
-        "workerPools: two pools are named \"a\"; each needs a name of its own",
+        "workerPools: two pools are named \"a\"; names must be unique",
     ),
     (
         r#"workerPools=[{"name":"manager"}]"#,
-        "workerPools: a pool is named \"manager\"; that is the manager's",
+        "workerPools: a pool is named \"manager\", a reserved name; any other name is allowed",
     ),
     (
         r#"workerPools=[{"name":"a","autoscaling":{"min":8,"max":4}}]"#,
-        "workerPools, a: autoscaling.min is 8, above autoscaling.max, which is 4",
+        "workerPools, a: autoscaling.min is 8; at most autoscaling.max, 4, is allowed",
     ),
     (
         r#"workerPools=[{"name":"a","autoscaling":{"kind":"hpa","min":0}}]"#,
-        "workerPools, a: autoscaling.min is 0; 1 or more is allowed with hpa (keda goes down to 0)",
+        "workerPools, a: autoscaling.min is 0; hpa allows 1 or more, keda 0 or more",
     ),
     (
         r#"workerPools=[{"name":"a","autoscaling":{"kind":"keda"}}]"#,
-        "monitoring.prometheusAddress: an address is needed, since workerPools, a scales with keda",
+        "monitoring.prometheusAddress: empty; pool a with autoscaling.kind keda requires the address of Prometheus",
     ),
     (
         r#"workerPools=[{"name":"a","maxSurge":0}]"#,
-        "workerPools, a: maxSurge and maxUnavailable are both 0; the pool could never change",
+        "workerPools, a: maxSurge and maxUnavailable are both 0; one of them must be above 0",
     ),
-    (r#"lustre={"enabled":true}"#, "lustre: a claim or a hostPath is needed"),
+    (r#"lustre={"enabled":true}"#, "lustre: claim and hostPath are both empty; one of them is required"),
     (
         r#"lustre={"enabled":true,"claim":"a","hostPath":"/b"}"#,
-        "lustre: claim and hostPath are both given; one of them is allowed",
+        "lustre: claim and hostPath are both set; only one of them is allowed",
     ),
-    (r#"inputs=[{"name":"a","path":"/a"}]"#, "inputs, a: a claim or a hostPath is needed"),
+    (
+        r#"inputs=[{"name":"a","path":"/a"}]"#,
+        "inputs, a: claim and hostPath are both empty; one of them is required",
+    ),
     (
         r#"objectStore={"enabled":true}"#,
-        "objectStore.bucket: the name of a bucket is needed where objectStore is enabled",
+        "objectStore.bucket: empty; objectStore.enabled requires the name of a bucket",
     ),
     (
         r#"authority={"source":"secret"}"#,
-        "authority.secret: the name of a secret is needed where authority.source is \"secret\"",
+        "authority.secret: empty; authority.source \"secret\" requires the name of a secret",
     ),
     (r#"authority={"joinToken":{"days":31}}"#, "at '/authority/joinToken/days': maximum: got 31, want 30"),
     (r#"image={"digest":"sha256:12"}"#, "at '/image/digest': 'sha256:12' does not match pattern"),
@@ -87,19 +90,19 @@ const REFUSED: [(&str, &str); 37] = [
     ),
     (
         r#"manager={"extraEnv":[{"name":"A","value":""},{"name":"A","value":"b"}]}"#,
-        "manager: extraEnv sets A, which is set already; another name is allowed",
+        "manager: extraEnv sets A, which is already set; any other name is allowed",
     ),
     (
         r#"workerPools=[{"name":"a","extraEnv":[{"name":"POD_NAME","value":"x"}]}]"#,
-        "workerPools, a: extraEnv sets POD_NAME, which is set already",
+        "workerPools, a: extraEnv sets POD_NAME, which is already set",
     ),
     (
         r#"workerPools=[{"name":"a","podLabels":{"pleach-pool":"b"}}]"#,
-        "workerPools, a: podLabels has pleach-pool, which the chart selects pods by",
+        "workerPools, a: podLabels has pleach-pool, a selector label of the chart",
     ),
     (
         r#"workerPools=[{"name":"a","extraVolumes":[{"name":"tmp","emptyDir":{}}]}]"#,
-        "workerPools, a: extraVolumes has tmp, which is there already",
+        "workerPools, a: extraVolumes has tmp, which already exists",
     ),
     (
         r#"workerPools=[{"name":"a","topologySpreadConstraints":[{"maxSkew":0}]}]"#,

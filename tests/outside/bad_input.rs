@@ -78,7 +78,7 @@ fn missing_and_duplicate_columns_are_refused() {
     outside.write("x.csv", "evaluation,x1,x3\n1,2,3\n");
     outside.refused(ANALYZE, "x.csv: there is no column \"x2\"; the header has evaluation, x1, x3\n");
     outside.write("x.csv", "x1,x2,x3,x2\n1,2,3,4\n");
-    outside.refused(ANALYZE, "x.csv: line 1: column \"x2\" occurs twice; each may be there once\n");
+    outside.refused(ANALYZE, "x.csv: line 1: column \"x2\" occurs twice; column names must be unique\n");
     outside.write("x.csv", "1,2\n3,4\n");
     let names = "it has 2 columns without names, and the problem has 3 parameters, of which 3 vary; a line of names says which is which\n";
     outside.refused(ANALYZE, &format!("x.csv: {names}"));
@@ -388,15 +388,15 @@ fn unusable_parquet_is_refused() {
     refused(
         &one("x"),
         "odd.parquet",
-        "row 2, column x: NaN is not a finite number; a number that is missing",
+        "row 2, column x: NaN is not a finite number; null is allowed for a missing number",
     );
     refused(&one("x1"), "odd.parquet", "there is no column \"x1\"; the header has x, all.list.element, y\n");
-    refused(&one("tile"), "pandas.parquet", "column tile holds texts, and numbers are needed\n");
+    refused(&one("tile"), "pandas.parquet", "column tile holds texts; numbers are allowed\n");
     refused(&one("y"), "pandas.parquet", "row 4, column y: there is no value; each evaluation needs one\n");
     refused(
         &one("x1"),
         "pandas.parquet",
-        "column when holds values of the type Timestamp, and numbers are needed\n",
+        "column when holds values of the type Timestamp; numbers are allowed\n",
     );
     // Nulls are failed evaluations.
     outside.write("p.json", one("x1"));
@@ -407,6 +407,6 @@ fn unusable_parquet_is_refused() {
     outside.write("broken.parquet", "PAR1 and no more");
     outside.refused(
         "analyze p.json --method correlation --samples broken.parquet",
-        "broken.parquet: no Parquet that can be read: ",
+        "broken.parquet: invalid Parquet: ",
     );
 }

@@ -138,10 +138,7 @@ fn values_beyond_png_are_exported_to_tiff_and_npy() {
     let folder = folder.path();
     let labels = LabelMap::new(2, 2, vec![0, 70_000, 1, u32::MAX]).unwrap();
     let file = stored(folder, &DataRegion::Labels(labels));
-    refused(
-        &export(folder, &file, "l.png"),
-        "label 4294967295 is beyond the 16 bits that PNG has; TIFF has 32",
-    );
+    refused(&export(folder, &file, "l.png"), "label 4294967295 exceeds the 16 bits of PNG; TIFF has 32");
     assert!(!folder.join("l.png").exists());
     export(folder, &file, "l.tiff").done();
     let read = |name: &str| {
@@ -165,7 +162,7 @@ fn values_beyond_png_are_exported_to_tiff_and_npy() {
     let file = stored(folder, &DataRegion::Array(volume));
     export(folder, &file, "v.npy").done();
     assert_eq!(npy(&folder.join("v.npy")).1, "(2, 2, 2, 2)");
-    refused(&export(folder, &file, "v.tiff"), "3 axes are no image, two are; NPY holds any");
+    refused(&export(folder, &file, "v.tiff"), "3 axes; an image has 2, NPY allows any number");
 }
 
 #[test]
@@ -227,12 +224,12 @@ fn unreadable_regions_are_refused_with_the_cause() {
     for (name, text) in [
         (
             "newer",
-            "newer: decode a data region: version 3 of its encoding, only 1 and 2 are known; a later version of pleach \
+            "newer: decode a data region: encoding version 3; 1 and 2 are allowed; a later version of pleach \
              wrote it",
         ),
-        ("cut", "cut: decode a data region: fields of the header are damaged"),
+        ("cut", "cut: decode a data region: corrupt header fields"),
         ("flipped", "flipped: decode a data region: content of another digest than "),
-        ("elsewhere", "elsewhere: decode a data region: fields of the header are damaged"),
+        ("elsewhere", "elsewhere: decode a data region: corrupt header fields"),
         ("other", "other: decode a data region: "),
         ("folder", "folder: is a folder; the file of a data region is wanted"),
         ("missing", "missing: cannot be read: "),

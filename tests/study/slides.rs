@@ -266,7 +266,7 @@ fn a_damaged_piece_fails_its_tiles() {
     assert_eq!(failed.len(), 32);
     for row in &failed {
         assert_eq!(row["tile"], "s/0_0");
-        assert!(row.values().any(|value| value.contains("s.svs: the slide is damaged")), "{row:?}");
+        assert!(row.values().any(|value| value.contains("s.svs: corrupt or unsupported slide")), "{row:?}");
     }
     let good = |out: &str| -> Vec<Row> {
         rows(&study.path(out).join("responses.csv"))
@@ -299,8 +299,8 @@ fn slide_with_damaged_predictor_fails_its_tiles_by_name() {
     assert_eq!(answer.code, 3, "{answer:?}");
     // libtiff's own messages are not printed.
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
-    let why = "slides/t.svs: the slide is damaged or of a kind that is not read: field Predictor is of type 2, and a whole \
-               number is allowed";
+    let why =
+        "slides/t.svs: corrupt or unsupported slide: field Predictor is of type 2; a whole number is allowed";
     assert!(answer.stderr.contains(why), "{answer:?}");
     let failed = rows(&study.path("out/failed.csv"));
     assert_eq!(failed.len(), 32 * 2);
@@ -322,7 +322,7 @@ fn message_of_libtiff_is_in_the_error_and_not_on_stderr() {
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--quiet"]);
     assert_eq!((answer.code, answer.stderr.lines().count()), (3, 1), "{answer:?}");
     let failed = rows(&study.path("out/failed.csv"));
-    let why = "s.svs: the slide is damaged or of a kind that is not read: TIFFRGBAImageGet failed: ";
+    let why = "s.svs: corrupt or unsupported slide: TIFFRGBAImageGet failed: ";
     assert!(!failed.is_empty() && failed.iter().all(|row| row["cause"].contains(why)), "{failed:?}");
 }
 

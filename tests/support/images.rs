@@ -163,17 +163,17 @@ fn png_cases() -> Vec<Case> {
         read("interlaced.png", interlaced(), colors()),
         read("animated.png", animated(), colors()),
         read("bomb.png", png(SIDES, [8, 2, 0], &[bomb], &rgb8()), colors()),
-        refused("check.png", wrong, "the image is damaged or cut short: "),
-        refused("zero.png", png([0, 3], [8, 2, 0], &[], &[]), "the image is damaged or cut short: "),
+        refused("check.png", wrong, "corrupt or truncated image: "),
+        refused("zero.png", png([0, 3], [8, 2, 0], &[], &[]), "corrupt or truncated image: "),
         refused(
             "wide.png",
             png([60_000, 60_000], [8, 2, 0], &[], &[]),
-            "60000 x 60000 px is too large; up to 65536 px a side and 2048 MiB decoded are allowed",
+            "60000 x 60000 px is too large; up to 65536 px per side and 2048 MiB decoded are allowed",
         ),
         refused(
             "short.png",
             png([60_000, 10_000], [8, 2, 0], &[], &[]),
-            "the image is damaged or cut short: 65 bytes cannot hold what its header says; 1744186 at least could",
+            "corrupt or truncated image: 65 bytes are too short for the size in the header; at least 1744186 are needed",
         ),
     ]
 }
@@ -278,7 +278,7 @@ fn tiff_cases() -> Vec<Case> {
     let planes: Vec<Vec<u8>> = (0..3).map(|channel| each(|x, y| rgb(x, y)[channel])).collect();
     let deep = each(|x, y| [gray(x, y); 2]).concat();
     let read = |name, bytes, expected| Case { name, bytes, expected };
-    let damaged = "the image is damaged or cut short: ";
+    let damaged = "corrupt or truncated image: ";
     vec![
         read("strips.tif", PLAIN.write(&color(), &strips), colors()),
         read(
@@ -297,7 +297,7 @@ fn tiff_cases() -> Vec<Case> {
         refused(
             "inks.tif",
             PLAIN.write(&fields(4, 8, 5), &[vec![7; 60]]),
-            "Cmyk8 pixels are not read; gray and color of 8 or 16 bits a channel are",
+            "Cmyk8 pixels are not supported; gray and color of 8 or 16 bits per channel are allowed",
         ),
         refused(
             "palette.tif",
@@ -307,12 +307,12 @@ fn tiff_cases() -> Vec<Case> {
         refused(
             "jpeg.tif",
             PLAIN.write(&with(color(), (259, 3, vec![7])), &strips),
-            "TIFF with compression 7 is not read; TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4, is",
+            "TIFF with compression 7 is not supported; TIFF without compression or with LZW, Deflate, PackBits or Group 4 is allowed",
         ),
         refused(
             "wide.tif",
             PLAIN.write(&with(color(), (256, 4, vec![4_000_000_000])), &strips),
-            "4000000000 x 3 px is too large; up to 65536 px a side and 2048 MiB decoded are allowed",
+            "4000000000 x 3 px is too large; up to 65536 px per side and 2048 MiB decoded are allowed",
         ),
         refused("zero.tif", PLAIN.write(&with(color(), (256, 4, vec![0])), &strips), damaged),
         refused(
@@ -352,30 +352,30 @@ fn jpeg_cases() -> Vec<Case> {
     let plain = RgbImage::from_pixel(SIDES[0], SIDES[1], image::Rgb([200, 100, 50]));
     plain.write_to(&mut bytes, ImageFormat::Jpeg).expect("memory");
     let near = Expected::Near([50, 100, 200].repeat((SIDES[0] * SIDES[1]) as usize));
-    let inks = "CMYK pixels are not read; gray and color of 8 or 16 bits a channel are";
+    let inks = "CMYK pixels are not supported; gray and color of 8 or 16 bits per channel are allowed";
     vec![
         Case { name: "rgb.jpg", bytes: bytes.into_inner(), expected: near },
         refused("inks.jpg", frame(0, 8, [5, 3], 4), inks),
         refused(
             "deep.jpg",
             frame(1, 12, [5, 3], 3),
-            "JPEG with 12 bits a channel is not read; baseline or progressive JPEG of 8 bits a channel is",
+            "JPEG with 12 bits per channel is not supported; baseline or progressive JPEG of 8 bits per channel is allowed",
         ),
         refused(
             "lossless.jpg",
             frame(3, 8, [5, 3], 3),
-            "JPEG with frames of kind 3 is not read; baseline or progressive JPEG of 8 bits a channel is",
+            "JPEG with frames of kind 3 is not supported; baseline or progressive JPEG of 8 bits per channel is allowed",
         ),
-        refused("zero.jpg", frame(0, 8, [5, 0], 3), "the image is damaged or cut short: it has no pixels"),
+        refused("zero.jpg", frame(0, 8, [5, 0], 3), "corrupt or truncated image: the image has no pixels"),
         refused(
             "wide.jpg",
             frame(0, 8, [60_000, 60_000], 3),
-            "60000 x 60000 px is too large; up to 65536 px a side and 2048 MiB decoded are allowed",
+            "60000 x 60000 px is too large; up to 65536 px per side and 2048 MiB decoded are allowed",
         ),
         refused(
             "short.jpg",
             frame(0, 8, [20_000, 20_000], 3),
-            "the image is damaged or cut short: 23 bytes cannot hold what its header says; 2343750 at least could",
+            "corrupt or truncated image: 23 bytes are too short for the size in the header; at least 2343750 are needed",
         ),
     ]
 }

@@ -121,11 +121,7 @@ pub enum SessionError {
 /// # Errors
 /// [`SessionError`] if the folder belongs to another study or another process, is not writable, or has
 /// results that `existing` keeps or that cannot be resumed.
-pub fn begin(
-    out: &Path,
-    prepared: &PreparedStudy,
-    existing: Existing,
-) -> Result<SessionState, SessionError> {
+pub fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> Result<SessionState, SessionError> {
     let folder_path = || out.to_owned();
     let path = out.join(journal::NAME);
     let header = Header::new(&prepared.digests());

@@ -45,31 +45,31 @@ pub enum ImageFileError {
         cause: io::Error,
     },
     /// The path is a folder.
-    #[error("{}: is a folder; a PNG, JPEG or TIFF file is wanted", path.display())]
+    #[error("{}: is a folder; a PNG, JPEG or TIFF file is allowed", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
     },
     /// The path is a pipe, a socket or a device.
-    #[error("{}: is no regular file; a PNG, JPEG or TIFF file is wanted", path.display())]
+    #[error("{}: not a regular file; a PNG, JPEG or TIFF file is allowed", path.display())]
     NoFile {
         /// Path of the file.
         path: PathBuf,
     },
     /// The file is empty.
-    #[error("{}: the file is empty; a PNG, JPEG or TIFF image is wanted", path.display())]
+    #[error("{}: the file is empty; a PNG, JPEG or TIFF image is allowed", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// The first bytes match no supported format.
-    #[error("{}: the content is not an image that can be read; PNG, JPEG and TIFF are", path.display())]
+    #[error("{}: unknown image format; PNG, JPEG and TIFF are allowed", path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,
     },
     /// The image is truncated or inconsistent.
-    #[error("{}: the image is damaged or cut short: {cause}", path.display())]
+    #[error("{}: corrupt or truncated image: {cause}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub enum ImageFileError {
         cause: image::ImageError,
     },
     /// The image has an unsupported kind of pixels.
-    #[error("{}: {found} pixels are not read; gray and color of 8 or 16 bits a channel are", path.display())]
+    #[error("{}: {found} pixels are not supported; gray and color of 8 or 16 bits per channel are allowed", path.display())]
     UnsupportedPixels {
         /// The file.
         path: PathBuf,
@@ -85,7 +85,7 @@ pub enum ImageFileError {
         found: String,
     },
     /// The image is of an unsupported kind.
-    #[error("{}: {found} is not read; {allowed} is", path.display())]
+    #[error("{}: {found} is not supported; {allowed} is allowed", path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub enum ImageFileError {
         allowed: &'static str,
     },
     /// The image is larger than allowed.
-    #[error("{}: {width_px} x {height_px} px is too large; up to {MAX_SIDE_PX} px a side and {} MiB decoded are allowed", path.display(), MAX_BYTES >> 20)]
+    #[error("{}: {width_px} x {height_px} px is too large; up to {MAX_SIDE_PX} px per side and {} MiB decoded are allowed", path.display(), MAX_BYTES >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -113,7 +113,7 @@ pub enum ImageFileError {
         bytes: u64,
     },
     /// A label map in color: the assignment of colors to objects is unknown.
-    #[error("{}: colors do not number objects; a gray image (0 is background, any other value one object), or one color on black, is wanted for labels", path.display())]
+    #[error("{}: labels in several colors; a gray image (0 is background, any other value one object) or one color on black is allowed", path.display())]
     ColorLabels {
         /// The file.
         path: PathBuf,
@@ -139,7 +139,7 @@ pub enum ImageFileError {
         found_bytes: u64,
     },
     /// The file is not valid JSON or not a collection of polygons.
-    #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted", path.display())]
+    #[error("{}: {place}{cause}; a GeoJSON FeatureCollection of Polygon and MultiPolygon is allowed", path.display())]
     NotGeoJson {
         /// The file.
         path: PathBuf,
@@ -149,7 +149,7 @@ pub enum ImageFileError {
         cause: serde_json::Error,
     },
     /// A ring of a feature encloses no area.
-    #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are wanted", path.display())]
+    #[error("{}: features[{feature}]: a ring of {positions} different positions encloses nothing; 3 or more are allowed", path.display())]
     ShortRing {
         /// The file.
         path: PathBuf,
@@ -181,7 +181,7 @@ pub enum ImageFileError {
         height_px: u32,
     },
     /// The raster does not have the number of channels of this kind of file.
-    #[error("{}: {found} channels cannot be written; {wanted} can", path.display())]
+    #[error("{}: {found} channels; {wanted} are allowed", path.display())]
     Channels {
         /// The file.
         path: PathBuf,

@@ -39,7 +39,7 @@ pub fn of_pixels<'a>(pixels: &RasterView<'a>) -> opencv::Result<BoxedRef<'a, Mat
 /// supports (512), or has a side beyond 2^31.
 pub fn of_array(array: &DenseArray) -> opencv::Result<BoxedRef<'_, Mat>> {
     let [width, height] = *array.extents() else {
-        return Err(Error::new(StsBadSize, format!("{} axes, 2 are wanted", array.extents().len())));
+        return Err(Error::new(StsBadSize, format!("{} axes; 2 are allowed", array.extents().len())));
     };
     let channels = usize::from(array.channels());
     let stride_bytes = width as usize * channels * array.values().number().bytes();
@@ -63,10 +63,10 @@ fn matrix<'a, T>(
 ) -> opencv::Result<BoxedRef<'a, Mat>> {
     let side = |side: u32| {
         i32::try_from(side)
-            .map_err(|_| Error::new(StsBadSize, format!("a side of {side}, up to 2^31 - 1 is allowed")))
+            .map_err(|_| Error::new(StsBadSize, format!("a side of {side}; up to 2^31 - 1 is allowed")))
     };
     if channels == 0 || channels > MAX_CHANNELS {
-        let text = format!("{channels} channels, 1 to {MAX_CHANNELS} are allowed");
+        let text = format!("{channels} channels; 1 to {MAX_CHANNELS} are allowed");
         return Err(Error::new(StsUnsupportedFormat, text));
     }
     let row_bytes = columns as usize * channels * size_of::<T>();
@@ -74,7 +74,7 @@ fn matrix<'a, T>(
     if stride_bytes < row_bytes || size_of_val(values) < wanted_bytes {
         return Err(Error::new(
             StsBadSize,
-            format!("{} bytes, {wanted_bytes} are wanted", size_of_val(values)),
+            format!("{} bytes; at least {wanted_bytes} are needed", size_of_val(values)),
         ));
     }
     // OpenCV's encoding of a type from depth and channels (CV_MAKETYPE).
@@ -116,6 +116,6 @@ mod tests {
         let deep = DenseArray::new(&[1, 1], 600, vec![0_u16; 600].into()).unwrap();
         assert!(of_array(&deep).is_err());
         let line = DenseArray::new(&[4], 1, vec![0_u8; 4].into()).unwrap();
-        assert!(of_array(&line).unwrap_err().message.contains("1 axes, 2 are wanted"));
+        assert!(of_array(&line).unwrap_err().message.contains("1 axes; 2 are allowed"));
     }
 }

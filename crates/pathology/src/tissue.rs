@@ -62,7 +62,7 @@ impl NucleusLabels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TissueError {
     /// The size is outside [`MIN_SIZE_PX`]`..=`[`MAX_SIZE_PX`].
-    #[error("a tissue tile of {size_px} px is outside {MIN_SIZE_PX} to {MAX_SIZE_PX} px")]
+    #[error("tissue tile: {size_px} px; {MIN_SIZE_PX} to {MAX_SIZE_PX} px are allowed")]
     Size {
         /// The requested size, pixels.
         size_px: u32,

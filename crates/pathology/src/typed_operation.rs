@@ -168,8 +168,7 @@ impl<'a> Inputs<'a> {
     /// Returns the core that table input `index` describes. Returns an error if the core is not within the images.
     pub(crate) fn core(&self, index: usize) -> Result<PixelRectangle, OperationError> {
         let no_core = |cause: String| OperationError::Library { library: "core", cause: cause.into() };
-        let core =
-            core_of(self.table(index)?).ok_or_else(|| no_core("the table describes none".to_owned()))?;
+        let core = core_of(self.table(index)?).ok_or_else(|| no_core("the table has no core".to_owned()))?;
         let (width_px, height_px) = (self.width_px, self.height_px);
         let within = |start: u32, length: u32, all: u32| {
             length > 0 && start.checked_add(length).is_some_and(|end| end <= all)

@@ -328,7 +328,7 @@ fn operation_refuses_other_sizes_and_types() {
     let mask = region_of_mask(&[0, 255], 2);
     let refused = |reference: DataRegion| operation("compare.objects", &[&mask, &reference]).unwrap_err();
     let sizes = refused(region_of_labels(&[0, 1, 1], 3));
-    assert_eq!(sizes.to_string(), "inputs are 2 x 1 px and 3 x 1 px, and must be of one size");
+    assert_eq!(sizes.to_string(), "inputs are 2 x 1 px and 3 x 1 px; inputs must have equal sizes");
     let gray = refused(DataRegion::Gray8(Raster::filled(2, 1, 1, 0).unwrap()));
     assert_eq!(gray.to_string(), "data region holds gray8, labels is wanted");
     let labels = region_of_labels(&[0, 1], 2);

@@ -72,13 +72,16 @@ fn non_label_images_are_refused() {
     let colors: Color = ImageBuffer::from_raw(2, 1, vec![1, 0, 0, 0, 1, 0]).unwrap();
     assert_eq!(
         said(&save(&folder, colors, ImageFormat::Png)),
-        "FILE: colors do not number objects; a gray image (0 is background, any other value one object), or one \
-         color on black, is wanted for labels"
+        "FILE: labels in several colors; a gray image (0 is background, any other value one object) or one \
+         color on black is allowed"
     );
     let deep = save(&folder, Rgb32FImage::new(2, 2), ImageFormat::Tiff);
-    assert_eq!(said(&deep), "FILE: Rgb32F pixels are not read; gray and color of 8 or 16 bits a channel are");
+    assert_eq!(
+        said(&deep),
+        "FILE: Rgb32F pixels are not supported; gray and color of 8 or 16 bits per channel are allowed"
+    );
     fs::write(&deep, "Dear diary").unwrap();
-    assert_eq!(said(&deep), "FILE: the content is not an image that can be read; PNG, JPEG and TIFF are");
+    assert_eq!(said(&deep), "FILE: unknown image format; PNG, JPEG and TIFF are allowed");
 }
 
 const SIZE: TileInfo = TileInfo { width_px: 8, height_px: 6 };
@@ -185,7 +188,7 @@ fn files_without_polygons_are_refused() {
         assert_eq!(error.lines().count(), 1);
         error.replace(&path.display().to_string(), "FILE")
     };
-    let wanted = "; a GeoJSON FeatureCollection of Polygon and MultiPolygon is wanted";
+    let wanted = "; a GeoJSON FeatureCollection of Polygon and MultiPolygon is allowed";
     let of_features = |features: &str| said(&geojson(&folder, features));
     let good = feature("Polygon", SQUARE);
 
@@ -224,7 +227,7 @@ fn files_without_polygons_are_refused() {
 
     assert_eq!(
         of_features(&[good.as_str(), &feature("Polygon", "[[[1, 1], [2, 2], [2, 2], [1, 1]]]")].join(",")),
-        "FILE: features[1]: a ring of 2 different positions encloses nothing; 3 or more are wanted"
+        "FILE: features[1]: a ring of 2 different positions encloses nothing; 3 or more are allowed"
     );
     assert_eq!(
         of_features(&feature("Polygon", "[[[1, 1], [2, -1e8], [3, 3]]]")),

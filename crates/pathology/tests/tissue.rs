@@ -89,7 +89,7 @@ fn sizes_outside_the_range_are_refused() {
         assert_eq!(generate(1, 1, size_px), Err(TissueError::Size { size_px }));
     }
     let message = TissueError::Size { size_px: 63 }.to_string();
-    assert_eq!(message, "a tissue tile of 63 px is outside 64 to 8192 px");
+    assert_eq!(message, "tissue tile: 63 px; 64 to 8192 px are allowed");
     assert_eq!(generate(1, 1, MIN_SIZE_PX).unwrap().image.width_px(), MIN_SIZE_PX);
 }
 

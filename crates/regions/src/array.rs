@@ -29,7 +29,7 @@ pub struct DenseArray {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ArrayError {
     /// The array has no axis, or more than 3.
-    #[error("array: {found} axes, allowed are 1 to {MAX_AXES}")]
+    #[error("array: {found} axes; 1 to {MAX_AXES} are allowed")]
     Axes {
         /// Number of axes.
         found: usize,
@@ -53,7 +53,7 @@ pub enum ArrayError {
         found: NumberType,
     },
     /// The number of ranges of a part differs from the number of axes.
-    #[error("array: {found} ranges, allowed is one for each of {axes} axes")]
+    #[error("array: {found} ranges; one for each of {axes} axes is allowed")]
     Ranges {
         /// Number of ranges.
         found: usize,
@@ -61,9 +61,7 @@ pub enum ArrayError {
         axes: usize,
     },
     /// A part is empty, or exceeds the array.
-    #[error(
-        "array: {start} to {end} along axis {axis}: allowed is what lies within 0 to {extent} and is not empty"
-    )]
+    #[error("array: {start} to {end} along axis {axis}; a non-empty range within 0 to {extent} is allowed")]
     Part {
         /// Axis: 0 is x.
         axis: usize,
@@ -164,7 +162,7 @@ mod tests {
         assert!(array(&[0], 1, 0).is_err() && array(&[1], 0, 0).is_err());
         assert!(array(&[u32::MAX; 3], u16::MAX, 1).is_err(), "beyond 64 bits");
         for found in [0, 4] {
-            let axes = format!("array: {found} axes, allowed are 1 to 3");
+            let axes = format!("array: {found} axes; 1 to 3 are allowed");
             assert_eq!(array(&vec![1; found], 1, 1).unwrap_err(), axes);
         }
     }

@@ -22,7 +22,7 @@ const AXES: [char; 3] = ['x', 'y', 'z'];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BoundsError {
     /// An interval ends before it starts.
-    #[error("bounds: start {start} is beyond end {end}, allowed is start up to end")]
+    #[error("bounds: start {start} is beyond end {end}; the start must be at most the end")]
     Reversed {
         /// Start.
         start: i64,
@@ -30,13 +30,13 @@ pub enum BoundsError {
         end: i64,
     },
     /// A box without axes, or with more than 3.
-    #[error("bounds: {found} axes, allowed are 1 to 3, and z only with y")]
+    #[error("bounds: {found} axes; 1 to 3 are allowed, and z only with y")]
     Axes {
         /// Number of axes.
         found: usize,
     },
     /// Two values have different numbers of axes.
-    #[error("bounds: {found} axes, allowed are {allowed} as in what it is compared with")]
+    #[error("bounds: {found} axes; {allowed} are allowed, as in the other bounds")]
     Dimensions {
         /// Axes of the other value.
         found: usize,
@@ -44,7 +44,7 @@ pub enum BoundsError {
         allowed: usize,
     },
     /// Two boxes have different resolutions.
-    #[error("bounds: {}, allowed is {}; scale one of them", stated(*.found), stated(*.allowed))]
+    #[error("bounds: {} instead of {}; scale one of them", stated(*.found), stated(*.allowed))]
     Resolutions {
         /// Resolution of the other box.
         found: Option<Resolution>,
@@ -52,7 +52,7 @@ pub enum BoundsError {
         allowed: Option<Resolution>,
     },
     /// A box without a resolution cannot be scaled.
-    #[error("bounds: no resolution is stated, scaling needs one")]
+    #[error("bounds: no stated resolution; scaling requires one")]
     Unstated,
     /// A number exceeds 64 bits.
     #[error("bounds: {what} is beyond 64 bits")]

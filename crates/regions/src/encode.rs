@@ -42,19 +42,21 @@ pub const MAX_OVERHEAD_BYTES: u64 = 192;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The bytes are too few, or do not begin with the magic.
-    #[error("decode a data region: {bytes} bytes that do not begin with its header")]
+    #[error("decode a data region: no header in {bytes} bytes")]
     NoHeader {
         /// Number of bytes.
         bytes: usize,
     },
     /// The version is newer than this program, or invalid.
-    #[error("decode a data region: version {found} of its encoding, only {FIRST} and {SECOND} are known")]
+    #[error("decode a data region: encoding version {found}; {FIRST} and {SECOND} are allowed")]
     Version {
         /// The version found.
         found: u8,
     },
     /// The header has an invalid element type, coding or shape, or an invalid combination.
-    #[error("decode a data region: element type {element} in coding {coding}, shape {shape}")]
+    #[error(
+        "decode a data region: invalid header with element type {element}, coding {coding} and shape {shape}"
+    )]
     Header {
         /// Number of the element type.
         element: u8,
@@ -64,10 +66,10 @@ pub enum DecodeError {
         shape: Shape,
     },
     /// The fields of version 2 are truncated or corrupt.
-    #[error("decode a data region: fields of the header are damaged")]
+    #[error("decode a data region: corrupt header fields")]
     Fields,
     /// A later minor version wrote a field that is required to interpret the content.
-    #[error("decode a data region: field {tag} of minor version {minor} has to be known, and is not")]
+    #[error("decode a data region: unknown required field {tag} of minor version {minor}")]
     Field {
         /// Number of the field.
         tag: u16,
@@ -75,7 +77,7 @@ pub enum DecodeError {
         minor: u8,
     },
     /// The content length differs from the header.
-    #[error("decode a data region: {found} bytes of content cannot be the {expected} bytes of its shape")]
+    #[error("decode a data region: {found} bytes of content do not match the {expected} bytes of its shape")]
     Length {
         /// Bytes after the header.
         found: usize,
@@ -83,7 +85,7 @@ pub enum DecodeError {
         expected: u64,
     },
     /// The content has the length of its shape, but is inconsistent.
-    #[error("decode a data region: the content is not what {element} of shape {shape} have")]
+    #[error("decode a data region: invalid content for {element} of shape {shape}")]
     Content {
         /// Expected element type.
         element: ElementType,

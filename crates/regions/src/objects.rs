@@ -38,7 +38,7 @@ pub enum ObjectError {
     #[error(transparent)]
     Outline(#[from] OutlineError),
     /// The number of values does not match the column names.
-    #[error("object {object}: {found} numbers, {wanted} are named")]
+    #[error("object {object}: {found} numbers; {wanted}, one per column, are allowed")]
     Numbers {
         /// Index of the object.
         object: usize,
@@ -48,7 +48,7 @@ pub enum ObjectError {
         wanted: usize,
     },
     /// The class does not exist.
-    #[error("object {object}: class {class} of {classes}")]
+    #[error("object {object}: class {class}; classes below {classes} are allowed")]
     Class {
         /// Index of the object.
         object: usize,
@@ -58,7 +58,7 @@ pub enum ObjectError {
         classes: usize,
     },
     /// Two classes or two columns have the same name.
-    #[error("objects: {name:?} is named twice, each name is allowed once")]
+    #[error("objects: duplicate name {name:?}; names must be unique")]
     Twice {
         /// The name.
         name: String,
@@ -295,12 +295,12 @@ mod tests {
     fn invalid_object_is_refused_and_not_added() {
         let mut objects = two();
         let numbers = objects.push_box([0.0; 2], [1.0; 2], "x", &[1.0]).unwrap_err().to_string();
-        assert_eq!(numbers, "object 2: 1 numbers, 2 are named");
+        assert_eq!(numbers, "object 2: 1 numbers; 2, one per column, are allowed");
         assert!(objects.push_box([2.0; 2], [1.0; 2], "x", &[1.0; 2]).is_err());
         assert!(objects.push_polygon(&[[[0.0; 2]; 2]], "x", &[1.0; 2]).is_err());
         assert_eq!((objects.len(), objects.classes().len()), (2, 2));
         let twice = AnnotatedObjects::new(["area", "area"]).unwrap_err().to_string();
-        assert_eq!(twice, "objects: \"area\" is named twice, each name is allowed once");
+        assert_eq!(twice, "objects: duplicate name \"area\"; names must be unique");
     }
 
     #[test]

@@ -43,13 +43,13 @@ pub struct PartitionTile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PartitionError {
     /// A tile has no pixels.
-    #[error("partition: tiles of 0 px along axis {axis}, allowed are sides of 1 px and more")]
+    #[error("partition: tiles of 0 px along axis {axis}; sides of at least 1 px are allowed")]
     NoTile {
         /// Number of the axis, from 0.
         axis: usize,
     },
     /// The tiles exceed 64-bit numbers.
-    #[error("partition: more than 2^64 tiles, allowed are fewer; larger tiles make them so")]
+    #[error("partition: more than 2^64 tiles; larger tiles reduce the number")]
     TooMany,
     /// Sides or halos have another number of axes than the region.
     #[error(transparent)]
@@ -229,10 +229,10 @@ mod tests {
         let error = Partition::new(image(8, 8), &[4, 0], &[0, 0]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "partition: tiles of 0 px along axis 1, allowed are sides of 1 px and more"
+            "partition: tiles of 0 px along axis 1; sides of at least 1 px are allowed"
         );
         let error = Partition::new(image(8, 8), &[4], &[0, 0]).unwrap_err();
-        assert_eq!(error.to_string(), "bounds: 1 axes, allowed are 2 as in what it is compared with");
+        assert_eq!(error.to_string(), "bounds: 1 axes; 2 are allowed, as in the other bounds");
         assert!(Partition::new(image(8, 8), &[4, 4], &[0, 0, 0]).is_err());
     }
 }

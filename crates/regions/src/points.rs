@@ -18,7 +18,7 @@ pub struct Points {
 pub enum PointsError {
     /// Points have no coordinate or too many, or the last one is incomplete.
     #[error(
-        "points: {numbers} numbers are no points of {axes} coordinates; 1 to {MAX_AXES} a point are allowed"
+        "points: {numbers} numbers do not form points of {axes} coordinates; 1 to {MAX_AXES} per point are allowed"
     )]
     Axes {
         /// Coordinates per point.
@@ -27,7 +27,7 @@ pub enum PointsError {
         numbers: usize,
     },
     /// A coordinate is infinite or NaN.
-    #[error("points: coordinate {value} of point {point}, allowed are finite ones")]
+    #[error("points: coordinate {value} of point {point}; finite values are allowed")]
     NotFinite {
         /// Index of the point.
         point: usize,
@@ -116,9 +116,12 @@ mod tests {
         assert_eq!(points.iter().nth(1).unwrap(), [3.5, -4.0]);
         assert!(Points::new(3, Vec::new()).unwrap().is_empty());
         let error = Points::new(2, vec![0.0; 3]).unwrap_err().to_string();
-        assert_eq!(error, "points: 3 numbers are no points of 2 coordinates; 1 to 3 a point are allowed");
+        assert_eq!(
+            error,
+            "points: 3 numbers do not form points of 2 coordinates; 1 to 3 per point are allowed"
+        );
         assert!(Points::new(0, Vec::new()).is_err() && Points::new(4, vec![0.0; 4]).is_err());
         let error = Points::new(2, vec![0.0, 0.0, 0.0, f64::NAN]).unwrap_err().to_string();
-        assert_eq!(error, "points: coordinate NaN of point 1, allowed are finite ones");
+        assert_eq!(error, "points: coordinate NaN of point 1; finite values are allowed");
     }
 }

@@ -16,7 +16,7 @@ const MIN_OF_A_RING: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum OutlineError {
     /// A ring has too few positions.
-    #[error("outline {outline}: a ring of {positions} positions, at least {MIN_OF_A_RING} are wanted")]
+    #[error("outline {outline}: a ring of {positions} positions; at least {MIN_OF_A_RING} are needed")]
     Short {
         /// Index of the outline.
         outline: usize,
@@ -24,7 +24,7 @@ pub enum OutlineError {
         positions: usize,
     },
     /// A coordinate is infinite or NaN.
-    #[error("outline {outline}: coordinate {value}, allowed are finite ones")]
+    #[error("outline {outline}: coordinate {value}; finite values are allowed")]
     NotFinite {
         /// Index of the outline.
         outline: usize,
@@ -32,7 +32,7 @@ pub enum OutlineError {
         value: f64,
     },
     /// A box ends before it begins.
-    #[error("outline {outline}: a box from {low:?} to {high:?}, its second corner has to be the higher one")]
+    #[error("outline {outline}: a box from {low:?} to {high:?}; the second corner must be the higher one")]
     Reversed {
         /// Index of the outline.
         outline: usize,
@@ -42,13 +42,13 @@ pub enum OutlineError {
         high: Position,
     },
     /// The number of rings or positions exceeds 32 bits.
-    #[error("outline {outline}: positions of all outlines are too many, allowed are 4294967295")]
+    #[error("outline {outline}: too many positions in all outlines; up to 4294967295 are allowed")]
     TooMany {
         /// Index of the outline.
         outline: usize,
     },
     /// The ends of rings or outlines are inconsistent.
-    #[error("outlines: ends of rings or outlines do not grow up to the last position")]
+    #[error("outlines: ends of rings or outlines are not ascending up to the last position")]
     Ends,
 }
 
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn invalid_ring_is_refused() {
         let refusal = |ring: Vec<Position>| Polygons::new([[triangle(0.0)], [ring]]).unwrap_err().to_string();
-        let short = "outline 1: a ring of 2 positions, at least 3 are wanted";
+        let short = "outline 1: a ring of 2 positions; at least 3 are needed";
         assert_eq!(refusal(vec![[0.0; 2], [1.0; 2]]), short);
-        let infinite = "outline 1: coordinate inf, allowed are finite ones";
+        let infinite = "outline 1: coordinate inf; finite values are allowed";
         assert_eq!(refusal(vec![[0.0; 2], [1.0; 2], [0.0, f64::INFINITY]]), infinite);
     }
 

@@ -16,7 +16,7 @@ pub struct RaggedArray {
 /// The ends of the rows do not match the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "ragged array: row {row} ends at {end} of {values} values; allowed are ends that grow up to that number"
+    "ragged array: row {row} ends at {end} of {values} values; ascending ends up to the number of values are allowed"
 )]
 pub struct RaggedError {
     /// Index of the invalid row, or of the last one if the last end differs from the number of values.
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn ends_that_do_not_fit_are_refused() {
         let refusal = |ends: &[u64]| RaggedArray::new(ends.to_vec(), vec![1.0_f64, 2.0].into()).unwrap_err();
-        let text = "ragged array: row 1 ends at 1 of 2 values; allowed are ends that grow up to that number";
+        let text = "ragged array: row 1 ends at 1 of 2 values; ascending ends up to the number of values are allowed";
         assert_eq!(refusal(&[2, 1]).to_string(), text);
         assert_eq!(refusal(&[1]).end, 1);
         assert_eq!(refusal(&[]).end, 0);

@@ -25,7 +25,7 @@ pub struct Resolution(NonZeroU64);
 
 /// A number is not a valid resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
-#[error("resolution: {microns_per_px} microns a pixel, allowed are 0.000001 to 1000000")]
+#[error("resolution: {microns_per_px} microns per pixel; 0.000001 to 1000000 are allowed")]
 pub struct ResolutionError {
     /// The given microns per pixel.
     pub microns_per_px: f64,
@@ -100,7 +100,7 @@ impl From<Resolution> for f64 {
 
 impl fmt::Display for Resolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} microns a pixel", self.microns_per_px())
+        write!(f, "{} microns per pixel", self.microns_per_px())
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(resolution.magnification(), magnification);
         }
         let scanned = Resolution::from_microns_per_px(0.252_584_99).unwrap();
-        assert_eq!(scanned.to_string(), "0.25258499 microns a pixel");
+        assert_eq!(scanned.to_string(), "0.25258499 microns per pixel");
         assert_eq!(scanned.downsampled(4.0).unwrap().microns_per_px(), 1.010_339_96);
     }
 
@@ -124,7 +124,8 @@ mod tests {
     fn invalid_resolution_is_refused() {
         for microns in [0.0, -0.25, f64::NAN, f64::INFINITY, 1e-7, 1.1e6] {
             let error = Resolution::from_microns_per_px(microns).unwrap_err();
-            let expected = format!("resolution: {microns} microns a pixel, allowed are 0.000001 to 1000000");
+            let expected =
+                format!("resolution: {microns} microns per pixel; 0.000001 to 1000000 are allowed");
             assert_eq!(error.to_string(), expected);
         }
         assert!(Resolution::from_magnification(0.0).is_err());

@@ -63,7 +63,7 @@ pub enum TemplateError {
         source: BoundsError,
     },
     /// Bounds exceed the template's.
-    #[error("region template: bounds of {of:?}: {found}; allowed are those within {allowed}")]
+    #[error("region template: bounds of {of:?}: {found}; bounds within {allowed} are allowed")]
     Outside {
         /// The data region, or the region of interest.
         of: String,
@@ -73,7 +73,7 @@ pub enum TemplateError {
         allowed: Box<SpatialBounds>,
     },
     /// The name already refers to a data region of the same or a later version.
-    #[error("region template: version {found} of {name:?}, allowed are those above {held}, which is there")]
+    #[error("region template: version {found} of {name:?}; versions above the present {held} are allowed")]
     Version {
         /// The data region.
         name: String,
@@ -83,7 +83,7 @@ pub enum TemplateError {
         held: u64,
     },
     /// Two data regions of a stored template have the same name.
-    #[error("region template: two data regions are called {name:?}, allowed is one of each name")]
+    #[error("region template: two data regions are named {name:?}; names must be unique")]
     Twice {
         /// Their name.
         name: String,

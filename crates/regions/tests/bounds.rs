@@ -170,7 +170,7 @@ fn a_tile_is_found_on_the_thumbnail() {
     let tile = bounds(&[[4096, 8192], [100, 133]], Some(slide));
     assert_eq!(tile.covering_at(thumbnail).unwrap(), bounds(&[[128, 256], [3, 5]], Some(thumbnail)));
     assert_eq!(tile.nearest_at(thumbnail).unwrap(), bounds(&[[128, 256], [3, 4]], Some(thumbnail)));
-    assert_eq!(tile.to_string(), "x 4096..8192, y 100..133, 0.25 microns a pixel");
+    assert_eq!(tile.to_string(), "x 4096..8192, y 100..133, 0.25 microns per pixel");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn incompatible_bounds_are_refused() {
     let error = line.union(&finer).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "bounds: 0.5 microns a pixel, allowed is no stated resolution; scale one of them"
+        "bounds: 0.5 microns per pixel instead of no stated resolution; scale one of them"
     );
     assert_eq!(line.covering_at(microns(1.0)), Err(BoundsError::Unstated));
     assert_eq!(Interval::new(2, 1), Err(BoundsError::Reversed { start: 2, end: 1 }));

@@ -113,8 +113,8 @@ fn region_beyond_the_template_is_refused() {
     let mut slide = slide();
     let beyond = SpatialBounds::of_image(2221, 1, Some(microns(0.499)));
     let error = slide.insert("mask 2", entry(ElementType::Mask, beyond, 1)).unwrap_err();
-    let expected = "region template: bounds of \"mask 2\": x 0..2221, y 0..1, 0.499 microns a pixel; \
-        allowed are those within x 0..2220, y 0..2967, 0.499 microns a pixel";
+    let expected = "region template: bounds of \"mask 2\": x 0..2221, y 0..1, 0.499 microns per pixel; \
+        bounds within x 0..2220, y 0..2967, 0.499 microns per pixel are allowed";
     assert_eq!(error.to_string(), expected);
     let coarse = SpatialBounds::of_image(140, 186, Some(microns(7.984)));
     assert!(matches!(
@@ -141,7 +141,7 @@ fn hostile_names_are_refused_wherever_they_are() {
             let message = refusal(&with(place, json!(name)));
             let shown = if name.len() > 40 { "n".repeat(40) } else { name.to_owned() };
             assert!(message.starts_with(&format!("region template: {field} {shown:?}")), "{message}");
-            assert!(message.contains("allowed are 1 to 255 bytes"), "{message}");
+            assert!(message.contains("; 1 to 255 bytes"), "{message}");
         }
         let bounds = SpatialBounds::of_image(1, 1, None);
         assert!(
@@ -155,17 +155,17 @@ fn hostile_names_are_refused_wherever_they_are() {
 fn hostile_templates_are_refused_with_a_reason() {
     let entry = || serde_json::to_value(slide()).unwrap()["regions"][0].clone();
     for (place, value, reason) in [
-        ("/regions", json!([entry(), entry()]), "two data regions are called \"mask\""),
+        ("/regions", json!([entry(), entry()]), "two data regions are named \"mask\""),
         ("/regions/0/element", json!("voxels"), "unknown variant `voxels`, expected one of"),
         ("/regions/0/key", json!([1, 2, 3]), "invalid length 3"),
         ("/regions/0/version", json!(-1), "invalid value: integer `-1`"),
         ("/regions/0/bounds/x", json!([0, 2221]), "bounds of \"mask\": x 0..2221"),
-        ("/regions/0/bounds/y", json!(null), "1 axes, allowed are 2"),
-        ("/regions/0/bounds/microns_per_px", json!(null), "no stated resolution, allowed is 0.499"),
-        ("/regions/0/bounds/microns_per_px", json!(-0.5), "-0.5 microns a pixel, allowed are"),
+        ("/regions/0/bounds/y", json!(null), "1 axes; 2 are allowed"),
+        ("/regions/0/bounds/microns_per_px", json!(null), "no stated resolution instead of 0.499"),
+        ("/regions/0/bounds/microns_per_px", json!(-0.5), "-0.5 microns per pixel; 0.000001 to"),
         // A coarse pixel as wide as a continent, and a box whose edges exceed 64 bits at the other
         // resolution.
-        ("/regions/0/bounds/microns_per_px", json!(1e12), "1000000000000 microns a pixel, allowed are"),
+        ("/regions/0/bounds/microns_per_px", json!(1e12), "1000000000000 microns per pixel; 0.000001 to"),
         (
             "/bounds/x",
             json!([i64::MIN, i64::MAX]),
@@ -173,11 +173,11 @@ fn hostile_templates_are_refused_with_a_reason() {
         ),
         ("/bounds/x", json!([5, 4]), "start 5 is beyond end 4"),
         ("/bounds/x", json!([0, 1e30]), "invalid type: floating point"),
-        ("/bounds/z", json!([0, 9]), "bounds of \"region of interest\": bounds: 2 axes, allowed are 3"),
-        ("/bounds/y", json!(null), "bounds of \"region of interest\": bounds: 2 axes, allowed are 1"),
+        ("/bounds/z", json!([0, 9]), "bounds of \"region of interest\": bounds: 2 axes; 3 are allowed"),
+        ("/bounds/y", json!(null), "bounds of \"region of interest\": bounds: 2 axes; 1 are allowed"),
         ("/region_of_interest/y", json!([0, 2968]), "bounds of \"region of interest\""),
         ("/time_ns", json!([3, 2]), "start 3 is beyond end 2"),
-        ("/format", json!(0), "format 0, allowed are 1 to"),
+        ("/format", json!(0), "format 0; 1 to"),
     ] {
         let json = if place == "/bounds/x" && reason.contains("thumbnail") {
             // Makes the thumbnail finer than the slide, so that its edges have larger coordinates.
@@ -197,8 +197,9 @@ fn hostile_templates_are_refused_with_a_reason() {
 fn newer_templates_are_read_or_refused_by_their_format() {
     let newer = r#"{"format": 2, "name": {"de": "Schnitt"}, "bounds": "everywhere"}"#;
     let message = refusal(newer);
-    let expected =
-        format!("region template: format 2, allowed are 1 to {TEMPLATE_FORMAT}; a newer version of pleach");
+    let expected = format!(
+        "region template: format 2; 1 to {TEMPLATE_FORMAT} are allowed, and a newer version of pleach"
+    );
     assert!(message.starts_with(&expected), "{message}");
     assert!(serde_json::to_string(&slide()).unwrap().starts_with(r#"{"format":1,"#));
     let more = with("/stain", json!({ "kind": "H&E", "of": [1, 2, [3]] }));

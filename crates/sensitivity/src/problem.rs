@@ -331,7 +331,7 @@ mod tests {
             of(r#"["unif", "weibull"]"#),
             "dists[1]: distribution \"weibull\" is not allowed; allowed are unif, logunif, norm, lognorm, truncnorm, triang"
         );
-        assert!(of(r#"["unif", "logunif"]"#).starts_with("bounds[1]: range from 0 has no logarithm"));
+        assert!(of(r#"["unif", "logunif"]"#).starts_with("bounds[1]: log-scaled range starts at 0"));
         assert!(of(r#"["unif", "truncnorm"]"#).starts_with("bounds[1]: 2 numbers are given"));
         assert!(of(r#"["unif"]"#).starts_with("dists has 1 entries"));
         assert!(two("[[0, 1], [0, 1, 2]]", r#", "dists": ["unif", "triang"]"#).contains("the peak 2 is not"));

@@ -53,7 +53,7 @@ pub enum TableError {
         known: String,
     },
     /// Two columns have the same name.
-    #[error("line {line}: column \"{}\" occurs twice; each may be there once", quoted(column, 80))]
+    #[error("line {line}: column \"{}\" occurs twice; column names must be unique", quoted(column, 80))]
     DuplicateColumn {
         /// Line of the header.
         line: usize,
@@ -355,7 +355,10 @@ mod tests {
         );
         assert!(error("G1,\n60,1\n").contains("column 2 is \"\", which is no parameter"));
         assert!(error("G1,g2\n60,1\n").contains("column 2 is \"g2\""));
-        assert_eq!(error("G1,T1,G1\n1,2,3\n"), "line 1: column \"G1\" occurs twice; each may be there once");
+        assert_eq!(
+            error("G1,T1,G1\n1,2,3\n"),
+            "line 1: column \"G1\" occurs twice; column names must be unique"
+        );
         assert!(error("evaluation,evaluation\n1,2\n").contains("\"evaluation\" occurs twice"));
         assert_eq!(
             error("G1,T1\n60,2.5\n60,2,5\n"),

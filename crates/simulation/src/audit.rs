@@ -35,7 +35,7 @@ const MAX_LACKED: u32 = 10;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// The manager's redundant state is inconsistent.
-    #[error("the manager's state contradicts itself: {0}")]
+    #[error("inconsistent state of the manager: {0}")]
     InvariantBroken(String),
     /// An effect breaks a rule.
     #[error("{rule}: {effect}")]
@@ -46,7 +46,7 @@ pub enum Violation {
         effect: String,
     },
     /// A report counted although it should not, or the reverse.
-    #[error("{event} was answered by {answer}")]
+    #[error("wrong reply {answer} to {event}")]
     Answer {
         /// The event.
         event: String,
@@ -178,9 +178,11 @@ impl Audit {
                 self.assigned(event, *worker, *study, *lease, work, *later)?;
                 self.is_fair(*study, *lease, manager, effect)
             }
-            Effect::Revoke { worker, study, lease } => {
-                require(self.revoked.remove(&(*worker, *study, *lease)), "revoked for no reason", effect)
-            }
+            Effect::Revoke { worker, study, lease } => require(
+                self.revoked.remove(&(*worker, *study, *lease)),
+                "lease revoked without a reason",
+                effect,
+            ),
             Effect::Share { worker, study, lease } => {
                 let granted = self.studies.get_mut(study).and_then(|model| model.leases.get_mut(lease));
                 let granted = granted.filter(|granted| {
@@ -189,7 +191,9 @@ impl Audit {
                         && granted.open.len() > 1
                         && *event == Event::Tick
                 });
-                granted.map(|granted| granted.asked = true).ok_or_else(|| breach("not to be shared", effect))
+                granted
+                    .map(|granted| granted.asked = true)
+                    .ok_or_else(|| breach("steal request that is not allowed", effect))
             }
             Effect::Copy { worker, study, key, from, replica: Some(_) } => {
                 self.follow_replica((*worker, *study, *key, *from), effect)
@@ -207,25 +211,31 @@ impl Audit {
                 let of = (*from, *study, *key);
                 self.copying.insert(of, *worker);
                 let could = !self.could_not.contains(&(of.0, of.1, of.2, *worker));
-                require(fits && held && could && worker != from, "not to be copied", effect)
+                require(fits && held && could && worker != from, "fetch that is not allowed", effect)
             }
             Effect::Study(study, happened) => self.happened(event, *study, happened),
             Effect::Over { worker, study } => {
                 let knew = self.workers.get_mut(worker).is_some_and(|model| model.told.remove(study));
-                require(knew && self.ended.contains(study), "over for somebody who never knew", effect)
+                require(
+                    knew && self.ended.contains(study),
+                    "end of a study that the worker does not have",
+                    effect,
+                )
             }
-            Effect::Replan(study) => require(self.studies.contains_key(study), "no study to plan", effect),
+            Effect::Replan(study) => {
+                require(self.studies.contains_key(study), "replan of an unknown study", effect)
+            }
             Effect::Drain(worker) => {
                 let fresh = self.workers.get_mut(worker).filter(|model| !model.draining);
                 let fresh = fresh.filter(|_| matches!(event, Event::Drain { worker: of } if of == worker));
-                let model = fresh.ok_or_else(|| breach("told to drain twice, or unasked", effect))?;
+                let model = fresh.ok_or_else(|| breach("second or unrequested drain", effect))?;
                 (model.draining, model.wanted, model.wants_after) = (true, 0, None);
                 Ok(())
             }
             Effect::Dismiss(worker) => self.dismissed(*worker, effect),
-            Effect::Stop => require(self.stopping, "stopped unasked", effect),
+            Effect::Stop => require(self.stopping, "unrequested stop", effect),
             Effect::Stopped => {
-                require(self.stopping && self.workers.is_empty(), "stopped while workers are there", effect)
+                require(self.stopping && self.workers.is_empty(), "stopped before all workers left", effect)
             }
         }
     }
@@ -240,8 +250,8 @@ impl Audit {
         };
         let missed =
             self.studies.iter().any(|(study, model)| model.only_with(worker).any(|key| could(*study, key)));
-        require(draining && !busy, "dismissed while it has work", effect)?;
-        require(!missed, "dismissed with what only it has", effect)
+        require(draining && !busy, "worker with leases dismissed", effect)?;
+        require(!missed, "worker with sole copies dismissed", effect)
     }
 
     fn happened(&mut self, event: &Event, study: PlanId, happened: &Happened) -> Result<(), Violation> {
@@ -249,26 +259,26 @@ impl Audit {
             && *canceled == study
         {
             let held = std::mem::take(&mut self.given_up);
-            return require(held.iter().eq(keys), "not what was held of a canceled study", happened);
+            return require(held.iter().eq(keys), "wrong regions released for a canceled study", happened);
         }
         let Some(model) = self.studies.get_mut(&study) else {
-            return Err(breach("of a study that is over", happened));
+            return Err(breach("effect for an ended study", happened));
         };
         match happened {
             Happened::Release(keys) => {
                 let needed = keys.iter().any(|key| model.is_used(*key));
                 keys.iter().for_each(|key| _ = model.holders.remove(key));
-                require(!needed, "released, and somebody will read it", happened)
+                require(!needed, "region released before its last reader", happened)
             }
             Happened::Finished(id) => {
                 let is_open = model.fate(*id) == Some(Fate::Open) && model.leased(*id).next().is_none();
-                require(is_open, "finished twice, or by somebody else", happened)?;
+                require(is_open, "instance finished twice or by another worker", happened)?;
                 let reported = matches!(event, Event::Done { instance, study: of, .. }
                     if instance == id && *of == study);
                 let unexecuted = matches!(event, Event::Holds { .. })
                     && model.plan.instances[id.index()].outputs.iter().all(|output| !output.reported)
                     && (model.is_stored(*id) || model.has_no_reader(*id));
-                require(reported || unexecuted, "finished, and nobody has said so", happened)?;
+                require(reported || unexecuted, "instance finished without a report", happened)?;
                 model.close(*id, Fate::Done);
                 if let Event::Done { worker, .. } = event {
                     model.hold(*worker, *id);
@@ -278,14 +288,14 @@ impl Audit {
             }
             Happened::Reopened(id) => {
                 let expected = self.to_reopen.entry(study).or_insert_with(|| model.lost());
-                require(expected.remove(id), "reopened for no reason", happened)?;
+                require(expected.remove(id), "instance reopened without a reason", happened)?;
                 model.reopen(*id);
                 Ok(())
             }
             Happened::Failed { instance, origin, cause } => {
                 let is_open = model.fate(*instance) == Some(Fate::Open);
                 let is_free = model.leased(*instance).next().is_none();
-                require(is_open && is_free, "failed, and was not to", happened)?;
+                require(is_open && is_free, "instance failed that is leased or not open", happened)?;
                 let lacked = model.lacked.get(instance).is_some_and(|times| *times >= MAX_LACKED);
                 let kills = model.losses.get(instance).is_some_and(|lost| *lost >= GIVEN_UP_AFTER);
                 let itself = match (event, cause.at.as_str()) {
@@ -295,13 +305,17 @@ impl Audit {
                     _ => false,
                 };
                 let right = if origin == instance { itself } else { model.has_failed_parent(*instance) };
-                require(right, "failed for no reason", happened)?;
+                require(right, "instance failed without a reason", happened)?;
                 model.close(*instance, Fate::Failed);
                 Ok(())
             }
-            Happened::Revoke { .. } => Err(breach("to be passed on by the manager", happened)),
+            Happened::Revoke { .. } => Err(breach("revocation not passed on by the manager", happened)),
             Happened::Complete => {
-                require(model.is_over() && model.leases.is_empty(), "complete, and is not", happened)?;
+                require(
+                    model.is_over() && model.leases.is_empty(),
+                    "incomplete study reported as complete",
+                    happened,
+                )?;
                 self.studies.remove(&study);
                 self.ended.insert(study);
                 Ok(())
@@ -312,18 +326,18 @@ impl Audit {
     /// Checks the state after all effects of an event.
     fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Violation> {
         let kept = std::mem::take(&mut self.given_up);
-        require(kept.is_empty(), "held of a study that is over, and not released", &kept)?;
+        require(kept.is_empty(), "regions of an ended study not released", &kept)?;
         let unsaid = std::mem::take(&mut self.revoked);
-        require(unsaid.is_empty(), "not told that it need not go on", &unsaid)?;
+        require(unsaid.is_empty(), "lease not revoked", &unsaid)?;
         let left: BTreeSet<_> = std::mem::take(&mut self.to_reopen).into_values().flatten().collect();
-        require(left.is_empty(), "not reopened, and will be read", &left)?;
+        require(left.is_empty(), "instance with lost outputs not reopened", &left)?;
         let ended = std::mem::take(&mut self.ended);
         let knows = self.workers.iter().find(|(_, model)| !model.told.is_disjoint(&ended));
-        require(knows.is_none(), "not told that it is over", &knows)?;
+        require(knows.is_none(), "worker not informed of the end of a study", &knows)?;
         for (id, model) in &self.studies {
             let lost = model.lost();
-            require(lost.is_empty(), "not reopened, and will be read", &lost)?;
-            require(!model.is_over(), "over, and nobody was told", id)?;
+            require(lost.is_empty(), "instance with lost outputs not reopened", &lost)?;
+            require(!model.is_over(), "end of a study not reported", id)?;
             let brought = match event {
                 Event::Holds { study, keys, .. } if study == id => keys.as_slice(),
                 _ => &[],
@@ -332,10 +346,10 @@ impl Audit {
                 let is_open = model.fate(*id) == Some(Fate::Open);
                 is_open && model.leased(*id).next().is_none() && model.is_stored(*id)
             });
-            require(stored.is_none(), "to be executed, and is there already", &stored)?;
+            require(stored.is_none(), "instance open although its outputs exist", &stored)?;
             let open = model.fate.iter().filter(|fate| **fate == Fate::Open).count();
             let counted = manager.study(*id).map(Study::unfinished);
-            require(counted == Some(open), "counts as open what is not", &(id, counted, open))?;
+            require(counted == Some(open), "wrong number of open instances", &(id, counted, open))?;
         }
         self.no_stuck_waiter()?;
         self.is_work_conserving(manager)

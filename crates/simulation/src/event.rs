@@ -219,7 +219,7 @@ pub enum ManagerReply {
 /// Returns the cause of all simulated task failures.
 #[must_use]
 pub fn failure() -> TaskFailure {
-    TaskFailure { at: "t1".to_owned(), cause: "the simulation said so".to_owned() }
+    TaskFailure { at: "t1".to_owned(), cause: "simulated failure".to_owned() }
 }
 
 /// Returns the report of a task run with its seconds.

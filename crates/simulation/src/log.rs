@@ -30,10 +30,10 @@ pub struct Log {
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The log has no first line.
-    #[error("it is empty")]
+    #[error("the log is empty")]
     Empty,
     /// The log has another version.
-    #[error("it is of version {found}, and {VERSION} can be read")]
+    #[error("version {found}; version {VERSION} is allowed")]
     Version {
         /// Version.
         found: u32,

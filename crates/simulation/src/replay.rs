@@ -72,11 +72,11 @@ impl Iterator for Replay<'_> {
 fn in_words(answer: &ManagerReply) -> Option<String> {
     match answer {
         ManagerReply::Nothing | ManagerReply::Counted(true) | ManagerReply::Accepted(true) => None,
-        ManagerReply::Joined(worker) => Some(format!("is {worker}")),
-        ManagerReply::Counted(false) => Some("does not count".to_owned()),
-        ManagerReply::Kept(kept) => Some(format!("goes on with {}", list(kept.iter().copied()))),
-        ManagerReply::Needless(keys) => Some(format!("{} regions are of no use", keys.len())),
-        ManagerReply::Accepted(false) => Some("is refused".to_owned()),
+        ManagerReply::Joined(worker) => Some(format!("joined as {worker}")),
+        ManagerReply::Counted(false) => Some("report rejected".to_owned()),
+        ManagerReply::Kept(kept) => Some(format!("continues with {}", list(kept.iter().copied()))),
+        ManagerReply::Needless(keys) => Some(format!("{} regions are not needed", keys.len())),
+        ManagerReply::Accepted(false) => Some("refused".to_owned()),
     }
 }
 
@@ -104,60 +104,58 @@ fn list(ids: impl Iterator<Item = InstanceId>) -> String {
 #[must_use]
 pub fn event_in_words(event: &Event) -> String {
     match event {
-        Event::Start { epoch } => format!("the manager starts, for the {}. time", epoch + 1),
-        Event::Hold => "nothing is granted until workers have said what they have".to_owned(),
-        Event::Resume => "workers have had their time".to_owned(),
+        Event::Start { epoch } => format!("manager start {}", epoch + 1),
+        Event::Hold => "grants are suspended until workers have reattached".to_owned(),
+        Event::Resume => "the grace period for reattaching ends".to_owned(),
         Event::Submit { study, finished, .. } => {
-            format!("{study} is submitted, {} instances have reported before", finished.len())
+            format!("{study} is submitted with {} finished instances", finished.len())
         }
         Event::Cancel { study } => format!("{study} is canceled"),
         Event::Join { facts } => format!("a worker with {} slots joins", facts.slots),
-        Event::Request { worker, buckets, after: None } => format!("{worker} asks for {buckets} buckets"),
+        Event::Request { worker, buckets, after: None } => format!("{worker} requests {buckets} buckets"),
         Event::Request { worker, buckets, after: Some(stage) } => {
-            format!("{worker} asks for {buckets} buckets after stage {stage}")
+            format!("{worker} requests {buckets} buckets after stage {stage}")
         }
         Event::Done { worker, study, lease, instance } => {
-            format!("{worker} has finished {instance} of {study} under {lease}")
+            format!("{worker} finishes {instance} of {study} under {lease}")
         }
         Event::Failed { worker, study, lease, instance } => {
-            format!("{instance} of {study} has failed on {worker} under {lease}")
+            format!("{instance} of {study} fails on {worker} under {lease}")
         }
         Event::Lacking { worker, study, lease, instance, keys } => {
             format!("{worker} lacks {} regions for {instance} of {study} under {lease}", keys.len())
         }
         Event::Back { worker, study, lease, instances } => {
             let back = list(instances.iter().copied());
-            format!("{worker} hands back {back} of {study} under {lease}")
+            format!("{worker} returns {back} of {study} under {lease}")
         }
         Event::Replanned { study, buckets } => {
-            format!("{study} is cut anew, into {} other buckets", buckets.len())
+            format!("{study} is replanned into {} buckets", buckets.len())
         }
-        Event::Drain { worker } => format!("{worker} is to leave"),
+        Event::Drain { worker } => format!("{worker} is asked to drain"),
         Event::Replicate { worker, study, lease, instance, regions } => {
             let regions = regions.len();
-            format!(
-                "{worker} has {regions} regions of {instance} of {study} under {lease} that are to survive it"
-            )
+            format!("{worker} requests replicas of {regions} regions of {instance} of {study} under {lease}")
         }
         Event::NotCopied { worker, study, key } => {
-            format!("{worker} could not get region {key} of {study}")
+            format!("{worker} fails to fetch region {key} of {study}")
         }
-        Event::Dropped { worker, study, key } => format!("{worker} has let go of region {key} of {study}"),
-        Event::Copied { worker, study, key } => format!("{worker} has got region {key} of {study}"),
+        Event::Dropped { worker, study, key } => format!("{worker} drops region {key} of {study}"),
+        Event::Copied { worker, study, key } => format!("{worker} fetches region {key} of {study}"),
         Event::Leave { worker, lost: false } => format!("{worker} leaves"),
         Event::Leave { worker, lost: true } => format!("{worker} is lost"),
         Event::Adopt { worker, study, lease, instances } => {
-            format!("{worker} has {} of {study} under {lease}", list(instances.iter().copied()))
+            format!("{worker} reattaches with {} of {study} under {lease}", list(instances.iter().copied()))
         }
-        Event::Holds { worker, study, keys } => format!("{worker} has {} regions of {study}", keys.len()),
+        Event::Holds { worker, study, keys } => format!("{worker} reports {} regions of {study}", keys.len()),
         Event::LeaseEnd { worker, at_us } => {
-            format!("{worker} has to end after {} s", *at_us as f64 / 1e6)
+            format!("{worker} has a time limit of {} s", *at_us as f64 / 1e6)
         }
         Event::Ran { worker, study, instance, tasks } => {
-            format!("{worker} has run {} tasks for {instance} of {study}", tasks.len())
+            format!("{worker} runs {} tasks for {instance} of {study}", tasks.len())
         }
         Event::Tick => "time passes".to_owned(),
-        Event::Stop => "nothing more is to be granted".to_owned(),
+        Event::Stop => "the manager stops granting".to_owned(),
     }
 }
 
@@ -165,38 +163,40 @@ pub fn event_in_words(event: &Event) -> String {
 #[must_use]
 pub fn effect_in_words(effect: &Effect) -> String {
     match effect {
-        Effect::Introduce { worker, study } => format!("{worker} is told of {study}"),
+        Effect::Introduce { worker, study } => format!("{study} is introduced to {worker}"),
         Effect::Assign { worker, study, lease, work, .. } => {
             let ids = list(work.instances.iter().map(|instance| instance.id));
-            format!("{worker} gets {ids} of {study} under {lease}")
+            format!("{worker} is granted {ids} of {study} under {lease}")
         }
-        Effect::Revoke { worker, study, lease } => format!("{worker} need not go on with {lease} of {study}"),
-        Effect::Share { worker, study, lease } => format!("{worker} is to share {lease} of {study}"),
+        Effect::Revoke { worker, study, lease } => format!("{lease} of {study} on {worker} is revoked"),
+        Effect::Share { worker, study, lease } => {
+            format!("{worker} is asked to return instances of {lease} of {study}")
+        }
         Effect::Replicated { worker, study, lease, instance } => {
-            format!("{worker} may report {instance} of {study} under {lease}")
+            format!("{instance} of {study} under {lease} of {worker} is replicated")
         }
         Effect::Copy { worker, study, key, from, .. } => {
-            format!("{worker} is to get region {key} of {study} from {from}")
+            format!("{worker} is asked to fetch region {key} of {study} from {from}")
         }
         Effect::Study(study, Happened::Release(keys)) => {
-            format!("{} regions of {study} are of no use any more", keys.len())
+            format!("{} regions of {study} are released", keys.len())
         }
         Effect::Study(study, Happened::Finished(instance)) => format!("{instance} of {study} is finished"),
         Effect::Study(study, Happened::Reopened(instance)) => {
-            format!("{instance} of {study} is to be executed again")
+            format!("{instance} of {study} is reopened")
         }
         Effect::Study(study, Happened::Failed { instance, origin, cause }) => {
-            format!("{instance} of {study} fails with {origin}: {}: {}", cause.at, cause.cause)
+            format!("{instance} of {study} fails because of {origin}: {}: {}", cause.at, cause.cause)
         }
         Effect::Study(study, Happened::Revoke { worker, lease }) => {
-            format!("{worker} need not go on with {lease} of {study}")
+            format!("{lease} of {study} on {worker} is revoked")
         }
         Effect::Study(study, Happened::Complete) => format!("{study} is complete"),
-        Effect::Over { worker, study } => format!("{worker} may forget {study}"),
-        Effect::Replan(study) => format!("{study} is to be planned anew"),
-        Effect::Drain(worker) => format!("{worker} is told to begin nothing more"),
-        Effect::Dismiss(worker) => format!("{worker} may leave"),
-        Effect::Stop => "all are told to stop".to_owned(),
-        Effect::Stopped => "all have stopped".to_owned(),
+        Effect::Over { worker, study } => format!("{study} ends on {worker}"),
+        Effect::Replan(study) => format!("{study} needs a replan"),
+        Effect::Drain(worker) => format!("{worker} drains"),
+        Effect::Dismiss(worker) => format!("{worker} is dismissed"),
+        Effect::Stop => "all workers are asked to stop".to_owned(),
+        Effect::Stopped => "all workers have stopped".to_owned(),
     }
 }

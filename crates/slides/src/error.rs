@@ -16,7 +16,7 @@ pub enum SlideError {
         cause: io::Error,
     },
     /// The path is a folder, a pipe or a device.
-    #[error("{}: is no regular file; a slide is wanted", path.display())]
+    #[error("{}: not a regular file; a slide is allowed", path.display())]
     NoFile {
         /// Path of the file.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum SlideError {
     /// No reader recognizes the file as a slide: the format is not supported, or the file is truncated before its
     /// directory.
     #[error(
-        "{}: is no slide that can be read, or cut short; SVS, NDPI, SCN, BIF, MIRAX and tiled pyramidal TIFF are read",
+        "{}: unsupported or truncated slide; SVS, NDPI, SCN, BIF, MIRAX and tiled pyramidal TIFF are allowed",
         path.display()
     )]
     Unsupported {
@@ -32,7 +32,7 @@ pub enum SlideError {
         path: PathBuf,
     },
     /// The slide consists of several files, and their list cannot be determined.
-    #[error("{}: is a slide in several files, and {cause}", path.display())]
+    #[error("{}: invalid file list of the slide: {cause}", path.display())]
     Files {
         /// The file that names the slide.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum SlideError {
         cause: String,
     },
     /// The file is a slide, but damaged.
-    #[error("{}: the slide is damaged or of a kind that is not read: {cause}", path.display())]
+    #[error("{}: corrupt or unsupported slide: {cause}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum SlideError {
     },
     /// The file stores its pixels in pieces larger than the decoding limit.
     #[error(
-        "{}: level {level} is kept in pieces of {width_px} x {height_px} px; up to {} px are decoded at once",
+        "{}: level {level} has blocks of {width_px} x {height_px} px; blocks of up to {} px are allowed",
         path.display(), crate::limits::MAX_PIECE_PX
     )]
     LargePieces {
@@ -63,7 +63,7 @@ pub enum SlideError {
         height_px: u64,
     },
     /// The slide cannot be read at this magnification.
-    #[error("{}: magnification {magnification}; the slide was scanned at {own}, and {least} to {own} is allowed", path.display())]
+    #[error("{}: magnification {magnification} of a slide scanned at {own}; {least} to {own} is allowed", path.display())]
     Magnification {
         /// The file.
         path: PathBuf,
@@ -76,8 +76,7 @@ pub enum SlideError {
     },
     /// A magnification was requested, but the slide does not state its own.
     #[error(
-        "{}: magnification {magnification}; the slide states neither its magnification nor microns a pixel, \
-         and is read as it is where none is given", path.display()
+        "{}: magnification {magnification} of a slide without magnification and microns per pixel; omit the magnification", path.display()
     )]
     NoMagnification {
         /// The file.
@@ -95,7 +94,7 @@ pub enum SlideError {
     },
     /// The slide has no level that is small enough for an overview.
     #[error(
-        "{}: its smallest level has {width_px} x {height_px} px; an overview is made of up to {} million",
+        "{}: smallest level has {width_px} x {height_px} px; up to {} million are allowed for an overview",
         path.display(), crate::limits::MAX_OVERVIEW_PX >> 20
     )]
     NoOverview {
@@ -107,7 +106,7 @@ pub enum SlideError {
         height_px: u32,
     },
     /// Memory is insufficient for the region.
-    #[error("{}: no memory for {width_px} x {height_px} px", path.display())]
+    #[error("{}: insufficient memory for {width_px} x {height_px} px", path.display())]
     Memory {
         /// The file.
         path: PathBuf,

@@ -36,7 +36,7 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>, SlideError> {
         _ => return Ok(vec![path.to_owned()]),
     };
     if names.len() > MAX_FILES {
-        return Err(wrong(path, format!("it names {} files; up to {MAX_FILES} are read", names.len())));
+        return Err(wrong(path, format!("{} files; up to {MAX_FILES} are allowed", names.len())));
     }
     let others = names.into_iter().map(|name| folder.join(name));
     Ok(std::iter::once(path.to_owned()).chain(others).collect())
@@ -49,12 +49,12 @@ fn mirax(path: &Path, text: &Path) -> Result<BTreeSet<String>, SlideError> {
     let keys = read(path, text)?;
     let value = |section: &str, key: &str| {
         let value = keys.get(&(section.to_owned(), key.to_owned()));
-        value.ok_or_else(|| wrong(path, format!("{SLIDEDAT} does not say {key} of [{section}]")))
+        value.ok_or_else(|| wrong(path, format!("{SLIDEDAT} has no {key} in [{section}]")))
     };
     let count = value("DATAFILE", "FILE_COUNT")?;
     let count = count.parse().ok().filter(|count| *count <= MAX_FILES);
     let count = count.ok_or_else(|| {
-        wrong(path, format!("FILE_COUNT of {SLIDEDAT} is no number of up to {MAX_FILES} files"))
+        wrong(path, format!("invalid FILE_COUNT in {SLIDEDAT}; up to {MAX_FILES} files are allowed"))
     })?;
     let mut names = BTreeSet::from([SLIDEDAT.to_owned(), name(path, value("HIERARCHICAL", "INDEXFILE")?)?]);
     for number in 0..count {
@@ -78,7 +78,7 @@ fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
         }
     }
     if names.is_empty() {
-        return Err(wrong(path, "it names no ImageFile".to_owned()));
+        return Err(wrong(path, "no ImageFile".to_owned()));
     }
     Ok(names)
 }
@@ -87,7 +87,7 @@ fn hamamatsu(path: &Path) -> Result<BTreeSet<String>, SlideError> {
 fn name(path: &Path, name: &str) -> Result<String, SlideError> {
     let is_plain = |c: char| !matches!(c, '/' | '\\') && !c.is_control();
     if name.is_empty() || matches!(name, "." | "..") || !name.chars().all(is_plain) {
-        return Err(wrong(path, format!("it names {name:?}, which is no name of a file beside it")));
+        return Err(wrong(path, format!("invalid file name {name:?}; files in the same folder are allowed")));
     }
     Ok(name.to_owned())
 }
@@ -99,7 +99,10 @@ fn read(path: &Path, text: &Path) -> Result<BTreeMap<(String, String), String>, 
     // Checked before opening: opening a pipe waits for a writer.
     let metadata = text.metadata().map_err(unreadable)?;
     if !metadata.is_file() || metadata.len() > MAX_TEXT_BYTES {
-        return Err(wrong(path, format!("{}: no file of up to {MAX_TEXT_BYTES} bytes", text.display())));
+        return Err(wrong(
+            path,
+            format!("{}: not a regular file of up to {MAX_TEXT_BYTES} bytes", text.display()),
+        ));
     }
     File::open(text)
         .and_then(|file| file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes))

@@ -71,7 +71,7 @@ impl Slide {
             width_px > 0 && height_px > 0 && downsample.is_finite() && downsample >= 1.0
         };
         if levels.is_empty() || !levels.iter().all(is_sound) {
-            let cause = "its levels contradict each other".to_owned();
+            let cause = "inconsistent levels".to_owned();
             return Err(SlideError::Damaged { path, cause });
         }
         for level in 0..levels.len() {

@@ -82,10 +82,10 @@ fn damage(fields: &[Field]) -> Option<Damage> {
             return None;
         }
         match value {
-            _ if count != 1 => Some(format!("field {name} has {count} values, and 1 is allowed")),
-            None => Some(format!("field {name} is of type {kind}, and a whole number is allowed")),
+            _ if count != 1 => Some(format!("field {name} has {count} values; 1 is allowed")),
+            None => Some(format!("field {name} is of type {kind}; a whole number is allowed")),
             Some(value) if !(low..=high).contains(&value) => {
-                Some(format!("field {name} is {value}, and {low} to {high} are allowed"))
+                Some(format!("field {name} is {value}; {low} to {high} are allowed"))
             }
             Some(_) => None,
         }
@@ -202,12 +202,12 @@ mod tests {
         for good in [(317, 3, 1, 1), (317, 3, 1, 2), (317, 4, 1, 2), (284, 3, 1, 1), (65_000, 2, 9, 0)] {
             assert_eq!(with(good), [] as [&str; 0], "{good:?}");
         }
-        assert_eq!(with((317, 2, 1, 2)), ["field Predictor is of type 2, and a whole number is allowed"]);
-        assert_eq!(with((317, 3, 3, 2)), ["field Predictor has 3 values, and 1 is allowed"]);
-        assert_eq!(with((317, 4, 1, 70_000)), ["field Predictor is 70000, and 1 to 3 are allowed"]);
+        assert_eq!(with((317, 2, 1, 2)), ["field Predictor is of type 2; a whole number is allowed"]);
+        assert_eq!(with((317, 3, 3, 2)), ["field Predictor has 3 values; 1 is allowed"]);
+        assert_eq!(with((317, 4, 1, 70_000)), ["field Predictor is 70000; 1 to 3 are allowed"]);
         assert_eq!(
             with((284, 5, 1, 8)),
-            ["field PlanarConfiguration is of type 5, and a whole number is allowed"]
+            ["field PlanarConfiguration is of type 5; a whole number is allowed"]
         );
     }
 

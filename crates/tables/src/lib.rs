@@ -69,7 +69,7 @@ pub enum TableProblem {
     #[error(transparent)]
     Text(#[from] pleach_sensitivity::table::TableError),
     /// The file is not Parquet, or is corrupt.
-    #[error("no Parquet that can be read: {0}")]
+    #[error("invalid Parquet: {0}")]
     Parquet(String),
     /// A field is not a number.
     #[error("{}, column {column}: {problem}", place(*.is_line, *.row))]
@@ -84,7 +84,7 @@ pub enum TableProblem {
         problem: String,
     },
     /// A column does not hold numbers.
-    #[error("column {column} holds {found}, and numbers are needed")]
+    #[error("column {column} holds {found}; numbers are allowed")]
     NotNumbers {
         /// Name of the column.
         column: String,
@@ -92,7 +92,7 @@ pub enum TableProblem {
         found: String,
     },
     /// Two columns have the same name.
-    #[error("column \"{column}\" occurs twice; each may be there once")]
+    #[error("column \"{column}\" occurs twice; column names must be unique")]
     Doubled {
         /// The name.
         column: String,

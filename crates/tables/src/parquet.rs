@@ -83,7 +83,7 @@ impl Parquet {
             places.push(place);
         }
         if names.is_empty() {
-            return Err(damaged("it has no columns"));
+            return Err(damaged("no columns"));
         }
         Ok(Self { reader, names, places })
     }
@@ -107,7 +107,7 @@ impl Parquet {
             Column::Labels { of, .. } => of.len(),
         };
         if columns.iter().any(|column| length(column) != rows) {
-            return Err(damaged(format!("a column has not the {rows} rows that the file tells of")));
+            return Err(damaged(format!("a column does not have the {rows} rows of the metadata")));
         }
         Ok(TableData { columns, rows, first_line: None })
     }
@@ -147,13 +147,13 @@ impl Parquet {
                 ColumnReader::DoubleColumnReader(mut reader) => {
                     drain(&mut reader, nulls, all, |value| *value)
                 }
-                _ => Err(damaged("a column is of another type than the file tells")),
+                _ => Err(damaged("the type of a column differs from the schema")),
             }?;
             if let Some(row) = numbers[before..].iter().position(|number| is_no_number(*number)) {
                 let row = before + row;
                 let column = pleach_workflow::text::quoted(&self.names[column], 80);
                 let problem = format!(
-                    "{} is not a finite number; a number that is missing, as of a failed evaluation, is null",
+                    "{} is not a finite number; null is allowed for a missing number, such as that of a failed evaluation",
                     if numbers[row].is_nan() { "NaN".to_owned() } else { numbers[row].to_string() }
                 );
                 return Err(TableProblem::NoNumber { row: row + 1, is_line: false, column, problem });
@@ -173,7 +173,7 @@ impl Parquet {
         let mut labels = LabelColumn::default();
         for reader in self.readers(column) {
             let ColumnReader::ByteArrayColumnReader(mut reader) = reader? else {
-                return Err(damaged("a column is of another type than the file tells"));
+                return Err(damaged("the type of a column differs from the schema"));
             };
             batches(&mut reader, schema.max_def_level(), |value| {
                 let text = value.map(|value| String::from_utf8_lossy(value.data()).into_owned());

@@ -56,17 +56,14 @@ fn columns_of_pandas_are_read() {
 #[test]
 fn columns_that_are_no_numbers_are_refused() {
     let file = fixture("pandas.parquet");
-    assert_eq!(said(&file, "tile"), "column tile holds texts, and numbers are needed");
-    assert_eq!(said(&file, "when"), "column when holds values of the type Timestamp, and numbers are needed");
+    assert_eq!(said(&file, "tile"), "column tile holds texts; numbers are allowed");
+    assert_eq!(said(&file, "when"), "column when holds values of the type Timestamp; numbers are allowed");
     let odd = fixture("odd.parquet");
-    let nan = "NaN is not a finite number; a number that is missing, as of a failed evaluation, is null";
+    let nan = "NaN is not a finite number; null is allowed for a missing number, such as that of a failed evaluation";
     assert_eq!(said(&odd, "x"), format!("row 2, column x: {nan}"));
     assert!(said(&odd, "y").starts_with("row 2, column y: inf is not a finite number"));
     let lists = open(&odd).names().unwrap().iter().find(|name| name.starts_with("all")).cloned().unwrap();
-    assert_eq!(
-        said(&odd, &lists),
-        format!("column {lists} holds lists or structures, and numbers are needed")
-    );
+    assert_eq!(said(&odd, &lists), format!("column {lists} holds lists or structures; numbers are allowed"));
 }
 
 const COLUMNS: [(&str, ValueType); 3] =
@@ -124,14 +121,14 @@ fn files_that_are_no_tables_are_refused() {
         std::fs::write(&file, content).unwrap();
         Table::open(&file).err().expect("no table").to_string()
     };
-    assert!(said("a.parquet", b"").contains("a.parquet: no Parquet that can be read"));
-    assert!(said("a.parquet", b"x1,x2\n1,2\n").contains("no Parquet that can be read"));
+    assert!(said("a.parquet", b"").contains("a.parquet: invalid Parquet"));
+    assert!(said("a.parquet", b"x1,x2\n1,2\n").contains("invalid Parquet"));
     assert!(
         said("a.csv", b"").ends_with("the table is empty; a line of column names, or of numbers, is needed")
     );
     assert!(
         said("a.csv", b"a,b,a\n1,2,3\n")
-            .ends_with("line 1: column \"a\" occurs twice; each may be there once")
+            .ends_with("line 1: column \"a\" occurs twice; column names must be unique")
     );
     let said = Table::open(&folder.path().join("none.parquet")).err().expect("no file").to_string();
     assert!(said.ends_with("none.parquet: failed to read: No such file or directory (os error 2)"), "{said}");

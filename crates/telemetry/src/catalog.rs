@@ -38,9 +38,10 @@ macro_rules! catalog {
 
 catalog! {
     Gauge BUILD_INFO = "pleach_build_info" ["version", "role"], Count Both Recorded:
-        "1; its labels say which version runs, and as what.";
+        "Constant 1, labeled with the version and the role of the process.";
     Gauge CERTIFICATE_EXPIRY = "pleach_certificate_expiry_timestamp_seconds" ["certificate"], Seconds Both Recorded:
-        "End of a certificate's validity in seconds since 1970: node, that of this process, and authority, that of its cluster.";
+        "End of a certificate's validity in seconds since 1970, for the certificates of the process (node) and of its \
+         cluster (authority).";
     Counter PROCESS_CPU = "process_cpu_seconds_total", Seconds Both Process:
         "User and system CPU time of the process.";
     Gauge PROCESS_RESIDENT = "process_resident_memory_bytes", Bytes Both Process:
@@ -48,166 +49,168 @@ catalog! {
     Gauge PROCESS_OPEN_FDS = "process_open_fds", Count Both Process:
         "Open file descriptors of the process.";
     Gauge PROCESS_MAX_FDS = "process_max_fds", Count Both Process:
-        "Limit of open file descriptors; missing without a limit.";
+        "Limit of open file descriptors, absent without a limit.";
     Gauge PROCESS_START = "process_start_time_seconds", Seconds Both Process:
         "Start of the process in seconds since 1970.";
 
     Counter HTTP_REQUESTS = "pleach_http_requests_total" ["method", "route", "status"], Count Manager Recorded:
-        "Requests to the API that were answered, by the path's pattern and the status of the answer.";
+        "Answered API requests, by path pattern and response status.";
     Histogram HTTP_SECONDS = "pleach_http_request_duration_seconds" ["method", "route"], Seconds Manager Recorded Short:
-        "From a request's head to its answer's head.";
+        "Time from the request head to the response head.";
     Gauge HTTP_IN_FLIGHT = "pleach_http_requests_in_flight", Count Manager Recorded:
-        "Requests to the API that are being answered.";
+        "API requests in progress.";
 
     Gauge STUDIES = "pleach_studies" ["state"], Count Manager Sampled:
-        "Studies that the manager keeps: waiting for files, queued, running, complete, canceled or failed.";
+        "Studies of the manager, by state: waiting for input files, queued, running, complete, canceled or failed.";
     Gauge STUDY_INFO = "pleach_study_info" ["study", "name"], Count Manager Sampled:
-        "1 for each study that has not ended; its labels say which name belongs to which number.";
+        "Constant 1 for each open study, labeled with its number and its name.";
     Gauge STUDY_AGE = "pleach_study_age_seconds" ["study"], Seconds Manager Sampled:
-        "Since the manager began to execute the study, in this life of it.";
+        "Time since this manager process started the study.";
     Gauge STUDY_EVALUATIONS = "pleach_study_evaluations" ["study"], Count Manager Sampled:
         "Evaluations of the study.";
     Gauge STUDY_EVALUATIONS_DONE = "pleach_study_evaluations_done" ["study"], Count Manager Sampled:
-        "Evaluations of which every run is known, on disk, or has failed.";
+        "Evaluations with every run either failed or on disk.";
     Gauge STUDY_RUNS_FAILED = "pleach_study_runs_failed" ["study"], Count Manager Sampled:
-        "Runs (evaluation and tile) that have failed.";
+        "Failed runs (one evaluation on one tile).";
     Gauge STUDY_TASKS_LEFT = "pleach_study_tasks_remaining" ["study"], Count Manager Sampled:
-        "Tasks that remain to be executed if none fails and none is reused.";
+        "Tasks to execute if none fails and none is reused.";
     Counter STUDY_TASKS_EXECUTED = "pleach_study_tasks_executed_total" ["study"], Count Manager Sampled:
-        "Tasks of the study that workers have executed.";
+        "Tasks of the study that workers executed.";
     Counter STUDY_TASKS_REUSED = "pleach_study_tasks_reused_total" ["study", "level"], Count Manager Sampled:
-        "Tasks of the study that did not have to be executed, by the level of reuse: of stage and tree all as soon as it is \
-         planned, of dataflow, value, cache and earlier_round as it happens; of the current round.";
+        "Tasks that reuse saved in the study's current round, by level: stage and tree, final after planning, and dataflow, \
+         value, cache and earlier_round, which grow during execution.";
     Gauge STUDY_DEADLINE = "pleach_study_deadline_timestamp_seconds" ["study"], Seconds Manager Sampled:
-        "Deadline of the study in seconds since 1970; missing for studies without one.";
+        "Deadline of the study in seconds since 1970, absent for studies without a deadline.";
     Gauge STUDY_DEADLINE_MARGIN = "pleach_study_deadline_margin_seconds" ["study"], Seconds Manager Sampled:
-        "Time between the predicted end of a running study and its deadline, on the active workers and with equal turns for all \
-         running studies; negative if the study will be late, -Inf without workers.";
+        "Time between the predicted end of a running study and its deadline, on the active workers with equal shares for \
+         all running studies: negative if the study will be late, -Inf without workers.";
     Gauge PREDICTED_SECONDS_LEFT = "pleach_study_remaining_seconds" ["study"], Seconds Manager Sampled:
-        "What is left of the study by what its instances have taken so far, on the slots there are, if no other study wants them; \
-         not there as long as nothing is known of some stage.";
+        "Predicted remaining time if the study gets all slots, from the measured time of its instances: absent until an \
+         instance of every open stage has finished.";
     Gauge PREDICTED_COST = "pleach_predicted_cost", Money Manager Sampled:
-        "What the workers that are wanted will cost from now until all studies are done, in the currency of their prices; there where \
-         the manager knows pools.";
+        "Predicted cost of the desired workers until all studies are complete, in the currency of the pool prices, absent \
+         without pools.";
     Gauge INSTANCES = "pleach_instances" ["study", "state"], Count Manager Sampled:
-        "Stage instances of the study: waiting for others, ready, leased to a worker, finished or failed. Those that run are among \
-         the leased ones: pleach_worker_instances.";
+        "Stage instances of the study, by state: waiting for other instances, ready, leased (running or not, see \
+         pleach_worker_instances), finished or failed.";
     Gauge BUCKETS = "pleach_buckets" ["study", "state"], Count Manager Sampled:
-        "Buckets of the study that are ready for a worker, and leases of buckets at workers.";
+        "Buckets of the study, by state: ready for a worker, or leased, counted once per lease.";
 
     Counter TASKS_EXECUTED = "pleach_tasks_executed_total", Count Manager Recorded:
-        "Tasks that workers have executed, of all studies.";
+        "Tasks of all studies that workers executed.";
     Counter TASKS_REUSED = "pleach_tasks_reused_total" ["level"], Count Manager Recorded:
-        "Tasks that workers had not to execute since their outputs were there, of all studies: by dataflow, value, cache or earlier_round.";
+        "Tasks of all studies that workers skipped because their outputs existed, by level: dataflow, value, cache or \
+         earlier_round.";
     Counter INSTANCES_FINISHED = "pleach_instances_finished_total", Count Manager Recorded:
-        "Stage instances that workers have finished.";
+        "Stage instances that workers finished.";
     Counter INSTANCES_FAILED = "pleach_instances_failed_total", Count Manager Recorded:
-        "Stage instances that have failed, those included that need one that did.";
+        "Stage instances that failed, including those that depend on a failed instance.";
     Counter INSTANCES_REOPENED = "pleach_instances_reopened_total", Count Manager Recorded:
-        "Stage instances that had been finished and are executed again, since what they had stored is lost and somebody reads it.";
+        "Finished stage instances to execute again, because their stored outputs are lost and an open instance reads them.";
     Histogram BUCKET_WAIT = "pleach_bucket_wait_seconds", Seconds Manager Recorded Wait:
-        "How long a bucket was ready before a worker got it, to a tenth of a second.";
+        "Time from a bucket being ready to its lease, with a resolution of 0.1 s.";
     Counter REPLANS = "pleach_replans_total", Count Manager Recorded:
-        "Times that a study's buckets were cut anew because workers came or went.";
+        "Replans triggered by workers joining or leaving.";
     Counter REPLANNED_INSTANCES = "pleach_replanned_instances_total", Count Manager Recorded:
-        "Stage instances in buckets that were cut anew.";
+        "Stage instances in buckets that a replan rebuilt.";
     Histogram JOURNAL_COMMIT = "pleach_journal_commit_seconds", Seconds Manager Recorded Short:
-        "What it takes to write a group of responses to a study's journal and to sync it.";
+        "Time to write a group of responses to a study's journal and fsync it.";
     Counter JOURNAL_RECORDS = "pleach_journal_records_total", Count Manager Recorded:
-        "Responses that are on disk.";
+        "Responses written to disk.";
     Gauge STATE_DISK_FREE = "pleach_state_disk_free_bytes", Bytes Manager Sampled:
         "Free bytes of the file system that holds the state directory (--state).";
     Gauge STATE_DISK_SIZE = "pleach_state_disk_size_bytes", Bytes Manager Sampled:
         "Size of the file system that holds the state directory.";
 
     Gauge WORKERS = "pleach_workers" ["state"], Count Manager Sampled:
-        "Workers that are connected: active, or draining, which are to leave.";
+        "Connected workers, by state: active or draining.";
     Gauge WORKERS_WANTED = "pleach_workers_desired" ["pool"], Count Manager Sampled:
-        "Workers of a pool that the open studies want, by their deadlines and budgets; there where the manager knows pools.";
+        "Desired workers of a pool for the open studies, within their deadlines and budgets, absent without pools.";
     Counter POD_DELETION_COSTS = "pleach_pod_deletion_costs_total" ["outcome"], Count Manager Recorded:
-        "Times that the cluster was told what deleting a worker's pod costs: set, gone (there is no such pod), refused, or failed, \
-         without an answer or with an error of the cluster's; there with --pod-deletion-cost.";
+        "Updates of a worker pod's deletion cost (--pod-deletion-cost), by outcome: set, gone (the pod does not exist), \
+         refused by the cluster, or failed without a response or with a server error.";
     Gauge SLOTS = "pleach_slots", Count Manager Sampled:
         "Tasks that the active workers can run at once.";
     Counter WORKER_JOINS = "pleach_worker_joins_total", Count Manager Recorded:
-        "Workers that have joined, those that came back included.";
+        "Workers that joined, including reconnections.";
     Counter WORKER_LEAVES = "pleach_worker_leaves_total" ["reason"], Count Manager Recorded:
-        "Workers that have left: drained, or lost (the connection timed out).";
+        "Workers that left, by reason: drained, or lost (connection timeout).";
     Counter DUPLICATE_WORKERS = "pleach_manager_duplicate_workers_total", Count Manager Recorded:
-        "Attempts to join that were refused: another process is connected under the name of the certificate.";
+        "Join attempts refused because another process is connected under the certificate's name.";
     Gauge WORKER_SLOTS = "pleach_worker_slots" ["worker"], Count Manager Sampled:
         "Tasks that the worker can run at once.";
     Gauge WORKER_LEASES = "pleach_worker_leased_buckets" ["worker"], Count Manager Sampled:
-        "Leases of buckets that the worker has.";
+        "Buckets leased to the worker.";
     Gauge WORKER_STORED = "pleach_worker_stored_bytes" ["worker"], Bytes Manager Sampled:
-        "Data regions in the worker's memory, as it said last.";
+        "Bytes of data regions in the worker's memory, as last reported.";
 
     Gauge MANAGER_CONNECTED = "pleach_manager_connected", Count Worker Sampled:
-        "1 as long as the worker has a connection to its manager, otherwise 0.";
+        "1 while the worker is connected to its manager, otherwise 0.";
     Gauge DRAINING = "pleach_worker_draining", Count Worker Sampled:
-        "1 when the worker is to leave, otherwise 0.";
+        "1 while the worker drains, otherwise 0.";
     Gauge TASK_SLOTS = "pleach_worker_task_slots", Count Worker Sampled:
         "Tasks that the worker can run at once.";
     Gauge TASKS_RUNNING = "pleach_worker_tasks_running", Count Worker Sampled:
-        "Tasks that have a slot.";
+        "Tasks in a slot.";
     Gauge WORKER_BUCKETS = "pleach_worker_buckets" ["state"], Count Worker Sampled:
-        "Buckets at the worker: waiting, or running, of which a task has begun.";
+        "Buckets of the worker, by state: waiting, or running if a task has started.";
     Gauge WORKER_INSTANCES = "pleach_worker_instances" ["state"], Count Worker Sampled:
-        "Stage instances of those buckets whose results the manager has not on disk yet.";
+        "Stage instances of waiting and running buckets whose results the manager has not acknowledged.";
     Histogram TASK_SECONDS = "pleach_task_duration_seconds" ["operation", "device"], Seconds Worker Recorded Task:
-        "What the tasks took that were executed, by operation and by what executed them (cpu).";
+        "Execution time of a task, by operation and device (cpu).";
 
     Gauge MEMORY_LIMIT = "pleach_memory_limit_bytes", Bytes Worker Sampled:
-        "What data regions and running tasks may take (--memory).";
+        "Memory limit for data regions and running tasks (--memory).";
     Gauge MEMORY_NEEDED = "pleach_memory_reserved_bytes", Bytes Worker Sampled:
-        "Memory held by regions and reserved for started tasks. It never exceeds the limit.";
+        "Memory held by regions and reserved for started tasks, at most the limit.";
     Gauge MEMORY_PEAK = "pleach_memory_peak_bytes", Bytes Worker Sampled:
-        "The most that was ever held and reserved at once, what is kept as long as there is room included.";
+        "Peak of held and reserved memory, including unreferenced results.";
     Counter MEMORY_PRESSURE_ACTIONS = "pleach_memory_pressure_actions_total" ["action"], Count Worker Recorded:
-        "Actions that free memory, cheapest first: evict_result (an unreferenced result), spill (regions are dropped or moved to a \
-         slower tier), drop_replica (a second copy), sync_manager (nothing can run: the worker waits for the manager's messages).";
+        "Actions that free memory, cheapest first: evict_result (evicts an unreferenced result), spill (drops regions or \
+         moves them to a slower tier), drop_replica (drops a second copy), sync_manager (no task can start, so the worker \
+         waits for the manager's messages).";
     Gauge TIER_HELD = "pleach_tier_held_bytes" ["tier"], Bytes Worker Sampled:
-        "Bytes of data regions in a tier.";
+        "Bytes of data regions in the tier.";
     Gauge TIER_CAPACITY = "pleach_tier_capacity_bytes" ["tier"], Bytes Worker Sampled:
-        "What the tier may hold.";
+        "Capacity of the tier.";
     Gauge TIER_REGIONS = "pleach_tier_regions" ["tier"], Count Worker Sampled:
         "Data regions in the tier.";
     Counter TIER_HITS = "pleach_tier_hits_total" ["tier"], Count Worker Sampled:
-        "Data regions that were asked for and found in the tier.";
+        "Region lookups that found the region in the tier.";
     Counter TIER_MISSES = "pleach_tier_misses_total" ["tier"], Count Worker Sampled:
-        "Data regions that were asked for and not found in the tier.";
+        "Region lookups that did not find the region in the tier.";
     Counter TIER_STORED = "pleach_tier_inserts_total" ["tier"], Count Worker Sampled:
         "Data regions stored in the tier.";
     Counter TIER_SPILLS = "pleach_tier_spills_total" ["tier"], Count Worker Sampled:
-        "Data regions that made room and are in a slower tier now.";
+        "Data regions evicted from the tier with a copy in a slower tier.";
     Counter TIER_EVICTIONS = "pleach_tier_evictions_total" ["tier"], Count Worker Sampled:
-        "Data regions that made room and are in no tier below: they can be had again.";
+        "Data regions evicted from the tier without a copy in a slower tier, because they can be created again.";
     Counter TIER_PREFETCHES = "pleach_tier_prefetches_total" ["tier"], Count Worker Sampled:
-        "Data regions that were brought to the tier before they were asked for.";
+        "Data regions prefetched into the tier.";
     Counter TIER_LOST = "pleach_tier_lost_total" ["tier"], Count Worker Sampled:
-        "Data regions that were damaged or gone.";
+        "Data regions found corrupt or missing in the tier.";
     Counter TIER_ERRORS = "pleach_tier_errors_total" ["tier"], Count Worker Sampled:
-        "Times that the tier could not do what it was asked for, other than for lack of room.";
+        "Failed operations of the tier, except for lack of space.";
     Counter MOVED_BYTES = "pleach_region_moved_bytes_total" ["action"], Bytes Worker Sampled:
-        "Bytes of data regions that were dropped from memory, demoted below it, promoted into it again, or shared with other \
-         workers through a tier.";
+        "Bytes of data regions, by action: dropped from memory, demoted to a spill tier, promoted to memory, or shared \
+         with other workers through a tier.";
     Counter TRANSFERS = "pleach_transfers_total" ["direction", "path"], Count Worker Sampled:
-        "Data regions that came in from other workers or went out to them, through the network or through memory that \
-         processes of a machine share.";
+        "Data regions transferred from other workers (in) or to them (out), by path: network, or shared-memory between \
+         processes of one machine.";
     Counter TRANSFER_BYTES = "pleach_transfer_bytes_total" ["direction"], Bytes Worker Sampled:
-        "Bytes of those regions, as they are held.";
+        "Bytes of transferred data regions, as held in memory.";
 
     Gauge QUIC_CONNECTIONS = "pleach_quic_connections", Count Both Sampled:
         "Connections to workers, and of a worker to its manager.";
     Gauge QUIC_RTT = "pleach_quic_rtt_seconds" ["peer"], Seconds Both Sampled:
-        "Round trip to a peer, as its connection estimates it. On the manager peers are workers by name; on a worker they are \
-         manager, and workers, of which the slowest counts.";
+        "Estimated round-trip time to a peer: on the manager to each worker by name, on a worker to the manager and to \
+         workers, the slowest of its peers.";
     Counter QUIC_SENT = "pleach_quic_sent_packets_total" ["peer"], Count Both Sampled:
         "Packets sent to the peer.";
     Counter QUIC_LOST = "pleach_quic_lost_packets_total" ["peer"], Count Both Sampled:
-        "Packets to the peer that were lost, and sent again where that was of use.";
+        "Packets to the peer that were lost.";
     Counter QUIC_BYTES = "pleach_quic_bytes_total" ["peer", "direction"], Bytes Both Sampled:
-        "Bytes to the peer (out) and from it (in), all that a packet holds included.";
+        "Bytes of packets to the peer (out) and from it (in), protocol overhead included.";
 }
 
 #[cfg(test)]

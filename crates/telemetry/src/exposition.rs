@@ -154,7 +154,7 @@ mod tests {
         };
         let text = shown(ProcessRole::Manager, record, || WORKERS.with(["active"]).set(2.0));
         for line in [
-            "# HELP pleach_replans_total Times that a study's buckets were cut anew because workers came or went.",
+            "# HELP pleach_replans_total Replans triggered by workers joining or leaving.",
             "# TYPE pleach_replans_total counter",
             "pleach_replans_total 3",
             "pleach_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1",

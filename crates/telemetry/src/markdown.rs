@@ -9,16 +9,17 @@ use std::fmt::Write;
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         This page is made from the code (`PLEACH_WRITE_DOCS=1 cargo test -p pleach-telemetry`), and a test compares them.\n\n\
-         The manager shows its metrics at `/metrics` of its HTTPS address, to anybody; a worker shows its own at `/metrics` of \
-         the address that `--metrics` names, over plain HTTP. Both are in Prometheus' text format. [How to watch them](watch.md) \
-         has dashboards and alerts.\n\n\
-         A series is there *always* (from its first value to the end of the process), or *while* what it is about is: a study's \
-         ends with the study, a worker's when it leaves, and the next look finds it gone.\n",
+         The code generates this page (`PLEACH_WRITE_DOCS=1 cargo test -p pleach-telemetry`), and a test compares them.\n\n\
+         The manager exports its metrics at `/metrics` of its HTTPS address, without a token. A worker exports its metrics at \
+         `/metrics` of the address in `--metrics`, over plain HTTP. Both use Prometheus' text format. \
+         [Watch a cluster](watch.md) has dashboards and alerts.\n\n\
+         The column *series* gives the lifetime of a metric's series. *process*: from the first value to the end of the \
+         process. *object*: as long as the object exists. The series of a study end with the study, those of a worker when \
+         it leaves.\n",
     );
-    section(&mut text, "Of both", ProcessRole::Both);
-    section(&mut text, "Of the manager", ProcessRole::Manager);
-    section(&mut text, "Of workers", ProcessRole::Worker);
+    section(&mut text, "Manager and workers", ProcessRole::Both);
+    section(&mut text, "Manager", ProcessRole::Manager);
+    section(&mut text, "Workers", ProcessRole::Worker);
     text
 }
 
@@ -26,15 +27,15 @@ fn section(text: &mut String, heading: &str, role: ProcessRole) {
     // Writing to a string cannot fail.
     let _ = write!(
         text,
-        "\n## {heading}\n\n| metric | kind | labels | series | what it says |\n| --- | --- | --- | --- | --- |\n"
+        "\n## {heading}\n\n| metric | kind | labels | series | meaning |\n| --- | --- | --- | --- | --- |\n"
     );
     let is_there = |family: &&&Family| family.role == role;
     for family in ALL.iter().filter(is_there) {
         let Family { name, kind, labels, life, help, .. } = **family;
         let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
         let life = match life {
-            SeriesLifetime::Recorded | SeriesLifetime::Process => "always",
-            SeriesLifetime::Sampled => "while",
+            SeriesLifetime::Recorded | SeriesLifetime::Process => "process",
+            SeriesLifetime::Sampled => "object",
         };
         let _ = writeln!(text, "| `{name}` | {} | {} | {life} | {help} |", kind.as_str(), labels.join(", "));
     }

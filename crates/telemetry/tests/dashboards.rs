@@ -89,7 +89,7 @@ fn joins_leaves_and_re_plans_are_marked() {
         let marks = array(&dashboard["annotations"]["list"]).iter();
         let marks: Vec<&str> =
             marks.filter(|mark| mark["expr"].is_string()).map(|mark| text(&mark["name"], &name)).collect();
-        assert_eq!(marks, ["Joins", "Leaves", "Re-plans"], "{name}");
+        assert_eq!(marks, ["Joins", "Leaves", "Replans"], "{name}");
     }
 }
 

@@ -168,14 +168,14 @@ mod tests {
         let said = |distribution: Distribution| distribution.check().unwrap_err().to_string();
         assert_eq!(
             said(LogUniform { low: 0.0, high: 1.0 }),
-            "range from 0 has no logarithm; its first number must be above 0"
+            "log-scaled range starts at 0; the first number must be above 0"
         );
         assert!(said(LogUniform { low: 2.0, high: 1.0 }).starts_with("range [2, 1] is empty"));
         assert_eq!(said(Normal { mean: 1.0, deviation: 0.0 }), "deviation 0 is not above 0");
         assert!(said(Normal { mean: f64::NAN, deviation: 1.0 }).contains("not a finite number"));
         assert_eq!(
             said(TruncatedNormal { mean: 0.0, deviation: 1.0, low: 31.0, high: 40.0 }),
-            "range [31, 40] lies more than 30 deviations of 1 from the mean 0"
+            "range [31, 40] is more than 30 deviations of 1 from the mean 0"
         );
         assert_eq!(said(LogNormal { mean: 1.0, deviation: 0.0 }), "deviation 0 is not above 0");
         assert!(said(LogNormal { mean: 700.0, deviation: 2.0 }).contains("not a finite number"));

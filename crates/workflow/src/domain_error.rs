@@ -24,10 +24,10 @@ pub enum DomainError {
     #[error("{0} is not a finite number")]
     NotFinite(f64),
     /// A bound, step or value is no integer, and the parameter takes integers.
-    #[error("{0} is not an integer, and this parameter takes integers")]
+    #[error("{0} is not an integer; the parameter allows integers")]
     NotAnInteger(f64),
     /// The step does not divide the range.
-    #[error("step {step} does not lead from {low} to {high} in whole steps; a positive divisor of {} is allowed", high - low)]
+    #[error("step {step} does not divide the range from {low} to {high}; a positive divisor of {} is allowed", high - low)]
     BadStep {
         /// First bound.
         low: f64,
@@ -37,7 +37,7 @@ pub enum DomainError {
         step: f64,
     },
     /// The grid has more values than allowed.
-    #[error("{count} values are too many; {} are allowed", MAX_LEVELS)]
+    #[error("{count} values are too many; up to {} are allowed", MAX_LEVELS)]
     TooManyLevels {
         /// Number of requested values.
         count: f64,
@@ -49,10 +49,10 @@ pub enum DomainError {
     #[error("value {0} is listed twice")]
     DuplicateValue(Value),
     /// A distribution of reals for a parameter that takes integers.
-    #[error("a distribution is of reals, and this parameter takes integers; a range or values are allowed")]
+    #[error("distribution for an integer parameter; a range or values are allowed")]
     DistributionOfIntegers,
     /// A logarithmic scale requires positive values.
-    #[error("range from {low} has no logarithm; its first number must be above 0")]
+    #[error("log-scaled range starts at {low}; the first number must be above 0")]
     NotPositive {
         /// First bound.
         low: f64,
@@ -65,7 +65,7 @@ pub enum DomainError {
     },
     /// The bounds enclose almost no probability.
     #[error(
-        "range [{low}, {high}] lies more than {} deviations of {deviation} from the mean {mean}",
+        "range [{low}, {high}] is more than {} deviations of {deviation} from the mean {mean}",
         MAX_DEVIATIONS
     )]
     FarFromMean {

@@ -47,7 +47,7 @@ pub enum Problem {
         known: Vec<u32>,
     },
     /// Tasks or stages wait for each other.
-    #[error("{what} wait for each other in a cycle: {}", members.join(" -> "))]
+    #[error("{what} depend on each other in a cycle: {}", members.join(" -> "))]
     Cycle {
         /// "tasks" or "stages".
         what: &'static str,
@@ -55,7 +55,7 @@ pub enum Problem {
         members: Vec<String>,
     },
     /// A region is read but never written.
-    #[error("region \"{region}\" is read, but nothing writes it; there are {}", list(known))]
+    #[error("region \"{region}\" has no writer; known are {}", list(known))]
     DanglingRead {
         /// Name of the region.
         region: String,
@@ -63,7 +63,7 @@ pub enum Problem {
         known: Vec<String>,
     },
     /// A region has two writers.
-    #[error("region \"{region}\" comes from {first} already; a region has one writer")]
+    #[error("region \"{region}\" already has a writer, {first}; one writer is allowed")]
     DuplicateWriter {
         /// Name of the region.
         region: String,
@@ -71,13 +71,13 @@ pub enum Problem {
         first: String,
     },
     /// A stage declares an output without a task that writes it.
-    #[error("output \"{region}\" is written by no task of this stage")]
+    #[error("output \"{region}\" has no writer in this stage")]
     UnwrittenOutput {
         /// Name of the region.
         region: String,
     },
     /// The two ends of a connection have different element types.
-    #[error("region \"{region}\" holds {found}, but {wanted} is wanted by {reader}")]
+    #[error("region \"{region}\" holds {found}, but {wanted} is required by {reader}")]
     TypesDiffer {
         /// Name of the region.
         region: String,
@@ -111,7 +111,7 @@ pub enum Problem {
         known: Vec<&'static str>,
     },
     /// A task omits an argument.
-    #[error("argument \"{argument}\" of operation \"{operation}\" gets no parameter")]
+    #[error("argument \"{argument}\" of operation \"{operation}\" has no parameter")]
     MissingArgument {
         /// The operation.
         operation: String,
@@ -126,7 +126,7 @@ pub enum Problem {
     },
     /// A parameter's type differs from the type of the operation's argument.
     #[error(
-        "parameter \"{parameter}\" is of type {found}, but operation \"{operation}\" takes type {wanted} here"
+        "parameter \"{parameter}\" is of type {found}, but operation \"{operation}\" requires type {wanted}"
     )]
     ParameterType {
         /// The parameter.
@@ -168,15 +168,14 @@ pub enum Problem {
     },
     /// A parameter is used by name, but has no definition.
     #[error(
-        "parameter \"{parameter}\" is used here, but no task before this one defines it \
-         (give \"type\", \"default\" and \"range\")"
+        "parameter \"{parameter}\" is not defined by an earlier task; give \"type\", \"default\" and \"range\""
     )]
     UndefinedParameter {
         /// The parameter.
         parameter: String,
     },
     /// A definition lacks its type or its default.
-    #[error("parameter \"{parameter}\" is defined here without \"{missing}\"")]
+    #[error("parameter \"{parameter}\" is defined without \"{missing}\"")]
     IncompleteParameter {
         /// The parameter.
         parameter: String,
@@ -192,7 +191,7 @@ pub enum Problem {
         first: String,
     },
     /// Two items of one kind share a name.
-    #[error("the name \"{name}\" is given to two {what}")]
+    #[error("two {what} are named \"{name}\"; names must be unique")]
     DuplicateName {
         /// Kind of thing.
         what: &'static str,
@@ -217,7 +216,7 @@ pub enum Problem {
     },
     /// The parameters of a workflow have more values than allowed.
     #[error(
-        "the parameters up to \"{parameter}\" have more than {most} values together; a \"step\" makes them fewer"
+        "the parameters up to \"{parameter}\" have more than {most} values together; a \"step\" reduces them"
     )]
     TooManyValues {
         /// The parameter that exceeds the limit.
@@ -236,7 +235,10 @@ pub enum Problem {
         region: String,
     },
     /// The replacement is no input of the workflow.
-    #[error("region \"{instead}\" cannot replace \"{region}\"; inputs of the workflow can: {}", list(known))]
+    #[error(
+        "region \"{instead}\" cannot replace \"{region}\"; allowed are the inputs of the workflow: {}",
+        list(known)
+    )]
     BadBypass {
         /// The output to replace.
         region: String,
@@ -246,13 +248,13 @@ pub enum Problem {
         known: Vec<String>,
     },
     /// `bypass` without `switch`, or for a name that is no output.
-    #[error("\"bypass\" names \"{region}\", which is no output of a stage with a \"switch\"")]
+    #[error("\"bypass\" names \"{region}\"; outputs of stages with a \"switch\" are allowed")]
     StrayBypass {
         /// The given name.
         region: String,
     },
     /// No stage without a switch writes the region of the response or the reference.
-    #[error("no stage writes the region \"{region}\" in every study; there are {}", list(known))]
+    #[error("no stage writes region \"{region}\" in every study; known are {}", list(known))]
     NoSuchRegion {
         /// The region.
         region: String,

@@ -91,7 +91,7 @@ pub enum OperationError {
     #[error(transparent)]
     WrongElement(#[from] WrongElement),
     /// Inputs that must have the same size differ.
-    #[error("inputs are {0} x {1} px and {2} x {3} px, and must be of one size")]
+    #[error("inputs are {0} x {1} px and {2} x {3} px; inputs must have equal sizes")]
     SizesDiffer(u32, u32, u32, u32),
     /// The length of a buffer does not fit its shape.
     #[error(transparent)]

@@ -232,7 +232,7 @@ mod tests {
         );
         assert_eq!(
             error(Domain::range(ValueType::Integer, 0.0, 10.0, Some(3.0))),
-            "step 3 does not lead from 0 to 10 in whole steps; a positive divisor of 10 is allowed"
+            "step 3 does not divide the range from 0 to 10; a positive divisor of 10 is allowed"
         );
         assert!(error(Domain::range(ValueType::Integer, 0.0, 10.0, Some(0.0))).contains("step 0"));
         assert!(error(Domain::range(ValueType::Integer, 0.5, 10.0, None)).contains("0.5 is not an integer"));

@@ -171,7 +171,7 @@ pub enum FieldProblem {
     #[error("unknown; known are {}", .0.join(", "))]
     Unknown(Vec<String>),
     /// The field holds a value of another type.
-    #[error("{found} is given, {wanted} is wanted")]
+    #[error("{found} has the wrong type; allowed: {wanted}")]
     WrongType {
         /// Type of the value.
         found: String,
@@ -210,7 +210,7 @@ pub enum FieldProblem {
     #[error("a step needs a range")]
     StepWithoutRange,
     /// A key that requires slides.
-    #[error("only a study of slides has it; \"slides\" is missing")]
+    #[error("allowed only in a study of slides; \"slides\" is missing")]
     SlidesOnly,
     /// The study has both tiles and slides.
     #[error("the study has tiles as well; give tiles or slides")]
@@ -245,7 +245,7 @@ pub enum FieldProblem {
         stem: String,
     },
     /// Two tiles of the same name would be compared with one mask.
-    #[error("{} would be the reference of two tiles named {stem}; names of tiles must differ here", mask.display())]
+    #[error("{} is the reference of two tiles named {stem}; tile names must be unique", mask.display())]
     SharedMask {
         /// The mask.
         mask: PathBuf,

@@ -16,7 +16,7 @@ pub fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
-        let message = format!("it is longer than {} MiB, which are allowed", MAX_TEXT_BYTES >> 20);
+        let message = format!("longer than the allowed {} MiB", MAX_TEXT_BYTES >> 20);
         return Err(Error::new(ErrorKind::FileTooLarge, message));
     }
     let mut text = String::from_utf8(bytes).map_err(|error| {

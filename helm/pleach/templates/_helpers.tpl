@@ -33,7 +33,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "pleach.secret.authority" -}}
 {{- if eq .Values.authority.source "secret" -}}
-{{ required "authority.secret: the name of a secret is needed where authority.source is \"secret\"" .Values.authority.secret }}
+{{ required "authority.secret: empty; authority.source \"secret\" requires the name of a secret" .Values.authority.secret }}
 {{- else -}}
 {{ include "pleach.fullname" . }}-authority
 {{- end -}}
@@ -88,11 +88,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml $fields -}}
 {{- end }}
 
-{{/* Labels of a pod beyond those that the chart selects by; called with the part of the values, and its name for messages. */}}
+{{/* Labels of a pod besides the selector labels; called with the part of the values, and its name for messages. */}}
 {{- define "pleach.podLabels" -}}
 {{- $what := .what -}}
 {{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "pleach-pool" -}}
-{{- if hasKey $.of.podLabels $name }}{{ fail (printf "%s: podLabels has %s, which the chart selects pods by; another name is allowed" $what $name) }}{{ end -}}
+{{- if hasKey $.of.podLabels $name }}{{ fail (printf "%s: podLabels has %s, a selector label of the chart; any other name is allowed" $what $name) }}{{ end -}}
 {{- end -}}
 {{- with .of.podLabels }}{{ toYaml . }}{{ end -}}
 {{- end }}
@@ -102,7 +102,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $names := .own -}}
 {{- $what := .what -}}
 {{- range .of.extraEnv -}}
-{{- if has .name $names }}{{ fail (printf "%s: extraEnv sets %s, which is set already; another name is allowed" $what .name) }}{{ end -}}
+{{- if has .name $names }}{{ fail (printf "%s: extraEnv sets %s, which is already set; any other name is allowed" $what .name) }}{{ end -}}
 {{- $names = append $names .name -}}
 {{- end -}}
 {{- with .of.extraEnv }}{{ toYaml . }}{{ end -}}
@@ -112,7 +112,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $names := list "authority" "certs" "join" "lustre" "pools" "ssd" "state" "tiers" "tmp" -}}
 {{- $what := .what -}}
 {{- range .of.extraVolumes -}}
-{{- if or (has .name $names) (hasPrefix "input-" .name) }}{{ fail (printf "%s: extraVolumes has %s, which is there already; another name is allowed" $what .name) }}{{ end -}}
+{{- if or (has .name $names) (hasPrefix "input-" .name) }}{{ fail (printf "%s: extraVolumes has %s, which already exists; any other name is allowed" $what .name) }}{{ end -}}
 {{- $names = append $names .name -}}
 {{- end -}}
 {{- with .of.extraVolumes }}{{ toYaml . }}{{ end -}}
@@ -176,8 +176,8 @@ imagePullSecrets:
 {{- define "pleach.claimOrHostPath" -}}
 {{- $claim := .of.claim | default "" -}}
 {{- $hostPath := .of.hostPath | default "" -}}
-{{- if and $claim $hostPath }}{{ fail (printf "%s: claim and hostPath are both given; one of them is allowed" .what) }}{{ end -}}
-{{- if not (or $claim $hostPath) }}{{ fail (printf "%s: a claim or a hostPath is needed" .what) }}{{ end -}}
+{{- if and $claim $hostPath }}{{ fail (printf "%s: claim and hostPath are both set; only one of them is allowed" .what) }}{{ end -}}
+{{- if not (or $claim $hostPath) }}{{ fail (printf "%s: claim and hostPath are both empty; one of them is required" .what) }}{{ end -}}
 {{- if $claim -}}
 persistentVolumeClaim:
   claimName: {{ $claim | quote }}
@@ -199,20 +199,20 @@ hostPath:
 {{- mul $number $factor -}}
 {{- end }}
 
-{{/* The pools, each with what it does not say itself; as JSON, under "pools". */}}
+{{/* The pools with their defaults, as JSON, under "pools". */}}
 {{- define "pleach.pools" -}}
 {{- $pools := list -}}
 {{- $names := list -}}
 {{- range .Values.workerPools -}}
-{{- if has .name $names }}{{ fail (printf "workerPools: two pools are named %q; each needs a name of its own" .name) }}{{ end -}}
-{{- if eq .name "manager" }}{{ fail "workerPools: a pool is named \"manager\"; that is the manager's" }}{{ end -}}
+{{- if has .name $names }}{{ fail (printf "workerPools: two pools are named %q; names must be unique" .name) }}{{ end -}}
+{{- if eq .name "manager" }}{{ fail "workerPools: a pool is named \"manager\", a reserved name; any other name is allowed" }}{{ end -}}
 {{- $names = append $names .name -}}
 {{- $pool := mustMergeOverwrite (deepCopy $.Values.workerDefaults) (deepCopy .) -}}
 {{- $scaling := $pool.autoscaling -}}
-{{- if gt (int $scaling.min) (int $scaling.max) }}{{ fail (printf "workerPools, %s: autoscaling.min is %v, above autoscaling.max, which is %v" .name $scaling.min $scaling.max) }}{{ end -}}
-{{- if and (eq $scaling.kind "hpa") (lt (int $scaling.min) 1) }}{{ fail (printf "workerPools, %s: autoscaling.min is 0; 1 or more is allowed with hpa (keda goes down to 0)" .name) }}{{ end -}}
-{{- if and (eq $scaling.kind "keda") (not $.Values.monitoring.prometheusAddress) }}{{ fail (printf "monitoring.prometheusAddress: an address is needed, since workerPools, %s scales with keda" .name) }}{{ end -}}
-{{- if and (eq (toString $pool.maxSurge) "0") (eq (toString $pool.maxUnavailable) "0") }}{{ fail (printf "workerPools, %s: maxSurge and maxUnavailable are both 0; the pool could never change" .name) }}{{ end -}}
+{{- if gt (int $scaling.min) (int $scaling.max) }}{{ fail (printf "workerPools, %s: autoscaling.min is %v; at most autoscaling.max, %v, is allowed" .name $scaling.min $scaling.max) }}{{ end -}}
+{{- if and (eq $scaling.kind "hpa") (lt (int $scaling.min) 1) }}{{ fail (printf "workerPools, %s: autoscaling.min is 0; hpa allows 1 or more, keda 0 or more" .name) }}{{ end -}}
+{{- if and (eq $scaling.kind "keda") (not $.Values.monitoring.prometheusAddress) }}{{ fail (printf "monitoring.prometheusAddress: empty; pool %s with autoscaling.kind keda requires the address of Prometheus" .name) }}{{ end -}}
+{{- if and (eq (toString $pool.maxSurge) "0") (eq (toString $pool.maxUnavailable) "0") }}{{ fail (printf "workerPools, %s: maxSurge and maxUnavailable are both 0; one of them must be above 0" .name) }}{{ end -}}
 {{- $pools = append $pools $pool -}}
 {{- end -}}
 {{- dict "pools" $pools | toJson -}}

@@ -54,7 +54,7 @@ capacity = "{{ include "pleach.mebibytes" .root.Values.lustre.capacity }}MiB"
 [[tier]]
 kind = "s3"
 {{- with .root.Values.objectStore }}
-bucket = {{ required "objectStore.bucket: the name of a bucket is needed where objectStore is enabled" .bucket | quote }}
+bucket = {{ required "objectStore.bucket: empty; objectStore.enabled requires the name of a bucket" .bucket | quote }}
 {{- with .endpoint }}
 endpoint = {{ . | quote }}
 {{- end }}

@@ -1,7 +1,7 @@
 //! Progress of client commands on stderr: bars on a terminal, else occasional lines.
 
 use super::line_on_stderr;
-use crate::client::{TransferProgress, plain};
+use pleach_client::{TransferProgress, plain};
 use crate::live::{self, LiveArea, Stream, bar_width};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pleach_api::schema::{StudyState, StudyStatus};

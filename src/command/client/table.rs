@@ -1,7 +1,7 @@
 //! Tables of studies and workers as text.
 
 use super::progress_bars::{percent, time_left};
-use crate::client::plain;
+use pleach_client::plain;
 use indicatif::HumanDuration;
 use pleach_api::schema::{CostEstimate, ScalingStatus, StudyStatus, WorkerStatus};
 use pleach_planner::memory_size::human;

@@ -2,10 +2,10 @@
 
 use super::memory::{RESULTS, content};
 use super::site::Site;
-use crate::client::ClientOptions;
-use crate::client::download::{DownloadError, OutProblem};
-use crate::client::submit::submit;
-use crate::client::{Client, ClientError, StudyEndError, SubmitError, Waiting, download, follow};
+use pleach_client::ClientOptions;
+use pleach_client::download::{DownloadError, OutProblem};
+use pleach_client::submit::submit;
+use pleach_client::{Client, ClientError, StudyEndError, SubmitError, Waiting, download, follow};
 use crate::interrupt::Interrupt;
 use pleach_api::schema::StudyState;
 use pleach_api::submission::fixture::submission;

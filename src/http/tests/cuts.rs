@@ -2,10 +2,10 @@
 
 use super::memory::{RESULTS, content};
 use super::site::Site;
-use crate::client::ClientOptions;
-use crate::client::download::DownloadError;
-use crate::client::submit::submit;
-use crate::client::{Client, Waiting, download};
+use pleach_client::ClientOptions;
+use pleach_client::download::DownloadError;
+use pleach_client::submit::submit;
+use pleach_client::{Client, Waiting, download};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::InputFile;
 use pleach_api::submission::fixture::submission;

@@ -7,11 +7,7 @@ use pleach_api::schema::{
     CostEstimate, Forgotten, PoolStatus, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState,
     WorkerStatus,
 };
-use pleach_api::submission::{InputFile, PlanChoice, Submission};
-use pleach_dispatch::plan::ReuseScope;
-use pleach_planner::StrategyName;
-use pleach_study::builtin;
-use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource};
+use pleach_api::submission::Submission;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! them.
 
 use super::site::{Connection, Reply, Site, connect, reply};
-use crate::client::submit::submit;
+use pleach_client::submit::submit;
 use crate::http::Limits;
 use pleach_actors::transport::https::Trust;
 use pleach_api::schema::StudyState;

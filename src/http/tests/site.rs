@@ -1,8 +1,8 @@
 //! Cluster of one manager: an authority, certificates, a server, and clients.
 
 use super::memory::Memory;
-use crate::client::ClientOptions;
-use crate::client::{Client, Waiting};
+use pleach_client::ClientOptions;
+use pleach_client::{Client, Waiting};
 use crate::http::{Limits, Server, Setup, serve};
 use crate::input_store::InputStore;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};

@@ -49,7 +49,7 @@ pub(super) fn expressions() -> Vec<Expression> {
         for annotation in array(&dashboard["annotations"]["list"]) {
             if let Some(text) = annotation["expr"].as_str() {
                 // A worker that joins late may find no unstarted instances, and then no replan happens.
-                let may_be_empty = annotation["name"] == "Re-plans";
+                let may_be_empty = annotation["name"] == "Replans";
                 let place = format!("{file}: {}", annotation["name"]);
                 all.push(Expression { place, text: with_values(text), may_be_empty });
             }

@@ -26,11 +26,7 @@ impl<'a> PlanOfPhases<'a> {
 ///
 /// # Errors
 /// [`ResultsError`] if the folder is not writable.
-pub fn write(
-    phases: &[Phase<'_>],
-    wall_seconds: f64,
-    folder: &Folder,
-) -> Result<RunRecord, ResultsError> {
+pub fn write(phases: &[Phase<'_>], wall_seconds: f64, folder: &Folder) -> Result<RunRecord, ResultsError> {
     let run = of_all(phases, wall_seconds).ok_or_else(|| Defect::new("a study of no phase"))?;
     let html = pleach_report::phases::html(&run, phases);
     folder.write("report.html", html.as_bytes())?;

@@ -39,7 +39,7 @@ pub fn png_bytes(region: &DataRegion) -> Result<Vec<u8>, ImageFileError> {
         }
         DataRegion::Labels(map) => labels_png(&mut bytes, map),
         DataRegion::Array(array) => array_png(&mut bytes, array),
-        other => Err(io::Error::other(format!("a region of type {} is no image", other.element()))),
+        other => Err(io::Error::other(format!("a region of type {} is not an image", other.element()))),
     };
     written.map(|()| bytes).map_err(|cause| ImageFileError::NotEncoded { cause })
 }
@@ -47,9 +47,7 @@ pub fn png_bytes(region: &DataRegion) -> Result<Vec<u8>, ImageFileError> {
 fn labels_png(file: &mut Vec<u8>, map: &LabelMap) -> io::Result<()> {
     let highest = map.labels().iter().copied().max().unwrap_or(0);
     if highest > u32::from(u16::MAX) {
-        return Err(io::Error::other(format!(
-            "label {highest} is beyond the 16 bits that PNG has; TIFF has 32"
-        )));
+        return Err(io::Error::other(format!("label {highest} exceeds the 16 bits of PNG; TIFF has 32")));
     }
     let bytes: Vec<u8> = map.labels().iter().flat_map(|label| (*label as u16).to_ne_bytes()).collect();
     write::encode_shape(file, map.width_px(), map.height_px(), &bytes, ExtendedColorType::L16)
@@ -78,14 +76,14 @@ fn plane_of(array: &DenseArray) -> io::Result<(u32, u32)> {
     match *array.extents() {
         [width_px, height_px] => Ok((width_px, height_px)),
         ref extents => {
-            Err(io::Error::other(format!("{} axes are no image, two are; NPY holds any", extents.len())))
+            Err(io::Error::other(format!("{} axes; an image has 2, NPY allows any number", extents.len())))
         }
     }
 }
 
 fn no_picture(values: &TypedValues, channels: u16) -> io::Error {
     let number = values.number();
-    io::Error::other(format!("{channels} channels of {number} are no pixels that it has; NPY holds any"))
+    io::Error::other(format!("{channels} channels of {number} are not supported; NPY allows any"))
 }
 
 /// Encodes a color image as a JPEG of `quality` (1–100), for pictures that need not be exact.
@@ -96,7 +94,7 @@ fn no_picture(values: &TypedValues, channels: u16) -> io::Error {
 pub fn jpeg_bytes(image: &Raster, quality: u8) -> Result<Vec<u8>, ImageFileError> {
     let fail = |cause| ImageFileError::NotEncoded { cause };
     if image.channels() != 3 {
-        return Err(fail(io::Error::other(format!("{} channels are no colors", image.channels()))));
+        return Err(fail(io::Error::other(format!("{} channels are not a color image", image.channels()))));
     }
     let mut bytes = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut bytes, quality);

@@ -30,7 +30,7 @@ impl Frame {
     /// or not 8 bits). Otherwise returns the system's error.
     pub(super) fn read(file: &mut (impl Read + Seek)) -> io::Result<Self> {
         if bytes::<2>(file)? != START {
-            return Err(io::Error::new(ErrorKind::InvalidData, "a JPEG starts otherwise"));
+            return Err(io::Error::new(ErrorKind::InvalidData, "the JPEG start marker is missing"));
         }
         loop {
             let [mark, mut kind] = bytes(file)?;
@@ -54,7 +54,7 @@ impl Frame {
                     return Err(io::Error::new(ErrorKind::Unsupported, text));
                 }
                 SCAN_START | 0xd8 | 0xd9 => {
-                    return Err(io::Error::new(ErrorKind::InvalidData, "there is no frame header"));
+                    return Err(io::Error::new(ErrorKind::InvalidData, "the frame header is missing"));
                 }
                 _ => {
                     let length = u16::from_be_bytes(bytes(file)?);
@@ -70,7 +70,7 @@ impl Frame {
     fn of_segment(file: &mut impl Read) -> io::Result<Self> {
         let [_, _, precision, y1, y0, x1, x0, components] = bytes(file)?;
         if precision != 8 {
-            return Err(io::Error::new(ErrorKind::Unsupported, format!("{precision} bits a channel")));
+            return Err(io::Error::new(ErrorKind::Unsupported, format!("{precision} bits per channel")));
         }
         let info = TileInfo {
             width_px: u16::from_be_bytes([x1, x0]).into(),

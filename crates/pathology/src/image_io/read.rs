@@ -96,10 +96,10 @@ pub(super) fn unreadable(
 }
 
 /// Allowed kinds of JPEG, for messages.
-const JPEG_ALLOWED: &str = "baseline or progressive JPEG of 8 bits a channel";
+const JPEG_ALLOWED: &str = "baseline or progressive JPEG of 8 bits per channel";
 
 /// Allowed kinds of TIFF, for messages.
-const TIFF_ALLOWED: &str = "TIFF that is not compressed, or by LZW, Deflate, PackBits or Group 4,";
+const TIFF_ALLOWED: &str = "TIFF without compression or with LZW, Deflate, PackBits or Group 4";
 
 /// 16 MiB: maximum unpacked size of a PNG's metadata, such as profiles and texts. Profiles have up to a few MiB, and
 /// may unpack to 1,000 times their size in the file.
@@ -208,7 +208,7 @@ impl<'a> Opened<'a> {
         let (width_px, height_px) = decoder.dimensions();
         let info = TileInfo { width_px, height_px };
         if frame.is_some_and(|frame| frame.info != info) {
-            let cause = io::Error::new(ErrorKind::InvalidData, "it has two sizes");
+            let cause = io::Error::new(ErrorKind::InvalidData, "two different sizes");
             return Err(failed(path, cause));
         }
         allowed_size(path, info, u64::from(decoder.color_type().bytes_per_pixel()))?;
@@ -239,7 +239,7 @@ impl<'a> Opened<'a> {
             return Ok(());
         }
         if !jpeg::is_whole(&mut self.file).map_err(|cause| failed(self.path, cause))? {
-            let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG has no end marker");
+            let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG end marker is missing");
             return Err(failed(self.path, cause));
         }
         self.rewind()
@@ -259,7 +259,7 @@ fn allowed_size(path: &Path, info: TileInfo, pixel_bytes: u64) -> Result<(), Ima
         return Err(too_large(path, info));
     }
     if pixels == 0 {
-        return Err(failed(path, io::Error::new(ErrorKind::InvalidData, "it has no pixels")));
+        return Err(failed(path, io::Error::new(ErrorKind::InvalidData, "the image has no pixels")));
     }
     Ok(())
 }
@@ -293,7 +293,7 @@ fn refused(path: &Path, cause: ImageError) -> ImageFileError {
                     UnsupportedErrorKind::GenericFeature(text) => format!("this kind of image ({text})"),
                     _ => "this kind of image".to_owned(),
                 };
-                let allowed = "gray or color of 8 or 16 bits a channel";
+                let allowed = "gray or color of 8 or 16 bits per channel";
                 ImageFileError::Unsupported { path: path.to_owned(), found, allowed }
             }
         },
@@ -328,7 +328,9 @@ impl Samples {
         let (length, least) = (opened.length, opened.least_bytes()?);
         // Checked before the decoder allocates memory for the pixels.
         if length < least {
-            let text = format!("{length} bytes cannot hold what its header says; {least} at least could");
+            let text = format!(
+                "{length} bytes are too short for the size in the header; at least {least} are needed"
+            );
             return Err(failed(path, io::Error::new(ErrorKind::UnexpectedEof, text)));
         }
         opened.check_end()?;

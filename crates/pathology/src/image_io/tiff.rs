@@ -88,7 +88,7 @@ pub(super) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<(), Re
             COMPRESSION if COMPRESSIONS.contains(&value) => {}
             COMPRESSION => return Err(Refusal::Compression(value)),
             _ if value > u64::from(MAX_SIDE_PX) => {
-                return Err(invalid(format!("its tiles are {value} px wide or high")));
+                return Err(invalid(format!("tiles of {value} px width or height")));
             }
             _ => {}
         }
@@ -122,7 +122,7 @@ impl<R: Read + Seek> Numbers<R> {
         self.little = match (first, second) {
             (b'I', b'I') => true,
             (b'M', b'M') => false,
-            _ => return Err(invalid("a TIFF starts otherwise".to_owned())),
+            _ => return Err(invalid("the TIFF signature is missing".to_owned())),
         };
         match self.short()? {
             42 => Ok(self.long()?.into()),
@@ -132,13 +132,13 @@ impl<R: Read + Seek> Numbers<R> {
                 self.long()?;
                 Ok(self.long8()?)
             }
-            other => Err(invalid(format!("version {other} is no TIFF's"))),
+            other => Err(invalid(format!("unknown TIFF version {other}"))),
         }
     }
 
     fn go_to(&mut self, offset: u64, length: u64) -> Result<(), Refusal> {
         if offset >= length {
-            let text = format!("the directory lies at byte {offset} of {length}");
+            let text = format!("the directory starts at byte {offset} of {length}");
             return Err(io::Error::new(ErrorKind::UnexpectedEof, text).into());
         }
         self.file.seek(SeekFrom::Start(offset))?;
@@ -158,7 +158,7 @@ impl<R: Read + Seek> Numbers<R> {
     fn fits(&self, entry: &Entry, length: u64) -> Result<(), Refusal> {
         let Entry { tag, kind, count, .. } = *entry;
         let Some(each) = bytes_each(kind) else {
-            return Err(invalid(format!("field {tag} is of type {kind}, which holds no number")));
+            return Err(invalid(format!("field {tag} is of type {kind}; a number is allowed")));
         };
         let bytes = count.saturating_mul(each);
         if bytes <= self.inline_bytes() {
@@ -166,7 +166,7 @@ impl<R: Read + Seek> Numbers<R> {
         }
         let end = self.offset(entry).saturating_add(bytes);
         if end > length {
-            let text = format!("field {tag} says {count} values, which would end at byte {end} of {length}");
+            let text = format!("the {count} values of field {tag} end at byte {end} of {length}");
             return Err(io::Error::new(ErrorKind::UnexpectedEof, text).into());
         }
         Ok(())

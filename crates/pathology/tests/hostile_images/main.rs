@@ -97,7 +97,7 @@ fn a_pipe_is_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
     assert!(made.success());
     let said = read_bgr(&path).expect_err("a pipe").to_string();
-    assert!(said.ends_with("pipe.png: is no regular file; a PNG, JPEG or TIFF file is wanted"), "{said}");
+    assert!(said.ends_with("pipe.png: not a regular file; a PNG, JPEG or TIFF file is allowed"), "{said}");
 
     let polygons = folder.path().join("pipe.geojson");
     std::fs::rename(&path, &polygons).unwrap();

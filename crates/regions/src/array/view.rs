@@ -92,10 +92,10 @@ mod tests {
     fn part_outside_the_array_is_refused() {
         let array = DenseArray::new(&[4, 3], 1, vec![0.0_f64; 12].into()).unwrap();
         let refusal = |part: &[Range<u32>]| array.part::<f64>(part).unwrap_err().to_string();
-        let beyond = "array: 1 to 4 along axis 1: allowed is what lies within 0 to 3 and is not empty";
+        let beyond = "array: 1 to 4 along axis 1; a non-empty range within 0 to 3 is allowed";
         assert_eq!(refusal(&[0..4, 1..4]), beyond);
         assert!(array.part::<f64>(&[2..2, 0..3]).is_err());
-        assert_eq!(refusal(&[0..1, 0..1, 0..1]), "array: 3 ranges, allowed is one for each of 2 axes");
+        assert_eq!(refusal(&[0..1, 0..1, 0..1]), "array: 3 ranges; one for each of 2 axes is allowed");
         assert!(array.view::<u8>().is_err());
     }
 

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(found, Fields { skipped: 1, ..fields() });
         let error = with_field(3, 900).unwrap_err();
         assert!(error.is_newer());
-        let text = "decode a data region: field 900 of minor version 3 has to be known, and is not";
+        let text = "decode a data region: unknown required field 900 of minor version 3";
         assert_eq!(error.to_string(), text);
         assert_eq!(with_field(0, 900), Err(DecodeError::Fields), "this version wrote no such field");
         assert_eq!(with_field(0, SHAPE), Err(DecodeError::Fields), "a second shape");

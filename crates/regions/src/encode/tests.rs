@@ -56,11 +56,11 @@ fn decode_errors_name_their_cause() {
         bytes[place] = value;
         DataRegion::decode(&bytes).unwrap_err().to_string()
     };
-    assert_eq!(with(0, 0), "decode a data region: 52 bytes that do not begin with its header");
-    assert_eq!(with(4, 7), "decode a data region: version 7 of its encoding, only 1 and 2 are known");
-    let header = "decode a data region: element type 9 in coding 0, shape 2 x 2 x 1";
+    assert_eq!(with(0, 0), "decode a data region: no header in 52 bytes");
+    assert_eq!(with(4, 7), "decode a data region: encoding version 7; 1 and 2 are allowed");
+    let header = "decode a data region: invalid header with element type 9, coding 0 and shape 2 x 2 x 1";
     assert_eq!(with(5, 9), header);
-    let length = "decode a data region: 4 bytes of content cannot be the 6 bytes of its shape";
+    let length = "decode a data region: 4 bytes of content do not match the 6 bytes of its shape";
     assert_eq!(with(8, 3), length);
     assert!(with(50, 0).starts_with("decode a data region: content of another digest than "));
     // Another type with the same shape.
@@ -131,7 +131,7 @@ fn later_version_is_distinguished_from_corruption() {
     bytes[4] = 3;
     let error = DataRegion::decode(&bytes).unwrap_err();
     assert!(error.is_newer());
-    let text = "decode a data region: version 3 of its encoding, only 1 and 2 are known";
+    let text = "decode a data region: encoding version 3; 1 and 2 are allowed";
     assert_eq!(error.to_string(), text);
     bytes[4] = 0;
     assert!(!DataRegion::decode(&bytes).unwrap_err().is_newer());

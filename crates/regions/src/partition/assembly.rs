@@ -19,15 +19,13 @@ pub struct Assembly<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AssemblyError {
     /// The region is not an image: empty, not of two axes, or with a side beyond 32 bits.
-    #[error(
-        "assembly: a region of {dimensions} axes, allowed are regions of 2 with sides of 1 to 2^32 - 1 px"
-    )]
+    #[error("assembly: a region of {dimensions} axes; 2 axes with sides of 1 to 2^32 - 1 px are allowed")]
     NoImage {
         /// Axes of the region.
         dimensions: usize,
     },
     /// Not enough memory for the region.
-    #[error("assembly: no memory for {width_px} x {height_px} px of {channels} channels")]
+    #[error("assembly: insufficient memory for {width_px} x {height_px} px of {channels} channels")]
     Memory {
         /// Width, pixels.
         width_px: u32,
@@ -37,7 +35,7 @@ pub enum AssemblyError {
         channels: u8,
     },
     /// A raster has the wrong size.
-    #[error("assembly: {found:?} px (width, height, channels), allowed are {allowed:?} px")]
+    #[error("assembly: {found:?} px (width, height, channels); {allowed:?} px are allowed")]
     Size {
         /// Width, height and channels given.
         found: (u32, u32, u8),
@@ -45,7 +43,7 @@ pub enum AssemblyError {
         allowed: (u32, u32, u8),
     },
     /// No tile has this number.
-    #[error("assembly: tile {index}, allowed are those below {count}")]
+    #[error("assembly: tile {index}; tiles below {count} are allowed")]
     NoTile {
         /// The requested tile.
         index: u64,
@@ -53,7 +51,7 @@ pub enum AssemblyError {
         count: u64,
     },
     /// A tile was given twice.
-    #[error("assembly: tile {index} is given twice, allowed is once")]
+    #[error("assembly: tile {index} is given twice; each tile is allowed once")]
     Twice {
         /// The tile.
         index: u64,
@@ -206,7 +204,7 @@ mod tests {
         let error = assembly.put(1, &window.view()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "assembly: (3, 1, 1) px (width, height, channels), allowed are (4, 1, 1) px"
+            "assembly: (3, 1, 1) px (width, height, channels); (4, 1, 1) px are allowed"
         );
         assert_eq!(assembly.finish(), Err(AssemblyError::Missing { index: 1, missing: 2 }));
         assert!(matches!(partition.assembly(0), Err(AssemblyError::Shape(_))));

@@ -34,7 +34,7 @@ pub struct PixelRectangle {
 /// A rectangle is empty, or exceeds the pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{} x {} px from {}, {}: allowed is what lies within {width_px} x {height_px} px and is not empty",
+    "{} x {} px at {}, {}; a non-empty part of {width_px} x {height_px} px is allowed",
     part.width_px, part.height_px, part.x_px, part.y_px
 )]
 pub struct PartError {
@@ -167,7 +167,7 @@ mod tests {
             assert!(raster.view().part(part).is_err());
         }
         let error = raster.view().part(rectangle(3, 1, 2, 1)).unwrap_err();
-        let expected = "2 x 1 px from 3, 1: allowed is what lies within 4 x 3 px and is not empty";
+        let expected = "2 x 1 px at 3, 1; a non-empty part of 4 x 3 px is allowed";
         assert_eq!(error.to_string(), expected);
     }
 }

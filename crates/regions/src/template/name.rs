@@ -15,8 +15,8 @@ const SHOWN_CHARACTERS: usize = 40;
 /// Error of an invalid name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "region template: {field} {shown} of {bytes} bytes, allowed are 1 to {MAX_NAME_BYTES} bytes \
-     without \"..\", slashes, backslashes and control characters, and not \".\""
+    "region template: {field} {shown} of {bytes} bytes; 1 to {MAX_NAME_BYTES} bytes \
+     without \"..\", slashes, backslashes and control characters are allowed, except \".\""
 )]
 pub struct NameError {
     /// The field with this name.
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_message_names_the_field_the_value_and_what_is_allowed() {
-        let expected = "region template: name \"a/b\" of 3 bytes, allowed are 1 to 255 bytes \
-            without \"..\", slashes, backslashes and control characters, and not \".\"";
+        let expected = "region template: name \"a/b\" of 3 bytes; 1 to 255 bytes \
+            without \"..\", slashes, backslashes and control characters are allowed, except \".\"";
         assert_eq!(RegionName::new("name", "a/b").unwrap_err().to_string(), expected);
         // The limit counts bytes, not characters, and the message stays short.
         let long = RegionName::new("name", "ä".repeat(128)).unwrap_err();

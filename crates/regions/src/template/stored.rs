@@ -22,7 +22,7 @@ struct Format(u32);
 /// An unsupported format.
 #[derive(Debug, Error)]
 #[error(
-    "region template: format {0}, allowed are 1 to {TEMPLATE_FORMAT}; a newer version of pleach reads newer formats"
+    "region template: format {0}; 1 to {TEMPLATE_FORMAT} are allowed, and a newer version of pleach reads newer formats"
 )]
 struct UnknownFormat(u32);
 

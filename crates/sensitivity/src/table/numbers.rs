@@ -178,7 +178,7 @@ mod tests {
     fn errors_name_line_and_value() {
         let said = |text: &str| marks(text).unwrap_err();
         assert_eq!(said(""), "the table is empty; a line of column names, or of numbers, is needed");
-        assert_eq!(said("a,a\n1,2\n"), "line 1: column \"a\" occurs twice; each may be there once");
+        assert_eq!(said("a,a\n1,2\n"), "line 1: column \"a\" occurs twice; column names must be unique");
         for text in ["NaN", "inf", "-inf", "1e999", "none", "\"1,5\""] {
             let said = said(&format!("a,b\n1,2\n\n{text},3\n"));
             assert!(said.starts_with("line 4: \"") && said.contains("\" is not a finite number"), "{said}");

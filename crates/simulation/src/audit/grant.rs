@@ -25,14 +25,18 @@ impl Audit {
         study: PlanId,
         effect: &Effect,
     ) -> Result<(), Violation> {
-        let Some(new) = self.studies.get(&study) else { return Err(breach("of no study", effect)) };
-        let Some(model) = self.workers.get(&worker) else { return Err(breach("to nobody", effect)) };
+        let Some(new) = self.studies.get(&study) else {
+            return Err(breach("unknown study introduced", effect));
+        };
+        let Some(model) = self.workers.get(&worker) else {
+            return Err(breach("study introduced to an unknown worker", effect));
+        };
         let told = model.told.iter().filter_map(|study| self.studies.get(study));
         let least = |study: &StudyModel| study.plan.needs.with_spill(model.facts.below_bytes);
         let bytes = told.chain([new]).map(least).fold(0, u64::saturating_add);
-        require(bytes <= model.facts.memory_bytes, "more studies than its memory has room for", effect)?;
+        require(bytes <= model.facts.memory_bytes, "studies exceed the memory of the worker", effect)?;
         let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.told.insert(study));
-        require(fresh, "introduced twice", effect)
+        require(fresh, "study introduced twice", effect)
     }
 
     /// Applies and checks a grant.
@@ -45,40 +49,54 @@ impl Audit {
         work: &BucketWork,
         later: bool,
     ) -> Result<(), Violation> {
-        require(!self.holding && !self.stopping, "granted while nothing is to be", work)?;
-        require(self.last_lease.is_none_or(|last| last < lease), "a lease of before", &lease)?;
+        require(!self.holding && !self.stopping, "grant while grants are suspended", work)?;
+        require(self.last_lease.is_none_or(|last| last < lease), "lease id not ascending", &lease)?;
         self.last_lease = Some(lease);
         let is_alone = self.is_alone(worker, None);
         let left = self.instances_left(worker, study, work.stage as usize);
         let late = self.is_late(worker, study, work.stage as usize);
-        require(!late && left.is_none_or(|left| left > 0), "granted without the time to finish it", work)?;
+        require(
+            !late && left.is_none_or(|left| left > 0),
+            "grant beyond the time limit of the worker",
+            work,
+        )?;
         let is_twin = *event == Event::Tick;
         let many = left.is_some_and(|left| work.instances.len() > left) && !is_twin;
-        require(!many, "granted more than there is time for", work)?;
+        require(!many, "more instances granted than the time limit allows", work)?;
         let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
         let Some(there) = self.workers.get_mut(&worker) else {
-            return Err(breach("granted to nobody", work));
+            return Err(breach("grant to an unknown worker", work));
         };
-        require(there.told.contains(&study), "of a study that the worker does not know", work)?;
-        require(!there.draining, "granted to somebody who is about to leave", work)?;
+        require(there.told.contains(&study), "grant of a study not introduced to the worker", work)?;
+        require(!there.draining, "grant to a draining worker", work)?;
         if later {
             let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
-            require(asked, "not of a later stage than was asked for", work)?;
+            require(asked, "grant of an earlier stage than requested", work)?;
         } else {
-            require(there.wanted > 0, "granted unasked", work)?;
+            require(there.wanted > 0, "unrequested grant", work)?;
             there.wanted -= 1;
         }
-        require(!is_alone, "granted beside what may kill the worker", work)?;
-        let Some(model) = self.studies.get_mut(&study) else { return Err(breach("of no study", work)) };
-        require(can_run(&there.facts, &model.plan, work.stage as usize), "cannot be run there", work)?;
+        require(!is_alone, "grant beside a suspect instance", work)?;
+        let Some(model) = self.studies.get_mut(&study) else {
+            return Err(breach("grant of an unknown study", work));
+        };
+        require(
+            can_run(&there.facts, &model.plan, work.stage as usize),
+            "grant of a stage that the worker cannot run",
+            work,
+        )?;
         let ids: BTreeSet<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         let is_open =
             |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && model.stage(*id) == work.stage as usize;
-        require(!ids.is_empty() && ids.iter().all(is_open), "not open, or of another stage", work)?;
-        require(ids.len() == work.instances.len(), "an instance twice", work)?;
+        require(
+            !ids.is_empty() && ids.iter().all(is_open),
+            "granted instance not open or of another stage",
+            work,
+        )?;
+        require(ids.len() == work.instances.len(), "instance twice in one grant", work)?;
         let suspected =
             ids.iter().any(|id| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER));
-        require(!suspected || (ids.len() == 1 && leases == 0), "what kills workers is not alone", work)?;
+        require(!suspected || (ids.len() == 1 && leases == 0), "suspect instance not isolated", work)?;
 
         let others: BTreeSet<LeaseId> =
             ids.iter().flat_map(|id| model.leased(*id)).map(|(lease, _)| lease).collect();
@@ -87,7 +105,7 @@ impl Audit {
             let granted = &model.leases[&other];
             let alike = others.len() == 1 && granted.open == ids && granted.twin.is_none();
             let may = alike && granted.worker != worker && *event == Event::Tick && !suspected;
-            require(may, "granted twice", work)?;
+            require(may, "instance granted twice", work)?;
             twin = Some(other);
         }
         // The worker holds each input, or the grant names its holders.
@@ -96,10 +114,10 @@ impl Audit {
         let holders = made.map(|key| (key, model.holders.get(&key).cloned().unwrap_or_default()));
         let holders: BTreeMap<RegionKey, BTreeSet<WorkerId>> = holders.collect();
         let there = holders.values().all(|holders| !holders.is_empty()) || twin.is_some();
-        require(there, "what it reads is nowhere", work)?;
+        require(there, "input without a holder", work)?;
         let elsewhere = holders.into_iter().filter(|(_, held)| !held.is_empty() && !held.contains(&worker));
         let told = work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect()));
-        require(told.eq(elsewhere), "who has what it reads is another", work)?;
+        require(told.eq(elsewhere), "wrong holders of an input", work)?;
 
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);
@@ -151,7 +169,7 @@ impl Audit {
             .studies
             .iter()
             .find(|(id, other)| **id != study && ready(id) && other.leases.len() + 1 < served.leases.len());
-        require(hungry.is_none(), "another study had less", effect)
+        require(hungry.is_none(), "another study has fewer leases", effect)
     }
 
     /// Checks that no worker waits while a bucket is ready.
@@ -161,6 +179,6 @@ impl Audit {
         }
         let ready = self.studies.keys().find(|id| manager.study(**id).is_some_and(Study::has_ready));
         let waits = self.workers.iter().find(|(_, model)| model.wanted > 0);
-        require(ready.is_none() || waits.is_none(), "waits while something is ready", &(waits, ready))
+        require(ready.is_none() || waits.is_none(), "worker waits while a bucket is ready", &(waits, ready))
     }
 }

@@ -96,23 +96,27 @@ impl Audit {
             else {
                 continue;
             };
-            require(candidates.contains(&worker), "not to be asked for a copy", effect)?;
+            require(candidates.contains(&worker), "wrong worker for a replica", effect)?;
             ask.to = Some(worker);
             found |= ask.told.insert(key);
             if found {
                 break;
             }
         }
-        require(found, "a copy that nobody wants", effect)
+        require(found, "unrequested replica", effect)
     }
 
     pub(super) fn is_replicated(&mut self, asker: Asker, effect: &Effect) -> Result<(), Violation> {
         let Some(ask) = self.asks.remove(&asker) else {
-            return require(false, "replicated, and nobody has asked", effect);
+            return require(false, "unrequested replication reported", effect);
         };
         let nobody = self.candidates(asker.0, &ask.refused).is_empty();
         let is_over = !self.studies.contains_key(&asker.1);
-        require(ask.waiting.is_empty() || nobody || is_over, "said to be replicated, and is not", effect)
+        require(
+            ask.waiting.is_empty() || nobody || is_over,
+            "replication reported before it is complete",
+            effect,
+        )
     }
 
     /// Checks that each pending request has a worker that fetches its regions.
@@ -122,7 +126,7 @@ impl Audit {
             !there || ask.waiting.is_empty() || !ask.waiting.is_subset(&ask.told)
         };
         let void = self.asks.values().find(is_void);
-        require(void.is_none(), "waits for copies that nobody makes", &void)
+        require(void.is_none(), "replica request without a worker that serves it", &void)
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
         if !pattern.contains(['*', '?', '[']) {
             let wanted = if path.is_dir() {
                 match key {
-                    "slides" => "a folder; files, or a pattern such as \"slides/*.svs\", are wanted",
-                    _ => "a folder; files, or a pattern such as \"tiles/*.png\", are wanted",
+                    "slides" => "a folder; files or a pattern such as \"slides/*.svs\" are allowed",
+                    _ => "a folder; files or a pattern such as \"tiles/*.png\" are allowed",
                 }
             } else {
                 "no such file"
@@ -63,7 +63,7 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
             return input.fail(key, bad(format!("{} at character {}", error.msg, error.pos + 1)));
         }
         let Some(text) = input.pattern(&pattern) else {
-            return input.fail(key, bad("the folder's name is no UTF-8".to_owned()));
+            return input.fail(key, bad("the folder name is not UTF-8".to_owned()));
         };
         // As in a shell, `*` does not match the names of hidden files.
         let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };

@@ -183,13 +183,13 @@ impl Method {
     pub fn extensible(&self) -> Result<(), (String, &'static str)> {
         let base = match *self {
             Self::Table { .. } => {
-                return Err(("a table".to_owned(), "its parameter sets are those of its file"));
+                return Err(("a table".to_owned(), "its file fixes the parameter sets"));
             }
             Self::Fast { .. } => {
-                return Err(("a search curve".to_owned(), "more of its points are other points"));
+                return Err(("a search curve".to_owned(), "a longer curve has different points"));
             }
             Self::Moat { candidates: Some(_), .. } => {
-                let reason = "more of them would be chosen anew; without candidates they can";
+                let reason = "a larger number changes the choice; trajectories without candidates can";
                 return Err(("trajectories chosen among candidates".to_owned(), reason));
             }
             Self::Moat { base, .. } => base,
@@ -197,8 +197,7 @@ impl Method {
         };
         let reason = match base {
             Some(BasePoints::LatinHypercube) => {
-                "its stretches are as many as its points, so that more points are others; \"sobol\", \"halton\" and \
-                 \"mc\" can"
+                "its strata depend on the number of points; \"sobol\", \"halton\" and \"mc\" can"
             }
             Some(BasePoints::Hammersley) => {
                 "its first coordinates divide the range by the number of points; \"sobol\", \"halton\" and \"mc\" can"

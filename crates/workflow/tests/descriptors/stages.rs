@@ -30,7 +30,7 @@ fn empty_registry_refuses_every_operation() {
 fn every_element_type_is_accepted_and_checked() {
     for element in ElementType::ALL.into_iter().filter(|element| *element != ElementType::Table) {
         let said = format!(
-            r#"comparison.json#/outputs/0/region: region "metrics" holds table, but {element} is wanted by the outputs of stage "comparison""#
+            r#"comparison.json#/outputs/0/region: region "metrics" holds table, but {element} is required by the outputs of stage "comparison""#
         );
         refused(|f| f.comparison()["outputs"][0]["type"] = json!(element.name()), &said);
     }
@@ -44,32 +44,32 @@ fn invalid_tasks_and_regions_are_refused() {
     );
     refused(
         |f| f.task(2)["task"] = json!("t1"),
-        r#"segmentation.json#/tasks/1/task: the name "t1" is given to two tasks"#,
+        r#"segmentation.json#/tasks/1/task: two tasks are named "t1"; names must be unique"#,
     );
     // t4 reads a region that t6 computes from t4's output.
     refused(
         |f| f.task(4)["reads"][0] = json!("seg_nonoverlap"),
-        "segmentation.json#/tasks/4: tasks wait for each other in a cycle: t5 -> t6 -> t4 -> t5",
+        "segmentation.json#/tasks/4: tasks depend on each other in a cycle: t5 -> t6 -> t4 -> t5",
     );
     refused(
         |f| f.task(4)["reads"][0] = json!("bw1_t"),
-        "segmentation.json#/tasks/3: tasks wait for each other in a cycle: t4 -> t4",
+        "segmentation.json#/tasks/3: tasks depend on each other in a cycle: t4 -> t4",
     );
     refused(
         |f| f.task(4)["reads"][0] = json!("bw2"),
-        r#"segmentation.json#/tasks/3/reads/0: region "bw2" is read, but nothing writes it; there are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
+        r#"segmentation.json#/tasks/3/reads/0: region "bw2" has no writer; known are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
     );
     refused(
         |f| f.task(6)["writes"][0] = json!("rbc"),
-        r#"segmentation.json#/tasks/5/writes/0: region "rbc" comes from task "t1" already; a region has one writer"#,
+        r#"segmentation.json#/tasks/5/writes/0: region "rbc" already has a writer, task "t1"; one writer is allowed"#,
     );
     refused(
         |f| f.task(6)["writes"][0] = json!("normalized"),
-        r#"segmentation.json#/tasks/5/writes/0: region "normalized" comes from the stage's inputs already; a region has one writer"#,
+        r#"segmentation.json#/tasks/5/writes/0: region "normalized" already has a writer, the stage's inputs; one writer is allowed"#,
     );
     refused(
         |f| f.task(4)["reads"][0] = json!("rc"),
-        r#"segmentation.json#/tasks/3/reads/0: region "rc" holds gray8, but mask is wanted by input "bw1" of operation "nuclei.candidate-area""#,
+        r#"segmentation.json#/tasks/3/reads/0: region "rc" holds gray8, but mask is required by input "bw1" of operation "nuclei.candidate-area""#,
     );
     refused(
         |f| f.task(5)["reads"] = json!(["diff", "bw1_t", "rbc"]),
@@ -85,15 +85,15 @@ fn invalid_tasks_and_regions_are_refused() {
     );
     refused(
         |f| f.comparison()["outputs"][0]["region"] = json!("metric"),
-        r#"comparison.json#/outputs/0/region: output "metric" is written by no task of this stage"#,
+        r#"comparison.json#/outputs/0/region: output "metric" has no writer in this stage"#,
     );
     refused(
         |f| f.segmentation()["tasks"][6]["writes"][0] = json!("masks"),
-        r#"segmentation.json#/outputs/0/region: output "mask" is written by no task of this stage"#,
+        r#"segmentation.json#/outputs/0/region: output "mask" has no writer in this stage"#,
     );
     refused(
         |f| f.comparison()["outputs"][0]["type"] = json!("mask"),
-        r#"comparison.json#/outputs/0/region: region "metrics" holds table, but mask is wanted by the outputs of stage "comparison""#,
+        r#"comparison.json#/outputs/0/region: region "metrics" holds table, but mask is required by the outputs of stage "comparison""#,
     );
 }
 
@@ -113,11 +113,11 @@ fn invalid_arguments_are_refused() {
     );
     refused(
         |f| drop(f.task(3)["parameters"].as_array_mut().unwrap().pop()),
-        r#"segmentation.json#/tasks/2/parameters: argument "FillHoles" of operation "nuclei.candidates" gets no parameter"#,
+        r#"segmentation.json#/tasks/2/parameters: argument "FillHoles" of operation "nuclei.candidates" has no parameter"#,
     );
     refused(
         |f| drop(f.task(3).as_object_mut().unwrap().remove("parameters")),
-        r#"segmentation.json#/tasks/2/parameters: argument "G1" of operation "nuclei.candidates" gets no parameter"#,
+        r#"segmentation.json#/tasks/2/parameters: argument "G1" of operation "nuclei.candidates" has no parameter"#,
     );
     refused(
         |f| f.task(7)["parameters"][1]["argument"] = json!("minSizeSeg"),
@@ -125,7 +125,7 @@ fn invalid_arguments_are_refused() {
     );
     refused(
         |f| f.task(3)["parameters"][0]["type"] = json!("real"),
-        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is of type real, but operation "nuclei.candidates" takes type integer here"#,
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is of type real, but operation "nuclei.candidates" requires type integer"#,
     );
 }
 
@@ -144,7 +144,7 @@ fn invalid_parameters_are_refused() {
     );
     refused(
         |f| g1(f, "range", json!([5.5, 80])),
-        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": 5.5 is not an integer, and this parameter takes integers"#,
+        r#"segmentation.json#/tasks/2/parameters/0/range: parameter "G1": 5.5 is not an integer; the parameter allows integers"#,
     );
     refused(
         |f| g1(f, "range", json!([5])),
@@ -156,23 +156,23 @@ fn invalid_parameters_are_refused() {
     );
     refused(
         |f| g1(f, "step", json!(7)),
-        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 7 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed"#,
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 7 does not divide the range from 5 to 80; a positive divisor of 75 is allowed"#,
     );
     refused(
         |f| g1(f, "step", json!(0)),
-        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 0 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed"#,
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": step 0 does not divide the range from 5 to 80; a positive divisor of 75 is allowed"#,
     );
     refused(
         |f| g1(f, "step", json!(2.5)),
-        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 2.5 is not an integer, and this parameter takes integers"#,
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 2.5 is not an integer; the parameter allows integers"#,
     );
     refused(
         |f| g1(f, "range", json!([0, 1_000_000_000])),
-        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 200000001 values are too many; 1000000 are allowed"#,
+        r#"segmentation.json#/tasks/2/parameters/0/step: parameter "G1": 200000001 values are too many; up to 1000000 are allowed"#,
     );
     refused(
         |f| g1(f, "default", json!(80.5)),
-        r#"segmentation.json#/tasks/2/parameters/0/default: parameter "G1": 80.5 is not an integer, and this parameter takes integers"#,
+        r#"segmentation.json#/tasks/2/parameters/0/default: parameter "G1": 80.5 is not an integer; the parameter allows integers"#,
     );
     refused(
         |f| g1(f, "values", json!([5, 80])),
@@ -202,7 +202,7 @@ fn invalid_parameters_are_refused() {
     );
     refused(
         |f| f.task(2)["parameters"][0]["values"] = json!([4, 7.5]),
-        r#"segmentation.json#/tasks/1/parameters/0/values: parameter "MorphRecon": 7.5 is not an integer, and this parameter takes integers"#,
+        r#"segmentation.json#/tasks/1/parameters/0/values: parameter "MorphRecon": 7.5 is not an integer; the parameter allows integers"#,
     );
     refused(
         |f| {
@@ -210,19 +210,19 @@ fn invalid_parameters_are_refused() {
             without(f, "step");
             g1(f, "fixed", json!(1.5))
         },
-        r#"segmentation.json#/tasks/2/parameters/0/fixed: parameter "G1": 1.5 is not an integer, and this parameter takes integers"#,
+        r#"segmentation.json#/tasks/2/parameters/0/fixed: parameter "G1": 1.5 is not an integer; the parameter allows integers"#,
     );
     refused(
         |f| without(f, "default"),
-        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined here without "default""#,
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined without "default""#,
     );
     refused(
         |f| without(f, "type"),
-        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined here without "type""#,
+        r#"segmentation.json#/tasks/2/parameters/0: parameter "G1" is defined without "type""#,
     );
     refused(
         |f| f.task(3)["parameters"][1] = json!({ "name": "FillHoles" }),
-        r#"segmentation.json#/tasks/2/parameters/1: parameter "FillHoles" is used here, but no task before this one defines it (give "type", "default" and "range")"#,
+        r#"segmentation.json#/tasks/2/parameters/1: parameter "FillHoles" is not defined by an earlier task; give "type", "default" and "range""#,
     );
     refused(
         |f| f.task(7)["parameters"][2] = f.task(3)["parameters"][1].clone(),
@@ -302,6 +302,6 @@ fn values_of_wrong_json_type_are_refused() {
     );
     refused(
         |f| f.task(4)["reads"][0] = json!("two\nlines"),
-        r#"segmentation.json#/tasks/3/reads/0: region "two lines" is read, but nothing writes it; there are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
+        r#"segmentation.json#/tasks/3/reads/0: region "two lines" has no writer; known are normalized, rbc, background, rc, recon, diff, bw1, bw1_t, seg_open, seg_nonoverlap, mask"#,
     );
 }

@@ -13,43 +13,43 @@ fn invalid_stages_are_refused() {
     );
     refused(
         |f| f.comparison()["stage"] = json!("segmentation"),
-        r#"workflow.json#/stages/2: the name "segmentation" is given to two stages"#,
+        r#"workflow.json#/stages/2: two stages are named "segmentation"; names must be unique"#,
     );
     // Normalization reads a mask that segmentation computes from the normalized tile.
     refused(
         |f| f.normalization()["inputs"][0] = json!({ "region": "mask", "type": "mask" }),
-        "workflow.json#/stages/1: stages wait for each other in a cycle: segmentation -> normalization -> segmentation",
+        "workflow.json#/stages/1: stages depend on each other in a cycle: segmentation -> normalization -> segmentation",
     );
     refused(
         |f| {
             f.normalization()["inputs"] =
                 json!([{ "region": "tile", "type": "bgr8" }, { "region": "reference", "type": "mask" }])
         },
-        "workflow.json#/stages/1: stages wait for each other in a cycle: segmentation -> normalization -> segmentation",
+        "workflow.json#/stages/1: stages depend on each other in a cycle: segmentation -> normalization -> segmentation",
     );
     refused(
         |f| f.comparison()["inputs"][0]["region"] = json!("masks"),
-        r#"comparison.json#/inputs/0/region: region "masks" is read, but nothing writes it; there are tile, reference, normalized, mask, metrics, object_metrics"#,
+        r#"comparison.json#/inputs/0/region: region "masks" has no writer; known are tile, reference, normalized, mask, metrics, object_metrics"#,
     );
     refused(
         |f| f.comparison()["inputs"][0]["type"] = json!("gray8"),
-        r#"comparison.json#/inputs/0/region: region "mask" holds mask, but gray8 is wanted by stage "comparison""#,
+        r#"comparison.json#/inputs/0/region: region "mask" holds mask, but gray8 is required by stage "comparison""#,
     );
     refused(
         |f| f.comparison()["outputs"][0]["region"] = json!("mask"),
-        r#"comparison.json#/outputs/0/region: region "mask" comes from stage "segmentation" already; a region has one writer"#,
+        r#"comparison.json#/outputs/0/region: region "mask" already has a writer, stage "segmentation"; one writer is allowed"#,
     );
     refused(
         |f| f.comparison()["outputs"][0]["region"] = json!("tile"),
-        r#"comparison.json#/outputs/0/region: region "tile" comes from the workflow's inputs already; a region has one writer"#,
+        r#"comparison.json#/outputs/0/region: region "tile" already has a writer, the workflow's inputs; one writer is allowed"#,
     );
     refused(
         |f| f.comparison()["outputs"][0]["region"] = json!("reference"),
-        r#"comparison.json#/outputs/0/region: region "reference" comes from the reference already; a region has one writer"#,
+        r#"comparison.json#/outputs/0/region: region "reference" already has a writer, the reference; one writer is allowed"#,
     );
     refused(
         |f| f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "tile", "type": "bgr8" })),
-        r#"workflow.json#/inputs/1/region: region "tile" comes from the workflow's inputs already; a region has one writer"#,
+        r#"workflow.json#/inputs/1/region: region "tile" already has a writer, the workflow's inputs; one writer is allowed"#,
     );
 }
 
@@ -62,26 +62,26 @@ fn invalid_switches_are_refused() {
     );
     refused(
         |f| stage(f, "bypass", json!({ "normalized": "mask" })),
-        r#"workflow.json#/stages/0/bypass/normalized: region "mask" cannot replace "normalized"; inputs of the workflow can: tile"#,
+        r#"workflow.json#/stages/0/bypass/normalized: region "mask" cannot replace "normalized"; allowed are the inputs of the workflow: tile"#,
     );
     refused(
         |f| stage(f, "bypass", json!({ "normalized": "tile", "a/b": "tile" })),
-        r#"workflow.json#/stages/0/bypass/a~1b: "bypass" names "a/b", which is no output of a stage with a "switch""#,
+        r#"workflow.json#/stages/0/bypass/a~1b: "bypass" names "a/b"; outputs of stages with a "switch" are allowed"#,
     );
     refused(
         |f| stage(f, "switch", json!(null)),
-        r#"workflow.json#/stages/0/bypass/normalized: "bypass" names "normalized", which is no output of a stage with a "switch""#,
+        r#"workflow.json#/stages/0/bypass/normalized: "bypass" names "normalized"; outputs of stages with a "switch" are allowed"#,
     );
     refused(
         |f| stage(f, "switch", json!("tiles")),
-        r#"workflow.json#/stages/0/switch: the name "tiles" is given to two keys of [input]"#,
+        r#"workflow.json#/stages/0/switch: two keys of [input] are named "tiles"; names must be unique"#,
     );
     refused(
         |f| {
             f.workflow()["inputs"].as_array_mut().unwrap().push(json!({ "region": "gray", "type": "gray8" }));
             stage(f, "bypass", json!({ "normalized": "gray" }))
         },
-        r#"workflow.json#/stages/0/bypass/normalized: region "gray" holds gray8, but bgr8 is wanted by the bypass of "normalized""#,
+        r#"workflow.json#/stages/0/bypass/normalized: region "gray" holds gray8, but bgr8 is required by the bypass of "normalized""#,
     );
 }
 
@@ -89,11 +89,11 @@ fn invalid_switches_are_refused() {
 fn invalid_response_and_reference_are_refused() {
     refused(
         |f| f.response(0)["region"] = json!("metric"),
-        r#"workflow.json#/response/0/region: no stage writes the region "metric" in every study; there are mask, metrics, object_metrics"#,
+        r#"workflow.json#/response/0/region: no stage writes region "metric" in every study; known are mask, metrics, object_metrics"#,
     );
     refused(
         |f| f.response(0)["region"] = json!("mask"),
-        r#"workflow.json#/response/0/region: region "mask" holds mask, but table is wanted by the response"#,
+        r#"workflow.json#/response/0/region: region "mask" holds mask, but table is required by the response"#,
     );
     refused(
         |f| f.response(0)["metrics"] = json!([]),
@@ -101,7 +101,7 @@ fn invalid_response_and_reference_are_refused() {
     );
     refused(
         |f| f.response(0)["metrics"][1]["metric"] = json!("dice"),
-        r#"workflow.json#/response/0/metrics/1/metric: the name "dice" is given to two metrics"#,
+        r#"workflow.json#/response/0/metrics/1/metric: two metrics are named "dice"; names must be unique"#,
     );
     refused(
         |f| f.response(0)["metrics"][1]["over_tiles"] = json!("median"),
@@ -110,7 +110,7 @@ fn invalid_response_and_reference_are_refused() {
     // Comparison reads the reference, so it cannot provide it.
     refused(
         |f| f.workflow()["reference"]["output"] = json!("metrics"),
-        "workflow.json#/stages/2: stages wait for each other in a cycle: comparison -> comparison",
+        "workflow.json#/stages/2: stages depend on each other in a cycle: comparison -> comparison",
     );
     let no_reader = |f: &mut Files| {
         f.comparison()["inputs"].as_array_mut().unwrap().pop();
@@ -121,12 +121,12 @@ fn invalid_response_and_reference_are_refused() {
             no_reader(f);
             f.workflow()["reference"]["output"] = json!("metrics")
         },
-        r#"workflow.json#/reference/output: region "metrics" holds table, but mask is wanted by the reference"#,
+        r#"workflow.json#/reference/output: region "metrics" holds table, but mask is required by the reference"#,
     );
     // A study can switch off normalization, so no output of it can be the reference.
     refused(
         |f| f.workflow()["reference"]["output"] = json!("normalized"),
-        r#"workflow.json#/reference/output: no stage writes the region "normalized" in every study; there are mask, metrics, object_metrics"#,
+        r#"workflow.json#/reference/output: no stage writes region "normalized" in every study; known are mask, metrics, object_metrics"#,
     );
 }
 
@@ -142,12 +142,12 @@ fn invalid_response_lists_are_refused() {
     );
     refused(
         |f| f.response(1)["region"] = json!("objects"),
-        r#"workflow.json#/response/1/region: no stage writes the region "objects" in every study; there are mask, metrics, object_metrics"#,
+        r#"workflow.json#/response/1/region: no stage writes region "objects" in every study; known are mask, metrics, object_metrics"#,
     );
     // A study names a metric without its table, so names must be unique.
     refused(
         |f| f.response(1)["metrics"][2]["metric"] = json!("dice"),
-        r#"workflow.json#/response/1/metrics/2/metric: the name "dice" is given to two metrics"#,
+        r#"workflow.json#/response/1/metrics/2/metric: two metrics are named "dice"; names must be unique"#,
     );
     // A single response needs no list.
     let mut files = Files::shipped();
@@ -181,7 +181,7 @@ fn a_mask_passes_for_a_label_map_and_not_the_other_way_round() {
             f.comparison()["inputs"][1] = json!({ "region": "drawn", "type": "mask" });
             f.comparison()["tasks"][0]["reads"][1] = json!("drawn")
         },
-        r#"comparison.json#/inputs/1/region: region "drawn" holds labels, but mask is wanted by stage "comparison""#,
+        r#"comparison.json#/inputs/1/region: region "drawn" holds labels, but mask is required by stage "comparison""#,
     );
     refused(
         |f| {
@@ -189,7 +189,7 @@ fn a_mask_passes_for_a_label_map_and_not_the_other_way_round() {
             f.comparison()["inputs"][1] = json!({ "region": "drawn", "type": "labels" });
             f.comparison()["tasks"][0]["reads"][1] = json!("drawn")
         },
-        r#"comparison.json#/tasks/0/reads/1: region "drawn" holds labels, but mask is wanted by input "reference" of operation "compare.masks""#,
+        r#"comparison.json#/tasks/0/reads/1: region "drawn" holds labels, but mask is required by input "reference" of operation "compare.masks""#,
     );
 }
 

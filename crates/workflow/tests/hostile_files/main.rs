@@ -216,7 +216,7 @@ fn long_lists_are_refused_beyond_the_limit() {
     let many = STUDY.replace("values = [4, 8]", &format!("values = [{}]", numbers(1_000_001)));
     let said = folder.refused("study.toml", many);
     assert!(
-        said.ends_with("parameters.FillHoles.values: 1000001 values are too many; 1000000 are allowed"),
+        said.ends_with("parameters.FillHoles.values: 1000001 values are too many; up to 1000000 are allowed"),
         "{said}"
     );
     folder.write("study.toml", STUDY.as_str());

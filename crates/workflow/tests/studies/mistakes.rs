@@ -38,10 +38,10 @@ fn invalid_study_sections_are_refused() {
         &[(name, "name = \"two\\nlines\"")],
         r#": study.name: "two lines" is not allowed; allowed: a name for a folder, without slashes or a leading dot"#,
     );
-    refused(&[(name, "name = 7")], ": study.name: 7 is given, a text is wanted");
+    refused(&[(name, "name = 7")], ": study.name: 7 has the wrong type; allowed: a text");
     refused(&[(name, "")], ": study.name: missing; a text is needed");
     refused(&[("seed = 500", "seed = -1")], ": study.seed: -1 is not allowed; allowed: 0 or more");
-    refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 is given, a whole number is wanted");
+    refused(&[("seed = 500", "seed = 1.5")], ": study.seed: 1.5 has the wrong type; allowed: a whole number");
     refused(
         &[("seed = 500", "sed = 500")],
         ": study.sed: unknown; known are name, workflow, seed, durability",
@@ -61,7 +61,7 @@ fn invalid_study_sections_are_refused() {
     refused(&[("[response]\nmetric = \"dice\"\n", "")], ": response: missing; this section is needed");
     refused(
         &[("[study]\n", "study = 1\n[input]\n"), ("seed = 500\n[input]\n", "")],
-        ": study: 1 is given, a section is wanted",
+        ": study: 1 has the wrong type; allowed: a section",
     );
 }
 
@@ -75,7 +75,7 @@ fn invalid_tiles_are_refused() {
     );
     refused(
         &[(TILES, "tiles = [\"tiles\"]")],
-        r#": input.tiles: DIR/tiles: a folder; files, or a pattern such as "tiles/*.png", are wanted"#,
+        r#": input.tiles: DIR/tiles: a folder; files or a pattern such as "tiles/*.png" are allowed"#,
     );
     refused(
         &[(TILES, "tiles = [\"tiles/[a.png\"]")],
@@ -87,13 +87,13 @@ fn invalid_tiles_are_refused() {
     );
     refused(
         &[(TILES, "tiles = \"tiles/*.png\"")],
-        r#": input.tiles: the text "tiles/*.png" is given, a list of texts is wanted"#,
+        r#": input.tiles: the text "tiles/*.png" has the wrong type; allowed: a list of texts"#,
     );
-    refused(&[(TILES, "tiles = [1]")], ": input.tiles: 1 is given, a list of texts is wanted");
+    refused(&[(TILES, "tiles = [1]")], ": input.tiles: 1 has the wrong type; allowed: a list of texts");
     refused(&[(TILES, "")], ": input.tiles: missing; a list of texts is needed");
     refused(
         &[("normalize = true", "normalize = \"no\"")],
-        r#": input.normalize: the text "no" is given, true or false is wanted"#,
+        r#": input.normalize: the text "no" has the wrong type; allowed: true or false"#,
     );
     refused(
         &[("normalize = true", "normalized = true")],
@@ -127,14 +127,14 @@ fn invalid_references_are_refused() {
             ("tiles = [\"tiles/*.png\"]", "tiles = [\"tiles/*.png\", \"more/*.png\"]"),
             (defaults, "reference = \"truth\""),
         ],
-        ": input.reference: DIR/truth/a.png would be the reference of two tiles named a; names of tiles must differ here",
+        ": input.reference: DIR/truth/a.png is the reference of two tiles named a; tile names must be unique",
     );
     // A tile is not its own reference.
     refused(
         &[(defaults, "reference = \"tiles\"")],
         ": input.reference: DIR/tiles has none of a_labels.png, a.geojson and a.png for tile DIR/tiles/a.png",
     );
-    refused(&[(defaults, "reference = true")], ": input.reference: true is given, a text is wanted");
+    refused(&[(defaults, "reference = true")], ": input.reference: true has the wrong type; allowed: a text");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn invalid_methods_are_refused() {
     );
     refused(
         &[("trajectories = 10", "trajectories = \"ten\"")],
-        r#": method.trajectories: the text "ten" is given, a whole number is wanted"#,
+        r#": method.trajectories: the text "ten" has the wrong type; allowed: a whole number"#,
     );
     refused(
         &[("trajectories = 10", "trajectories = 10\ncandidates = 9")],
@@ -177,7 +177,10 @@ fn invalid_methods_are_refused() {
         ": method.samples: unknown; known are kind, sampler, trajectories, levels, base, candidates, until",
     );
     refused(&[("levels = 20", "levels = 1")], ": method.levels: 1 is not allowed; allowed: 2 to 100000");
-    refused(&[("levels = 20", "levels = nan")], ": method.levels: nan is given, a whole number is wanted");
+    refused(
+        &[("levels = 20", "levels = nan")],
+        ": method.levels: nan has the wrong type; allowed: a whole number",
+    );
     refused(
         &[("sampler = \"morris\"\nkind = \"moat\"", "kind = \"table\"\nfile = \"s.csv\"")],
         ": method.trajectories: unknown; known are kind, file, until",
@@ -189,16 +192,16 @@ fn invalid_methods_are_refused() {
         ("samples = 0", ".samples: 0 is not allowed; allowed: 1 to 10000000"),
         ("samples = -1", ".samples: -1 is not allowed; allowed: 1 to 10000000"),
         ("samples = 10000001", ".samples: 10000001 is not allowed; allowed: 1 to 10000000"),
-        ("samples = 1.5", ".samples: 1.5 is given, a whole number is wanted"),
+        ("samples = 1.5", ".samples: 1.5 has the wrong type; allowed: a whole number"),
         (
             "samples = 4\nsecond_order = \"yes\"",
-            ".second_order: the text \"yes\" is given, true or false is wanted",
+            ".second_order: the text \"yes\" has the wrong type; allowed: true or false",
         ),
         (
             "samples = 4\nbase = \"LHS\"",
             ".base: \"LHS\" is not allowed; allowed: \"sobol\", \"mc\", \"lhs\", \"halton\", \"hammersley\"",
         ),
-        ("samples = 4\nbase = 2", ".base: 2 is given, a text is wanted"),
+        ("samples = 4\nbase = 2", ".base: 2 has the wrong type; allowed: a text"),
         (
             "samples = 4\nsampler = \"morris\"",
             ".sampler: \"morris\" is not allowed; allowed: \"saltelli\" for kind \"vbd\"",
@@ -216,7 +219,7 @@ fn invalid_methods_are_refused() {
     );
     refused(
         &[("metric = \"dice\"", "metric = 1979-05-27")],
-        ": response.metric: 1979-05-27 is given, a text is wanted",
+        ": response.metric: 1979-05-27 has the wrong type; allowed: a text",
     );
 }
 
@@ -236,7 +239,7 @@ fn invalid_distributions_are_refused() {
         ),
         (
             "distribution = \"log-uniform\"\nrange = [0, 2]",
-            ".range: range from 0 has no logarithm; its first number must be above 0",
+            ".range: log-scaled range starts at 0; the first number must be above 0",
         ),
         ("distribution = \"log-uniform\"", ".range: missing; [smallest, largest] is needed"),
         ("distribution = \"triangular\"\nrange = [1, 2]\nmode = 3", ".mode: mode 3 is not within [1, 2]"),
@@ -253,7 +256,7 @@ fn invalid_distributions_are_refused() {
     }
     refused(
         &[(G1, "distribution = \"normal\"\nmean = 50\nstd = 5")],
-        ": parameters.G1.distribution: a distribution is of reals, and this parameter takes integers; a range or values are allowed",
+        ": parameters.G1.distribution: distribution for an integer parameter; a range or values are allowed",
     );
 }
 
@@ -265,7 +268,7 @@ fn invalid_parameters_are_refused() {
     );
     refused(
         &[("[parameters.G1]", "[parameters]\nG1 = 80\n[parameters.G2]")],
-        ": parameters.G1: 80 is given, a section is wanted",
+        ": parameters.G1: 80 has the wrong type; allowed: a section",
     );
     refused(
         &[(G1, "rang = [5, 80]")],
@@ -285,27 +288,27 @@ fn invalid_parameters_are_refused() {
         &[(G1, "range = [5]")],
         ": parameters.G1.range: a list of 1 number is not allowed; allowed: [smallest, largest]",
     );
-    refused(&[(G1, "range = 5")], ": parameters.G1.range: 5 is given, a list of numbers is wanted");
+    refused(&[(G1, "range = 5")], ": parameters.G1.range: 5 has the wrong type; allowed: a list of numbers");
     refused(
         &[(G1, "range = [5, \"80\"]")],
-        r#": parameters.G1.range: the text "80" is given, a list of numbers is wanted"#,
+        r#": parameters.G1.range: the text "80" has the wrong type; allowed: a list of numbers"#,
     );
     refused(
         &[(G1, "range = [5.5, 80]")],
-        ": parameters.G1.range: 5.5 is not an integer, and this parameter takes integers",
+        ": parameters.G1.range: 5.5 is not an integer; the parameter allows integers",
     );
     refused(
         &[(G1, "range = [5, 80]\nstep = 7")],
-        ": parameters.G1.step: step 7 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed",
+        ": parameters.G1.step: step 7 does not divide the range from 5 to 80; a positive divisor of 75 is allowed",
     );
     refused(
         &[(G1, "range = [5, 80]\nstep = -5")],
-        ": parameters.G1.step: step -5 does not lead from 5 to 80 in whole steps; a positive divisor of 75 is allowed",
+        ": parameters.G1.step: step -5 does not divide the range from 5 to 80; a positive divisor of 75 is allowed",
     );
     refused(&[(G1, "range = [5, 80]\nstep = nan")], ": parameters.G1.step: NaN is not a finite number");
     refused(
         &[(G1, "range = [5, 80]\nstep = 2.5")],
-        ": parameters.G1.step: 2.5 is not an integer, and this parameter takes integers",
+        ": parameters.G1.step: 2.5 is not an integer; the parameter allows integers",
     );
     refused(&[(G1, "step = 5")], ": parameters.G1.step: a step needs a range");
     refused(&[(G1, "values = [5, 80]\nstep = 5")], ": parameters.G1.step: a step needs a range");
@@ -325,19 +328,19 @@ fn invalid_parameters_are_refused() {
     refused(&[(G1, "fixed = nan")], ": parameters.G1.fixed: NaN is not a finite number");
     refused(
         &[(G1, "fixed = \"80\"")],
-        r#": parameters.G1.fixed: the text "80" is given, a number is wanted"#,
+        r#": parameters.G1.fixed: the text "80" has the wrong type; allowed: a number"#,
     );
     refused(
         &[(G1, "fixed = 80.5")],
-        ": parameters.G1.fixed: 80.5 is not an integer, and this parameter takes integers",
+        ": parameters.G1.fixed: 80.5 is not an integer; the parameter allows integers",
     );
     refused(
         &[(G1, "default = 80.5")],
-        ": parameters.G1.default: 80.5 is not an integer, and this parameter takes integers",
+        ": parameters.G1.default: 80.5 is not an integer; the parameter allows integers",
     );
     refused(
         &[("[parameters.G1]\nrange = [5, 80]\nstep = 5", "[parameters.T1]\nrange = [2, 3]\nstep = 0.3")],
-        ": parameters.T1.step: step 0.3 does not lead from 2 to 3 in whole steps; a positive divisor of 1 is allowed",
+        ": parameters.T1.step: step 0.3 does not divide the range from 2 to 3; a positive divisor of 1 is allowed",
     );
 }
 

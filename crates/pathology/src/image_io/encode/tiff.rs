@@ -24,7 +24,7 @@ pub fn tiff_bytes(region: &DataRegion) -> Result<Vec<u8>, ImageFileError> {
         }
         DataRegion::Labels(map) => labels(map),
         DataRegion::Array(values) => array(values),
-        other => Err(io::Error::other(format!("a region of type {} is no image", other.element()))),
+        other => Err(io::Error::other(format!("a region of type {} is not an image", other.element()))),
     };
     written.map_err(|cause| ImageFileError::NotEncoded { cause })
 }

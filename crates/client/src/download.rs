@@ -4,7 +4,7 @@
 mod draft;
 mod error;
 
-pub(crate) use error::{DownloadError, OutError, OutProblem};
+pub use error::{DownloadError, OutError, OutProblem};
 
 use super::Client;
 use super::error::AnswerError;
@@ -38,7 +38,7 @@ struct Plan {
 ///
 /// # Errors
 /// [`DownloadError`] if the folder is unusable or a request fails.
-pub(crate) fn results(
+pub fn results(
     client: &Client,
     id: &str,
     out: &Path,

@@ -1,7 +1,7 @@
 //! Display of an upload or download, which the caller provides.
 
 /// Follows the bytes of an upload or download.
-pub(crate) trait TransferProgress {
+pub trait TransferProgress {
     /// Sets the number of bytes to transfer.
     fn begin(&self, bytes: u64);
 

@@ -17,7 +17,7 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// [`SubmitError`] if the manager refuses the study or a file, if a file is unreadable or has changed, or after an
 /// interruption.
-pub(crate) fn submit<T: TransferProgress>(
+pub fn submit<T: TransferProgress>(
     client: &Client,
     submission: &Submission,
     show: impl Fn() -> T,

@@ -11,13 +11,13 @@ use tokio::time::timeout;
 /// Interruption by a signal from the user.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{goes_on}")]
-pub(crate) struct Interrupted {
+pub struct Interrupted {
     /// State of the study without this process.
-    pub(crate) goes_on: String,
+    pub goes_on: String,
 }
 
 /// Interruptible waits.
-pub(crate) struct Waiting {
+pub struct Waiting {
     /// Receives the first signal. Without it, a signal ends the process.
     asked: RefCell<Option<Receiver<()>>>,
     was_asked: Cell<bool>,
@@ -31,19 +31,19 @@ impl Waiting {
     ///
     /// # Errors
     /// [`Defect`] if the operating system cannot create the runtime.
-    pub(crate) fn until_killed() -> Result<Self, Defect> {
+    pub fn until_killed() -> Result<Self, Defect> {
         let runtime = Builder::new_current_thread().enable_time().build().map_err(Defect::new)?;
         let goes_on = RefCell::new("nothing was submitted".to_owned());
         Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
     }
 
     /// Makes the first signal, which `asked` receives, interrupt all later waits.
-    pub(crate) fn listen_to(&self, asked: Receiver<()>) {
+    pub fn listen_to(&self, asked: Receiver<()>) {
         self.asked.replace(Some(asked));
     }
 
     /// Sets the message of later interruptions.
-    pub(crate) fn goes_on(&self, words: String) {
+    pub fn goes_on(&self, words: String) {
         self.goes_on.replace(words);
     }
 

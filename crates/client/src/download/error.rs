@@ -1,8 +1,8 @@
 //! Errors of downloads.
 
-use crate::client::address::ManagerUrl;
-use crate::client::error::{AnswerError, ClientError};
-use crate::client::wait::Interrupted;
+use crate::address::ManagerUrl;
+use crate::error::{AnswerError, ClientError};
+use crate::wait::Interrupted;
 use pleach_results::folder::PLAN;
 use pleach_study::Defect;
 use std::io;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 /// Reason why results are not downloaded.
 #[derive(Debug, Error)]
-pub(crate) enum DownloadError {
+pub enum DownloadError {
     /// A request failed.
     #[error("{0}")]
     Client(#[from] ClientError),
@@ -58,7 +58,7 @@ pub(crate) enum DownloadError {
 
 /// Reason why a file arrives incomplete.
 #[derive(Debug, Error)]
-pub(crate) enum TransferError {
+pub enum TransferError {
     /// The body ends early.
     #[error("{received} of {bytes} bytes arrived")]
     Short {
@@ -75,17 +75,17 @@ pub(crate) enum TransferError {
 /// A folder cannot receive results.
 #[derive(Debug, Error)]
 #[error("--out {}: {problem}", out.display())]
-pub(crate) struct OutError {
+pub struct OutError {
     /// The folder.
-    pub(crate) out: PathBuf,
+    pub out: PathBuf,
     /// The problem.
     #[source]
-    pub(crate) problem: OutProblem,
+    pub problem: OutProblem,
 }
 
 /// Reason why a folder cannot receive results.
 #[derive(Debug, Error)]
-pub(crate) enum OutProblem {
+pub enum OutProblem {
     /// The folder is not writable.
     #[error("cannot be written to: {0}")]
     Unwritable(#[source] io::Error),

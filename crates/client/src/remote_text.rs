@@ -4,6 +4,6 @@
 const MAX_LETTERS: usize = 200;
 
 /// Quotes a remote text: without line breaks and without control characters that a terminal obeys.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     pleach_workflow::text::quoted(text, MAX_LETTERS)
 }

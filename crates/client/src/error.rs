@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// Reason why a client cannot be created.
 #[derive(Debug, Error)]
-pub(crate) enum CredentialsError {
+pub enum CredentialsError {
     /// The folder of certificates is invalid.
     #[error("--certs: {0}")]
     Certs(#[from] CertsError),
@@ -40,7 +40,7 @@ pub(crate) enum CredentialsError {
 
 /// Reason why a request failed.
 #[derive(Debug, Error)]
-pub(crate) enum ClientError {
+pub enum ClientError {
     /// The manager rejects the submitted study (status 422).
     #[error("{detail}")]
     Rejected {
@@ -88,7 +88,7 @@ pub(crate) enum ClientError {
 /// Refusal of a request by the manager.
 #[derive(Debug, Error)]
 #[error("{detail}")]
-pub(crate) struct ManagerError {
+pub struct ManagerError {
     /// HTTP status.
     pub(crate) status: u16,
     /// Message of the manager, or the status.
@@ -97,7 +97,7 @@ pub(crate) struct ManagerError {
 
 /// Failed attempt that may succeed later.
 #[derive(Debug, Error)]
-pub(crate) enum UnavailableError {
+pub enum UnavailableError {
     /// The manager cannot be reached.
     #[error("{0}")]
     Unreachable(#[from] ConnectionError),
@@ -114,7 +114,7 @@ pub(crate) enum UnavailableError {
 /// Failed connection to the manager.
 #[derive(Debug, Error)]
 #[error("cannot reach the manager at {manager}: {}", problem(cause))]
-pub(crate) struct ConnectionError {
+pub struct ConnectionError {
     /// Address of the manager.
     pub(crate) manager: ManagerUrl,
     /// Error of the HTTP client, boxed to keep results small.
@@ -131,7 +131,7 @@ impl ConnectionError {
 
 /// Problem of an answer's body.
 #[derive(Debug, Error)]
-pub(crate) enum AnswerError {
+pub enum AnswerError {
     /// The body cannot be received.
     #[error("{0}")]
     Body(#[source] Box<ureq::Error>),
@@ -142,7 +142,7 @@ pub(crate) enum AnswerError {
 
 /// Reason why a study is not submitted, or its files are not sent.
 #[derive(Debug, Error)]
-pub(crate) enum SubmitError {
+pub enum SubmitError {
     /// A request failed.
     #[error("{0}")]
     Client(#[from] ClientError),
@@ -193,7 +193,7 @@ pub(crate) enum SubmitError {
 
 /// End of a study without all its results.
 #[derive(Debug, Error)]
-pub(crate) enum StudyEndError {
+pub enum StudyEndError {
     /// The study failed.
     #[error("study {} failed{}", plain(study), told(message.as_deref()))]
     Failed {

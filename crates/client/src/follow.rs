@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// Returns the errors of [`Client::study`]. [`ClientError::Interrupted`] does not cancel the study.
-pub(crate) fn to_its_end(
+pub fn to_its_end(
     client: &Client,
     id: &str,
     mut show: impl FnMut(&StudyStatus),
@@ -32,7 +32,7 @@ pub(crate) fn to_its_end(
 ///
 /// # Errors
 /// [`StudyEndError`] if the study has no results, or some runs failed.
-pub(crate) fn verdict(study: &StudyStatus) -> Result<(), StudyEndError> {
+pub fn verdict(study: &StudyStatus) -> Result<(), StudyEndError> {
     let (id, message) = (|| study.id.clone(), || study.message.clone());
     match study.state {
         StudyState::Failed => Err(StudyEndError::Failed { study: id(), message: message() }),
@@ -47,7 +47,7 @@ pub(crate) fn verdict(study: &StudyStatus) -> Result<(), StudyEndError> {
 ///
 /// # Errors
 /// Returns the errors of [`to_its_end`].
-pub(crate) fn watch(
+pub fn watch(
     client: &Client,
     id: Option<&str>,
     mut show: impl FnMut(&BTreeMap<String, StudyStatus>, &[WorkerStatus]),

@@ -7,12 +7,12 @@ use ureq::http::Uri;
 
 /// `https://HOST` or `https://HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ManagerUrl(String);
+pub struct ManagerUrl(String);
 
 /// Error for a text that is no address of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("https://HOST:PORT is allowed, the address of a manager's --http")]
-pub(crate) struct InvalidManagerUrl;
+pub struct InvalidManagerUrl;
 
 impl FromStr for ManagerUrl {
     type Err = InvalidManagerUrl;

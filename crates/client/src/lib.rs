@@ -3,21 +3,21 @@
 //! Every request is idempotent: the client repeats a request after a lost answer. The commands decide which requests to
 //! send and how to show the answers. [`tls`] verifies the manager's certificate.
 
-pub(crate) mod address;
-pub(crate) mod download;
+pub mod address;
+pub mod download;
 mod error;
-pub(crate) mod follow;
+pub mod follow;
 mod remote_text;
-pub(crate) mod submit;
+pub mod submit;
 mod tls;
 mod transfer;
-pub(crate) mod upload;
+pub mod upload;
 mod wait;
 
-pub(crate) use error::{ClientError, CredentialsError, StudyEndError, SubmitError};
-pub(crate) use remote_text::plain;
-pub(crate) use transfer::TransferProgress;
-pub(crate) use wait::{Interrupted, Waiting};
+pub use error::{ClientError, CredentialsError, StudyEndError, SubmitError};
+pub use remote_text::plain;
+pub use transfer::TransferProgress;
+pub use wait::{Interrupted, Waiting};
 
 use address::ManagerUrl;
 use error::{AnswerError, ConnectionError, ManagerError, UnavailableError};
@@ -61,7 +61,7 @@ const MAX_ANSWER_BYTES: u64 = 128 << 20;
 const MAX_PROBLEM_BYTES: u64 = 1 << 20;
 
 /// A connection to one manager, with credentials and a retry policy.
-pub(crate) struct Client {
+pub struct Client {
     agent: Agent,
     manager: ManagerUrl,
     /// Value of the `Authorization` header.
@@ -82,15 +82,15 @@ enum Attempt {
 
 /// Manager to connect to, and the credentials for it.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientOptions {
+pub struct ClientOptions {
     /// Address of the manager.
-    pub(crate) manager: ManagerUrl,
+    pub manager: ManagerUrl,
     /// Folder of a client's certificate and key or, with a token, of the authority's certificate.
-    pub(crate) certs: PathBuf,
+    pub certs: PathBuf,
     /// File with the manager's token.
-    pub(crate) token_file: Option<PathBuf>,
+    pub token_file: Option<PathBuf>,
     /// Retry time for a manager that does not answer.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
 }
 
 impl Client {
@@ -98,7 +98,7 @@ impl Client {
     ///
     /// # Errors
     /// [`CredentialsError`] if a certificate or token is missing or invalid.
-    pub(crate) fn new(
+    pub fn new(
         options: &ClientOptions,
         token: Option<&str>,
         waiting: Waiting,
@@ -137,12 +137,12 @@ impl Client {
     }
 
     /// Returns the client with a function that shows notices, such as the reason of a retry.
-    pub(crate) fn with_notices(self, notify: impl Fn(&str) + 'static) -> Self {
+    pub fn with_notices(self, notify: impl Fn(&str) + 'static) -> Self {
         Self { notify: Box::new(notify), ..self }
     }
 
     /// Returns the wait that a signal interrupts.
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub fn waiting(&self) -> &Waiting {
         &self.waiting
     }
 
@@ -157,17 +157,17 @@ impl Client {
     }
 
     /// Returns all studies.
-    pub(crate) fn studies(&self) -> Result<Vec<StudyStatus>, ClientError> {
+    pub fn studies(&self) -> Result<Vec<StudyStatus>, ClientError> {
         Ok(self.get::<Studies>("/studies")?.studies)
     }
 
     /// Returns a study.
-    pub(crate) fn study(&self, id: &str) -> Result<StudyStatus, ClientError> {
+    pub fn study(&self, id: &str) -> Result<StudyStatus, ClientError> {
         self.get(&format!("/studies/{}", escaped(id)))
     }
 
     /// Cancels a study.
-    pub(crate) fn cancel(&self, id: &str) -> Result<StudyStatus, ClientError> {
+    pub fn cancel(&self, id: &str) -> Result<StudyStatus, ClientError> {
         let path = format!("/studies/{}", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// Removes a study that has ended.
-    pub(crate) fn forget(&self, id: &str) -> Result<Forgotten, ClientError> {
+    pub fn forget(&self, id: &str) -> Result<Forgotten, ClientError> {
         let path = format!("/studies/{}/forget", escaped(id));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
@@ -183,17 +183,17 @@ impl Client {
     }
 
     /// Returns the number of desired workers and the predicted time and cost.
-    pub(crate) fn scaling(&self) -> Result<ScalingStatus, ClientError> {
+    pub fn scaling(&self) -> Result<ScalingStatus, ClientError> {
         self.get("/scaling")
     }
 
     /// Returns all workers.
-    pub(crate) fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
+    pub fn workers(&self) -> Result<Vec<WorkerStatus>, ClientError> {
         Ok(self.get::<Workers>("/workers")?.workers)
     }
 
     /// Starts draining a worker.
-    pub(crate) fn drain(&self, name: &str) -> Result<WorkerStatus, ClientError> {
+    pub fn drain(&self, name: &str) -> Result<WorkerStatus, ClientError> {
         let path = format!("/workers/{}/drain", escaped(name));
         let mut response =
             self.call(|url| self.authorized(self.agent.post(format!("{url}{path}"))).send_empty())?;
