@@ -5,9 +5,9 @@
 mod error;
 mod study;
 
-use crate::fields::{Document, FieldError, Section};
-use crate::pools::{PoolSpec, check_new};
 pub(crate) use error::BurstError;
+use pleach_server::fields::{Document, FieldError, Section};
+use pleach_server::pools::{PoolSpec, check_new};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

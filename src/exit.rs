@@ -1,16 +1,13 @@
 //! Exit codes and the last words on stderr.
 
 use crate::burst::BurstError;
-use pleach_client::download::DownloadError;
-use pleach_client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
-use crate::exporter::ExporterError;
 use crate::interrupt::EXIT_CODE as INTERRUPTED;
 use crate::log::LogError;
-use crate::service::state::StateError;
-use crate::service::study_runner::StudyRunError;
 use crate::spill::SpillError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
 use pleach_api::submission::{SubmissionError, UndescribedError};
+use pleach_client::download::DownloadError;
+use pleach_client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
 use pleach_execution::executor::ExecutionError;
 use pleach_execution::result_files::ResultsError;
 use pleach_execution::rounds::{RoundsError, phases::PhasesError};
@@ -23,6 +20,9 @@ use pleach_report::gallery::previews::PreviewNameError;
 use pleach_results::cache_walk::CacheFolderError;
 use pleach_results::folder::FolderError;
 use pleach_results::template::TemplateFolderError;
+use pleach_server::exporter::ExporterError;
+use pleach_server::service::state::StateError;
+use pleach_server::service::study_runner::StudyRunError;
 use pleach_study::{Cause, Defect, PrepareError, is_full};
 use pleach_workflow::text::quoted;
 use std::error::Error;

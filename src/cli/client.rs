@@ -1,9 +1,9 @@
 //! Grammar of the commands that connect to a manager.
 
 use super::{PlanOptionArgs, Span, TimeArg};
+use clap::Args;
 use pleach_client::ClientOptions;
 use pleach_client::address::ManagerUrl;
-use clap::Args;
 use std::path::PathBuf;
 
 /// Address of the manager and credentials of the client.

@@ -6,11 +6,11 @@ mod chart;
 mod documents;
 
 use super::{Cli, Command};
-use crate::pools::Pools;
 use crate::tiers::TierList;
 use chart::{Container, Tools, containers, root, strings};
 use clap::Parser;
 use pleach_actors::transport::identity::NodeName;
+use pleach_server::pools::Pools;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@ pub(super) mod table;
 pub(super) mod watched;
 
 use crate::cli::ManagerArgs;
-use pleach_client::{Client, Waiting};
 use crate::exit::CommandResult;
 use crate::terminal::print_notice;
+use pleach_client::{Client, Waiting};
 use pleach_workflow::text::quoted;
 
 /// Maximum length of a notice.

@@ -2,9 +2,9 @@
 
 use super::client::connect;
 use crate::cli::DrainArgs;
-use pleach_client::{Waiting, plain};
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
+use pleach_client::{Waiting, plain};
 
 /// Runs the command.
 pub(super) fn execute(args: &DrainArgs) -> CommandResult {

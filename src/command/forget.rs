@@ -2,9 +2,9 @@
 
 use super::client::connect;
 use crate::cli::ForgetArgs;
-use pleach_client::{Waiting, plain};
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
+use pleach_client::{Waiting, plain};
 use pleach_planner::memory_size::human;
 
 /// Runs the command.

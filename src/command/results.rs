@@ -3,10 +3,10 @@
 use super::client::connect;
 use super::client::progress_bars::TransferBar;
 use crate::cli::ResultsArgs;
-use pleach_client::{TransferProgress, Waiting, download, plain};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
+use pleach_client::{TransferProgress, Waiting, download, plain};
 
 /// Runs the command.
 pub(super) fn execute(args: &ResultsArgs) -> CommandResult {

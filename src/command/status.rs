@@ -2,10 +2,10 @@
 
 use super::client::{connect, table};
 use crate::cli::StatusArgs;
-use pleach_client::Waiting;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
 use pleach_api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
+use pleach_client::Waiting;
 use serde::Serialize;
 
 #[derive(Serialize)]

@@ -3,10 +3,10 @@
 use super::client::connect;
 use super::client::watched::WatchedStudies;
 use crate::cli::WatchArgs;
-use pleach_client::{Waiting, follow};
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
+use pleach_client::{Waiting, follow};
 
 /// Runs the command.
 pub(super) fn execute(args: &WatchArgs) -> CommandResult {

@@ -290,7 +290,7 @@ fn services_budgets_and_policies_select_the_pods_that_they_are_for() {
 #[test]
 fn probes_use_existing_endpoints() {
     let Some(tools) = Tools::of("probes_use_existing_endpoints") else { return };
-    let openapi = include_str!("../../src/http/openapi.json");
+    let openapi = include_str!("../../crates/server/src/http/openapi.json");
     let openapi: Value = serde_json::from_str(openapi).expect("JSON");
     for (values, objects) in rendered(&tools) {
         let all = containers(&objects);

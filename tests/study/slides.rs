@@ -372,7 +372,7 @@ fn a_gigapixel_slide_is_planned() {
 /// The slide of the test data, in tiles and as a whole.
 ///
 /// Segmentation is not local: a reconstruction has no fixed reach, and glass tiles with little tissue are background as a
-/// whole. So counts differ slightly, not only at borders. `src/slides.rs` tests that no nucleus of one mask counts twice.
+/// whole. So counts differ slightly, not only at borders. `crates/study/src/slides.rs` tests that no nucleus of one mask counts twice.
 #[test]
 fn a_real_slide_in_tiles_and_as_a_whole() {
     let Some(data) = data("a_real_slide_in_tiles_and_as_a_whole") else { return };

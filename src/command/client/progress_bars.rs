@@ -1,10 +1,10 @@
 //! Progress of client commands on stderr: bars on a terminal, else occasional lines.
 
 use super::line_on_stderr;
-use pleach_client::{TransferProgress, plain};
 use crate::live::{self, LiveArea, Stream, bar_width};
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pleach_api::schema::{StudyState, StudyStatus};
+use pleach_client::{TransferProgress, plain};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,9 @@
 //! Tables of studies and workers as text.
 
 use super::progress_bars::{percent, time_left};
-use pleach_client::plain;
 use indicatif::HumanDuration;
 use pleach_api::schema::{CostEstimate, ScalingStatus, StudyStatus, WorkerStatus};
+use pleach_client::plain;
 use pleach_planner::memory_size::human;
 use std::time::Duration;
 

@@ -5,12 +5,12 @@
 use super::{Report, study};
 use crate::cli::DoctorArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::service::results::checksum;
-use crate::service::state::quarantine::{self, QUARANTINE};
-use crate::service::state::record::{self, Record};
-use crate::service::state::{IDENTITY, LOCK, ManagerIdentity, REMOVED, STUDIES};
 use pleach_api::digest::InputDigest;
 use pleach_api::token::ApiToken;
+use pleach_server::service::results::checksum;
+use pleach_server::service::state::quarantine::{self, QUARANTINE};
+use pleach_server::service::state::record::{self, Record};
+use pleach_server::service::state::{IDENTITY, LOCK, ManagerIdentity, REMOVED, STUDIES};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};

@@ -2,15 +2,15 @@
 
 use super::Report;
 use super::state::{NO_CHECKSUM, unexpected};
-use crate::service::results::{self, Checksums};
-use crate::service::state::record::{self, ENDED, Record, SUBMISSION};
-use crate::service::state::{StoredSubmission, StudyEnd};
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::StudyState;
 use pleach_execution::rounds::phases;
 use pleach_results::folder::study_of;
 use pleach_results::journal;
 use pleach_results::survivors::{SURVIVORS, Screened};
+use pleach_server::service::results::{self, Checksums};
+use pleach_server::service::state::record::{self, ENDED, Record, SUBMISSION};
+use pleach_server::service::state::{StoredSubmission, StudyEnd};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 

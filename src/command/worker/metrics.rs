@@ -2,13 +2,13 @@
 //!
 //! Events are counted where they happen. This module samples only states. The catalog has names and meanings.
 
-use crate::service::metrics::{number, sample_link};
 use actix::prelude::*;
 use pleach_actors::exchange::Exchange;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::transport::LinkStats;
 use pleach_actors::worker::{GetWorkerMetrics, WorkerActor, WorkerMetrics};
 use pleach_regions::RamTier;
+use pleach_server::service::metrics::{number, sample_link};
 use pleach_storage::LevelStats;
 use pleach_telemetry::catalog as of;
 use std::sync::Arc;

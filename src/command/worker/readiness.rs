@@ -3,8 +3,8 @@
 //! The worker actor decides whether it is connected and whether it drains. This module only queries it.
 
 use super::metrics::WorkerSampler;
-use crate::exporter::{MetricSource, Readiness, SampleFuture};
 use pleach_actors::worker::GetWorkerMetrics;
+use pleach_server::exporter::{MetricSource, Readiness, SampleFuture};
 use pleach_telemetry::catalog as of;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -1,0 +1,219 @@
+//! Client for the API of the Kubernetes cluster that runs this process as a pod. It sets annotations of other pods in
+//! the namespace, which the service account must be allowed to patch.
+//!
+//! The cluster mounts a folder with the certificate of its authority and the token of the service account. Both files
+//! change while the process runs, so each round reads them again.
+
+use serde::Deserialize;
+use serde_json::json;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use ureq::Agent;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// Variables with the address of the API in the environment of every pod.
+const HOST: &str = "KUBERNETES_SERVICE_HOST";
+const PORT: &str = "KUBERNETES_SERVICE_PORT";
+
+/// 10 s for a request: a working API server answers within 1 s.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// 64 KiB read of an answer: only one line of it is used.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+
+/// Maximum number of characters shown of an error message of the API.
+const MAX_MESSAGE: usize = 300;
+
+/// Reason why the API was not called or refused the request.
+#[derive(Debug, Error)]
+pub enum ClusterError {
+    #[error(
+        "{0} is not in the environment; it is in every pod of Kubernetes, and nowhere else is there anybody to tell"
+    )]
+    NoCluster(&'static str),
+    #[error("{}: {error}", .path.display())]
+    Account { path: PathBuf, error: io::Error },
+    #[error("{}: {what}", .path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{url}: {what}")]
+    Unreachable { url: String, what: String },
+    #[error("{url}: {status}: {message}")]
+    Refused { url: String, status: u16, message: String },
+}
+
+impl ClusterError {
+    /// Returns whether the pod does not exist.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+    }
+
+    /// Returns whether the error does not concern a single pod, so that further requests would fail too.
+    pub(crate) fn is_general(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => matches!(status, 401 | 403 | 429 | 500..),
+            _ => true,
+        }
+    }
+
+    /// Returns the outcome label of the metric.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match self {
+            Self::Refused { status: 404, .. } => "gone",
+            Self::Refused { status: 400..500, .. } => "refused",
+            _ => "failed",
+        }
+    }
+}
+
+/// Pods in the namespace of this process.
+#[derive(Debug)]
+pub struct Pods {
+    account: PathBuf,
+    /// URL of all pods, with a slash at the end.
+    url: String,
+}
+
+/// Sequence of requests with one token.
+pub(crate) struct Round<'a> {
+    pods: &'a Pods,
+    agent: Agent,
+    authorization: String,
+}
+
+/// Error answer of the API.
+#[derive(Deserialize)]
+struct Status {
+    message: String,
+}
+
+impl Pods {
+    /// Reads the folder of a service account (`ca.crt`, `namespace`, `token`).
+    ///
+    /// # Errors
+    /// [`ClusterError`] when the environment has no API address or the folder is unusable.
+    pub fn of_account(account: &Path) -> Result<Self, ClusterError> {
+        let variable = |name: &'static str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            value.ok_or(ClusterError::NoCluster(name))
+        };
+        let (host, port) = (variable(HOST)?, variable(PORT)?);
+        let namespace = read(account, "namespace")?;
+        let url = format!("https://{}/api/v1/namespaces/{namespace}/pods/", authority(&host, &port));
+        let pods = Self { account: account.to_owned(), url };
+        pods.round()?;
+        Ok(pods)
+    }
+
+    /// Begins a round of requests.
+    ///
+    /// # Errors
+    /// [`ClusterError`] when the token or the certificate of the authority cannot be read.
+    pub(crate) fn round(&self) -> Result<Round<'_>, ClusterError> {
+        let authorization = format!("Bearer {}", read(&self.account, "token")?);
+        let path = self.account.join("ca.crt");
+        let damaged = |what: String| ClusterError::Damaged { path: path.clone(), what };
+        let mut roots = Vec::new();
+        for item in parse_pem(read(&self.account, "ca.crt")?.as_bytes()) {
+            if let PemItem::Certificate(certificate) = item.map_err(|error| damaged(error.to_string()))? {
+                roots.push(certificate);
+            }
+        }
+        if roots.is_empty() {
+            return Err(damaged("there is no certificate in it".to_owned()));
+        }
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        // No proxy: the API is within the cluster.
+        let config = Agent::config_builder()
+            .tls_config(tls.build())
+            .https_only(true)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_global(Some(ANSWER));
+        Ok(Round { pods: self, agent: config.build().into(), authorization })
+    }
+}
+
+impl Round<'_> {
+    /// Sets an annotation of a pod (JSON merge patch, RFC 7396).
+    ///
+    /// # Errors
+    /// [`ClusterError`] when the API does not answer or refuses.
+    pub(crate) fn annotate(&self, pod: &str, key: &str, value: &str) -> Result<(), ClusterError> {
+        let url = format!("{}{pod}", self.pods.url);
+        let patch = json!({"metadata": {"annotations": {key: value}}}).to_string();
+        let request = self
+            .agent
+            .patch(&url)
+            .header(AUTHORIZATION, &self.authorization)
+            .header(CONTENT_TYPE, "application/merge-patch+json");
+        let mut answer = match request.send(patch) {
+            Ok(answer) => answer,
+            Err(error) => return Err(ClusterError::Unreachable { url, what: error.to_string() }),
+        };
+        let status = answer.status();
+        // The body is read in every case, so that the connection can be reused.
+        let text = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_to_string();
+        if status.is_success() {
+            return Ok(());
+        }
+        let text = text.unwrap_or_default();
+        let said = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
+        let line = said.lines().next().unwrap_or_default();
+        let message = line.chars().take(MAX_MESSAGE).collect();
+        Err(ClusterError::Refused { url, status: status.as_u16(), message })
+    }
+}
+
+/// Reads a file of the folder without the white space around its text. An empty file is an error.
+fn read(account: &Path, name: &str) -> Result<String, ClusterError> {
+    let path = account.join(name);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) => return Err(ClusterError::Account { path, error }),
+    };
+    if text.is_empty() {
+        return Err(ClusterError::Damaged { path, what: "it is empty".to_owned() });
+    }
+    Ok(text)
+}
+
+/// Returns host and port as in a URL, with brackets around IPv6 addresses.
+fn authority(host: &str, port: &str) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_kinds_are_urls() {
+        assert_eq!(authority("10.0.0.1", "443"), "10.0.0.1:443");
+        assert_eq!(authority("fd00::1", "6443"), "[fd00::1]:6443");
+    }
+
+    #[test]
+    fn invalid_service_account_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let pods = Pods { account: folder.path().to_owned(), url: String::new() };
+        let said = || pods.round().err().map(|error| error.to_string()).unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        assert!(said().starts_with(&format!("{}: No such file", path("token"))), "{}", said());
+        fs::write(folder.path().join("token"), "\n").unwrap();
+        assert_eq!(said(), format!("{}: it is empty", path("token")));
+        fs::write(folder.path().join("token"), "abc\n").unwrap();
+        fs::write(folder.path().join("ca.crt"), "none\n").unwrap();
+        assert_eq!(said(), format!("{}: there is no certificate in it", path("ca.crt")));
+        let certified = rcgen::generate_simple_self_signed(["10.0.0.1".to_owned()]).unwrap();
+        fs::write(folder.path().join("ca.crt"), certified.cert.pem().repeat(2)).unwrap();
+        assert_eq!(pods.round().unwrap().authorization, "Bearer abc");
+    }
+}

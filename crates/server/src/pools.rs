@@ -1,0 +1,175 @@
+//! Reader for files that describe worker pools. The manager derives the desired workers of each pool from them, and
+//! simulated bursts also use their prices and start-up times.
+
+use crate::fields::{Document, FieldError, Section};
+use pleach_dispatch::scaling::WorkerPool;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Maximum number of workers of a pool, more than any cluster has.
+const MAX_WORKERS: u32 = 100_000;
+
+/// Maximum number of cores of a worker, as in `pleach worker`.
+const MAX_CORES: u32 = 1024;
+
+/// 7 days: a worker that starts more slowly is useless, and no cloud has a longer billing period.
+const MAX_SECONDS: f64 = 604_800.0;
+
+/// Maximum price per hour. A higher price is a mistake.
+const DEAREST: f64 = 1e6;
+
+/// Description of a pool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolSpec {
+    pub(crate) name: String,
+    /// Slots of a worker.
+    pub cores: u32,
+    pub(crate) price_per_hour: f64,
+    pub(crate) billing_seconds: f64,
+    /// Average time from the request for a worker to its first task.
+    pub(crate) startup_seconds: f64,
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+/// Pools of a manager, each with the prefix of its workers' names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pools(pub Vec<(PoolSpec, String)>);
+
+impl PoolSpec {
+    /// Reads the fields that all pools have.
+    ///
+    /// # Errors
+    /// [`FieldError`] for the first field that is wrong or missing.
+    pub fn read(section: &Section<'_>) -> Result<Self, FieldError> {
+        const NAME: &str = "letters, digits and hyphens are allowed";
+        let name = section.needed_text("name", NAME)?;
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
+            return Err(section.wrong("name", &format!("{name:?}"), NAME));
+        }
+        let cores = section.needed_count("cores", 1, MAX_CORES)?;
+        let price = "0 or more is allowed, for a worker and an hour";
+        let price_per_hour = section.needed_number("price_per_hour", [0.0, DEAREST], price)?;
+        let billing = "0 to 604800 is allowed: what is begun of so many seconds is paid for";
+        let billing_seconds = section.number("billing_seconds", [0.0, MAX_SECONDS], billing)?;
+        let startup = "0 to 604800 is allowed: the seconds from asking for a worker to its first task";
+        let startup_seconds = section.needed_number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
+        let max = section.needed_count("max", 1, MAX_WORKERS)?;
+        let min = section.count("min", 0, max)?.unwrap_or(0);
+        Ok(Self {
+            name: name.to_owned(),
+            cores,
+            price_per_hour,
+            billing_seconds: billing_seconds.unwrap_or(1.0),
+            startup_seconds,
+            min,
+            max,
+        })
+    }
+
+    /// Returns the pool without workers.
+    pub fn empty(&self) -> WorkerPool {
+        WorkerPool {
+            name: self.name.clone(),
+            slots: f64::from(self.cores),
+            price_per_hour: self.price_per_hour,
+            billing_seconds: self.billing_seconds,
+            startup_seconds: self.startup_seconds,
+            min: self.min,
+            max: self.max,
+            running: 0,
+            starting: 0,
+            starting_seconds: 0.0,
+        }
+    }
+}
+
+/// Checks that no other pool has this name, and adds it to `names`.
+///
+/// # Errors
+/// [`FieldError`] for the second pool of a name.
+pub fn check_new(names: &mut BTreeSet<String>, section: &Section<'_>, name: &str) -> Result<(), FieldError> {
+    if names.insert(name.to_owned()) {
+        return Ok(());
+    }
+    Err(section.wrong("name", &format!("{name:?}"), "another pool has it; each needs a name of its own"))
+}
+
+impl Pools {
+    /// Reads the pools of a manager from a file.
+    ///
+    /// # Errors
+    /// [`FieldError`] that names file, field, value and the allowed values.
+    pub fn read(file: &Path) -> Result<Self, FieldError> {
+        let document = Document::read(file)?;
+        let root = document.root();
+        let (mut pools, mut names) = (Vec::new(), BTreeSet::new());
+        for section in root.sections("pool")? {
+            let spec = PoolSpec::read(&section)?;
+            check_new(&mut names, &section, &spec.name)?;
+            let prefix = section.text("workers", "what the names of its workers begin with is allowed")?;
+            let prefix = prefix.map_or_else(|| format!("{}-", spec.name), str::to_owned);
+            section.end()?;
+            pools.push((spec, prefix));
+        }
+        root.end()?;
+        if pools.is_empty() {
+            return Err(root.missing("pool", "at least one [[pool]] is needed"));
+        }
+        Ok(Self(pools))
+    }
+
+    /// Returns the pool with the longest prefix of this worker's name. `None` if no prefix fits.
+    pub fn of(&self, worker: &str) -> Option<usize> {
+        let begins = |(_, (_, prefix)): &(usize, &(PoolSpec, String))| worker.starts_with(prefix.as_str());
+        let pools = self.0.iter().enumerate().filter(begins);
+        pools.max_by_key(|(_, (_, prefix))| prefix.len()).map(|(number, _)| number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn read(text: &str) -> Result<Pools, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pools.toml");
+        fs::write(&file, text).unwrap();
+        let place = format!("{}: ", file.display());
+        Pools::read(&file).map_err(|error| error.to_string().replacen(&place, "", 1))
+    }
+
+    const SPOT: &str =
+        "[[pool]]\nname = \"spot\"\ncores = 4\nprice_per_hour = 0.1\nstartup_seconds = 90\nmax = 20\n";
+
+    #[test]
+    fn pools_are_read_and_workers_found_by_their_names() {
+        let text = format!("{SPOT}{}workers = \"spot-large-\"\n", SPOT.replace("\"spot\"", "\"large\""));
+        let pools = read(&text).unwrap();
+        assert_eq!(pools.0[0].0.billing_seconds, 1.0);
+        let of = ["spot-1", "spot-large-1", "base-1"].map(|name| pools.of(name));
+        assert_eq!(of, [Some(0), Some(1), None]);
+    }
+
+    #[test]
+    fn invalid_pool_error_names_field_value_and_range() {
+        let wrong = [
+            (String::new(), "pool: missing; at least one [[pool]] is needed"),
+            (SPOT.replace("0.1", "-0.1"), "pool 1.price_per_hour: -0.1 is not allowed; 0 or more"),
+            (SPOT.replace("0.1", "nan"), "pool 1.price_per_hour: nan is not allowed; 0 or more"),
+            (SPOT.replace("startup_seconds = 90\n", ""), "pool 1.startup_seconds: missing; 0 to 604800"),
+            (SPOT.replace("cores = 4", "cores = 0"), "pool 1.cores: 0 is not allowed; a whole number from 1"),
+            (SPOT.replace("= 20", "= 20\nmin = 21"), "pool 1.min: 21 is not allowed; a whole number from 0"),
+            (format!("{SPOT}{SPOT}"), "pool 2.name: \"spot\" is not allowed; another pool has it"),
+            (format!("{SPOT}color = 1\n"), "pool 1.color: unknown; known are name, cores"),
+            (SPOT.replace("\"spot\"", "\"a b\""), "pool 1.name: \"a b\" is not allowed; letters"),
+            (format!("x = 1\n{SPOT}"), "x: unknown; known are pool"),
+        ];
+        for (text, expected) in wrong {
+            let found = read(&text).unwrap_err();
+            assert!(found.starts_with(expected), "{found}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Errors of the state directory.
+
+use super::record::CorruptRecord;
+use crate::service::results::UnreadableError;
+use pleach_study::Defect;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Ways to repair a corrupt `manager.json`.
+const REMEDY: &str = "it identifies this manager: bring it back from a backup, or remove it, and the manager goes on \
+                      with its studies under a new number, and has computed again what workers have in hand";
+
+/// Failed operation on a state directory.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The state directory cannot be created or opened.
+    #[error("--state {}: {cause}", folder.display())]
+    Folder {
+        /// The state directory.
+        folder: PathBuf,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
+    /// Another process holds the lock of the state directory.
+    #[error(
+        "--state {}: another manager is at work there; one manager for each folder is allowed",
+        .0.display()
+    )]
+    Locked(PathBuf),
+    /// A file or folder of the state directory cannot be read or written.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file that identifies the manager is corrupt.
+    #[error("{}: corrupt: {cause}; {REMEDY}", path.display())]
+    CorruptIdentity {
+        /// The file.
+        path: PathBuf,
+        /// The problem of its content.
+        #[source]
+        cause: CorruptRecord,
+    },
+    /// The number of starts has its maximum.
+    #[error("{}: starts: {} is the last one; {REMEDY}", .0.display(), u32::MAX)]
+    LastStart(PathBuf),
+    /// A file or folder cannot be moved or copied to quarantine.
+    #[error("failed to move {} to {}: {cause}", from.display(), quarantine.display())]
+    NotSetAside {
+        /// The file or folder.
+        from: PathBuf,
+        /// The quarantine folder.
+        quarantine: PathBuf,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
+    /// All names of an entry in quarantine are taken.
+    #[error("{}: it is full of {name}; remove what is no longer needed", quarantine.display())]
+    QuarantineFull {
+        /// The quarantine folder.
+        quarantine: PathBuf,
+        /// Name of the entry without a number.
+        name: String,
+    },
+    /// The results of a study cannot be read.
+    #[error("{0}")]
+    Results(#[from] UnreadableError),
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
+}

@@ -1,0 +1,389 @@
+//! Studies of a manager: waiting for files, running, or ended.
+//!
+//! Lock order: `taking` before `studies`.
+
+mod control;
+mod entry;
+mod events;
+mod files;
+mod forget;
+mod remarks;
+
+use super::scaling::{Scaler, StudyNeed};
+use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
+use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
+use crate::http::control::ControlError;
+use crate::input_store::InputStore;
+use crate::pools::Pools;
+pub use control::Asked;
+pub use entry::Followed;
+use entry::{Entry, Phase};
+pub use forget::Retention;
+use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
+use pleach_api::submission::Submission;
+use pleach_study::{Cause, Defect};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use tracing::error;
+
+/// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
+const RUNNING_AT_ONCE: usize = 16;
+
+/// 5 s between two scaling decisions: a fraction of the start-up time of any worker.
+const SCALE_EVERY: Duration = Duration::from_secs(5);
+
+/// State that all studies of a manager share.
+pub struct StudyContext {
+    pub(crate) state: StateDir,
+    pub(crate) store: Arc<InputStore>,
+    pub(crate) manager: Manager,
+    pub(crate) network: tokio::runtime::Handle,
+    studies: Mutex<BTreeMap<u32, Entry>>,
+    /// Ids and idempotency keys of submissions in progress. Concurrent submissions get different ids, and two
+    /// submissions under one key become one study.
+    taking: Mutex<BTreeMap<u32, Option<String>>>,
+    /// Notified when a submission was accepted or refused.
+    taken: Condvar,
+    /// Notified when a study has ended, so that the next one may start.
+    ended: Condvar,
+    scaler: Scaler,
+}
+
+impl StudyContext {
+    /// Reads all studies of the state directory and resumes those that have not ended.
+    ///
+    /// # Errors
+    /// [`StateError`] when the folder of studies cannot be read.
+    pub fn open(
+        state: StateDir,
+        store: Arc<InputStore>,
+        manager: Manager,
+        network: tokio::runtime::Handle,
+        pools: Option<Pools>,
+    ) -> Result<Arc<Self>, StateError> {
+        let kept = state.studies()?;
+        let (studies, taking) = (Mutex::default(), Mutex::default());
+        let (taken, ended) = (Condvar::new(), Condvar::new());
+        let scaler = Scaler::new(pools, state.spent());
+        let shared = Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
+        for KeptStudy { id, kept, ended } in kept {
+            // Stored files are only looked up by name here. They are verified before the study runs, because there
+            // may be many.
+            let missing = || shared.missing_unless(&kept.submission, |digest| shared.store.names(digest)).0;
+            let phase = match ended.map_or_else(|| Err(missing()), Ok) {
+                Ok(ended) => Phase::Ended(ended),
+                Err(missing) if missing.is_empty() => Phase::Queued,
+                Err(missing) => Phase::Waiting(missing),
+            };
+            let is_queued = matches!(phase, Phase::Queued);
+            if !matches!(phase, Phase::Ended(_)) {
+                let missing = if let Phase::Waiting(missing) = &phase { missing.len() } else { 0 };
+                events::resumed(id, &kept, missing);
+            }
+            // Before workers reattach: the manager has them drop the results of studies that it does not retain.
+            if is_queued && kept.submission.has_parts() {
+                shared.manager.do_send(RetainResults(id));
+            }
+            shared.entries().insert(id, Entry::new(kept, phase));
+            if is_queued {
+                shared.start(id, None);
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Returns whether a study of an earlier start is queued or running.
+    pub fn goes_on(&self) -> bool {
+        self.entries().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
+        // Ignores poisoning: a panic in the thread of one study must not stop the others.
+        self.studies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decides how many workers are desired now.
+    pub(crate) fn scale(&self, view: &ManagerView) -> ScalingStatus {
+        self.scaler.step(view, &self.needs(), now_seconds())
+    }
+
+    /// Returns the deadline margins of all running studies, as [`Scaler::margins`] defines them.
+    fn deadline_margins(&self, view: &ManagerView) -> BTreeMap<u32, f64> {
+        Scaler::margins(view, &self.needs(), now_seconds())
+    }
+
+    fn needs(&self) -> Vec<StudyNeed> {
+        self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
+    }
+
+    /// Makes a scaling decision every [`SCALE_EVERY`], so that decisions and costs do not depend on how often clients
+    /// ask.
+    pub async fn keep_scaling(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(SCALE_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Ok(view) = self.manager.send(GetView).await else { return };
+            self.scale(&view);
+        }
+    }
+
+    /// Accepts a study, or returns the study that was submitted before under the same key.
+    fn submit(
+        self: &Arc<Self>,
+        submission: Submission,
+        key: Option<String>,
+        client: &str,
+        view: &ManagerView,
+    ) -> Result<Submitted, ControlError> {
+        let taking = match self.begin_taking(key.as_deref()) {
+            Ok(taking) => taking,
+            Err(Taken::Before(id)) => {
+                return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
+            }
+            Err(Taken::All(last)) => {
+                let text = format!("study {last} is the last one that this state directory can hold");
+                return Err(ControlError::Study(text));
+            }
+        };
+        let id = taking.id;
+        let (missing, irregular) = self.missing(&submission);
+        if let Some(irregular) = irregular {
+            return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
+        }
+        let submitted = OffsetDateTime::now_utc();
+        let kept = StoredSubmission { submission, key, submitted };
+        // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
+        let ready = self.ready(id, &kept, view).map_err(|error| match Cause::of(&error) {
+            Cause::Input => ControlError::Study(error.to_string()),
+            Cause::Defect | Cause::NoSpace => ControlError::Defect(error.to_string()),
+        })?;
+        let least = |worker: &WorkerView| ready.needs().with_spill(worker.below_bytes);
+        let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
+        let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
+        if let Some(largest) = largest.filter(|largest| !fits(largest)) {
+            let (most, least_bytes) = (largest.memory_bytes, least(largest));
+            return Err(ControlError::Study(format!(
+                "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
+                 are needed",
+                kept.submission.name,
+                least_bytes.div_ceil(1_000_000),
+                most / 1_000_000,
+                least_bytes.div_ceil(1_000_000),
+            )));
+        }
+        self.state.keep(id, &kept).map_err(|error| ControlError::NotReady(error.to_string()))?;
+        let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
+        let is_queued = missing.is_empty();
+        events::submitted(id, &kept, client, &ready, missing.len());
+        self.entries().insert(id, Entry::new(kept, phase));
+        if is_queued {
+            self.start(id, Some(ready));
+        }
+        Ok(Submitted { id: id.to_string(), missing })
+    }
+
+    /// Assigns an id to a submission. Returns [`Taken::Before`] if a study was accepted under this key before. Waits
+    /// while such a submission is in progress. Returns [`Taken::All`] if no id is left.
+    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, Taken> {
+        let mut taking = self.taking();
+        loop {
+            let entries = self.entries();
+            let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
+            if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
+                return Err(Taken::Before(*id));
+            }
+            if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
+                drop(entries);
+                taking = self.taken.wait(taking).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
+            let last = last.max(taking.last_key_value().map_or(0, |(id, _)| *id));
+            let id = last.checked_add(1).ok_or(Taken::All(last))?;
+            taking.insert(id, key.map(str::to_owned));
+            return Ok(Taking { shared: Arc::clone(self), id });
+        }
+    }
+
+    fn taking(&self) -> MutexGuard<'_, BTreeMap<u32, Option<String>>> {
+        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ready(
+        &self,
+        id: u32,
+        kept: &StoredSubmission,
+        view: &ManagerView,
+    ) -> Result<ReadyStudy, StudyRunError> {
+        let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
+        // An invalid submission may panic in the planner and must not end the manager.
+        let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
+        ready.unwrap_or_else(|_| {
+            let name = &kept.submission.name;
+            Err(StudyRunError::NotPlannable(name.clone()))
+        })
+    }
+
+    /// Looks again for the files that a study waits for, queues the study if none is missing, and returns the missing
+    /// ones.
+    fn look_for_files(self: &Arc<Self>, id: u32) -> Vec<InputDigest> {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(&id) else { return Vec::new() };
+        let Phase::Waiting(missing) = &mut entry.phase else { return Vec::new() };
+        missing.retain(|digest| !self.store.has(*digest));
+        let missing = missing.clone();
+        if missing.is_empty() {
+            (entry.phase, entry.why) = (Phase::Queued, None);
+            drop(entries);
+            self.start(id, None);
+        }
+        missing
+    }
+
+    /// Starts a thread that executes a study as soon as fewer than [`RUNNING_AT_ONCE`] are running.
+    fn start(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
+        let shared = Arc::clone(self);
+        // With the name prefix of task threads: a panic there fails the study and not the process.
+        let name = format!("{}-study-{id}", pleach_actors::panic_guard::THREAD_NAME);
+        self.set_busy(id, true);
+        let run = move || {
+            let job = || shared.run(id, ready);
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+            if ended.is_err() {
+                shared.fail(id, "a defect in pleach; please report it".to_owned());
+            }
+            shared.set_busy(id, false);
+        };
+        if let Err(error) = std::thread::Builder::new().name(name).spawn(run) {
+            self.fail(id, format!("the system gives no thread: {error}"));
+            self.set_busy(id, false);
+        }
+    }
+
+    fn set_busy(&self, id: u32, is_busy: bool) {
+        if let Some(entry) = self.entries().get_mut(&id) {
+            entry.is_busy = is_busy;
+        }
+    }
+
+    fn run(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
+        {
+            let mut entries = self.entries();
+            loop {
+                let is_queued = entries.get(&id).is_some_and(|entry| matches!(entry.phase, Phase::Queued));
+                if !is_queued {
+                    return;
+                }
+                let running = |entry: &&Entry| matches!(entry.phase, Phase::Running { .. });
+                if entries.values().filter(running).count() < RUNNING_AT_ONCE {
+                    break;
+                }
+                entries = self.ended.wait(entries).unwrap_or_else(PoisonError::into_inner);
+            }
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.phase = Phase::Running { progress: None };
+            }
+        }
+        if ready.is_none() && !self.files_are_whole(id) {
+            return;
+        }
+        let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
+        let choice = choice.ok_or_else(|| Defect::new("a study that is not there").into());
+        let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
+        let follow = |followed| {
+            if let Some(entry) = self.entries().get_mut(&id)
+                && let Phase::Running { progress: place } = &mut entry.phase
+            {
+                *place = Some(followed);
+            }
+        };
+        let start = Instant::now();
+        let ready = ready.inspect(|(_, ready)| events::started(id, ready));
+        let ended = ready.and_then(|(choice, ready)| study_runner::run(self, id, choice, ready, follow));
+        match ended {
+            Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
+            // Canceled: the canceling request has written the record of its end.
+            Ok(None) => {}
+            Err(error) => self.fail(id, error.to_string()),
+        }
+    }
+
+    fn ready_again(&self, id: u32) -> Result<ReadyStudy, StudyRunError> {
+        let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
+        let kept = kept.ok_or_else(|| Defect::new("a study that is not there"))?;
+        let view = self.network.block_on(self.manager.send(GetView)).map_err(Defect::new)?;
+        self.ready(id, &kept, &view)
+    }
+
+    /// Records the end of a study, unless it was canceled at the last moment.
+    fn over(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.get_mut(&id)
+            && !matches!(entry.phase, Phase::Ended(_))
+        {
+            // Under the lock: a cancellation must not write the same record meanwhile.
+            if let Err(error) = self.state.end(id, &ended) {
+                drop(entries);
+                return self.fail(id, error.to_string());
+            }
+            events::ended(id, &entry.kept, &ended, reused, took);
+            entry.phase = Phase::Ended(ended);
+        }
+        drop(entries);
+        self.manager.do_send(DropStudyResults(id));
+        self.ended.notify_all();
+    }
+
+    /// Marks a study as failed until the next start of the manager, which tries again from the results so far.
+    fn fail(&self, id: u32, why: String) {
+        let message = format!("{why}; it is tried again when the manager is started again");
+        error!(study = id, "study {id} cannot go on: {message}");
+        if let Some(entry) = self.entries().get_mut(&id)
+            && !matches!(entry.phase, Phase::Ended(_))
+        {
+            let before = entry.view(id);
+            entry.phase = Phase::Ended(StudyEnd {
+                state: StudyState::Failed,
+                message: Some(message),
+                evaluations_done: before.evaluations_done,
+                tasks_executed: before.tasks_executed,
+                failed: before.failed,
+                ended: None,
+                results: None,
+            });
+        }
+        self.ended.notify_all();
+    }
+}
+
+/// Reason why a submission gets no new id.
+enum Taken {
+    /// A study with this id was accepted before under the same key.
+    Before(u32),
+    /// This id was the last possible one.
+    All(u32),
+}
+
+/// Id of a submission in progress. On drop, the study is among the entries or was refused.
+struct Taking {
+    shared: Arc<StudyContext>,
+    id: u32,
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.shared.taking().remove(&self.id);
+        self.shared.taken.notify_all();
+    }
+}
+
+/// Returns the time in seconds since 1970.
+fn now_seconds() -> f64 {
+    let now = OffsetDateTime::now_utc();
+    now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9
+}

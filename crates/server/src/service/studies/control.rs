@@ -1,0 +1,284 @@
+//! Operations of the HTTP interface on the manager.
+
+use super::entry::Phase;
+use super::{StudyContext, StudyEnd, remarks};
+use crate::http::control::{Control, ControlError, ControlFuture};
+use crate::service::metrics::{self, Disk, StudySample};
+use crate::service::results::{self, Checksums};
+use pleach_actors::manager::{self, Cancel, DrainWorker, GetManagerMetrics, GetView, ManagerView};
+use pleach_api::digest::InputDigest;
+use pleach_api::schema::{
+    Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
+};
+use pleach_api::submission::Submission;
+use pleach_telemetry::Exposition;
+use std::path::PathBuf;
+use std::sync::Arc;
+use time::OffsetDateTime;
+use tracing::{error, info};
+
+/// [`Control`] of the HTTP interface, implemented by the manager's studies.
+pub struct Asked(pub Arc<StudyContext>, pub Arc<Exposition>);
+
+impl Asked {
+    fn id(text: &str) -> Result<u32, ControlError> {
+        text.parse().map_err(|_| no_study(text))
+    }
+
+    /// Returns the error for an unknown id, which names the quarantine if the study was set aside.
+    fn missing(&self, id: u32) -> ControlError {
+        match self.0.state.set_aside_of(id) {
+            Some(aside) => ControlError::Missing(format!(
+                "study {id} is in quarantine at {}: {}",
+                aside.path.display(),
+                aside.reason
+            )),
+            None => no_study(&id.to_string()),
+        }
+    }
+
+    fn find(&self, text: &str, view: &ManagerView) -> Result<StudyStatus, ControlError> {
+        let id = Self::id(text)?;
+        let study = self.0.entries().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
+        study.ok_or_else(|| self.missing(id))
+    }
+
+    async fn look(&self) -> Result<ManagerView, ControlError> {
+        let gone = |_| ControlError::NotReady("the manager ends".to_owned());
+        self.0.manager.send(GetView).await.map_err(gone)
+    }
+
+    /// Returns a complete study's id and the checksums of its results.
+    fn complete(&self, text: &str) -> Result<(u32, Option<Checksums>), ControlError> {
+        let study = self.find(text, &ManagerView::default())?;
+        if study.state != StudyState::Complete {
+            return Err(ControlError::Conflict(format!(
+                "study {} is {}; there are results when it is complete",
+                study.id, study.state
+            )));
+        }
+        let id = Self::id(text)?;
+        let checksums = match self.0.entries().get(&id).map(|entry| &entry.phase) {
+            Some(Phase::Ended(ended)) => ended.results.clone(),
+            _ => None,
+        };
+        Ok((id, checksums))
+    }
+
+    fn canceled(&self, id: u32, client: &str) -> Result<StudyStatus, ControlError> {
+        let mut entries = self.0.entries();
+        let Some(entry) = entries.get_mut(&id) else {
+            drop(entries);
+            return Err(self.missing(id));
+        };
+        let before = entry.view(id);
+        match before.state {
+            StudyState::Canceled => return Ok(before),
+            StudyState::Complete => {
+                return Err(ControlError::Conflict(format!(
+                    "study {id} is complete; only one that is not can be canceled"
+                )));
+            }
+            _ => {}
+        }
+        let ended = StudyEnd {
+            state: StudyState::Canceled,
+            message: None,
+            evaluations_done: before.evaluations_done,
+            tasks_executed: before.tasks_executed,
+            failed: before.failed,
+            ended: Some(OffsetDateTime::now_utc()),
+            results: None,
+        };
+        // On disk first: otherwise the next start of the manager would resume the study.
+        self.0.state.end(id, &ended).map_err(|error| ControlError::NotReady(error.to_string()))?;
+        entry.phase = Phase::Ended(ended);
+        let study = entry.view(id);
+        drop(entries);
+        info!(
+            study = id,
+            name = study.name,
+            client,
+            "study {id} ({}) canceled by {client}: {}/{} evaluations, {} tasks executed",
+            study.name,
+            study.evaluations_done,
+            study.evaluations,
+            study.tasks_executed
+        );
+        self.0.manager.do_send(Cancel(id));
+        self.0.ended.notify_all();
+        Ok(study)
+    }
+}
+
+impl Control for Asked {
+    fn submit(
+        &self,
+        submission: Submission,
+        key: Option<String>,
+        client: String,
+    ) -> ControlFuture<'_, Submitted> {
+        Box::pin(async move {
+            let view = self.look().await?;
+            let shared = Arc::clone(&self.0);
+            // Planning may take long, so it runs on a blocking thread.
+            let submitted =
+                tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
+            submitted.map_err(|error| ControlError::Defect(error.to_string()))?
+        })
+    }
+
+    fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()> {
+        Box::pin(async move {
+            let waiting: Vec<u32> = {
+                let entries = self.0.entries();
+                let waits =
+                    |(id, entry): (&u32, &super::Entry)| entry.missing().contains(&digest).then_some(*id);
+                entries.iter().filter_map(waits).collect()
+            };
+            waiting.into_iter().for_each(|id| _ = self.0.look_for_files(id));
+            Ok(())
+        })
+    }
+
+    fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>> {
+        Box::pin(async move {
+            let view = self.look().await?;
+            let entries = self.0.entries();
+            Ok(entries.iter().map(|(id, entry)| remarks::with(entry.view(*id), *id, &view)).collect())
+        })
+    }
+
+    fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus> {
+        Box::pin(async move { self.find(id, &self.look().await?) })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus> {
+        Box::pin(async move { self.canceled(Self::id(id)?, &client) })
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten> {
+        Box::pin(async move {
+            let id = Self::id(id)?;
+            if !self.0.has(id) && self.0.state.set_aside_of(id).is_some() {
+                return Err(self.missing(id));
+            }
+            let shared = Arc::clone(&self.0);
+            // Removing many files takes long.
+            let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
+            let bytes = forgotten.map_err(|error| ControlError::Defect(error.to_string()))??;
+            Ok(Forgotten { id: id.to_string(), bytes })
+        })
+    }
+
+    fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            let (id, checksums) = self.complete(id)?;
+            match checksums {
+                // A missing file is listed too, so that clients notice its absence.
+                Some(checksums) => Ok(checksums.into_keys().collect()),
+                None => results::names(&self.0.state.results(id))
+                    .map_err(|error| ControlError::Defect(error.to_string())),
+            }
+        })
+    }
+
+    fn result<'a>(&'a self, id: &'a str, name: &'a str) -> ControlFuture<'a, PathBuf> {
+        Box::pin(async move {
+            let (number, checksums) = self.complete(id)?;
+            let path = self.0.state.results(number).join(name);
+            let none = || ControlError::Missing(format!("study {id} has no result {name}"));
+            if !results::is_for_clients(name) {
+                return Err(none());
+            }
+            let Some(checksums) = checksums else { return path.is_file().then_some(path).ok_or_else(none) };
+            let expected = *checksums.get(name).ok_or_else(none)?;
+            let file = path.clone();
+            let found = tokio::task::spawn_blocking(move || results::checksum(&file)).await;
+            let why = match found.map_err(|error| ControlError::Defect(error.to_string()))? {
+                Ok(found) if found == expected => return Ok(path),
+                Ok(_) => "corrupt: its checksum does not match its content".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            error!(study = number, "{}: {why}; it is not given out", path.display());
+            Err(ControlError::Corrupt(format!(
+                "{name} of study {id}: {why}; bring studies/{id}/results/{name} of the state directory back from a backup, \
+                 or submit the study again"
+            )))
+        })
+    }
+
+    fn workers(&self) -> ControlFuture<'_, Vec<WorkerStatus>> {
+        Box::pin(async move {
+            let mut workers: Vec<WorkerStatus> = self.look().await?.workers.iter().map(worker).collect();
+            workers.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(workers)
+        })
+    }
+
+    fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus> {
+        Box::pin(async move {
+            let told = self.0.manager.send(DrainWorker { name: name.to_owned() }).await;
+            let told = told.map_err(|_| ControlError::NotReady("the manager ends".to_owned()))?;
+            told.map_err(|error| ControlError::Missing(error.to_string()))?;
+            let view = self.look().await?;
+            let found = view.workers.iter().find(|worker| worker.name == name).map(worker);
+            found.ok_or_else(|| ControlError::Missing(format!("worker {name} has left")))
+        })
+    }
+
+    fn scaling(&self) -> ControlFuture<'_, ScalingStatus> {
+        Box::pin(async move { Ok(self.0.scale(&self.look().await?)) })
+    }
+
+    fn is_ready(&self) -> ControlFuture<'_, bool> {
+        Box::pin(async move { Ok(self.look().await.is_ok()) })
+    }
+
+    fn metrics(&self) -> ControlFuture<'_, String> {
+        Box::pin(async move {
+            let gone = |_| ControlError::NotReady("the manager ends".to_owned());
+            let figures = self.0.manager.send(GetManagerMetrics).await.map_err(gone)?;
+            let margins = self.0.deadline_margins(&figures.view);
+            let measured = |(id, entry): (&u32, &super::Entry)| StudySample {
+                deadline_margin_seconds: margins.get(id).copied(),
+                ..entry.measured(*id)
+            };
+            let studies: Vec<StudySample> = self.0.entries().iter().map(measured).collect();
+            let scaling = self.0.scale(&figures.view);
+            let folder = self.0.state.folder().to_owned();
+            // On a blocking thread: a network file system may be slow and rendering takes milliseconds, while other
+            // requests wait for this thread.
+            let exposition = Arc::clone(&self.1);
+            let text = tokio::task::spawn_blocking(move || {
+                let disk = Disk::of(&folder);
+                exposition.text(|| metrics::sample(&figures, &studies, &scaling, disk))
+            });
+            let text = text.await.map_err(|error| ControlError::Defect(error.to_string()))?;
+            text.map_err(|error| ControlError::Defect(error.to_string()))
+        })
+    }
+}
+
+fn no_study(id: &str) -> ControlError {
+    ControlError::Missing(format!("there is no study {id}; pleach status lists them"))
+}
+
+fn worker(view: &manager::WorkerView) -> WorkerStatus {
+    let until = view.lease_end_seconds.and_then(|end| i64::try_from(end).ok());
+    WorkerStatus {
+        name: view.name.clone(),
+        state: match view.state {
+            manager::WorkerState::Active => WorkerState::Active,
+            manager::WorkerState::Draining => WorkerState::Draining,
+        },
+        cores: view.slots,
+        running: u32::try_from(view.leases).unwrap_or(u32::MAX),
+        bytes: view.bytes,
+        memory_bytes: view.memory_bytes,
+        address: view.host.map_or_else(|| "local".to_owned(), |host| host.to_string()),
+        missing_operations: view.lacking.iter().map(|(name, version)| format!("{name} {version}")).collect(),
+        time_limit: until.and_then(|end| OffsetDateTime::from_unix_timestamp(end).ok()),
+        remarks: remarks::of_worker(view),
+    }
+}
