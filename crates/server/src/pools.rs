@@ -21,7 +21,7 @@ const DEAREST: f64 = 1e6;
 /// Description of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolSpec {
-    pub(crate) name: String,
+    pub name: String,
     /// Slots of a worker.
     pub cores: u32,
     pub(crate) price_per_hour: f64,
