@@ -7,6 +7,8 @@
 //! - `names`: a name claimed by two processes.
 //! - `messages`: messages from workers.
 //! - `effects`: effects of the state machine.
+//! - `replanning`: rebuilds buckets when workers join or leave.
+//! - `input_files`: input files that workers request.
 //! - `control`: operator requests.
 //! - `view`: the state shown to operators.
 //! - `metrics`: measurements.
@@ -14,10 +16,12 @@
 mod connection;
 mod control;
 mod effects;
+mod input_files;
 mod messages;
 mod metrics;
 mod names;
 mod outcome;
+mod replanning;
 mod study_run;
 mod view;
 
@@ -33,33 +37,30 @@ pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
 use crate::transport::clock::Clock;
 use actix::prelude::*;
-use connection::{Connection, ConnectionId, Event};
+use connection::{Connection, ConnectionTable, Event};
 use metrics::ManagerCounters;
-use names::{Claim, Duplicates};
+use names::NameClaims;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use replanning::Replanning;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use study_run::RunningStudy;
 use tokio::sync::oneshot;
-use tracing::info;
 
 /// Interval between checks for idle workers that can take work from others.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Delay before a replan, which collects worker changes: nodes join and leave several at a time.
-const REPLAN_AFTER: Duration = Duration::from_millis(100);
-
 /// Finds a file by the BLAKE3 digest of its content.
 pub type FindFile = Arc<dyn Fn(&[u8; 32]) -> Option<PathBuf> + Send + Sync>;
 
-/// Returns whether the file at a path may be sent as the content of this digest. `true` verifies the file again, because it
-/// was found changed during the read. The call may take as long as reading the file and runs off the actor's thread. Before
-/// it returns `false`, it sends the actor the consequences.
+/// Returns whether the file at a path may be sent as the content of this digest. `true` verifies the file again,
+/// because it was found changed during the read. The call may take as long as reading the file and runs off the actor's
+/// thread. Before it returns `false`, it sends the actor the consequences.
 pub type CheckFile = Arc<dyn Fn(&[u8; 32], &Path, bool) -> bool + Send + Sync>;
 
 /// Parts of a manager of many studies that an embedded run does not have.
@@ -92,24 +93,17 @@ pub struct ManagerActor {
     /// `None` in an embedded run.
     service: Option<ServiceHooks>,
     /// The actor ends with its study.
-    ends: bool,
-    connections: BTreeMap<ConnectionId, Connection>,
-    connection_of: HashMap<WorkerId, ConnectionId>,
-    next_connection: u32,
-    /// Connections whose name belongs to another process, until the liveness of that process is known.
-    claims: BTreeMap<ConnectionId, Claim>,
-    duplicates: Duplicates,
+    ends_with_study: bool,
+    connections: ConnectionTable,
+    names: NameClaims,
     studies: BTreeMap<PlanId, RunningStudy>,
     /// Canceled studies. A request to start one of their plans may still be queued.
     canceled: BTreeSet<u32>,
     /// Studies whose task results workers retain for a possible next round.
-    kept: BTreeSet<u32>,
-    /// Studies with a scheduled replan.
-    to_replan: BTreeSet<PlanId>,
-    replan_is_due: bool,
-    /// Replans so far, and instances that changed their bucket.
-    replanned: (u64, u64),
-    meters: ManagerCounters,
+    retained: BTreeSet<u32>,
+    replanning: Replanning,
+    counters: ManagerCounters,
+    /// Time origin of the state machine.
     start: Instant,
 }
 
@@ -122,7 +116,7 @@ impl fmt::Debug for ManagerActor {
 impl ManagerActor {
     /// Creates a manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<StudyOutcome>, observer: Observer) -> Self {
-        let mut actor = Self { ends: true, ..Self::of(core, None) };
+        let mut actor = Self { ends_with_study: true, ..Self::of(core, None) };
         actor
             .studies
             .insert(PlanId::whole(0), RunningStudy::new(&actor.core, PlanId::whole(0), done, observer));
@@ -147,70 +141,33 @@ impl ManagerActor {
         Self {
             core,
             service,
-            ends: false,
-            connections: BTreeMap::new(),
-            connection_of: HashMap::new(),
-            next_connection: 0,
-            claims: BTreeMap::new(),
-            duplicates: Duplicates::default(),
+            ends_with_study: false,
+            connections: ConnectionTable::default(),
+            names: NameClaims::default(),
             studies: BTreeMap::new(),
             canceled: BTreeSet::new(),
-            kept: BTreeSet::new(),
-            to_replan: BTreeSet::new(),
-            replan_is_due: false,
-            replanned: (0, 0),
-            meters: ManagerCounters::new(),
+            retained: BTreeSet::new(),
+            replanning: Replanning::default(),
+            counters: ManagerCounters::new(),
             start: Instant::now(),
         }
     }
 
     fn broadcast(&mut self, message: &ToWorker) {
-        for connection in self.connections.values_mut().filter(|connection| connection.worker.is_some()) {
+        for connection in self.connections.values_mut().filter(|connection| connection.worker().is_some()) {
             connection.send(message);
         }
     }
 
     fn send(&mut self, worker: WorkerId, message: &ToWorker) {
-        if let Some(connection) = self.connection_of(worker) {
+        if let Some(connection) = self.connections.of_worker_mut(worker) {
             connection.send(message);
         }
     }
 
-    fn connection_of(&mut self, worker: WorkerId) -> Option<&mut Connection> {
-        self.connections.get_mut(self.connection_of.get(&worker)?)
-    }
-
     fn name_of(&self, worker: WorkerId) -> String {
-        let id = self.connection_of.get(&worker);
-        let connection = id.and_then(|id| self.connections.get(id));
-        connection.map_or_else(|| worker.to_string(), |connection| connection.newcomer.name.clone())
-    }
-
-    /// Rebuilds buckets from unstarted instances for the present number of slots.
-    fn replan(&mut self) {
-        self.replan_is_due = false;
-        let slots = self.core.slots_by_speed();
-        for id in std::mem::take(&mut self.to_replan) {
-            let Some(replanner) = self.studies.get_mut(&id).and_then(|study| study.replanner.as_mut()) else {
-                continue;
-            };
-            let Some(study) = self.core.study(id).filter(|_| slots > 0) else { continue };
-            let Some(buckets) = replanner.replan(study, slots) else { continue };
-            let moved: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
-            // A rejected plan refers to an outdated state. The next change triggers another replan.
-            if self.core.handle_replanned(id, buckets).is_ok() {
-                self.replanned.0 += 1;
-                self.replanned.1 += moved as u64;
-                self.meters.replans.increment(1);
-                self.meters.replanned.increment(moved as u64);
-                info!(
-                    study = id.study,
-                    instances = moved,
-                    slots,
-                    "{id}: {moved} instances are in other buckets, for {slots} slots"
-                );
-            }
-        }
+        let name = |connection: &Connection| connection.newcomer.name.clone();
+        self.connections.of_worker(worker).map_or_else(|| worker.to_string(), name)
     }
 }
 

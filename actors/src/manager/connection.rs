@@ -1,16 +1,20 @@
 //! A worker's connection, from its first to its last frame, with the worker's unacknowledged reports.
 
+mod acknowledgments;
+mod table;
+
 use super::ManagerActor;
 use crate::transport::quic::RegionStreams;
 use crate::transport::{Frame, Incoming, Link, codec};
+use acknowledgments::Acknowledgments;
 use actix::prelude::*;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::{PlanId, WorkerId};
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
+pub(super) use table::ConnectionTable;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
@@ -73,7 +77,8 @@ pub(super) enum Event {
 pub(super) struct Connection {
     pub(super) link: Box<dyn Link>,
     pub(super) newcomer: PendingWorker,
-    pub(super) worker: Option<WorkerId>,
+    /// `None` before the join message.
+    worker: Option<WorkerId>,
     /// Incarnation of the worker process.
     pub(super) incarnation: u64,
     /// Time of the connection.
@@ -82,14 +87,15 @@ pub(super) struct Connection {
     pub(super) exchange: Option<SocketAddr>,
     /// Bytes of regions in its storage.
     pub(super) bytes: u64,
-    /// Unacknowledged reports in order, each with the study record that must be on disk first.
-    unsafe_reports: VecDeque<Option<(PlanId, u64)>>,
-    /// Reports that may be acknowledged.
-    safe_reports: u64,
-    told_safe: u64,
+    acknowledgments: Acknowledgments,
 }
 
 impl Connection {
+    /// Returns the worker, if the connection has joined.
+    pub(super) fn worker(&self) -> Option<WorkerId> {
+        self.worker
+    }
+
     pub(super) fn send(&mut self, message: &ToWorker) {
         // A frame that cannot be sent needs no handling: the end of the link is an event.
         if let Ok(frame) = codec::encode(message) {
@@ -99,21 +105,13 @@ impl Connection {
 
     /// Queues the acknowledgment of a report. The manager sends it once `record` is on disk.
     pub(super) fn queue_ack(&mut self, record: Option<(PlanId, u64)>) {
-        self.unsafe_reports.push_back(record);
+        self.acknowledgments.push(record);
     }
 
     /// Acknowledges the reports whose records are on disk.
-    pub(super) fn send_acks(&mut self, is_safe: impl Fn(PlanId, u64) -> bool) {
-        while let Some(report) = self.unsafe_reports.front() {
-            if report.is_some_and(|(study, record)| !is_safe(study, record)) {
-                break;
-            }
-            self.unsafe_reports.pop_front();
-            self.safe_reports += 1;
-        }
-        if self.safe_reports > self.told_safe {
-            self.told_safe = self.safe_reports;
-            self.send(&ToWorker::AckReports { reports: self.safe_reports });
+    pub(super) fn send_acks(&mut self, is_durable: impl Fn(PlanId, u64) -> bool) {
+        if let Some(reports) = self.acknowledgments.advance(is_durable) {
+            self.send(&ToWorker::AckReports { reports });
         }
     }
 }
@@ -122,8 +120,6 @@ impl Handler<Connect> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, Connect { link, incoming, newcomer }: Connect, ctx: &mut Self::Context) {
-        let id = ConnectionId(self.next_connection);
-        self.next_connection += 1;
         let connection = Connection {
             link,
             newcomer,
@@ -132,11 +128,9 @@ impl Handler<Connect> for ManagerActor {
             since: Instant::now(),
             exchange: None,
             bytes: 0,
-            unsafe_reports: VecDeque::new(),
-            safe_reports: 0,
-            told_safe: 0,
+            acknowledgments: Acknowledgments::default(),
         };
-        self.connections.insert(id, connection);
+        let id = self.connections.insert(connection);
         let frames = UnboundedReceiverStream::new(incoming).map(move |frame| Event::Frame(id, frame));
         ctx.add_stream(frames.chain(tokio_stream::once(Event::Closed(id))));
     }

@@ -2,13 +2,12 @@
 
 use super::study_run::{RunningStudy, StudyRequest};
 use super::view::ManagerView;
-use super::{ConnectionId, ManagerActor, StudyOutcome};
+use super::{Connection, ManagerActor, StudyOutcome};
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
-use pleach_dispatch::study::Replanner;
-use pleach_dispatch::study::{self, Study};
+use pleach_dispatch::study::{self, Replanner};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -56,8 +55,8 @@ pub struct RetainResults(pub u32);
 #[rtype(result = "()")]
 pub struct DropStudyResults(pub u32);
 
-/// Suspends a study whose reports can no longer be stored. The manager grants no bucket of the study and accepts no reports.
-/// Workers keep their results and report them to the study's next manager, unless the study is canceled.
+/// Suspends a study whose reports can no longer be stored. The manager grants no bucket of the study and accepts no
+/// reports. Workers keep their results and report them to the study's next manager, unless the study is canceled.
 #[derive(Debug, Message)]
 #[rtype(result = "()")]
 pub struct SuspendStudy(pub PlanId);
@@ -157,7 +156,7 @@ impl Handler<StartPlan> for ManagerActor {
         running.replanner = replanner;
         running.keeps = keeps;
         if keeps {
-            self.kept.insert(id.study);
+            self.retained.insert(id.study);
         }
         running.all_instances = plan.open(&finished).into_iter().filter(|open| *open).count();
         self.studies.insert(id, running);
@@ -165,7 +164,7 @@ impl Handler<StartPlan> for ManagerActor {
             self.studies.remove(&id);
             return Err(error.into());
         }
-        self.replan_soon_all(ctx);
+        self.schedule_replans(ctx);
         self.apply_effects(ctx);
         Ok(())
     }
@@ -193,7 +192,7 @@ impl Handler<RetainResults> for ManagerActor {
     type Result = ();
 
     fn handle(&mut self, RetainResults(study): RetainResults, _: &mut Self::Context) {
-        self.kept.insert(study);
+        self.retained.insert(study);
     }
 }
 
@@ -240,8 +239,7 @@ impl Handler<RecordDurable> for ManagerActor {
         if let Some(running) = self.studies.get_mut(&study) {
             running.durable = running.durable.max(records);
         }
-        let ids: Vec<ConnectionId> = self.connections.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.tell_safe(id));
+        self.send_all_acks();
     }
 }
 
@@ -249,11 +247,11 @@ impl Handler<DrainWorker> for ManagerActor {
     type Result = Result<(), DrainError>;
 
     fn handle(&mut self, DrainWorker { name }: DrainWorker, ctx: &mut Self::Context) -> Self::Result {
-        let named = |connection: &&super::Connection| connection.newcomer.name == name;
-        let worker = self.connections.values().find(named).and_then(|connection| connection.worker);
+        let named = |(_, connection): &(_, &Connection)| connection.newcomer.name == name;
+        let worker = self.connections.iter().find(named).and_then(|(_, connection)| connection.worker());
         let Some(worker) = worker else {
             let there: Vec<&str> =
-                self.connections.values().map(|connection| connection.newcomer.name.as_str()).collect();
+                self.connections.iter().map(|(_, connection)| connection.newcomer.name.as_str()).collect();
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             return Err(DrainError::Unknown { name, there });
         };
@@ -286,19 +284,8 @@ impl Handler<GetView> for ManagerActor {
 impl ManagerActor {
     /// Lets workers drop the retained results of a study. Disconnected workers get the message when they reattach.
     fn forget(&mut self, study: u32) {
-        if self.kept.remove(&study) {
+        if self.retained.remove(&study) {
             self.broadcast(&ToWorker::DropRetained { study });
-        }
-    }
-
-    /// Schedules replans of all studies without leases, because the planner built their buckets for an assumed number of
-    /// slots.
-    fn replan_soon_all(&mut self, ctx: &mut Context<Self>) {
-        let ids: Vec<PlanId> = self.studies.keys().copied().collect();
-        for id in ids {
-            if self.core.study(id).is_some_and(|study: &Study| study.leases() == 0) {
-                self.schedule_replan(id, ctx);
-            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Applies the state machine's effects: sends messages to workers, notifies study observers.
 
-use super::{InstanceFailure, ManagerActor, Progress, REPLAN_AFTER, StudyEvent};
+use super::{InstanceFailure, ManagerActor, Progress, StudyEvent};
 use crate::transport::codec;
 use actix::prelude::*;
 use pleach_dispatch::manager::Effect;
@@ -22,14 +22,14 @@ impl ManagerActor {
             match effect {
                 Effect::Introduce { worker, study } => self.introduce(worker, study),
                 Effect::Assign { worker, study, lease, work, later } => {
-                    self.meters.waited(self.core.study(study).and_then(|study| study.queue_wait(lease)));
-                    self.say_assigned(worker, study, lease, &work);
+                    self.counters.waited(self.core.study(study).and_then(|study| study.queue_wait(lease)));
+                    self.log_assigned(worker, study, lease, &work);
                     self.assign(worker, study, lease, work, later);
                 }
                 Effect::Revoke { worker, lease, .. } => self.send(worker, &ToWorker::Revoke { lease }),
                 Effect::Share { worker, lease, .. } => self.send(worker, &ToWorker::StealRequest { lease }),
                 Effect::Copy { worker, study, key, from, replica } => {
-                    let from = self.connection_of(from).and_then(|connection| connection.exchange);
+                    let from = self.connections.of_worker(from).and_then(|connection| connection.exchange);
                     match from {
                         Some(from) => self.send(worker, &ToWorker::FetchRegion { study, key, from, replica }),
                         // The holder has no exchange address.
@@ -58,11 +58,11 @@ impl ManagerActor {
             }
         }
         for id in touched {
-            self.tell_progress(id);
+            self.report_progress(id);
         }
     }
 
-    fn say_assigned(&self, worker: WorkerId, study: PlanId, lease: LeaseId, work: &BucketWork) {
+    fn log_assigned(&self, worker: WorkerId, study: PlanId, lease: LeaseId, work: &BucketWork) {
         let Some(running) = self.studies.get(&study) else { return };
         debug!(
             parent: &running.span,
@@ -75,7 +75,7 @@ impl ManagerActor {
         );
     }
 
-    fn tell_progress(&mut self, id: PlanId) {
+    fn report_progress(&mut self, id: PlanId) {
         let unfinished = self.core.study(id).map_or(0, Study::unfinished);
         let Some(running) = self.studies.get_mut(&id) else { return };
         let progress = Progress {
@@ -95,11 +95,11 @@ impl ManagerActor {
         match effect {
             // Reported results stay: a second execution gives equal results.
             study::Effect::Reopened(_) => {
-                self.meters.reopened.increment(1);
+                self.counters.reopened.increment(1);
                 running.outcome.finished = running.outcome.finished.saturating_sub(1);
             }
             study::Effect::Failed { instance, origin, cause } => {
-                self.meters.failed.increment(1);
+                self.counters.failed.increment(1);
                 (running.observer)(StudyEvent::Failed(instance));
                 if instance == origin {
                     let TaskFailure { at, cause } = &cause;
@@ -113,11 +113,11 @@ impl ManagerActor {
                 running.outcome.failures.insert(instance, InstanceFailure { origin, cause });
             }
             study::Effect::Complete => {
-                self.tell_progress(id);
+                self.report_progress(id);
                 if let Some(mut running) = self.studies.remove(&id) {
                     running.end();
                 }
-                if self.ends {
+                if self.ends_with_study {
                     self.broadcast(&ToWorker::Shutdown);
                     ctx.stop();
                 }
@@ -148,13 +148,13 @@ impl ManagerActor {
         let inputs = inputs.into_values().collect();
         let holders: BTreeSet<WorkerId> =
             work.elsewhere.iter().flat_map(|region| &region.workers).copied().collect();
-        let address = |holder: WorkerId| self.connections.get(self.connection_of.get(&holder)?)?.exchange;
+        let address = |holder: WorkerId| self.connections.of_worker(holder)?.exchange;
         let peers: Vec<(WorkerId, SocketAddr)> =
             holders.into_iter().filter_map(|holder| Some((holder, address(holder)?))).collect();
         match codec::encode(&ToWorker::Assign { study, lease, work, later, inputs, peers }) {
             // A closed link reports its own end.
             Ok(frame) => {
-                if let Some(connection) = self.connection_of(worker) {
+                if let Some(connection) = self.connections.of_worker(worker) {
                     let _ = connection.link.send(frame);
                 }
             }
@@ -164,19 +164,6 @@ impl ManagerActor {
                     self.core.handle_failed(worker, study, lease, instance, &cause);
                 }
             }
-        }
-    }
-
-    pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
-        if self.studies.get(&study).is_none_or(|running| running.replanner.is_none()) {
-            return;
-        }
-        self.to_replan.insert(study);
-        if !std::mem::replace(&mut self.replan_is_due, true) {
-            ctx.run_later(REPLAN_AFTER, |actor, ctx| {
-                actor.replan();
-                actor.apply_effects(ctx);
-            });
         }
     }
 }

@@ -1,57 +1,38 @@
 //! Handles messages from workers.
 
-use super::connection::ConnectionId;
-use super::names::Claim;
+use super::connection::{Connection, ConnectionId};
+use super::study_run::RunningStudy;
 use super::{ManagerActor, StudyEvent, agree, named};
-use crate::exchange::{self, SendFileError};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
 use pleach_dispatch::message::{ReattachState, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
-use pleach_regions::{Digest, Table};
+use pleach_regions::Table;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 use tracing::{info, warn};
-
-/// Reports that a file requested by a worker is corrupt.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
-struct FileDamaged {
-    worker: WorkerId,
-    digest: [u8; 32],
-}
-
-impl Handler<FileDamaged> for ManagerActor {
-    type Result = ();
-
-    fn handle(&mut self, FileDamaged { worker, digest }: FileDamaged, _: &mut Self::Context) {
-        self.no_file(worker, digest);
-    }
-}
 
 /// Record number that is never on disk.
 const NEVER: u64 = u64::MAX;
 
 impl ManagerActor {
     pub(super) fn receive(&mut self, id: ConnectionId, frame: Frame, ctx: &mut Context<Self>) {
-        if let Some(claim) = self.claims.get_mut(&id) {
-            return claim.keep(frame);
-        }
+        // Kept until the liveness of the name's holder is known.
+        let Some(frame) = self.names.keep_frame(id, frame) else { return };
         let message = match codec::decode::<ToManager>(&frame) {
             Ok(message) => message,
             Err(error) => return self.refuse(id, &error, ctx),
         };
-        let worker = self.connections.get(&id).and_then(|connection| connection.worker);
+        let worker = self.connections.get(id).and_then(Connection::worker);
         if worker.is_some() && self.is_left_with_worker(id, &message) {
             return;
         }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
                 if let Some(holder) = self.name_holder(id, incarnation, ctx) {
-                    self.claims.insert(id, Claim::new(holder, frame));
+                    self.names.claim(id, holder, frame);
                     return;
                 }
                 self.join(id, slots, incarnation, exchange_port, before);
@@ -91,7 +72,7 @@ impl ManagerActor {
             }
             (ToManager::File { digest }, Some(worker)) => self.send_file(worker, digest, ctx),
             (ToManager::StorageUsage { bytes }, Some(_)) => {
-                if let Some(connection) = self.connections.get_mut(&id) {
+                if let Some(connection) = self.connections.get_mut(id) {
                     connection.bytes = bytes;
                 }
             }
@@ -112,22 +93,21 @@ impl ManagerActor {
         exchange_port: Option<u16>,
         before: Option<ReattachState>,
     ) {
-        let Some(newcomer) = self.connections.get(&id).map(|connection| connection.newcomer.clone()) else {
-            return;
-        };
+        let newcomer = self.connections.get(id).map(|connection| connection.newcomer.clone());
+        let Some(newcomer) = newcomer else { return };
         let facts =
             pleach_dispatch::manager::WorkerInfo { slots, host: newcomer.host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
-        self.meters.joins.increment(1);
+        self.counters.joins.increment(1);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
             // The clocks of a cluster agree within about 1 s. Time limits are not that precise.
             let left = Duration::from_secs(end).saturating_sub(service.clock.now());
             self.core.handle_time_limit(worker, self.start.elapsed().saturating_add(left));
         }
-        self.connection_of.insert(worker, id);
+        // Before any message: effects of the join look up the connection by its worker.
+        self.connections.join(id, worker);
         let number = self.service.as_ref().map_or(0, |service| service.number);
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.worker = Some(worker);
+        if let Some(connection) = self.connections.get_mut(id) {
             connection.incarnation = incarnation;
             let port = newcomer.host.zip(exchange_port);
             connection.exchange = port.map(|(host, port)| SocketAddr::new(host, port));
@@ -150,7 +130,9 @@ impl ManagerActor {
 
     /// Reattaches a worker: resumes the leases and retains the regions that are still useful.
     fn take_up(&mut self, worker: WorkerId, before: ReattachState) {
-        for study in before.kept.into_iter().filter(|study| !self.kept.contains(study)).collect::<Vec<_>>() {
+        for study in
+            before.kept.into_iter().filter(|study| !self.retained.contains(study)).collect::<Vec<_>>()
+        {
             self.send(worker, &ToWorker::DropRetained { study });
         }
         for had in before.studies {
@@ -184,7 +166,7 @@ impl ManagerActor {
         let mut differs = false;
         if let Some(running) = self.studies.get_mut(&study) {
             if counted {
-                self.meters.finished.increment(1);
+                self.counters.finished.increment(1);
                 running.outcome.finished += 1;
                 if !results.is_empty() {
                     running.records += 1;
@@ -209,9 +191,9 @@ impl ManagerActor {
         self.note_report(id, record);
     }
 
-    /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker repeats
-    /// them to the study's next manager. Acknowledgments are in order, so later reports of other studies also stay
-    /// unacknowledged. Their records are on the same disk.
+    /// Returns whether a message belongs to a suspended study. Its reports are never acknowledged, so the worker
+    /// repeats them to the study's next manager. Acknowledgments are in order, so later reports of other studies also
+    /// stay unacknowledged. Their records are on the same disk.
     fn is_left_with_worker(&mut self, id: ConnectionId, message: &ToManager) -> bool {
         let (study, is_report) = match message {
             ToManager::Done { study, .. } | ToManager::Failed { study, .. } => (*study, true),
@@ -231,28 +213,33 @@ impl ManagerActor {
         if self.service.is_none() {
             return;
         }
-        if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(connection) = self.connections.get_mut(id) {
             connection.queue_ack(record);
         }
         if record.is_none() {
-            self.tell_safe(id);
+            self.send_acks(id);
         }
     }
 
-    pub(super) fn tell_safe(&mut self, id: ConnectionId) {
+    /// Acknowledges the reports of a worker whose records are on disk.
+    fn send_acks(&mut self, id: ConnectionId) {
         let studies = &self.studies;
-        let is_safe = |study: PlanId, record: u64| {
-            // Records of a finished study are on disk or no longer needed.
-            studies.get(&study).is_none_or(|running| running.durable >= record)
-        };
-        if let Some(connection) = self.connections.get_mut(&id) {
-            connection.send_acks(is_safe);
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.send_acks(|study, record| is_durable(studies, study, record));
+        }
+    }
+
+    /// Acknowledges the reports of all workers whose records are on disk.
+    pub(super) fn send_all_acks(&mut self) {
+        let studies = &self.studies;
+        for connection in self.connections.values_mut() {
+            connection.send_acks(|study, record| is_durable(studies, study, record));
         }
     }
 
     /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
     fn count(&mut self, worker: WorkerId, study: PlanId, instance: InstanceId, tasks: &[TaskReport]) {
-        self.meters.count(tasks);
+        self.counters.count(tasks);
         self.core.handle_task_timings(worker, study, instance, tasks);
         let Some(running) = self.studies.get_mut(&study) else { return };
         running.outcome.count(tasks);
@@ -260,52 +247,9 @@ impl ManagerActor {
         running.tasks += tasks.len() as u64;
     }
 
-    /// Sends a file by its content digest, outside the frames. The manager verifies it first. It sends no byte of a corrupt
-    /// file, and answers that the file is missing after it has ended the studies that read it.
-    fn send_file(&mut self, worker: WorkerId, digest: [u8; 32], ctx: &Context<Self>) {
-        let Some(service) = &self.service else { return };
-        let found = (service.find_file)(&digest);
-        let (network, check) = (service.network.clone(), Arc::clone(&service.check_file));
-        let actor = ctx.address();
-        let name = self.name_of(worker);
-        let Some(connection) = self.connection_of(worker) else { return };
-        match (found, connection.newcomer.regions.clone()) {
-            (Some(path), Some(regions)) => {
-                network.spawn(async move {
-                    let checked = async |again: bool| {
-                        let (check, path) = (Arc::clone(&check), path.clone());
-                        let checked = spawn_blocking(move || check(&digest, &path, again)).await;
-                        checked.unwrap_or(true)
-                    };
-                    if checked(false).await {
-                        let (key, digest) = (exchange::file_key(&Digest(digest)), Digest(digest));
-                        let Err(error) = exchange::send_file(&regions, key, digest, &path).await else {
-                            return;
-                        };
-                        warn!(worker = name, "failed to send an input file to worker {name}: {error}");
-                        // The check may have relied on known file metadata, which silent corruption on the medium does not
-                        // change.
-                        if !matches!(error, SendFileError::Changed { .. }) || checked(true).await {
-                            return;
-                        }
-                    }
-                    actor.do_send(FileDamaged { worker, digest });
-                });
-            }
-            _ => self.no_file(worker, digest),
-        }
-    }
-
-    /// Answers a worker that the file is missing.
-    fn no_file(&mut self, worker: WorkerId, digest: [u8; 32]) {
-        if let Some(connection) = self.connection_of(worker) {
-            connection.send(&ToWorker::FileMissing { digest });
-        }
-    }
-
     /// Ends a connection that violates the protocol.
     pub(super) fn refuse(&mut self, id: ConnectionId, why: &dyn fmt::Display, ctx: &mut Context<Self>) {
-        if let Some(connection) = self.connections.get(&id) {
+        if let Some(connection) = self.connections.get(id) {
             connection.link.refuse(why);
         }
         self.close(id, true, ctx);
@@ -313,12 +257,11 @@ impl ManagerActor {
 
     /// Handles the end of a connection. `lost` means that the worker did not announce it.
     pub(super) fn close(&mut self, id: ConnectionId, lost: bool, ctx: &mut Context<Self>) {
-        let Some(connection) = self.connections.remove(&id) else { return };
-        self.claims.remove(&id);
-        if let Some(worker) = connection.worker {
-            self.connection_of.remove(&worker);
+        let Some(connection) = self.connections.remove(id) else { return };
+        self.names.remove(id);
+        if let Some(worker) = connection.worker() {
             self.core.handle_leave(worker, lost);
-            self.meters.gone(lost);
+            self.counters.gone(lost);
             if lost {
                 self.studies.values_mut().for_each(|running| running.lost_workers += 1);
             }
@@ -328,4 +271,9 @@ impl ManagerActor {
             self.apply_effects(ctx);
         }
     }
+}
+
+/// Returns whether a record of a study is on disk. Records of a finished study are on disk or no longer needed.
+fn is_durable(studies: &BTreeMap<PlanId, RunningStudy>, study: PlanId, record: u64) -> bool {
+    studies.get(&study).is_none_or(|running| running.durable >= record)
 }

@@ -10,7 +10,8 @@ use pleach_dispatch::study::InstanceCounts;
 use pleach_telemetry::catalog;
 use std::time::Duration;
 
-/// Requests the metrics. Counting instances takes about 10 ms per million, so callers must not request them every second.
+/// Requests the metrics. Counting instances takes about 10 ms per million, so callers must not request them every
+/// second.
 #[derive(Debug, Message)]
 #[rtype(result = "ManagerMetrics")]
 pub struct GetManagerMetrics;
@@ -115,9 +116,9 @@ impl Handler<GetManagerMetrics> for ManagerActor {
                 remaining_seconds: study.predicted_remaining_seconds(slots),
             })
         });
-        let workers = self.connections.values().filter(|connection| connection.worker.is_some());
-        let links = workers
-            .filter_map(|connection| Some((connection.newcomer.name.clone(), connection.link.figures()?)));
+        let links = self.connections.joined().filter_map(|(_, connection)| {
+            Some((connection.newcomer.name.clone(), connection.link.figures()?))
+        });
         MessageResult(ManagerMetrics {
             view: self.look(),
             studies: studies.collect(),

@@ -1,17 +1,22 @@
 //! Names claimed by two processes: a copied certificate, or a worker restarted before its old link timed out.
 //!
-//! A connection whose name belongs to another process waits, with its frames, until the liveness of that process is known.
-//! Each end of a link sends several times within the liveness timeout. Bytes from the holder are therefore a proof of life,
-//! and the manager refuses the newcomer. Without bytes, the holder's link times out and the newcomer joins.
+//! A connection whose name belongs to another process waits, with its frames, until the liveness of that process is
+//! known. Each end of a link sends several times within the liveness timeout. Bytes from the holder are therefore a
+//! proof of life, and the manager refuses the newcomer. Without bytes, the holder's link times out and the newcomer
+//! joins.
 //!
 //! The operator gets one log line for each name and host of a newcomer, and a count.
+//!
+//! Invariants:
+//! - A connection with a claim has not joined, and its holder is another connection.
+//! - A claim ends with its decision or with its connection. Its frames are then handled in order, or dropped.
 
-use super::connection::ConnectionId;
+use super::connection::{Connection, ConnectionId, ConnectionTable};
 use super::view::Duplicate;
 use super::{ManagerActor, TICK};
 use crate::transport::Frame;
 use actix::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tracing::warn;
@@ -28,11 +33,11 @@ const MAX_REMEMBERED: usize = 1024;
 
 /// A connection that waits for a name.
 #[derive(Debug)]
-pub(super) struct Claim {
+struct Claim {
     holder: ConnectionId,
     since: Instant,
-    /// Bytes received from the holder when the claim was one tick old. Bytes sent before the holder died have arrived by
-    /// then.
+    /// Bytes received from the holder when the claim was one tick old. Bytes sent before the holder died have arrived
+    /// by then.
     heard: Option<u64>,
     /// Frames received, from the join on.
     frames: Vec<Frame>,
@@ -49,17 +54,12 @@ enum Verdict {
 }
 
 impl Claim {
-    pub(super) fn new(holder: ConnectionId, join: Frame) -> Self {
+    fn new(holder: ConnectionId, join: Frame) -> Self {
         Self { holder, since: Instant::now(), heard: None, frames: vec![join] }
     }
 
-    /// Keeps a frame until the decision. The frame counts as unread until then, which bounds the frames.
-    pub(super) fn keep(&mut self, frame: Frame) {
-        self.frames.push(frame);
-    }
-
-    /// Decides by the bytes received from the holder so far. `None` means that its link does not count bytes and ends at
-    /// once with the holder.
+    /// Decides by the bytes received from the holder so far. `None` means that its link does not count bytes and ends
+    /// at once with the holder.
     fn decide(&mut self, is_connected: bool, received: Option<u64>, now: Instant) -> Verdict {
         match (is_connected, received, self.heard) {
             (false, ..) => Verdict::Join,
@@ -74,9 +74,59 @@ impl Claim {
     }
 }
 
+/// Names claimed by two processes.
+#[derive(Default)]
+pub(super) struct NameClaims {
+    /// Connections whose name belongs to another process, until the liveness of that process is known.
+    claims: BTreeMap<ConnectionId, Claim>,
+    duplicates: Duplicates,
+}
+
+impl NameClaims {
+    /// Lets a connection wait for the name of `holder`, with its join message.
+    pub(super) fn claim(&mut self, id: ConnectionId, holder: ConnectionId, join: Frame) {
+        assert_ne!(id, holder, "a connection waits for another connection");
+        let previous = self.claims.insert(id, Claim::new(holder, join));
+        assert!(previous.is_none(), "a connection waits for one name");
+    }
+
+    /// Keeps a frame of a waiting connection until the decision. The frame counts as unread until then, which bounds
+    /// the frames. Returns the frame if the connection does not wait.
+    pub(super) fn keep_frame(&mut self, id: ConnectionId, frame: Frame) -> Option<Frame> {
+        let Some(claim) = self.claims.get_mut(&id) else { return Some(frame) };
+        claim.frames.push(frame);
+        None
+    }
+
+    /// Ends the claim of a connection. Returns the kept frames.
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Vec<Frame> {
+        self.claims.remove(&id).map(|claim| claim.frames).unwrap_or_default()
+    }
+
+    /// Returns the last refused process of this name, if the refusal is recent.
+    pub(super) fn recent_duplicate(&self, name: &str, now: Instant) -> Option<Duplicate> {
+        self.duplicates.recent(name, now)
+    }
+
+    /// Decides the claims on the holders in `connections`, as far as possible by now. Each claim comes with its holder.
+    fn decide(
+        &mut self,
+        connections: &ConnectionTable,
+        now: Instant,
+    ) -> Vec<(ConnectionId, ConnectionId, Verdict)> {
+        let decide = |(id, claim): (&ConnectionId, &mut Claim)| {
+            let holder = connections.get(claim.holder);
+            let received = holder.and_then(|holder| holder.link.figures());
+            let received = received.map(|figures| figures.received_bytes);
+            (*id, claim.holder, claim.decide(holder.is_some(), received, now))
+        };
+        self.claims.iter_mut().map(decide).collect()
+    }
+}
+
 /// Refused processes, by the name that they share with a connected worker.
 #[derive(Debug, Default)]
-pub(super) struct Duplicates(HashMap<String, Refused>);
+struct Duplicates(HashMap<String, Refused>);
 
 #[derive(Debug)]
 struct Refused {
@@ -111,7 +161,7 @@ impl Duplicates {
     }
 
     /// Returns the last refused process of this name, if the refusal is recent.
-    pub(super) fn recent(&self, name: &str, now: Instant) -> Option<Duplicate> {
+    fn recent(&self, name: &str, now: Instant) -> Option<Duplicate> {
         let refused = self.0.get(name).filter(|refused| now.duration_since(refused.last) < SHOWN)?;
         Some(Duplicate { location: refused.location.clone(), attempts: refused.attempts })
     }
@@ -126,10 +176,9 @@ impl ManagerActor {
         ctx: &mut Context<Self>,
     ) -> Option<ConnectionId> {
         self.service.as_ref()?;
-        let name = &self.connections.get(&id)?.newcomer.name;
-        let mut named = self.connections.iter().filter(|(_, connection)| connection.worker.is_some());
-        let (holder, connection) = named.find(|(_, connection)| connection.newcomer.name == *name)?;
-        let holder = *holder;
+        let name = &self.connections.get(id)?.newcomer.name;
+        let holds = |(_, connection): &(_, &Connection)| connection.newcomer.name == *name;
+        let (holder, connection) = self.connections.joined().find(holds)?;
         if connection.incarnation != incarnation {
             return Some(holder);
         }
@@ -141,20 +190,13 @@ impl ManagerActor {
     /// Decides the claims that can be decided by now.
     pub(super) fn settle_claims(&mut self, ctx: &mut Context<Self>) {
         let now = Instant::now();
-        let connections = &self.connections;
-        let decide = |(id, claim): (&ConnectionId, &mut Claim)| {
-            let holder = connections.get(&claim.holder);
-            let received = holder.and_then(|holder| holder.link.figures());
-            let received = received.map(|figures| figures.received_bytes);
-            (*id, claim.holder, claim.decide(holder.is_some(), received, now))
-        };
-        let decided: Vec<_> = self.claims.iter_mut().map(decide).collect();
-        for (id, holder, verdict) in decided {
+        for (id, holder, verdict) in self.names.decide(&self.connections, now) {
             match verdict {
                 Verdict::Wait => {}
                 Verdict::Refuse => self.refuse_name(id, holder, now),
                 Verdict::Join => {
-                    let frames = self.claims.remove(&id).map(|claim| claim.frames).unwrap_or_default();
+                    // Removed first: the frames are handled as if they arrived now.
+                    let frames = self.names.remove(id);
                     frames.into_iter().for_each(|frame| self.receive(id, frame, ctx));
                 }
             }
@@ -163,17 +205,18 @@ impl ManagerActor {
 
     /// Refuses a newcomer whose name belongs to a live process.
     fn refuse_name(&mut self, id: ConnectionId, holder: ConnectionId, now: Instant) {
-        self.claims.remove(&id);
-        let Some(refused) = self.connections.remove(&id) else { return };
-        let Some(holder) = self.connections.get(&holder) else { return };
+        self.names.remove(id);
+        let Some(refused) = self.connections.remove(id) else { return };
+        assert!(refused.worker().is_none(), "a connection with a claim has not joined");
+        let Some(holder) = self.connections.get(holder) else { return };
         let (name, location) = (&refused.newcomer.name, &refused.newcomer.location);
         let (held_at, held) = (&holder.newcomer.location, now.duration_since(holder.since).as_secs());
         refused.link.refuse_name(&format!(
             "the name {name} is in use by a worker at {held_at}, connected for {held} s; issue another certificate \
              (pleach certs issue --name), or stop that worker"
         ));
-        self.meters.duplicates.increment(1);
-        let logged = self.duplicates.refused(name, refused.newcomer.host, location, now);
+        self.counters.duplicates.increment(1);
+        let logged = self.names.duplicates.refused(name, refused.newcomer.host, location, now);
         if let Some(attempts) = logged {
             warn!(
                 worker = name,

@@ -112,8 +112,8 @@ impl ManagerActor {
                 least_bytes_with_spill: study.map_or(0, |study| study.plan().needs.busy_bytes),
             }
         });
-        let workers = self.connections.values().filter_map(|connection| {
-            let worker = connection.worker?;
+        let workers = self.connections.iter().filter_map(|(_, connection)| {
+            let worker = connection.worker()?;
             let (leases, draining) = self.core.worker(worker)?;
             Some(WorkerView {
                 name: connection.newcomer.name.clone(),
@@ -126,14 +126,14 @@ impl ManagerActor {
                 below_bytes: connection.newcomer.facts.below_bytes,
                 lacking: self.core.missing_operations(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
-                duplicate: self.duplicates.recent(&connection.newcomer.name, Instant::now()),
+                duplicate: self.names.recent_duplicate(&connection.newcomer.name, Instant::now()),
             })
         });
         ManagerView {
             studies: studies.collect(),
             workers: workers.collect(),
-            replans: self.replanned.0,
-            replanned_instances: self.replanned.1,
+            replans: self.replanning.replans(),
+            replanned_instances: self.replanning.moved_instances(),
         }
     }
 }

@@ -47,7 +47,7 @@ pub struct StageContext {
     /// Tasks of one bucket that may run at once.
     pub active_paths: Option<NonZeroU32>,
     /// The worker has a time limit and needs predicted durations.
-    pub ends: Arc<AtomicBool>,
+    pub has_time_limit: Arc<AtomicBool>,
     /// Parent span of the bucket's log events.
     pub span: Span,
 }

@@ -31,7 +31,7 @@ impl StageActor {
     /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a
     /// time limit.
     pub(super) fn next_time(&self) -> Duration {
-        if !self.around.ends.load(Ordering::Relaxed) {
+        if !self.around.has_time_limit.load(Ordering::Relaxed) {
             return Duration::ZERO;
         }
         let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,20 +1,22 @@
 //! Buckets that arrive, and buckets that end before they are finished.
 
-use super::{Bucket, InstanceSelection, TakeInstances, WorkerActor};
-use crate::stage::{ResolvedStage, StageActor, StageContext};
+use super::WorkerActor;
+use super::state::Bucket;
+use crate::stage::{InstanceSelection, ResolvedStage, StageActor, StageContext};
 use crate::storage::{ExpectRegions, Prefetch, RegionOrigin, SetPlacement};
 use actix::prelude::*;
 use pleach_dispatch::message::{BucketWork, InputFile, TaskFailure, ToManager};
-use pleach_dispatch::{LeaseId, PlanId, WorkerId};
+use pleach_dispatch::plan::OutputPlan;
+use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_workflow::{InputOrigin as StageOrigin, Registry, Stage, StageInput, Task, TaskInput, TierKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tracing::{Span, debug_span};
+use tracing::debug_span;
 
 impl WorkerActor {
     /// Sends storage the sources of a bucket's inputs.
-    pub(super) fn expect(
+    pub(super) fn register_origins(
         &mut self,
         work: &BucketWork,
         inputs: &[InputFile],
@@ -37,89 +39,108 @@ impl WorkerActor {
         }
     }
 
-    pub(super) fn assigned(
+    /// Starts the stage actor of an assigned bucket.
+    pub(super) fn start_bucket(
         &mut self,
-        study: PlanId,
-        lease: LeaseId,
+        (study, lease): (PlanId, LeaseId),
         work: BucketWork,
         later: bool,
         ctx: &mut Context<Self>,
     ) {
         let work = if self.setup.below.is_some() { work.with_spill() } else { work };
         if !self.core.has_free_slot() {
-            self.bring_up(&work);
+            self.prefetch(&work);
         }
         self.core.handle_assigned(lease, work.stage, work.bucket, later);
-        let ids: Vec<_> = work.instances.iter().map(|instance| instance.id).collect();
-        self.unsafe_reports.leased(study, lease, ids.iter().copied().collect());
-        if self.setup.remote.is_some() {
-            let stored = |output: &&pleach_dispatch::plan::OutputPlan| output.stored;
-            for instance in &work.instances {
-                let outputs = instance.outputs.iter().filter(stored).map(|output| output.key);
-                let keys = instance.inputs.iter().copied().chain(outputs);
-                self.study_of.extend(keys.map(|key| (key, study)));
-            }
+        let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+        // Recorded before the bucket starts, so that a reattachment at any later time claims every instance.
+        self.leases.begin(study, lease, ids.iter().copied().collect());
+        self.record_regions(study, &work);
+        let context = self.stage_context((study, lease), &work, ctx);
+        let stage = self.studies.stage(study, work.stage).cloned();
+        if let Some(ResolvedStage { stage, .. }) = &stage {
+            self.request_placement(stage, &work);
         }
+        // Operations that are not linked in are missing.
+        let is_complete = |stage: &ResolvedStage| stage.operations.len() == stage.stage.tasks.len();
+        let actor = stage
+            .filter(is_complete)
+            .and_then(|stage| StageActor::new((study, lease), stage, work, context).ok());
+        match actor {
+            Some(actor) => self.running.insert(lease, Bucket::start(study, actor)),
+            None => self.reject_bucket((study, lease), ids, ctx),
+        }
+    }
+
+    /// Reports every instance of a bucket that this worker cannot run as failed. No task ran.
+    fn reject_bucket(
+        &mut self,
+        (study, lease): (PlanId, LeaseId),
+        instances: Vec<InstanceId>,
+        ctx: &mut Context<Self>,
+    ) {
+        let at = "worker".to_owned();
+        let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
+        for instance in instances {
+            let (cause, tasks) = (cause.clone(), Vec::new());
+            self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);
+        }
+        self.core.handle_bucket_finished(lease);
+    }
+
+    /// Records the study of a bucket's inputs and stored outputs, for a reattachment.
+    fn record_regions(&mut self, study: PlanId, work: &BucketWork) {
+        if self.setup.remote.is_none() {
+            return;
+        }
+        let stored = |output: &&OutputPlan| output.stored;
+        for instance in &work.instances {
+            let outputs = instance.outputs.iter().filter(stored).map(|output| output.key);
+            self.studies.add_regions(study, instance.inputs.iter().copied().chain(outputs));
+        }
+    }
+
+    fn stage_context(
+        &self,
+        (study, lease): (PlanId, LeaseId),
+        work: &BucketWork,
+        ctx: &Context<Self>,
+    ) -> StageContext {
         let span = debug_span!(
-            parent: self.spans.get(&study).and_then(Span::id),
+            parent: self.studies.span_id(study),
             "bucket",
             lease = lease.0,
             bucket = work.bucket.0,
             stage = work.stage,
-            instances = ids.len()
+            instances = work.instances.len()
         );
-        let around = StageContext {
+        StageContext {
             worker: ctx.address().recipient(),
             storage: self.setup.storage.clone(),
-            slots: self.slots.clone(),
+            slots: self.tasks.slots().to_vec(),
             ram: Arc::clone(&self.setup.ram),
             below: self.setup.below.clone(),
             ledger: Arc::clone(&self.setup.ledger),
-            results: Arc::clone(&self.results),
-            estimates: Arc::clone(&self.estimates),
+            results: Arc::clone(self.tasks.shared_results()),
+            estimates: Arc::clone(self.tasks.estimates()),
             costs: Arc::clone(&self.setup.costs),
             past: self.setup.past.clone(),
-            durable: self.durable(study),
+            durable: self.durable_by_default(study),
             active_paths: self.setup.resources.active_paths,
-            ends: Arc::clone(&self.ends),
+            has_time_limit: self.departure.time_limit_flag(),
             span,
-        };
-        let stage = self.studies.get(&study).and_then(|stages| stages.get(work.stage as usize)).cloned();
-        // Operations that are not linked in are missing.
-        if let Some(ResolvedStage { stage, .. }) = &stage {
-            self.wish(stage, &work);
-        }
-        let is_complete = |stage: &ResolvedStage| stage.operations.len() == stage.stage.tasks.len();
-        let actor = stage
-            .filter(is_complete)
-            .and_then(|stage| StageActor::new((study, lease), stage, work, around).ok());
-        match actor {
-            Some(actor) => {
-                let inputs = actor.inputs().to_vec();
-                self.running.insert(lease, Bucket { study, stage: actor.start(), inputs });
-            }
-            None => {
-                // No task ran: refuse the whole bucket with a reason.
-                let at = "worker".to_owned();
-                let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
-                for instance in ids {
-                    let (cause, tasks) = (cause.clone(), Vec::new());
-                    self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);
-                }
-                self.core.handle_bucket_finished(lease);
-            }
         }
     }
 
     /// Requests a prefetch of the inputs of a waiting bucket.
-    fn bring_up(&self, work: &BucketWork) {
+    fn prefetch(&self, work: &BucketWork) {
         // All instances of a bucket read the same regions.
         let Some(first) = work.instances.first().filter(|_| self.setup.below.is_some()) else { return };
         self.setup.storage.do_send(Prefetch(first.inputs.clone()));
     }
 
     /// Sends storage the preferred tiers of a bucket's outputs.
-    fn wish(&self, stage: &Stage, work: &BucketWork) {
+    fn request_placement(&self, stage: &Stage, work: &BucketWork) {
         let wishes = work.instances.iter().flat_map(|instance| {
             let outputs = instance.outputs.iter().zip(&stage.outputs).filter(|(plan, _)| plan.stored);
             outputs.filter_map(|(plan, output)| Some((plan.key, output.tier?)))
@@ -132,16 +153,21 @@ impl WorkerActor {
 
     /// Ends a revoked lease.
     pub(super) fn revoke(&mut self, lease: LeaseId, ctx: &mut Context<Self>) {
-        self.unsafe_reports.forget(lease);
-        if let Some(bucket) = self.running.get(&lease) {
-            let asked = bucket.stage.send(TakeInstances(InstanceSelection::All)).into_actor(self);
-            ctx.spawn(asked.map(|_, actor, ctx| actor.perform(ctx)));
+        self.leases.revoke(lease);
+        self.withdraw(lease, InstanceSelection::All, ctx);
+    }
+
+    /// Withdraws instances that belong to other workers now from a bucket, if it still runs.
+    pub(super) fn withdraw(&self, lease: LeaseId, which: InstanceSelection, ctx: &mut Context<Self>) {
+        if let Some(bucket) = self.running.get(lease) {
+            let request = bucket.take(which).into_actor(self);
+            ctx.spawn(request.map(|_, actor, ctx| actor.apply_effects(ctx)));
         }
     }
 }
 
 /// Returns the stages of a study with their linked operations.
-pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<ResolvedStage> {
+pub(super) fn resolve_stages(stages: &[Stage], registry: &Registry) -> Vec<ResolvedStage> {
     let find = |task: &Task| registry.get(&task.operation, task.version).cloned();
     let readers = |stage: usize, output: usize| {
         let reads = |(input, origin): (usize, &StageInput)| {
@@ -154,10 +180,10 @@ pub(super) fn runnable(stages: &[Stage], registry: &Registry) -> Vec<ResolvedSta
         });
         readers.filter_map(find).collect()
     };
-    let runnable = |(number, stage): (usize, &Stage)| ResolvedStage {
+    let resolve = |(number, stage): (usize, &Stage)| ResolvedStage {
         stage: Arc::new(stage.clone()),
         operations: stage.tasks.iter().filter_map(find).collect(),
         readers: (0..stage.outputs.len()).map(|output| readers(number, output)).collect(),
     };
-    stages.iter().enumerate().map(runnable).collect()
+    stages.iter().enumerate().map(resolve).collect()
 }

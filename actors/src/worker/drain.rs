@@ -1,12 +1,12 @@
-//! Draining: the worker requests nothing new, returns unstarted instances, finishes and reports started ones. Other workers
-//! fetch its sole copies, and then the manager releases it.
+//! Draining: the worker requests nothing new, returns unstarted instances, finishes and reports started ones. Other
+//! workers fetch its sole copies, and then the manager releases it.
 
+use super::WorkerActor;
 use super::setup::WorkerEvent;
-use super::{InstanceSelection, WorkerActor};
+use crate::stage::InstanceSelection;
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::ToManager;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Starts draining the worker.
@@ -26,27 +26,37 @@ pub struct LeaveNow;
 
 impl WorkerActor {
     pub(super) fn drain(&mut self, ctx: &mut Context<Self>) {
-        if std::mem::replace(&mut self.draining, true) {
+        if !self.departure.start_drain() {
             return;
         }
         self.core.handle_drain();
+        // Before any returned instance, so that the manager assigns none of them to this worker again.
         self.send(&ToManager::Drain, ctx);
-        let leases: Vec<LeaseId> = self.running.keys().copied().collect();
-        leases.into_iter().for_each(|lease| self.hand_back(lease, InstanceSelection::NotUnderWay, ctx));
+        let leases: Vec<LeaseId> = self.running.leases().collect();
+        leases
+            .into_iter()
+            .for_each(|lease| self.return_instances(lease, InstanceSelection::NotUnderWay, ctx));
     }
 
     /// Leaves once the worker has no work, no unacknowledged reports and no regions that others need.
     pub(super) fn leave_if_done(&mut self, ctx: &mut Context<Self>) {
-        // A disconnected worker cannot hand over its regions, so it does not wait for the manager.
-        let may = self.dismissed || (self.draining && self.link.is_none());
-        if may && self.running.is_empty() && !self.is_sharing() && self.unsafe_reports.is_empty() {
-            let _ = self.sent(&ToManager::Leave);
-            self.end(ctx);
+        let has_work = !self.running.is_empty() || self.replication.has_unreported();
+        let may_leave = self.departure.may_leave(self.connection.is_open());
+        if may_leave && !has_work && !self.connection.has_unacknowledged() {
+            self.leave(ctx);
         }
     }
 
+    /// Announces the departure if the worker is connected, and ends the worker.
+    fn leave(&mut self, ctx: &mut Context<Self>) {
+        // A manager that is gone counts the worker as lost.
+        let _ = self.connection.send(&ToManager::Leave);
+        self.end(ctx);
+    }
+
+    /// Ends the worker.
     pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
-        self.link = None;
+        self.connection.close();
         if let Some(remote) = &self.setup.remote {
             // The process may have ended already.
             let _ = remote.events.send(WorkerEvent::Left);
@@ -60,7 +70,7 @@ impl Handler<StartDrain> for WorkerActor {
 
     fn handle(&mut self, StartDrain: StartDrain, ctx: &mut Self::Context) {
         self.drain(ctx);
-        self.perform(ctx);
+        self.apply_effects(ctx);
     }
 }
 
@@ -69,10 +79,10 @@ impl Handler<SetTimeLimit> for WorkerActor {
 
     fn handle(&mut self, SetTimeLimit(end): SetTimeLimit, ctx: &mut Self::Context) {
         // Stages predict durations from now on.
-        self.ends.store(true, Ordering::Relaxed);
-        self.look();
+        self.departure.set_time_limit();
+        self.observe_storage();
         self.core.handle_end(end.saturating_duration_since(self.start));
-        self.perform(ctx);
+        self.apply_effects(ctx);
     }
 }
 
@@ -80,7 +90,6 @@ impl Handler<LeaveNow> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, LeaveNow: LeaveNow, ctx: &mut Self::Context) {
-        let _ = self.sent(&ToManager::Leave);
-        self.end(ctx);
+        self.leave(ctx);
     }
 }

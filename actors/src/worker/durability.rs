@@ -1,12 +1,13 @@
 //! Durability of outputs that must outlive this worker. The worker writes them to a shared tier before it reports the
-//! instance. Without a shared tier, or after a failed write, a second worker fetches them. This module contains both sides,
-//! the storing and the fetching worker.
+//! instance. Without a shared tier, or after a failed write, a second worker fetches them. This module contains both
+//! sides, the storing and the fetching worker.
 
 use super::WorkerActor;
+use super::state::FinishedInstance;
 use crate::storage::{ExpectRegions, FetchReplica, GetRegion, RegionOrigin, ReleaseRegions};
 use actix::prelude::*;
+use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToManager;
-use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_workflow::Durability;
 use std::net::SocketAddr;
@@ -19,20 +20,13 @@ use tokio::time::timeout;
 /// outputs are recomputed if this worker is lost.
 const SHARED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A finished instance of a lease.
-pub(super) type Finished = (PlanId, LeaseId, InstanceId);
-
 impl WorkerActor {
     /// Returns whether a study's outputs must outlive this worker before it reports their instances. `None` if no other
     /// place can store them.
-    pub(super) fn durable(&self, study: PlanId) -> Option<bool> {
-        let durable = self.durable.get(&study).copied().unwrap_or_default();
-        let can = self.setup.remote.is_some() || self.has_shared();
-        can.then_some(durable != Durability::None)
-    }
-
-    fn has_shared(&self) -> bool {
-        self.setup.below.as_ref().is_some_and(|below| below.is_shared())
+    pub(super) fn durable_by_default(&self, study: PlanId) -> Option<bool> {
+        let has_shared_tier = self.setup.below.as_ref().is_some_and(|below| below.is_shared());
+        let can_store = self.setup.remote.is_some() || has_shared_tier;
+        can_store.then_some(self.studies.durability(study) != Durability::None)
     }
 
     /// Shares the outputs of an instance, then reports the instance.
@@ -43,14 +37,14 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let find = |key: &RegionKey| Some((*key, self.setup.ram.get(*key)?));
-        // A region may have left memory, or been released before its instance ran again. Then another worker fetches the
-        // outputs that are still on this node.
+        // A region may have left memory, or been released before its instance ran again. Then another worker fetches
+        // the outputs that are still on this node.
         let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
         let below = self.setup.below.clone().filter(|below| below.is_shared());
         let (Some(below), Some(regions)) = (below, regions) else {
             return self.replicate(message, &keys, ctx);
         };
-        self.sharing += 1;
+        self.replication.begin_sharing();
         let (done, is_done) = oneshot::channel();
         let to = Arc::clone(&below);
         below.spawn(move || {
@@ -60,7 +54,8 @@ impl WorkerActor {
         });
         let is_shared = async move { matches!(timeout(SHARED_WITHIN, is_done).await, Ok(Ok(true))) };
         ctx.spawn(is_shared.into_actor(self).map(move |is_shared, actor, ctx| {
-            actor.sharing -= 1;
+            // Before the report, which may be the last thing that the worker waits for before it leaves.
+            actor.replication.end_sharing();
             match &mut message {
                 ToManager::Done { shared, .. } if is_shared => {
                     *shared = keys;
@@ -68,8 +63,8 @@ impl WorkerActor {
                 }
                 _ => actor.replicate(message, &keys, ctx),
             }
-            actor.look();
-            actor.perform(ctx);
+            actor.observe_storage();
+            actor.apply_effects(ctx);
         }));
     }
 
@@ -82,38 +77,37 @@ impl WorkerActor {
         let regions: Vec<(RegionKey, u64)> =
             keys.iter().filter_map(|key| Some((*key, bytes(*key)?))).collect();
         let ToManager::Done { study, lease, instance, .. } = message else { return };
-        if self.link.is_none() || self.setup.remote.is_none() {
+        if !self.connection.is_open() || self.setup.remote.is_none() {
             return self.report(&message, ctx);
         }
         let finished = (study, lease, instance);
-        self.replicating.insert(finished, message);
+        // Before the request: a send that detects a lost link reports every awaiting instance, including this one.
+        self.replication.await_replica(finished, message);
         ctx.run_later(SHARED_WITHIN, move |actor, ctx| {
-            actor.replicated(finished, ctx);
-            actor.perform(ctx);
+            actor.report_replicated(finished, ctx);
+            actor.apply_effects(ctx);
         });
         self.send(&ToManager::AwaitReplica { study, lease, instance, regions }, ctx);
     }
 
     /// Reports an instance whose outputs have a replica or will not get one.
-    pub(super) fn replicated(&mut self, finished: Finished, ctx: &mut Context<Self>) {
-        if let Some(message) = self.replicating.remove(&finished) {
+    pub(super) fn report_replicated(&mut self, finished: FinishedInstance, ctx: &mut Context<Self>) {
+        if let Some(message) = self.replication.take_report(finished) {
             self.report(&message, ctx);
         }
     }
 
     /// Reports all instances that wait for a replica, because a lost link brings no answers.
     pub(super) fn report_unreplicated(&mut self, ctx: &mut Context<Self>) {
-        let waiting: Vec<Finished> = self.replicating.keys().copied().collect();
-        waiting.into_iter().for_each(|finished| self.replicated(finished, ctx));
+        assert!(!self.connection.is_open(), "an open link may still bring the answer");
+        for finished in self.replication.awaiting() {
+            self.report_replicated(finished, ctx);
+        }
+        assert!(!self.replication.is_awaiting(), "no instance waits for an answer of a lost link");
     }
 
-    /// Returns whether a finished instance is not yet reported to the manager.
-    pub(super) fn is_sharing(&self) -> bool {
-        self.sharing > 0 || !self.replicating.is_empty()
-    }
-
-    /// Fetches a region that would be lost with another worker. A `replica` of the given bytes goes to a spill tier if there
-    /// is one. Otherwise it stays in memory while nothing else needs the space.
+    /// Fetches a region that would be lost with another worker. A `replica` of the given bytes goes to a spill tier if
+    /// there is one. Otherwise it stays in memory while nothing else needs the space.
     pub(super) fn fetch_copy(
         &mut self,
         study: PlanId,
@@ -127,7 +121,7 @@ impl WorkerActor {
         if in_memory.is_some_and(|bytes| !self.core.handle_copy(bytes)) {
             return self.send(&ToManager::FetchFailed { study, key }, ctx);
         }
-        self.study_of.insert(key, study);
+        self.studies.add_regions(study, [key]);
         let storage = self.setup.storage.clone();
         let got = async move {
             storage.do_send(ExpectRegions(vec![(
@@ -140,24 +134,24 @@ impl WorkerActor {
             }
         };
         ctx.spawn(got.into_actor(self).map(move |got, actor, ctx| {
-            actor.look();
+            actor.observe_storage();
             if let Some(bytes) = in_memory {
                 actor.core.handle_copy_over(bytes);
             }
-            // Released regions have no readers.
-            let is_wanted = actor.study_of.contains_key(&key);
+            // The manager may have released the region during the fetch.
+            let is_wanted = actor.studies.has_region(key);
             match got {
                 true if !is_wanted => actor.setup.storage.do_send(ReleaseRegions(vec![key])),
                 true => {
                     if in_memory.is_some() {
-                        actor.replicas.insert(key, study);
+                        actor.replication.add_replica(key, study);
                     }
                     actor.send(&ToManager::RegionFetched { study, key }, ctx);
                 }
                 false => actor.send(&ToManager::FetchFailed { study, key }, ctx),
             }
-            actor.look();
-            actor.perform(ctx);
+            actor.observe_storage();
+            actor.apply_effects(ctx);
         }));
     }
 }

@@ -8,83 +8,78 @@
 //! Work that does not fit into an empty worker was refused before it started.
 
 use super::WorkerActor;
-use crate::stage::input_bytes;
 use crate::storage::FreeMemory;
 use crate::task_results::spill_evicted;
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
-use pleach_dispatch::memory_model::BucketDemand;
 use pleach_dispatch::message::ToManager;
 use pleach_regions::RegionKey;
 use std::collections::HashSet;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 impl WorkerActor {
     /// Evicts unreferenced task results beyond the free memory.
-    pub(super) fn make_room(&self) {
-        // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished task
-        // whose stage has not reported the end yet, so that its reservation still counts too.
+    pub(super) fn evict_results(&self) {
+        // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished
+        // task whose stage has not reported the end yet, so that its reservation still counts too.
         let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
         let needed = counted.min(self.core.needed_bytes());
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
-        let fallen = results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
-        self.meters.steps.shelf.increment(fallen.len() as u64);
+        let mut results = self.tasks.results();
+        let evicted = results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
+        self.counters.pressure.shelf.increment(evicted.len() as u64);
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
+        // Unlocked before the spill, whose threads lock the results.
         drop(results);
         // With a task cache, results worth keeping are already on disk.
         if let Some(below) = self.setup.below.as_ref().filter(|_| self.setup.past.cache.is_none()) {
-            spill_evicted(&self.results, below, fallen);
+            spill_evicted(self.tasks.shared_results(), below, evicted);
         }
     }
 
     /// Reports the bytes that could leave memory, limited by the free space of the spill tiers.
     pub(super) fn report_spillable(&mut self) {
+        let read = self.inputs_in_use(None);
+        let bytes = |key: RegionKey| self.setup.ram.bytes(key);
         let Some(below) = &self.setup.below else {
-            let read = self.read(None);
-            let idle = self.replicas.keys().filter(|key| !read.contains(*key));
-            let movable_bytes = idle.filter_map(|key| self.setup.ram.bytes(*key)).sum();
+            let idle = self.replication.replicas().filter(|key| !read.contains(key));
+            let movable_bytes = idle.filter_map(bytes).sum();
             return self.core.handle_spillable(movable_bytes, 0);
         };
-        let read: u64 = self.read(None).into_iter().filter_map(|key| self.setup.ram.bytes(key)).sum();
+        let read: u64 = read.into_iter().filter_map(bytes).sum();
         let free_bytes = below.free_bytes();
         let movable_bytes = self.setup.ram.held_bytes().saturating_sub(read).min(free_bytes);
         self.core.handle_spillable(movable_bytes, free_bytes);
     }
 
-    /// Returns the regions read by running buckets and by this one.
-    fn read(&self, also: Option<LeaseId>) -> HashSet<RegionKey> {
-        let is_read = |lease: &LeaseId| self.core.is_under_way(*lease) || also == Some(*lease);
-        let read = self.running.iter().filter(|(lease, _)| is_read(lease));
-        read.flat_map(|(_, bucket)| bucket.inputs.iter().map(|(key, _)| *key)).collect()
+    /// Returns the regions read by started buckets and by this one.
+    fn inputs_in_use(&self, also: Option<LeaseId>) -> HashSet<RegionKey> {
+        self.running.inputs_of(|lease| self.core.is_under_way(lease) || also == Some(lease))
     }
 
+    /// Has the storage actor free memory for the next task of a lease.
     pub(super) fn free_memory(&mut self, bytes: u64, lease: LeaseId, ctx: &mut Context<Self>) {
-        self.meters.steps.room.increment(1);
-        let but = self.read(Some(lease));
-        let replicas = self.replicas.keys().copied().filter(|key| !but.contains(key)).collect();
-        let made = self.setup.storage.send(FreeMemory { bytes, but, replicas }).into_actor(self);
-        ctx.spawn(made.map(|made, actor, ctx| {
-            let made = made.unwrap_or_default();
-            for key in made.gone {
-                if let Some(study) = actor.replicas.remove(&key) {
-                    actor.meters.steps.replica.increment(1);
+        self.counters.pressure.room.increment(1);
+        let but = self.inputs_in_use(Some(lease));
+        let replicas: Vec<RegionKey> = self.replication.replicas().filter(|key| !but.contains(key)).collect();
+        assert!(
+            replicas.is_empty() || self.setup.below.is_none(),
+            "replicas go to a spill tier if there is one"
+        );
+        let request = self.setup.storage.send(FreeMemory { bytes, but, replicas }).into_actor(self);
+        ctx.spawn(request.map(|freed, actor, ctx| {
+            let freed = freed.unwrap_or_default();
+            for key in freed.gone {
+                // Released meanwhile, if it is no replica any more: then the manager expects no message.
+                if let Some(study) = actor.replication.remove_replica(key) {
+                    actor.counters.pressure.replica.increment(1);
                     actor.send(&ToManager::ReplicaDropped { study, key }, ctx);
                 }
             }
-            actor.look();
-            actor.core.handle_memory_freed(made.bytes);
-            actor.perform(ctx);
+            // The new size of storage first: the state machine compares it with the freed bytes.
+            actor.observe_storage();
+            actor.core.handle_memory_freed(freed.bytes);
+            actor.apply_effects(ctx);
         }));
-    }
-
-    /// Updates the demand of a waiting bucket, whose inputs may have left memory since it was computed.
-    pub(super) fn as_it_is(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
-        let may_leave = self.setup.below.is_some() || self.setup.remote.is_some();
-        let waits = may_leave && !demand.started;
-        let Some(bucket) = self.running.get(&lease).filter(|_| waits) else { return demand };
-        let (here_bytes, load_bytes) = input_bytes(&self.setup.ram, &bucket.inputs);
-        BucketDemand { here_bytes, load_bytes, ..demand }
     }
 }

@@ -48,7 +48,7 @@ pub struct WorkerMetrics {
 pub(super) struct WorkerCounters {
     /// By study, stage and task.
     task_seconds: HashMap<PlanId, Vec<Vec<metrics::Histogram>>>,
-    pub(super) steps: PressureActions,
+    pub(super) pressure: PressureActions,
 }
 
 /// See [`catalog::MEMORY_PRESSURE_ACTIONS`].
@@ -61,14 +61,14 @@ pub(super) struct PressureActions {
 
 impl WorkerCounters {
     pub(super) fn new() -> Self {
-        let step = |step| catalog::MEMORY_PRESSURE_ACTIONS.with([step]);
-        let steps = PressureActions {
-            shelf: step("evict_result"),
-            room: step("spill"),
-            replica: step("drop_replica"),
-            call: step("sync_manager"),
+        let action = |action| catalog::MEMORY_PRESSURE_ACTIONS.with([action]);
+        let pressure = PressureActions {
+            shelf: action("evict_result"),
+            room: action("spill"),
+            replica: action("drop_replica"),
+            call: action("sync_manager"),
         };
-        Self { task_seconds: HashMap::new(), steps }
+        Self { task_seconds: HashMap::new(), pressure }
     }
 
     /// Only linked operations get histograms, because others are never executed.
@@ -105,29 +105,36 @@ impl WorkerCounters {
     }
 }
 
+impl WorkerActor {
+    /// Returns whether a manager has accepted the worker. The manager of an embedded run accepts it without a message.
+    fn is_connected(&self) -> bool {
+        self.connection.is_accepted() || (self.connection.is_open() && self.setup.remote.is_none())
+    }
+}
+
 impl Handler<GetWorkerMetrics> for WorkerActor {
     type Result = ResponseActFuture<Self, WorkerMetrics>;
 
     fn handle(&mut self, GetWorkerMetrics: GetWorkerMetrics, _: &mut Self::Context) -> Self::Result {
         let (mut buckets, mut instances) = ((0, 0), (0, 0));
-        for lease in self.running.keys() {
-            let open = self.unsafe_reports.open(*lease);
-            if self.core.is_under_way(*lease) {
+        for lease in self.running.leases() {
+            let open = self.leases.open_instances(lease);
+            if self.core.is_under_way(lease) {
                 (buckets.1, instances.1) = (buckets.1 + 1, instances.1 + open);
             } else {
                 (buckets.0, instances.0) = (buckets.0 + 1, instances.0 + open);
             }
         }
         let figures = WorkerMetrics {
-            is_connected: self.link.is_some() && (self.is_welcome || self.setup.remote.is_none()),
-            is_draining: self.draining,
+            is_connected: self.is_connected(),
+            is_draining: self.departure.is_draining(),
             slots: (self.setup.resources.slots.get() as usize, self.core.running()),
             buckets,
             instances,
             limit_bytes: self.setup.resources.memory_bytes,
             needed_bytes: self.core.needed_bytes(),
             peak_bytes: self.setup.peak_bytes.load(Ordering::Relaxed),
-            link: self.link.as_deref().and_then(|link| link.figures()),
+            link: self.connection.stats(),
             ram: RamStats::default(),
         };
         let asked = self.setup.storage.send(crate::storage::GetRamStats).into_actor(self);

@@ -4,7 +4,8 @@
 
 use super::WorkerActor;
 use actix::prelude::*;
-use std::sync::{Arc, PoisonError};
+use pleach_regions::RegionKey;
+use std::sync::Arc;
 
 /// Asks whether the worker knows a study that has not ended, or still executes a bucket.
 #[derive(Clone, Copy, Debug, Message)]
@@ -18,22 +19,29 @@ pub struct DropRetained(pub u32);
 
 impl WorkerActor {
     /// Starts a plan of a study. With `keeps`, another plan may follow.
-    pub(super) fn next(&self, study: u32, keeps: bool) {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).next(study, keeps);
+    pub(super) fn begin_round(&self, study: u32, keeps: bool) {
+        self.tasks.results().next(study, keeps);
     }
 
     /// Drops the results of a study without a further plan.
-    pub(super) fn forget(&self, study: u32) {
-        let fallen = self.results.lock().unwrap_or_else(PoisonError::into_inner).forget(study);
-        if let Some(below) = self.setup.below.as_ref().filter(|_| !fallen.is_empty()) {
+    pub(super) fn drop_retained(&self, study: u32) {
+        // A statement of its own, so that the results are unlocked before the removal, which may take as long as the
+        // disk.
+        let dropped = self.tasks.results().forget(study);
+        self.remove_spilled(dropped);
+    }
+
+    /// Removes spilled results from their tier, off this thread.
+    pub(super) fn remove_spilled(&self, keys: Vec<RegionKey>) {
+        if let Some(below) = self.setup.below.as_ref().filter(|_| !keys.is_empty()) {
             let from = Arc::clone(below);
-            below.spawn(move || fallen.into_iter().for_each(|key| from.remove(key)));
+            below.spawn(move || keys.into_iter().for_each(|key| from.remove(key)));
         }
     }
 
     /// Returns the studies that may have retained results.
-    pub(super) fn kept(&self) -> Vec<u32> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).kept()
+    pub(super) fn retained_studies(&self) -> Vec<u32> {
+        self.tasks.results().kept()
     }
 }
 
@@ -49,6 +57,6 @@ impl Handler<DropRetained> for WorkerActor {
     type Result = ();
 
     fn handle(&mut self, DropRetained(study): DropRetained, _: &mut Self::Context) {
-        self.forget(study);
+        self.drop_retained(study);
     }
 }

@@ -1,0 +1,113 @@
+//! Handles messages from the manager.
+
+use super::WorkerActor;
+use super::bucket::resolve_stages;
+use crate::stage::InstanceSelection;
+use crate::storage::{CountRegions, ReleaseRegions, ShareInputs};
+use crate::transport::{Frame, codec};
+use actix::prelude::*;
+use pleach_dispatch::PlanId;
+use pleach_dispatch::message::ToWorker;
+use pleach_regions::RegionKey;
+use pleach_workflow::{Durability, Stage};
+
+impl StreamHandler<Frame> for WorkerActor {
+    fn handle(&mut self, frame: Frame, ctx: &mut Self::Context) {
+        // An unreadable frame means that the two ends use different protocols, so the worker leaves.
+        let message = match codec::decode(&frame) {
+            Ok(message) => message,
+            Err(error) => {
+                self.connection.refuse(&error);
+                return ctx.stop();
+            }
+        };
+        // The state machine decides on each message with the present storage and time.
+        self.observe_storage();
+        self.handle_message(message, ctx);
+        self.apply_effects(ctx);
+    }
+
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        self.handle_disconnect(ctx);
+    }
+}
+
+impl WorkerActor {
+    fn handle_message(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
+        match message {
+            ToWorker::Welcome { manager } => self.handle_welcome(manager, ctx),
+            ToWorker::StartStudy { study, stages, least_bytes, durable, keeps } => {
+                self.begin_study(study, &stages, durable);
+                self.begin_round(study.study, keeps);
+                self.core.handle_study(study, stages.len() as u32, least_bytes);
+            }
+            ToWorker::Assign { study, lease, work, later, inputs, peers } => {
+                self.register_origins(&work, &inputs, &peers);
+                self.start_bucket((study, lease), work, later, ctx);
+            }
+            ToWorker::ResumeLease { lease, instances, .. } => self.resume_lease(lease, instances, ctx),
+            ToWorker::Revoke { lease } => self.revoke(lease, ctx),
+            ToWorker::StealRequest { lease } => self.return_instances(lease, InstanceSelection::Part, ctx),
+            ToWorker::FetchRegion { study, key, from, replica } => {
+                self.fetch_copy(study, key, from, replica, ctx)
+            }
+            ToWorker::Replicated { study, lease, instance } => {
+                self.report_replicated((study, lease, instance), ctx);
+            }
+            ToWorker::Release { keys } => self.release(keys, None, ctx),
+            ToWorker::StudyFinished { study } => self.end_study(study, ctx),
+            ToWorker::DropRetained { study } => self.drop_retained(study),
+            ToWorker::AckReports { reports } => {
+                // An acknowledged instance is on the manager's disk, so no reattachment needs to claim it.
+                for (lease, instance) in self.connection.acknowledge(reports) {
+                    self.leases.close(lease, &[instance]);
+                }
+            }
+            ToWorker::FileMissing { digest } => {
+                if let Some(remote) = &self.setup.remote {
+                    remote.files.refused(&digest);
+                }
+            }
+            ToWorker::SyncAck { call } => self.release(Vec::new(), Some(call), ctx),
+            ToWorker::Drain => self.drain(ctx),
+            ToWorker::DrainComplete => self.departure.dismiss(),
+            ToWorker::Stop => self.core.handle_stop(),
+            ToWorker::Shutdown => ctx.stop(),
+        }
+    }
+
+    /// Begins a study: links its operations, and starts to share inputs if all its regions must be durable.
+    fn begin_study(&mut self, study: PlanId, stages: &[Stage], durability: Durability) {
+        if durability == Durability::All {
+            self.setup.storage.do_send(ShareInputs);
+        }
+        self.counters.begin(study, stages, &self.setup.registry);
+        self.studies.begin(study, resolve_stages(stages, &self.setup.registry), durability);
+    }
+
+    /// Releases regions and continues once they are removed. Then it answers the sync `call`.
+    pub(super) fn release(&mut self, keys: Vec<RegionKey>, call: Option<u64>, ctx: &mut Context<Self>) {
+        let mut results = self.tasks.results();
+        let dropped: Vec<RegionKey> = keys.iter().flat_map(|key| results.released(key)).collect();
+        drop(results);
+        self.remove_spilled(dropped);
+        for key in &keys {
+            self.studies.release(*key);
+            self.replication.remove_replica(*key);
+        }
+        debug_assert!(
+            self.replication.replicas().all(|key| self.studies.has_region(key)),
+            "every replica belongs to a study"
+        );
+        self.setup.storage.do_send(ReleaseRegions(keys));
+        // The storage actor handles messages in order, so the count follows the removal.
+        let removed = self.setup.storage.send(CountRegions).into_actor(self);
+        ctx.spawn(removed.map(move |_, actor, ctx| {
+            actor.observe_storage();
+            if let Some(call) = call {
+                actor.core.handle_sync_ack(call);
+            }
+            actor.apply_effects(ctx);
+        }));
+    }
+}

@@ -1,0 +1,79 @@
+//! Handles events from stage actors, and returns instances that other workers shall execute.
+
+use super::WorkerActor;
+use crate::stage::{InstanceSelection, StageEvent};
+use actix::prelude::*;
+use pleach_dispatch::LeaseId;
+use pleach_dispatch::memory_model::BucketDemand;
+use pleach_dispatch::message::ToManager;
+
+impl Handler<StageEvent> for WorkerActor {
+    type Result = ();
+
+    fn handle(&mut self, event: StageEvent, ctx: &mut Self::Context) {
+        self.observe_storage();
+        if let StageEvent::Report(message) | StageEvent::Stored(message, _) = &event {
+            self.counters.count(message);
+        }
+        match event {
+            StageEvent::Demand { lease, demand } => {
+                self.core.handle_demand(lease, self.present_demand(lease, demand))
+            }
+            StageEvent::SlotFree { slot, lease, demand } => {
+                // Freed before the state machine hears of it, because it may grant the slot at once.
+                self.tasks.free(slot, lease);
+                self.core.handle_slot_free(slot, lease, self.present_demand(lease, demand));
+            }
+            StageEvent::Stored(message, keys) => self.make_durable(message, keys, ctx),
+            StageEvent::Report(message) => self.handle_report(&message, ctx),
+            StageEvent::Over(lease) => {
+                self.running.remove(lease);
+                self.core.handle_bucket_finished(lease);
+            }
+        }
+        self.apply_effects(ctx);
+    }
+}
+
+impl WorkerActor {
+    fn handle_report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
+        match message {
+            ToManager::Done { .. } | ToManager::Failed { .. } => self.report(message, ctx),
+            message => {
+                // The manager assigns the instance again, so this worker must not claim it when it reattaches.
+                if let ToManager::MissingInput { lease, instance, .. } = message {
+                    self.leases.close(*lease, &[*instance]);
+                }
+                self.send(message, ctx);
+            }
+        }
+    }
+
+    /// Takes instances from a stage and returns them to the manager.
+    pub(super) fn return_instances(
+        &mut self,
+        lease: LeaseId,
+        which: InstanceSelection,
+        ctx: &mut Context<Self>,
+    ) {
+        let Some(bucket) = self.running.get(lease) else { return };
+        let study = bucket.study();
+        let request = bucket.take(which).into_actor(self);
+        ctx.spawn(request.map(move |returned, actor, ctx| {
+            let instances = returned.unwrap_or_default();
+            // Closed before the message is sent: if the send detects a lost link, the reattachment must not claim them.
+            actor.leases.close(lease, &instances);
+            actor.send(&ToManager::ReturnInstances { study, lease, instances }, ctx);
+            actor.apply_effects(ctx);
+        }));
+    }
+
+    /// Updates the demand of a waiting bucket, whose inputs may have left memory since it was computed.
+    fn present_demand(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
+        let may_leave = self.setup.below.is_some() || self.setup.remote.is_some();
+        let waits = may_leave && !demand.started;
+        let Some(bucket) = self.running.get(lease).filter(|_| waits) else { return demand };
+        let (here_bytes, load_bytes) = bucket.input_bytes(&self.setup.ram);
+        BucketDemand { here_bytes, load_bytes, ..demand }
+    }
+}

@@ -1,0 +1,71 @@
+//! Resources that the tasks of a worker share: slots, task results and memory estimates.
+//!
+//! Invariants:
+//! - A slot has at most one task. It is occupied from the grant until the stage of the same lease frees it. Two tasks
+//!   in a slot would exceed the memory reserved for it.
+//! - The number of slots is fixed once the actor has started.
+
+use crate::task::TaskActor;
+use crate::task_results::TaskResults;
+use actix::prelude::*;
+use pleach_dispatch::memory_estimates::MemoryEstimates;
+use pleach_dispatch::{LeaseId, SlotId};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Resources shared by the tasks of a worker.
+#[derive(Default)]
+pub(crate) struct TaskResources {
+    slots: Vec<Addr<TaskActor>>,
+    /// Lease of the task in each slot.
+    occupants: Vec<Option<LeaseId>>,
+    results: Arc<Mutex<TaskResults>>,
+    estimates: Arc<Mutex<MemoryEstimates>>,
+}
+
+impl TaskResources {
+    /// Starts the actors of `count` slots.
+    pub(crate) fn start_slots(&mut self, count: u32, task: impl Fn() -> TaskActor) {
+        assert!(self.slots.is_empty(), "slots start once");
+        self.slots = (0..count).map(|_| task().start()).collect();
+        self.occupants = vec![None; self.slots.len()];
+    }
+
+    /// Returns the actors of the slots, by slot number.
+    pub(crate) fn slots(&self) -> &[Addr<TaskActor>] {
+        &self.slots
+    }
+
+    /// Occupies a slot with a task of a lease.
+    pub(crate) fn occupy(&mut self, slot: SlotId, lease: LeaseId) {
+        let before = self.occupants[slot.index()].replace(lease);
+        assert_eq!(before, None, "{slot} is granted to {lease} while it is occupied");
+    }
+
+    /// Frees the slot of a task of a lease.
+    pub(crate) fn free(&mut self, slot: SlotId, lease: LeaseId) {
+        let before = self.occupants[slot.index()].take();
+        assert_eq!(before, Some(lease), "{slot} is freed by {lease}");
+    }
+
+    /// Counts occupied slots.
+    pub(crate) fn occupied(&self) -> usize {
+        self.occupants.iter().flatten().count()
+    }
+
+    /// Locks the task results. Held only for lookups and updates in memory, never across a send or a wait: stage actors
+    /// and the threads that spill results lock them as well.
+    pub(crate) fn results(&self) -> MutexGuard<'_, TaskResults> {
+        // A poisoned lock follows a panic of this process, which ends it.
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the task results, for stage actors and spills.
+    pub(crate) fn shared_results(&self) -> &Arc<Mutex<TaskResults>> {
+        &self.results
+    }
+
+    /// Returns the memory estimates, for stage actors.
+    pub(crate) fn estimates(&self) -> &Arc<Mutex<MemoryEstimates>> {
+        &self.estimates
+    }
+}
