@@ -389,7 +389,7 @@ impl Manager {
         self.end_replicas(id);
         for (worker, member) in &mut self.members {
             member.copied.retain(|(study, _), _| *study != id);
-            if member.studies.remove(&id).is_some_and(|suited| suited.told) {
+            if member.studies.remove(&id).is_some_and(|suited| suited.introduced) {
                 self.effects.push_back(Effect::Over { worker: *worker, study: id });
             }
         }

@@ -255,7 +255,7 @@ impl BucketExecution {
         for instance in at.leaves.clone() {
             let outputs = self.graph.nodes[node.index()].gives.clone();
             self.effects.push_back(Effect::Done { instance, outputs: outputs.clone() });
-            outputs.into_iter().for_each(|output| self.let_go(output));
+            outputs.into_iter().for_each(|output| self.release_read(output));
         }
         self.stop_reading(node);
         for child in self.graph.nodes[node.index()].children.clone() {
@@ -281,7 +281,7 @@ impl BucketExecution {
             for instance in self.graph.nodes[id.index()].leaves.clone() {
                 self.effects.push_back(Effect::Failed { instance, cause: cause.clone() });
                 let gives = self.graph.nodes[id.index()].gives.clone();
-                gives.into_iter().for_each(|output| self.let_go(output));
+                gives.into_iter().for_each(|output| self.release_read(output));
             }
             self.stop_reading(id);
             failed.extend(self.graph.nodes[id.index()].children.iter().rev());
@@ -307,7 +307,7 @@ impl BucketExecution {
 
     fn stop_reading(&mut self, node: NodeId) {
         let reads = self.graph.nodes[node.index()].reads.clone();
-        reads.into_iter().for_each(|output| self.let_go(output));
+        reads.into_iter().for_each(|output| self.release_read(output));
     }
 
     /// Returns the outputs that were wanted when the task was started.
@@ -317,7 +317,7 @@ impl BucketExecution {
         self.wanted.remove(&node).unwrap_or_default()
     }
 
-    fn let_go(&mut self, output: OutputId) {
+    fn release_read(&mut self, output: OutputId) {
         *self.graph.readers_of(output) -= 1;
         // An output that was not written, or whose task failed, cannot be dropped.
         let is_there = self.graph.nodes[output.node.index()].state == NodeState::Done;

@@ -6,12 +6,12 @@
 //! results and reads no clock: both are the shell's task. The [`Manager`](crate::manager::Manager) knows the workers and
 //! decides which of them gets a bucket.
 //!
-//! `start` builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases
+//! `state` has the contexts of the state, each with private fields. The other modules apply events to them: `start` builds
+//! the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases
 //! back, `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss`
 //! reopens instances whose outputs are lost with a worker, `isolation` finds instances that crash workers,
 //! `reattach` restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to
-//! transfer, and `invariants` compares the state with a recount. This module changes the states of instances
-//! and leases.
+//! transfer, and `invariants` compares the contexts with each other. This module finishes and fails instances.
 
 mod grant;
 mod invariants;
@@ -23,6 +23,7 @@ mod reattach;
 mod rebalance;
 mod replan;
 mod start;
+mod state;
 mod throughput;
 mod worker_loss;
 
@@ -31,14 +32,13 @@ pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
 pub use replan::{Recut, Replanner};
 
-use crate::message::{RemoteRegion, TaskFailure};
+use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
-use crate::{BucketId, InstanceId, LeaseId, WorkerId};
+use crate::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use state::{Failures, Instances, Leases, ReadyQueue, Regions, Throughput};
+use std::collections::VecDeque;
 use std::time::Duration;
-use throughput::StageThroughput;
 
 /// Effects of an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,92 +69,16 @@ pub enum Effect {
     Complete,
 }
 
-/// State of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Waits for this many parents.
-    Waiting(usize),
-    /// All parents are finished.
-    Ready,
-    /// Granted to a worker.
-    Leased(LeaseId),
-    Done,
-    Failed,
-}
-
-impl State {
-    fn is_final(self) -> bool {
-        matches!(self, Self::Done | Self::Failed)
-    }
-}
-
-#[derive(Debug)]
-struct Instance {
-    state: State,
-    bucket: BucketId,
-    children: Vec<InstanceId>,
-}
-
-#[derive(Debug)]
-struct Bucket {
-    /// Instances neither finished nor failed.
-    open: BTreeSet<InstanceId>,
-    /// Instances of `open` that wait for a parent.
-    waiting: usize,
-    /// Isolated: granted only to an otherwise empty worker.
-    alone: bool,
-    /// Time when it was last queued.
-    ready_since: Duration,
-}
-
-#[derive(Debug)]
-struct Lease {
-    worker: WorkerId,
-    open: BTreeSet<InstanceId>,
-    /// Locations of the input regions, as sent to the worker.
-    told: Vec<RemoteRegion>,
-    /// Time of the grant, or of the last finished instance under this lease.
-    since: Duration,
-    /// Time that its bucket had been ready before the grant.
-    waited: Duration,
-    /// The worker was asked to return unstarted instances and has not answered yet.
-    asked_back: bool,
-    /// The other lease of the same instances under speculative execution.
-    twin: Option<LeaseId>,
-}
-
-/// Later stages first, since they release the outputs of earlier ones. Then the plan's order.
-type Rank = (Reverse<usize>, BucketId);
-
 /// The state of one study.
 #[derive(Debug)]
 pub struct Study {
     plan: ExecutionPlan,
-    instances: Vec<Instance>,
-    buckets: Vec<Bucket>,
-    ready: BTreeSet<Rank>,
-    /// Ready buckets for otherwise empty workers.
-    ready_alone: BTreeSet<Rank>,
-    /// Time when each isolated bucket was first seen ready.
-    alone_since: BTreeMap<Rank, Duration>,
-    leases: BTreeMap<LeaseId, Lease>,
-    granted: BTreeMap<WorkerId, BTreeSet<LeaseId>>,
-    /// Instances that have yet to read or store each region. A region whose readers have all failed
-    /// with another parent is released once it is stored, not before.
-    users: HashMap<RegionKey, usize>,
-    /// The instance that stores each region with readers.
-    producers: HashMap<RegionKey, InstanceId>,
-    /// Workers that hold each stored region, while it is referenced.
-    holders: HashMap<RegionKey, BTreeSet<WorkerId>>,
-    /// Origin and cause of each failed instance.
-    causes: BTreeMap<InstanceId, (InstanceId, TaskFailure)>,
-    /// Crash count of each instance: the workers lost while they had it.
-    losses: HashMap<InstanceId, u32>,
-    /// Number of missing-input reports of each instance.
-    lacked: HashMap<InstanceId, u32>,
-    /// Throughput of each stage.
-    pace: Vec<StageThroughput>,
-    unfinished: usize,
+    instances: Instances,
+    ready: ReadyQueue,
+    leases: Leases,
+    regions: Regions,
+    failures: Failures,
+    throughput: Throughput,
     /// Suspended: nothing more of it is granted.
     is_halted: bool,
     /// Time of the last event that carried one.
@@ -172,36 +96,28 @@ impl Study {
         instance: InstanceId,
         now: Duration,
     ) -> bool {
-        // Before `close`, which may remove the lease and with it the time of the last report.
-        self.keep_pace(worker, lease, instance, now);
+        // Before `close`, which may end the lease and with it the time of the last report.
+        self.record_report(worker, lease, instance, now);
         if !self.close(worker, lease, instance) {
             return false;
         }
         self.clear(instance);
-        self.end(instance);
-        // After `end`, so that regions without a further reader get no holder.
-        self.note_holder(worker, instance);
+        self.instances.finish(instance);
+        self.propagate_finish(instance);
+        // After the release of regions, so that those without a further reader get no holder.
+        self.add_holder(worker, instance);
         true
     }
 
-    /// Marks an instance done: unblocks its children and drops its region references.
-    fn end(&mut self, instance: InstanceId) {
-        self.instances[instance.index()].state = State::Done;
+    /// Propagates a finished instance: unblocks its children and drops its region references.
+    fn propagate_finish(&mut self, instance: InstanceId) {
         self.effects.push_back(Effect::Finished(instance));
-        for child in self.instances[instance.index()].children.clone() {
-            // A child that failed with another parent no longer waits.
-            if let State::Waiting(parents) = self.instances[child.index()].state {
-                let bucket = self.instances[child.index()].bucket;
-                if parents > 1 {
-                    self.instances[child.index()].state = State::Waiting(parents - 1);
-                } else {
-                    self.instances[child.index()].state = State::Ready;
-                    self.buckets[bucket.index()].waiting -= 1;
-                    self.queue_if_ready(bucket);
-                }
+        for child in self.instances.children(instance).to_vec() {
+            if let Some(bucket) = self.instances.finish_parent(child) {
+                self.queue_if_ready(bucket);
             }
         }
-        self.finish(instance);
+        self.release(instance);
     }
 
     /// Fails an instance and everything that reads from it. Returns whether the report counted.
@@ -215,10 +131,8 @@ impl Study {
         if !self.close(worker, lease, instance) {
             return false;
         }
-        // `fail` expects an instance that is in its bucket and not leased.
-        let bucket = self.instances[instance.index()].bucket;
-        self.buckets[bucket.index()].open.insert(instance);
-        self.instances[instance.index()].state = State::Ready;
+        // `fail` expects an instance without a lease. Its parents do not matter, since it ends with this event.
+        self.instances.end_lease(instance, 0);
         self.fail(instance, instance, cause);
         true
     }
@@ -228,22 +142,18 @@ impl Study {
     fn fail(&mut self, instance: InstanceId, origin: InstanceId, cause: &TaskFailure) {
         let mut failed = vec![instance];
         while let Some(id) = failed.pop() {
-            let state = self.instances[id.index()].state;
-            if state.is_final() || matches!(state, State::Leased(_)) {
+            if !self.instances.state(id).is_unstarted() {
                 continue;
             }
-            self.instances[id.index()].state = State::Failed;
-            let bucket = self.instances[id.index()].bucket;
+            let bucket = self.instances.bucket_of(id);
             self.unqueue(bucket);
-            self.buckets[bucket.index()].open.remove(&id);
-            if matches!(state, State::Waiting(_)) {
-                self.buckets[bucket.index()].waiting -= 1;
-            }
+            self.instances.fail(id);
+            // The other open instances of the bucket may have waited for this one only.
             self.queue_if_ready(bucket);
-            self.causes.insert(id, (origin, cause.clone()));
+            self.failures.record(id, origin, cause);
             self.effects.push_back(Effect::Failed { instance: id, origin, cause: cause.clone() });
-            failed.extend(self.instances[id.index()].children.iter().rev());
-            self.finish(id);
+            failed.extend(self.instances.children(id).iter().rev());
+            self.release(id);
         }
     }
 
@@ -255,7 +165,7 @@ impl Study {
     /// Counts instances neither finished nor failed.
     #[must_use]
     pub fn unfinished(&self) -> usize {
-        self.unfinished
+        self.instances.unfinished()
     }
 
     /// Returns the plan being executed.
@@ -264,24 +174,18 @@ impl Study {
         &self.plan
     }
 
-    /// Counts an instance as finished or failed and releases the regions that it referenced last.
-    fn finish(&mut self, instance: InstanceId) {
-        let mut released = Vec::new();
-        for key in self.plan.instances[instance.index()].used() {
-            if let Some(users) = self.users.get_mut(&key) {
-                *users -= 1;
-                if *users == 0 {
-                    self.users.remove(&key);
-                    self.holders.remove(&key);
-                    released.push(key);
-                }
-            }
-        }
+    /// Releases the regions that a finished or failed instance referenced last. Completes the study after the last one.
+    fn release(&mut self, instance: InstanceId) {
+        debug_assert!(
+            self.instances.state(instance).is_final(),
+            "{instance} is open and releases its regions"
+        );
+        let released = self.regions.release(instance, &self.plan.instances[instance.index()].used());
         if !released.is_empty() {
             self.effects.push_back(Effect::Release(released));
         }
-        self.unfinished -= 1;
-        if self.unfinished == 0 {
+        if self.instances.unfinished() == 0 {
+            self.assert_complete(instance);
             self.effects.push_back(Effect::Complete);
         }
     }

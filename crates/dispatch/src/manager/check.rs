@@ -39,7 +39,7 @@ impl Manager {
                 study
                     .first_ready(Eligibility { after: None, runs: &runs, is_alone: false, near: None })
                     .is_some()
-                    && member.studies[id].told
+                    && member.studies[id].introduced
             };
             let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;
             if self.kept.contains(worker) && member.draining {

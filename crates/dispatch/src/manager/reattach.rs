@@ -31,7 +31,7 @@ impl Manager {
         let is_there = self.members.contains_key(&worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_reattached_lease(worker, lease, instances, now);
-        self.mark_told(worker, id);
+        self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();
         kept
@@ -42,16 +42,16 @@ impl Manager {
         let is_there = self.members.contains_key(&worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_reported_regions(worker, keys);
-        self.mark_told(worker, id);
+        self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();
         needless
     }
 
     /// Records that the worker has the facts of the study from an earlier connection.
-    fn mark_told(&mut self, worker: WorkerId, id: PlanId) {
+    fn mark_introduced(&mut self, worker: WorkerId, id: PlanId) {
         if let Some(suited) = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id)) {
-            suited.told = true;
+            suited.introduced = true;
         }
     }
 }

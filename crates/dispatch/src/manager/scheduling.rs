@@ -109,11 +109,12 @@ impl Manager {
     /// one task at a time, and all of them together if the sum of their minimums fits.
     pub(super) fn has_room(&self, worker: WorkerId, id: PlanId) -> bool {
         let Some(member) = self.members.get(&worker) else { return false };
-        if member.studies.get(&id).is_some_and(|suited| suited.told) {
+        if member.studies.get(&id).is_some_and(|suited| suited.introduced) {
             return true;
         }
-        let told = member.studies.iter().filter(|(_, suited)| suited.told).map(|(id, _)| *id);
-        let all = told.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.least_bytes(worker, id)));
+        let introduced = member.studies.iter().filter(|(_, suited)| suited.introduced).map(|(id, _)| *id);
+        let all =
+            introduced.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.least_bytes(worker, id)));
         all <= member.facts.memory_bytes
     }
 
@@ -136,6 +137,10 @@ impl Manager {
     }
 
     pub(super) fn next_lease(&mut self) -> LeaseId {
+        // A worker may have reattached any lease, also one with an id that this manager would grant next.
+        while self.studies.values().any(|study| study.leased(LeaseId(self.next_lease)).is_some()) {
+            self.next_lease += 1;
+        }
         let lease = LeaseId(self.next_lease);
         self.next_lease += 1;
         lease
@@ -143,7 +148,7 @@ impl Manager {
 
     pub(super) fn send_study(&mut self, worker: WorkerId, id: PlanId) {
         let suited = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id));
-        if suited.is_some_and(|suited| !std::mem::replace(&mut suited.told, true)) {
+        if suited.is_some_and(|suited| !std::mem::replace(&mut suited.introduced, true)) {
             self.effects.push_back(Effect::Introduce { worker, study: id });
         }
     }

@@ -48,7 +48,7 @@ pub(super) struct StudyFit {
     /// By stage: the worker has returned instances for lack of time.
     pub(super) late: Vec<bool>,
     /// The facts of the study have been sent to the worker.
-    pub(super) told: bool,
+    pub(super) introduced: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +78,6 @@ impl StudyFit {
             .iter()
             .map(|stage| fits && stage.tasks.iter().all(|task| has(&task.operation, task.version)));
         let runs: Vec<bool> = runs.collect();
-        Self { late: vec![false; runs.len()], runs, told: false }
+        Self { late: vec![false; runs.len()], runs, introduced: false }
     }
 }

@@ -52,8 +52,8 @@ impl TaskSizes {
         let mut reads: Vec<OutputId> = read_by(graph, node).collect();
         reads.sort_unstable();
         let last_reads = reads.chunk_by(|a, b| a == b).filter(|reads| graph.readers(reads[0]) == reads.len());
-        let let_go: u64 = last_reads.map(|reads| self.of(graph, reads[0])).sum();
-        let after = (self.wanted(graph, node) + self.left(graph, node)).saturating_sub(let_go);
+        let released: u64 = last_reads.map(|reads| self.of(graph, reads[0])).sum();
+        let after = (self.wanted(graph, node) + self.left(graph, node)).saturating_sub(released);
         self.tasks[graph.nodes[node.index()].level].running().max(after)
     }
 

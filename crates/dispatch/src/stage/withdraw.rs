@@ -73,7 +73,7 @@ impl BucketExecution {
             let gone: Vec<InstanceId> = gone;
             let gives = node.gives.clone();
             for _ in &gone {
-                gives.iter().for_each(|output| self.let_go(*output));
+                gives.iter().for_each(|output| self.release_read(*output));
             }
             back.extend(gone);
         }

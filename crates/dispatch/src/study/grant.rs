@@ -1,12 +1,12 @@
 //! Grants: picks the ready bucket for a worker, leases it, and builds the work that is sent to the worker.
 
-use super::{Lease, Rank, State, Study};
-use crate::message::{BucketWork, InstanceWork, RemoteRegion};
+use super::Study;
+use super::state::{InstanceState, Lease, Rank};
+use crate::message::{BucketWork, InstanceWork};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::time::Duration;
 
 /// Constraints on a worker's next bucket.
@@ -30,15 +30,17 @@ impl Study {
         if self.is_halted {
             return None;
         }
-        let alone = suits.is_alone.then(|| first_of(&self.ready_alone, suits)).flatten();
-        alone.or_else(|| first_of(&self.ready, suits).map(|first| self.most_local(first, suits)))
+        let isolated = suits.is_alone.then(|| self.ready.first_isolated(suits.after, suits.runs)).flatten();
+        isolated.or_else(|| {
+            let first = self.ready.first(suits.after, suits.runs)?;
+            Some(self.most_local(first, suits))
+        })
     }
 
     /// Returns whether any bucket is ready to be granted.
     #[must_use]
     pub fn has_ready(&self) -> bool {
-        let is_any = !self.ready.is_empty() || !self.ready_alone.is_empty();
-        is_any && !self.is_halted
+        !self.ready.is_empty() && !self.is_halted
     }
 
     /// Suspends the study: grants nothing from now on. Existing leases stay.
@@ -52,7 +54,10 @@ impl Study {
         self.is_halted
     }
 
-    /// Leases a ready bucket to a worker. Returns `None` if the bucket is not ready.
+    /// Leases a ready bucket to a worker, under an id that no lease has. Returns `None` if the bucket is not ready.
+    ///
+    /// # Panics
+    /// If a lease has the id.
     pub fn grant(
         &mut self,
         bucket: BucketId,
@@ -63,22 +68,20 @@ impl Study {
         if !self.unqueue(bucket) {
             return None;
         }
-        let open = self.buckets[bucket.index()].open.clone();
-        for id in &open {
-            self.instances[id.index()].state = State::Leased(lease);
-        }
+        let open = self.instances.lease(bucket, lease);
         let work = self.work(bucket, &open, worker);
-        let waited = now.saturating_sub(self.buckets[bucket.index()].ready_since);
-        let told = work.elsewhere.clone();
-        self.add_lease(
-            lease,
-            Lease { worker, open, told, since: now, waited, asked_back: false, twin: None },
-        );
+        let waited = now.saturating_sub(self.instances.bucket(bucket).ready_since());
+        let sent_locations = work.elsewhere.clone();
+        self.leases.grant(lease, Lease::new(worker, open, sent_locations, now).after(waited));
+        debug_assert!(!self.instances.is_ready(bucket), "{bucket} is ready, and granted under {lease}");
         Some(work)
     }
 
-    /// Leases the open instances of a straggler to a second worker as well. The first result counts. Returns `None` if the
-    /// lease does not qualify.
+    /// Leases the open instances of a straggler to a second worker as well, under an id that no lease has. The first result
+    /// counts. Returns `None` if the lease does not qualify.
+    ///
+    /// # Panics
+    /// If a lease has the id.
     pub fn grant_speculative(
         &mut self,
         of: LeaseId,
@@ -86,42 +89,18 @@ impl Study {
         lease: LeaseId,
         now: Duration,
     ) -> Option<BucketWork> {
-        let first =
-            self.leases.get_mut(&of).filter(|first| first.twin.is_none() && first.worker != worker)?;
-        first.twin = Some(lease);
-        let open = first.open.clone();
-        let bucket = open.first().map(|first| self.instances[first.index()].bucket)?;
+        let open = self.leases.get(of).filter(|first| first.may_twin_with(worker))?.open().clone();
+        let bucket = open.first().map(|first| self.instances.bucket_of(*first))?;
         let work = self.work(bucket, &open, worker);
-        let waited = Duration::ZERO;
-        let told = work.elsewhere.clone();
-        let twin = Some(of);
-        self.add_lease(lease, Lease { worker, open, told, since: now, waited, asked_back: false, twin });
+        let sent_locations = work.elsewhere.clone();
+        self.leases.grant_twin(of, lease, Lease::new(worker, open, sent_locations, now));
         Some(work)
-    }
-
-    pub(super) fn add_lease(&mut self, id: LeaseId, lease: Lease) {
-        self.granted.entry(lease.worker).or_default().insert(id);
-        self.leases.insert(id, lease);
-    }
-
-    pub(super) fn remove_lease(&mut self, id: LeaseId) -> Option<Lease> {
-        let lease = self.leases.remove(&id)?;
-        if let Some(granted) = self.granted.get_mut(&lease.worker) {
-            granted.remove(&id);
-            if granted.is_empty() {
-                self.granted.remove(&lease.worker);
-            }
-        }
-        if let Some(twin) = lease.twin.and_then(|twin| self.leases.get_mut(&twin)) {
-            twin.twin = None;
-        }
-        Some(lease)
     }
 
     /// Counts the leases of a worker.
     #[must_use]
     pub fn leases_of(&self, worker: WorkerId) -> usize {
-        self.granted.get(&worker).map_or(0, BTreeSet::len)
+        self.leases.count_of(worker)
     }
 
     /// Counts all leases.
@@ -137,27 +116,15 @@ impl Study {
 
     /// Queues a bucket if it has open instances and all of them are ready.
     pub(super) fn queue_if_ready(&mut self, bucket: BucketId) {
-        let open = &self.buckets[bucket.index()];
-        // A bucket is leased as a whole, so its first instance shows whether it is leased.
-        let is_ready = |id: &InstanceId| self.instances[id.index()].state == State::Ready;
-        if open.waiting == 0 && open.open.first().is_some_and(is_ready) {
-            let rank = self.rank(bucket);
-            let is_new = if open.alone { self.ready_alone.insert(rank) } else { self.ready.insert(rank) };
-            if is_new {
-                self.buckets[bucket.index()].ready_since = self.now;
-            }
+        let is_isolated = self.instances.bucket(bucket).is_isolated();
+        if self.instances.is_ready(bucket) && self.ready.queue(self.rank(bucket), is_isolated) {
+            self.instances.set_ready_since(bucket, self.now);
         }
-    }
-
-    pub(super) fn is_ready(&self, bucket: BucketId) -> bool {
-        let rank = self.rank(bucket);
-        self.ready.contains(&rank) || self.ready_alone.contains(&rank)
     }
 
     /// Removes a bucket from the queue. Returns whether it was queued.
     pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
-        let rank = self.rank(bucket);
-        self.ready.remove(&rank) || self.ready_alone.remove(&rank)
+        self.ready.unqueue(self.rank(bucket))
     }
 
     fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>, worker: WorkerId) -> BucketWork {
@@ -176,13 +143,11 @@ impl Study {
         let instances: Vec<InstanceWork> = instances.collect();
         let keys: BTreeSet<RegionKey> =
             instances.iter().flat_map(|instance| &instance.inputs).copied().collect();
-        let holders = keys.into_iter().filter_map(|key| Some((key, self.holders.get(&key)?)));
-        let elsewhere = holders.filter(|(_, holders)| !holders.contains(&worker));
-        let elsewhere = elsewhere.map(|(key, holders)| {
-            let workers = holders.iter().copied().filter(|holder| *holder != WorkerId::SHARED).collect();
-            RemoteRegion { key, workers, shared: holders.contains(&WorkerId::SHARED) }
-        });
-        let elsewhere = elsewhere.collect();
+        debug_assert!(
+            keys.iter().all(|key| self.regions.is_used(*key)),
+            "{worker} would read released regions for {bucket}: {keys:?}"
+        );
+        let elsewhere = self.regions.locate(&keys, worker);
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let drain = self.plan.needs.drains.get(stage as usize).copied().unwrap_or_default();
         BucketWork { bucket, stage, pixels, drain, sharing: self.plan.sharing, instances, elsewhere }
@@ -190,24 +155,8 @@ impl Study {
 
     /// Returns whether some reader of an instance waits for other parents as well.
     fn stays(&self, id: InstanceId) -> bool {
-        let waits = |other: &InstanceId| *other != id && self.instances[other.index()].state != State::Done;
-        let children = self.instances[id.index()].children.iter();
+        let waits = |other: &InstanceId| *other != id && self.instances.state(*other) != InstanceState::Done;
+        let children = self.instances.children(id).iter();
         children.flat_map(|child| &self.plan.instances[child.index()].parents).any(waits)
     }
-}
-
-/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of buckets.
-fn first_of(ready: &BTreeSet<Rank>, suits: Eligibility<'_>) -> Option<BucketId> {
-    let mut next = ready.first();
-    while let Some(&(Reverse(stage), bucket)) = next {
-        if suits.after.is_some_and(|after| stage <= after) {
-            return None;
-        }
-        if suits.runs.get(stage).copied().unwrap_or(true) {
-            return Some(bucket);
-        }
-        let rest = (Bound::Excluded((Reverse(stage), BucketId(u32::MAX))), Bound::Unbounded);
-        next = ready.range(rest).next();
-    }
-    None
 }

@@ -4,108 +4,79 @@
 //! an otherwise empty worker. A crash there takes no other lease with it, and no other instance can cause it.
 //! If such workers crash as well, the suspect fails. All other instances continue.
 
-use super::{Rank, State, StragglerPolicy, Study};
-use crate::message::TaskFailure;
+use super::{StragglerPolicy, Study};
 use crate::{InstanceId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Crash count of a suspect instance. One lost worker is an accident, and two at once may be one as well.
-const SUSPECTED_AFTER: u32 = 2;
-
-/// Crash limit: a suspect fails after 3 more lost workers that ran nothing else.
-const GIVEN_UP_AFTER: u32 = SUSPECTED_AFTER + 3;
-
 impl Study {
-    /// Counts a lost worker for each instance that it had.
-    pub(super) fn record_crash(&mut self, instances: &BTreeSet<InstanceId>) {
-        instances.iter().for_each(|id| *self.losses.entry(*id).or_default() += 1);
-    }
-
     /// Gives each suspect among instances without a lease a bucket of its own, or fails it once it has reached the crash
     /// limit.
     pub(super) fn isolate_or_fail(&mut self, instances: &BTreeSet<InstanceId>) {
         for &id in instances {
-            let state = self.instances[id.index()].state;
-            if !self.is_suspected(id) || state.is_final() || matches!(state, State::Leased(_)) {
+            if !self.failures.is_suspected(id) || !self.instances.state(id).is_unstarted() {
                 continue;
             }
-            let losses = self.losses.get(&id).copied().unwrap_or_default();
-            if losses >= GIVEN_UP_AFTER {
-                let cause = format!(
-                    "{losses} workers were lost while they ran it, the last {} with nothing else to do",
-                    GIVEN_UP_AFTER - SUSPECTED_AFTER
-                );
-                self.fail(id, id, &TaskFailure { at: "worker".to_owned(), cause });
+            if let Some(cause) = self.failures.crash_limit_cause(id) {
+                self.fail(id, id, &cause);
                 continue;
             }
-            let old = self.instances[id.index()].bucket;
-            if self.buckets[old.index()].alone {
+            let old = self.instances.bucket_of(id);
+            if self.instances.bucket(old).is_isolated() {
                 continue;
             }
             self.unqueue(old);
             let bucket = self.regroup(BTreeSet::from([id]));
             self.queue_if_ready(old);
-            self.buckets[bucket.index()].alone = true;
+            // Before it is queued: isolation decides which workers it is queued for.
+            self.instances.set_isolated(bucket, true);
             self.queue_if_ready(bucket);
         }
     }
 
     /// Returns whether any bucket waits for an otherwise empty worker.
     pub(crate) fn has_ready_isolated(&self) -> bool {
-        !self.ready_alone.is_empty()
+        self.ready.has_isolated()
     }
 
     /// Returns the stages of isolated buckets that have been ready for longer than the timeout of a straggler, in order.
     pub(crate) fn overdue(&mut self, now: Duration, behind: StragglerPolicy) -> Vec<usize> {
-        self.alone_since.retain(|rank, _| self.ready_alone.contains(rank));
-        for rank in &self.ready_alone {
-            self.alone_since.entry(*rank).or_insert(now);
-        }
-        let is_overdue = |(rank, since): (&Rank, &Duration)| {
-            let stage = rank.0.0;
-            let bound = self.straggler_timeout(stage, behind).unwrap_or(behind.least);
-            (now.saturating_sub(*since) > bound).then_some(stage)
-        };
-        self.alone_since.iter().filter_map(is_overdue).collect()
+        let throughput = &self.throughput;
+        self.ready.overdue(now, |stage| behind.timeout(stage, throughput).unwrap_or(behind.least))
     }
 
-    /// Clears an instance that has been finished of suspicion.
+    /// Clears a reported instance of suspicion.
     pub(super) fn clear(&mut self, instance: InstanceId) {
-        if self.losses.remove(&instance).is_some() {
-            let bucket = self.instances[instance.index()].bucket;
-            self.buckets[bucket.index()].alone = false;
+        if self.failures.clear_crashes(instance) {
+            // Its bucket is leased, hence not queued.
+            self.instances.set_isolated(self.instances.bucket_of(instance), false);
         }
     }
 
     /// Takes back a crash of these instances: their worker has reattached, so they did not crash it.
     pub(super) fn retract_crash(&mut self, instances: &[InstanceId]) {
         for &id in instances {
-            let Some(losses) = self.losses.get_mut(&id) else { continue };
-            *losses = losses.saturating_sub(1);
-            let bucket = self.instances[id.index()].bucket;
-            if *losses < SUSPECTED_AFTER && self.buckets[bucket.index()].alone {
+            // The failures contain no unknown instance, so the message may name some.
+            if !self.failures.retract_crash(id) {
+                continue;
+            }
+            let bucket = self.instances.bucket_of(id);
+            if self.instances.bucket(bucket).is_isolated() {
                 self.unqueue(bucket);
-                self.buckets[bucket.index()].alone = false;
+                self.instances.set_isolated(bucket, false);
                 self.queue_if_ready(bucket);
             }
         }
-    }
-
-    /// Returns whether the crash count of an instance requires isolation.
-    pub(super) fn is_suspected(&self, instance: InstanceId) -> bool {
-        self.losses.get(&instance).is_some_and(|losses| *losses >= SUSPECTED_AFTER)
     }
 
     /// Returns whether a worker has a suspect instance, so that it gets nothing else.
     #[must_use]
     pub fn runs_isolated(&self, worker: WorkerId) -> bool {
         // Fast path: most studies have no crashes.
-        if self.losses.is_empty() {
+        if !self.failures.has_crashes() {
             return false;
         }
-        let leases =
-            self.granted.get(&worker).into_iter().flatten().filter_map(|lease| self.leases.get(lease));
-        leases.flat_map(|lease| &lease.open).any(|id| self.is_suspected(*id))
+        let leased = self.leases.of_worker(worker).flat_map(|lease| lease.open());
+        leased.into_iter().any(|id| self.failures.is_suspected(*id))
     }
 }

@@ -1,84 +1,50 @@
 //! Ends of leases: instances are reported one by one, the worker returns them, or the worker is lost.
 
-use super::{Bucket, Effect, State, Study};
+use super::state::{InstanceState, Returned};
+use super::{Effect, Study};
 use crate::plan::BucketPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Study {
-    /// Removes an instance from its lease and bucket. Returns false if the report does not belong to the lease.
+    /// Removes a reported instance from its leases, and revokes the twin if it has no other instance. The instance stays
+    /// open in its bucket. Returns false if the report does not belong to the lease.
     pub(super) fn close(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
-        let Some(twin) = self.let_go(worker, lease, instance) else { return false };
-        if let Some(twin) = twin {
-            self.let_go_of_twin(twin, instance);
+        let Some(closed) = self.leases.close(worker, lease, instance) else { return false };
+        let state = self.instances.state(instance);
+        let is_leased = state.is_leased_under(lease, closed.twin);
+        assert!(is_leased, "{instance} ends under {lease} with the twin {:?}, was {state:?}", closed.twin);
+        if let (Some(worker), Some(twin)) = (closed.revoked, closed.twin) {
+            self.effects.push_back(Effect::Revoke { worker, lease: twin });
         }
-        let bucket = self.instances[instance.index()].bucket;
-        self.buckets[bucket.index()].open.remove(&instance);
         true
     }
 
-    /// Removes an instance from a lease. Returns the lease's twin, or `None` if the instance was not in the lease.
-    fn let_go(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> Option<Option<LeaseId>> {
-        let open = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker)?;
-        if !open.open.remove(&instance) {
-            return None;
-        }
-        let twin = open.twin;
-        if open.open.is_empty() {
-            self.remove_lease(lease);
-        }
-        Some(twin)
-    }
-
-    /// Removes an instance from the other lease of the same instances. Revokes that lease if it becomes empty.
-    fn let_go_of_twin(&mut self, lease: LeaseId, instance: InstanceId) {
-        let Some(other) = self.leases.get_mut(&lease) else { return };
-        other.open.remove(&instance);
-        if other.open.is_empty() {
-            let worker = other.worker;
-            self.remove_lease(lease);
-            self.effects.push_back(Effect::Revoke { worker, lease });
-        }
-    }
-
-    /// Returns instances of an ended lease to the study: those in its twin stay leased to that, the others go
-    /// into a bucket of their own. Fails the ones whose parents have failed.
-    pub(super) fn return_instances(&mut self, instances: BTreeSet<InstanceId>, twin: Option<LeaseId>) {
-        let back = self.take_all_back(instances, twin);
-        self.fail_orphans(&back);
-    }
-
-    /// As [`return_instances`](Self::return_instances), without failing any. Returns the instances that are not leased.
-    pub(super) fn take_all_back(
-        &mut self,
-        instances: BTreeSet<InstanceId>,
-        twin: Option<LeaseId>,
-    ) -> Vec<InstanceId> {
-        let other = twin.and_then(|twin| self.leases.get(&twin)).map(|twin| twin.open.clone());
-        let stays = |id: &InstanceId| other.as_ref().is_some_and(|open| open.contains(id));
+    /// Reclaims instances of an ended lease: those in its twin stay leased to that, the others go into a bucket of their own.
+    /// Fails none. Returns the instances that are not leased.
+    pub(super) fn reclaim(&mut self, returned: Returned) -> Vec<InstanceId> {
+        let Returned { instances, twin } = returned;
+        let other = twin.and_then(|twin| self.leases.get(twin)).map(|twin| twin.open());
+        let stays = |id: &InstanceId| other.is_some_and(|open| open.contains(id));
         let (kept, back): (BTreeSet<_>, BTreeSet<_>) = instances.into_iter().partition(stays);
         if let Some(twin) = twin {
-            kept.iter().for_each(|id| self.instances[id.index()].state = State::Leased(twin));
+            kept.iter().for_each(|id| self.instances.lease_to_twin(*id, twin));
         }
-        back.iter().for_each(|id| self.requeue(*id));
-        self.apart(&back);
+        for &id in &back {
+            self.instances.end_lease(id, self.unfinished_parents(id));
+        }
+        // After all leases have ended: a bucket is queued only once none of its instances is leased.
+        self.split_off(&back);
         back.into_iter().collect()
     }
 
     /// Takes back unstarted instances from a worker. Returns whether the lease belonged to the worker. Ignores
     /// instances that are not in the lease.
     pub fn handle_returned(&mut self, worker: WorkerId, lease: LeaseId, instances: &[InstanceId]) -> bool {
-        let Some(granted) = self.leases.get_mut(&lease).filter(|granted| granted.worker == worker) else {
-            return false;
-        };
-        granted.asked_back = false;
-        let given: BTreeSet<InstanceId> =
-            instances.iter().copied().filter(|id| granted.open.remove(id)).collect();
-        let twin = granted.twin;
-        if granted.open.is_empty() {
-            self.remove_lease(lease);
-        }
-        self.return_instances(given, twin);
+        self.leases.answer_return(worker, lease);
+        let Some(returned) = self.leases.take_back(worker, lease, instances) else { return false };
+        let back = self.reclaim(returned);
+        self.fail_orphans(&back);
         true
     }
 
@@ -86,13 +52,14 @@ impl Study {
     /// recomputed. `lost` marks a worker that left without a message: its instances count as crashed.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
         let mut back = Vec::new();
-        for id in self.granted.remove(&worker).unwrap_or_default() {
-            let Some(lease) = self.remove_lease(id) else { continue };
+        for returned in self.leases.remove_worker(worker) {
             if lost {
-                self.record_crash(&lease.open);
+                // Before `reclaim`, which isolates suspects.
+                returned.instances.iter().for_each(|id| self.failures.record_crash(*id));
             }
-            back.extend(self.take_all_back(lease.open, lease.twin));
+            back.extend(self.reclaim(returned));
         }
+        assert!(self.leases.count_of(worker) == 0, "{worker} has left, and has leases");
         // Reopen first: instances that fail with their parents must not release regions that reopened ones read.
         self.reopen_lost(worker);
         self.fail_orphans(&back);
@@ -100,57 +67,43 @@ impl Study {
 
     /// Returns all leases with their workers.
     pub fn all_leases(&self) -> impl Iterator<Item = (WorkerId, LeaseId)> {
-        self.leases.iter().map(|(id, lease)| (lease.worker, *id))
+        self.leases.iter().map(|(id, lease)| (lease.worker(), id))
     }
 
     /// Returns the workers that have leases or hold regions.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
-        let holders = self.holders.values().flatten().filter(|holder| **holder != WorkerId::SHARED);
-        self.granted.keys().chain(holders).copied()
+        self.leases.workers().chain(self.regions.holding_workers())
     }
 
-    /// Resets an instance without a lease to ready or waiting, and recounts its open parents.
-    pub(super) fn requeue(&mut self, instance: InstanceId) {
+    /// Counts the parents of an instance that are not done.
+    pub(super) fn unfinished_parents(&self, instance: InstanceId) -> usize {
         let parents = self.plan.instances[instance.index()].parents.iter();
-        let open = parents.filter(|parent| self.instances[parent.index()].state != State::Done).count();
-        let run = &mut self.instances[instance.index()];
-        run.state = if open == 0 { State::Ready } else { State::Waiting(open) };
-        if open > 0 {
-            self.buckets[run.bucket.index()].waiting += 1;
-        }
+        parents.filter(|parent| self.instances.state(**parent) != InstanceState::Done).count()
     }
 
     /// Moves open instances without a lease into buckets of their own, one for each bucket they are in, unless they
     /// are all that is open of it. Each suspect gets a bucket of its own.
-    pub(super) fn apart(&mut self, instances: &BTreeSet<InstanceId>) {
+    pub(super) fn split_off(&mut self, instances: &BTreeSet<InstanceId>) {
         let mut by_bucket: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         for id in instances {
-            by_bucket.entry(self.instances[id.index()].bucket).or_default().insert(*id);
+            by_bucket.entry(self.instances.bucket_of(*id)).or_default().insert(*id);
         }
         for (bucket, instances) in by_bucket {
-            let bucket =
-                if self.buckets[bucket.index()].open == instances { bucket } else { self.regroup(instances) };
+            let is_whole = *self.instances.bucket(bucket).open() == instances;
+            let bucket = if is_whole { bucket } else { self.regroup(instances) };
             self.queue_if_ready(bucket);
         }
         self.isolate_or_fail(instances);
     }
 
-    /// Moves instances of one stage from their buckets into a new one. Leaves the queue as it is.
+    /// Moves open instances of one stage from their buckets into a new one. Leaves the queue as it is.
     pub(super) fn regroup(&mut self, instances: BTreeSet<InstanceId>) -> BucketId {
-        let new = BucketId(self.buckets.len() as u32);
-        let mut pixels = 0;
-        let mut waiting = 0;
-        for id in &instances {
-            let old = std::mem::replace(&mut self.instances[id.index()].bucket, new);
-            let waits = matches!(self.instances[id.index()].state, State::Waiting(_));
-            pixels = self.plan.buckets[old.index()].pixels;
-            waiting += usize::from(waits);
-            let old = &mut self.buckets[old.index()];
-            old.open.remove(id);
-            old.waiting -= usize::from(waits);
-        }
+        let old = instances.last().map(|last| self.instances.bucket_of(*last));
+        let pixels = old.map_or(0, |old| self.plan.buckets[old.index()].pixels);
         self.plan.buckets.push(BucketPlan { instances: instances.iter().copied().collect(), pixels });
-        self.buckets.push(Bucket { open: instances, waiting, alone: false, ready_since: self.now });
+        let new = self.instances.regroup(instances, self.now);
+        let planned = self.plan.buckets.len();
+        assert!(new.index() + 1 == planned, "{new} is the last bucket, and {planned} are planned");
         new
     }
 }

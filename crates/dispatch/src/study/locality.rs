@@ -2,8 +2,8 @@
 //!
 //! Inputs from files count as local everywhere: the study does not know which worker has read which file.
 
+use super::Study;
 use super::grant::Eligibility;
-use super::{Rank, Study};
 use crate::{BucketId, WorkerId};
 use std::collections::BTreeSet;
 
@@ -19,13 +19,8 @@ impl Study {
     /// equals, the first one.
     pub(super) fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
         let Some(worker) = suits.near else { return first };
-        let rank = self.rank(first);
-        if !self.ready.contains(&rank) {
-            return first;
-        }
         let mut best = (u64::MAX, first);
-        let of_stage = |(stage, _): &&Rank| *stage == rank.0;
-        for &(_, bucket) in self.ready.range(rank..).take_while(of_stage).take(LOOKED_AT) {
+        for bucket in self.ready.stage_from(self.rank(first)).take(LOOKED_AT) {
             let bytes = self.remote_bytes(bucket, worker);
             if bytes < best.0 {
                 best = (bytes, bucket);
@@ -40,9 +35,9 @@ impl Study {
     /// Returns workers that hold an input of a bucket: a few for each region.
     #[must_use]
     pub fn holders_of(&self, bucket: BucketId) -> BTreeSet<WorkerId> {
-        let Some(first) = self.buckets[bucket.index()].open.first() else { return BTreeSet::new() };
+        let Some(first) = self.instances.bucket(bucket).open().first() else { return BTreeSet::new() };
         let inputs = &self.plan.instances[first.index()].inputs;
-        let holders = inputs.iter().filter_map(|key| self.holders.get(key));
+        let holders = inputs.iter().filter_map(|key| self.regions.holders(*key));
         // All workers may hold a common region, so a few of its holders suffice.
         let few = holders.flat_map(|holders| holders.iter().take(HOLDERS_LOOKED_AT));
         few.copied().filter(|holder| *holder != WorkerId::SHARED).collect()
@@ -52,14 +47,13 @@ impl Study {
     #[must_use]
     pub fn remote_bytes(&self, bucket: BucketId, worker: WorkerId) -> u64 {
         // All instances of a bucket have the same inputs.
-        let Some(first) = self.buckets[bucket.index()].open.first() else { return 0 };
+        let Some(first) = self.instances.bucket(bucket).open().first() else { return 0 };
         let instance = &self.plan.instances[first.index()];
         let inputs = &self.plan.stages[instance.stage].inputs;
         let pixels = self.plan.buckets[bucket.index()].pixels;
         let mut bytes = 0;
         for (place, key) in instance.inputs.iter().enumerate() {
-            let is_far = self.holders.get(key).is_some_and(|holders| !holders.contains(&worker));
-            if is_far && !instance.inputs[..place].contains(key) {
+            if self.regions.is_remote(*key, worker) && !instance.inputs[..place].contains(key) {
                 bytes += inputs[place].region.element.bytes(pixels);
             }
         }

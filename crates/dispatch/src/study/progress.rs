@@ -1,6 +1,7 @@
 //! Progress of a study, in numbers for display. No decision depends on them.
 
-use super::{State, Study};
+use super::Study;
+use super::state::{InstanceState, Lease};
 use crate::LeaseId;
 use std::time::Duration;
 
@@ -28,20 +29,20 @@ impl Study {
     /// Sets the start time of a new study.
     pub(crate) fn begin_at(&mut self, now: Duration) {
         self.now = now;
-        self.buckets.iter_mut().for_each(|bucket| bucket.ready_since = now);
+        self.instances.set_all_ready_since(now);
     }
 
     /// Counts the instances by state. Linear in their number, about 10 ms for a million.
     #[must_use]
     pub fn census(&self) -> InstanceCounts {
         let mut census = InstanceCounts::default();
-        for instance in &self.instances {
-            *match instance.state {
-                State::Waiting(_) => &mut census.waiting,
-                State::Ready => &mut census.ready,
-                State::Leased(_) => &mut census.leased,
-                State::Done => &mut census.finished,
-                State::Failed => &mut census.failed,
+        for state in self.instances.states() {
+            *match state {
+                InstanceState::Waiting(_) | InstanceState::Reopened => &mut census.waiting,
+                InstanceState::Ready => &mut census.ready,
+                InstanceState::Leased(_) => &mut census.leased,
+                InstanceState::Done => &mut census.finished,
+                InstanceState::Failed => &mut census.failed,
             } += 1;
         }
         census
@@ -50,14 +51,14 @@ impl Study {
     /// Counts the buckets that can be granted.
     #[must_use]
     pub fn ready_buckets(&self) -> usize {
-        self.ready.len() + self.ready_alone.len()
+        self.ready.len()
     }
 
     /// Returns the time that the bucket of a lease had been ready when it was granted. Its resolution is that
     /// of the calls of [`handle_time`](Self::handle_time).
     #[must_use]
     pub fn queue_wait(&self, lease: LeaseId) -> Option<Duration> {
-        self.leases.get(&lease).map(|lease| lease.waited)
+        self.leases.get(lease).map(Lease::waited)
     }
 
     /// Predicts the remaining seconds of the study on all of `slots`: the mean time of an instance of each stage, times the
@@ -66,8 +67,8 @@ impl Study {
     #[must_use]
     pub fn predicted_remaining_seconds(&self, slots: u32) -> Option<f64> {
         let mut open = vec![0_u32; self.plan.stages.len()];
-        for (instance, plan) in self.instances.iter().zip(&self.plan.instances) {
-            open[plan.stage] += u32::from(!instance.state.is_final());
+        for (state, plan) in self.instances.states().zip(&self.plan.instances) {
+            open[plan.stage] += u32::from(!state.is_final());
         }
         let mut work = 0.0;
         for (stage, open) in open.into_iter().enumerate().filter(|(_, open)| *open > 0) {

@@ -1,7 +1,8 @@
 //! Reattach: restores the regions and leases of workers that served an earlier manager, or this one before they were
 //! disconnected.
 
-use super::{Lease, State, Study};
+use super::Study;
+use super::state::{InstanceState, Lease};
 use crate::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
@@ -13,16 +14,13 @@ impl Study {
     pub fn handle_reported_regions(&mut self, worker: WorkerId, keys: &[RegionKey]) -> Vec<RegionKey> {
         let mut needless = Vec::new();
         for key in keys {
-            match self.producers.get(key) {
-                Some(_) if self.users.contains_key(key) => {
-                    self.holders.entry(*key).or_default().insert(worker);
-                }
-                _ => needless.push(*key),
+            if !self.regions.add_holder(worker, *key) {
+                needless.push(*key);
             }
         }
         // Later instances first, since their inputs are not needed then.
         let mut producers: Vec<InstanceId> =
-            keys.iter().filter_map(|key| self.producers.get(key)).copied().collect();
+            keys.iter().filter_map(|key| self.regions.producer(*key)).collect();
         producers.sort_unstable();
         producers.dedup();
         for producer in producers.into_iter().rev() {
@@ -35,34 +33,31 @@ impl Study {
 
     /// Returns whether all outputs of an instance without a lease are stored.
     fn is_stored(&self, instance: InstanceId) -> bool {
-        let waits = matches!(self.instances[instance.index()].state, State::Ready | State::Waiting(_));
+        let waits = self.instances.state(instance).is_unstarted();
         let mut outputs = self.plan.instances[instance.index()].outputs.iter();
-        let there = |key: &RegionKey| !self.users.contains_key(key) || self.holders.contains_key(key);
-        waits && outputs.all(|output| !output.reported && (!output.stored || there(&output.key)))
+        let there = |key: RegionKey| !self.regions.is_used(key) || self.regions.is_held(key);
+        waits && outputs.all(|output| !output.reported && (!output.stored || there(output.key)))
     }
 
     /// Marks a waiting instance as done, and then its ancestors without open readers.
     fn finish_unexecuted(&mut self, instance: InstanceId) {
         let mut waiting = vec![instance];
         while let Some(id) = waiting.pop() {
-            let bucket = self.instances[id.index()].bucket;
+            let bucket = self.instances.bucket_of(id);
             self.unqueue(bucket);
-            if matches!(self.instances[id.index()].state, State::Waiting(_)) {
-                self.buckets[bucket.index()].waiting -= 1;
-            }
-            self.buckets[bucket.index()].open.remove(&id);
+            self.instances.finish(id);
             self.queue_if_ready(bucket);
-            self.end(id);
+            self.propagate_finish(id);
             let parents = self.plan.instances[id.index()].parents.clone();
             waiting.extend(parents.into_iter().filter(|parent| self.is_needless(*parent)));
         }
     }
 
     fn is_needless(&self, instance: InstanceId) -> bool {
-        let run = &self.instances[instance.index()];
-        let waits = matches!(run.state, State::Ready | State::Waiting(_));
+        let waits = self.instances.state(instance).is_unstarted();
+        let mut children = self.instances.children(instance).iter();
         let silent = self.plan.instances[instance.index()].outputs.iter().all(|output| !output.reported);
-        waits && silent && run.children.iter().all(|child| self.instances[child.index()].state.is_final())
+        waits && silent && children.all(|child| self.instances.state(*child).is_final())
     }
 
     /// Restores a lease that this manager does not know. Instances without another lease are leased to the worker, except
@@ -74,13 +69,14 @@ impl Study {
         instances: &[InstanceId],
         now: Duration,
     ) -> BTreeSet<InstanceId> {
-        if self.leases.contains_key(&lease) {
+        if self.leases.get(lease).is_some() {
             return BTreeSet::new();
         }
         self.retract_crash(instances);
         let is_free = |id: &InstanceId| {
-            let state = self.instances.get(id.index()).map(|instance| instance.state);
-            matches!(state, Some(State::Ready | State::Waiting(_))) && !self.is_suspected(*id)
+            // The message may name unknown instances.
+            let is_unstarted = self.instances.find_state(*id).is_some_and(InstanceState::is_unstarted);
+            is_unstarted && !self.failures.is_suspected(*id)
         };
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(is_free).collect();
         let stage = open.first().map(|first| self.plan.instances[first.index()].stage);
@@ -88,30 +84,19 @@ impl Study {
         if open.is_empty() {
             return BTreeSet::new();
         }
-        let buckets: BTreeSet<_> = open.iter().map(|id| self.instances[id.index()].bucket).collect();
+        let buckets: BTreeSet<_> = open.iter().map(|id| self.instances.bucket_of(*id)).collect();
         buckets.iter().for_each(|bucket| _ = self.unqueue(*bucket));
-        let bucket = self.regroup(open.clone());
-        self.buckets[bucket.index()].waiting = 0;
-        open.iter().for_each(|id| self.instances[id.index()].state = State::Leased(lease));
+        let bucket = self.regroup(open);
+        let open = self.instances.lease_running(bucket, lease);
+        // After the instances have left their buckets: what stays there may be ready now.
         buckets.into_iter().for_each(|bucket| self.queue_if_ready(bucket));
-        self.add_lease(
-            lease,
-            Lease {
-                worker,
-                open: open.clone(),
-                told: Vec::new(),
-                since: now,
-                waited: Duration::ZERO,
-                asked_back: false,
-                twin: None,
-            },
-        );
+        self.leases.grant(lease, Lease::new(worker, open.clone(), Vec::new(), now));
         open
     }
 
     /// Returns the worker and the open instances of a lease. `None` if the lease does not exist.
     #[must_use]
     pub fn leased(&self, lease: LeaseId) -> Option<(WorkerId, &BTreeSet<InstanceId>)> {
-        self.leases.get(&lease).map(|lease| (lease.worker, &lease.open))
+        self.leases.get(lease).map(|lease| (lease.worker(), lease.open()))
     }
 }

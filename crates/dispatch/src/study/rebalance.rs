@@ -2,7 +2,8 @@
 //!
 //! One pass over all leases finds candidates for all workers that are idle at one moment. The manager knows these workers.
 
-use super::{Lease, Study};
+use super::Study;
+use super::state::{Lease, Throughput};
 use crate::{LeaseId, WorkerId};
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -25,31 +26,33 @@ pub(crate) struct StragglerPolicy {
     pub(crate) least: Duration,
 }
 
-impl Study {
+impl StragglerPolicy {
     /// Returns the time without a report after which a lease of a stage is a straggler. `None` until an
     /// instance of the stage has been finished.
-    pub(super) fn straggler_timeout(&self, stage: usize, behind: StragglerPolicy) -> Option<Duration> {
-        Some(self.report_interval(stage)?.saturating_mul(behind.factor).max(behind.least))
+    pub(super) fn timeout(self, stage: usize, throughput: &Throughput) -> Option<Duration> {
+        Some(throughput.report_interval(stage)?.saturating_mul(self.factor).max(self.least))
     }
+}
 
+impl Study {
     /// Finds the candidates among all leases.
     pub(crate) fn helpable(&self, now: Duration, behind: StragglerPolicy) -> RebalanceCandidates {
         let usual: Vec<Option<Duration>> =
-            (0..self.pace.len()).map(|stage| self.straggler_timeout(stage, behind)).collect();
+            (0..self.throughput.stages()).map(|stage| behind.timeout(stage, &self.throughput)).collect();
         let mut helpable = RebalanceCandidates::default();
-        for (id, lease) in &self.leases {
-            if is_shareable(lease) {
-                helpable.shareable.push((lease.open.len(), *id));
+        for (id, lease) in self.leases.iter() {
+            if lease.is_shareable() {
+                helpable.shareable.push((lease.open().len(), id));
             }
-            let Some(first) = lease.open.first().filter(|_| lease.twin.is_none()) else { continue };
-            let silent = now.saturating_sub(lease.since);
+            let Some(first) = lease.open().first().filter(|_| lease.twin().is_none()) else { continue };
+            let silent = now.saturating_sub(lease.since());
             let stage = self.plan.instances[first.index()].stage;
             let is_late = usual.get(stage).copied().flatten().is_some_and(|usual| silent > usual);
-            let bucket = self.instances[first.index()].bucket;
-            let is_alone =
-                || self.buckets[bucket.index()].alone || lease.open.iter().any(|id| self.is_suspected(*id));
-            if is_late && !is_alone() {
-                helpable.late.push((silent, *id));
+            let bucket = self.instances.bucket(self.instances.bucket_of(*first));
+            let is_isolated =
+                || bucket.is_isolated() || lease.open().iter().any(|id| self.failures.is_suspected(*id));
+            if is_late && !is_isolated() {
+                helpable.late.push((silent, id));
             }
         }
         helpable
@@ -63,10 +66,8 @@ impl Study {
         worker: WorkerId,
         suits: impl Fn(usize) -> bool,
     ) -> Option<(WorkerId, LeaseId)> {
-        let id = self.first(&mut helpable.shareable, worker, suits, is_shareable)?;
-        let lease = self.leases.get_mut(&id)?;
-        lease.asked_back = true;
-        Some((lease.worker, id))
+        let id = self.first(&mut helpable.shareable, worker, suits, Lease::is_shareable)?;
+        Some((self.leases.request_return(id)?, id))
     }
 
     /// Returns another worker's straggler of a suitable stage with the longest time since its last report.
@@ -76,7 +77,7 @@ impl Study {
         worker: WorkerId,
         suits: impl Fn(usize) -> bool,
     ) -> Option<LeaseId> {
-        self.first(&mut helpable.late, worker, suits, |lease| lease.twin.is_none())
+        self.first(&mut helpable.late, worker, suits, |lease| lease.twin().is_none())
     }
 
     /// Takes the first suitable lease of another worker that still qualifies. Leases that are unsuitable only
@@ -91,8 +92,8 @@ impl Study {
         let mut others = Vec::new();
         let mut found = None;
         while let Some((key, id)) = heap.pop() {
-            let Some(lease) = self.leases.get(&id).filter(|lease| is_still(lease)) else { continue };
-            if lease.worker != worker && self.stage_of(id).is_some_and(&suits) {
+            let Some(lease) = self.leases.get(id).filter(|lease| is_still(lease)) else { continue };
+            if lease.worker() != worker && self.stage_of(id).is_some_and(&suits) {
                 found = Some(id);
                 break;
             }
@@ -105,18 +106,13 @@ impl Study {
     /// Returns whether a lease's worker has a steal request that it has not answered.
     #[must_use]
     pub fn is_asked_back(&self, lease: LeaseId) -> bool {
-        self.leases.get(&lease).is_some_and(|lease| lease.asked_back)
+        self.leases.get(lease).is_some_and(Lease::is_asked_back)
     }
 
     /// Returns the stage of a lease's instances.
     #[must_use]
     pub fn stage_of(&self, lease: LeaseId) -> Option<usize> {
-        let first = self.leases.get(&lease)?.open.first()?;
+        let first = self.leases.get(lease)?.open().first()?;
         Some(self.plan.instances[first.index()].stage)
     }
-}
-
-/// Returns whether a lease can be stolen from.
-fn is_shareable(lease: &Lease) -> bool {
-    !lease.asked_back && lease.twin.is_none() && lease.open.len() > 1
 }

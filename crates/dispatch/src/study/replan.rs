@@ -2,7 +2,7 @@
 //! The caller gets the open instances and answers with new buckets. Grants continue in between, so an answer may refer to
 //! an outdated state and is refused then.
 
-use super::{Bucket, State, Study};
+use super::Study;
 use crate::memory_model::MinimumMemory;
 use crate::plan::{BucketPlan, PlanError, ReuseScope};
 use crate::{BucketId, InstanceId};
@@ -28,14 +28,14 @@ pub struct Recut {
 impl Study {
     /// Returns the buckets with open instances and no lease, with their open instances, in order.
     pub fn unstarted(&self) -> impl Iterator<Item = (BucketId, &BTreeSet<InstanceId>)> {
-        let ids = (0u32..).map(BucketId).zip(&self.buckets);
-        ids.filter(|(_, bucket)| self.is_unstarted(bucket)).map(|(id, bucket)| (id, &bucket.open))
+        let unstarted = self.instances.buckets().filter(|(id, _)| self.instances.is_unstarted(*id));
+        unstarted.map(|(id, bucket)| (id, bucket.open()))
     }
 
     /// Returns the current or last bucket of an instance.
     #[must_use]
     pub fn bucket_of(&self, instance: InstanceId) -> Option<BucketId> {
-        self.instances.get(instance.index()).map(|instance| instance.bucket)
+        self.instances.find_bucket_of(instance)
     }
 
     /// Moves the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets`. The new buckets keep their
@@ -48,21 +48,20 @@ impl Study {
     /// a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
     pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
         let replaced = self.replaced_by(&buckets)?;
-        for id in replaced {
-            self.unqueue(id);
-            let bucket = &mut self.buckets[id.index()];
-            (bucket.open, bucket.waiting) = (BTreeSet::new(), 0);
-        }
-        for plan in buckets {
-            let id = BucketId(self.buckets.len() as u32);
-            let open: BTreeSet<InstanceId> = plan.instances.iter().copied().collect();
-            let waits = |id: &&InstanceId| matches!(self.instances[id.index()].state, State::Waiting(_));
-            let waiting = open.iter().filter(waits).count();
-            open.iter().for_each(|instance| self.instances[instance.index()].bucket = id);
-            self.buckets.push(Bucket { open, waiting, alone: false, ready_since: self.now });
-            self.plan.buckets.push(plan);
-            self.queue_if_ready(id);
-        }
+        // Before their instances move: empty buckets are never queued.
+        replaced.iter().for_each(|id| _ = self.unqueue(*id));
+        let unfinished = self.instances.unfinished();
+        let first = self.plan.buckets.len();
+        self.instances.replan(&replaced, &buckets, self.now);
+        self.plan.buckets.extend(buckets);
+        let (planned, cut) = (self.plan.buckets.len(), self.instances.bucket_count());
+        assert!(planned == cut, "{planned} buckets are planned, {cut} are there after {first}");
+        assert!(
+            self.instances.unfinished() == unfinished,
+            "{unfinished} were open before {replaced:?} were cut"
+        );
+        // After all are in the plan, since a rank depends on it.
+        (first..planned).for_each(|number| self.queue_if_ready(BucketId(number as u32)));
         Ok(())
     }
 
@@ -92,8 +91,8 @@ impl Study {
     /// Moves the first instances of a ready bucket, in the plan's order, into a new bucket, which is ready as well. The
     /// others stay. Returns the bucket with the first `most` instances: the same one if it has no more.
     pub(crate) fn split_front(&mut self, bucket: BucketId, most: usize) -> BucketId {
-        let open = &self.buckets[bucket.index()].open;
-        if open.len() <= most || !self.is_ready(bucket) {
+        let open = self.instances.bucket(bucket).open();
+        if open.len() <= most || !self.ready.contains(self.rank(bucket)) {
             return bucket;
         }
         let planned = self.plan.buckets[bucket.index()].instances.iter();
@@ -106,28 +105,22 @@ impl Study {
         new
     }
 
-    fn is_unstarted(&self, bucket: &Bucket) -> bool {
-        // A bucket is granted as a whole. Isolated buckets are not replanned.
-        let first = bucket.open.first().map(|first| self.instances[first.index()].state);
-        !bucket.alone && first.is_some_and(|state| matches!(state, State::Ready | State::Waiting(_)))
-    }
-
     /// Returns the buckets whose open instances are exactly those of the new ones.
     fn replaced_by(&self, buckets: &[BucketPlan]) -> Result<BTreeSet<BucketId>, PlanError> {
         let mut named: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         for (number, plan) in (0u32..).map(BucketId).zip(buckets) {
             let mut stage = None;
             for &id in &plan.instances {
-                let instance = self.instances.get(id.index()).ok_or(PlanError::Dangling(id))?;
-                let bucket = &self.buckets[instance.bucket.index()];
-                if instance.state.is_final() || !self.is_unstarted(bucket) {
+                let state = self.instances.find_state(id).ok_or(PlanError::Dangling(id))?;
+                let bucket = self.instances.bucket_of(id);
+                if state.is_final() || !self.instances.is_unstarted(bucket) {
                     return Err(PlanError::Dangling(id));
                 }
                 let own = self.plan.instances[id.index()].stage;
                 if *stage.get_or_insert(own) != own {
                     return Err(PlanError::BadBucket(number));
                 }
-                if !named.entry(instance.bucket).or_default().insert(id) {
+                if !named.entry(bucket).or_default().insert(id) {
                     return Err(PlanError::NotInOneBucket(id));
                 }
             }
@@ -136,7 +129,7 @@ impl Study {
             }
         }
         for (bucket, named) in &named {
-            if let Some(left) = self.buckets[bucket.index()].open.difference(named).next() {
+            if let Some(left) = self.instances.bucket(*bucket).open().difference(named).next() {
                 return Err(PlanError::NotInOneBucket(*left));
             }
         }

@@ -1,11 +1,10 @@
 //! Initial state of a study: a whole plan, or the open rest of it after earlier runs.
 
-use super::throughput::StageThroughput;
-use super::{Bucket, Effect, Instance, State, Study};
+use super::state::{Failures, Instances, Leases, ReadyQueue, Regions, Throughput};
+use super::{Effect, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
-use pleach_regions::RegionKey;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 impl Study {
@@ -25,73 +24,22 @@ impl Study {
     pub fn resume(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Result<Self, PlanError> {
         let bucket_of = plan.validate()?;
         let open = plan.open(finished);
-        let mut users: HashMap<RegionKey, usize> = HashMap::new();
-        let mut instances: Vec<Instance> = Vec::with_capacity(plan.instances.len());
-        for (number, (instance, bucket)) in plan.instances.iter().zip(bucket_of).enumerate() {
-            let state = match instance.parents.iter().filter(|parent| open[parent.index()]).count() {
-                _ if !open[number] => State::Done,
-                0 => State::Ready,
-                parents => State::Waiting(parents),
-            };
-            instances.push(Instance { state, bucket, children: Vec::new() });
-            if open[number] {
-                instance.used().into_iter().for_each(|key| *users.entry(key).or_default() += 1);
-            }
-        }
-        for (child, instance) in (0u32..).map(InstanceId).zip(&plan.instances) {
-            for parent in &instance.parents {
-                instances[parent.index()].children.push(child);
-            }
-        }
-        let buckets = plan.buckets.iter().map(|bucket| {
-            let open: BTreeSet<InstanceId> =
-                bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
-            let waits = |id: &&InstanceId| matches!(instances[id.index()].state, State::Waiting(_));
-            Bucket {
-                waiting: open.iter().filter(waits).count(),
-                open,
-                alone: false,
-                ready_since: Duration::ZERO,
-            }
-        });
-        let buckets = buckets.collect();
-        let stored = |instance: &crate::plan::InstancePlan| {
-            instance
-                .outputs
-                .iter()
-                .filter(|output| output.stored)
-                .map(|output| output.key)
-                .collect::<Vec<_>>()
-        };
-        let by_instance = (0u32..).map(InstanceId).zip(&plan.instances);
-        let producers = by_instance.flat_map(|(id, plan)| stored(plan).into_iter().map(move |key| (key, id)));
-        let producers = producers.collect();
-        let pace = plan.stages.iter().map(|stage| StageThroughput::of(stage.tasks.len())).collect();
         let mut study = Self {
-            unfinished: open.iter().filter(|open| **open).count(),
+            instances: Instances::of(&plan, bucket_of, &open),
+            ready: ReadyQueue::default(),
+            leases: Leases::default(),
+            regions: Regions::of(&plan, &open),
+            failures: Failures::default(),
+            throughput: Throughput::of(&plan),
             plan,
-            instances,
-            buckets,
-            ready: BTreeSet::new(),
-            ready_alone: BTreeSet::new(),
-            alone_since: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            granted: BTreeMap::new(),
-            users,
-            producers,
-            holders: HashMap::new(),
-            causes: BTreeMap::new(),
-            losses: HashMap::new(),
-            lacked: HashMap::new(),
-            pace,
             is_halted: false,
             now: Duration::ZERO,
             effects: VecDeque::new(),
         };
-        for bucket in (0..study.buckets.len() as u32).map(BucketId) {
+        for bucket in (0..study.instances.bucket_count() as u32).map(BucketId) {
             study.queue_if_ready(bucket);
         }
-        if study.unfinished == 0 {
+        if study.unfinished() == 0 {
             study.effects.push_back(Effect::Complete);
         }
         Ok(study)

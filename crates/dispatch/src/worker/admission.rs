@@ -17,7 +17,8 @@
 //! Rules 2 and 3 are worst-case forecasts. If nothing runs and they refuse even the first task in order, it
 //! runs by rule 1 alone, after a sync with the manager has shown that no pending message precedes it.
 
-use super::{Held, Rank, Worker};
+use super::Worker;
+use super::state::{Held, Rank};
 use crate::LeaseId;
 use crate::memory_model::BucketDemand;
 
@@ -40,12 +41,12 @@ impl Worker {
     /// Returns the first ready stage in order of rank that all rules admit. No stage overtakes a refused stage that has
     /// started, since its memory would keep that one waiting. Stages overtake one that has not: it holds nothing yet.
     pub(super) fn admitted(&self) -> Option<Admission> {
-        let makes_room = self.below.is_asked;
+        let makes_room = self.memory.is_freeing();
         for (rank, demand) in self.ready() {
             let (lease, excess) = (rank.2, self.excess(&demand));
             // The inputs of a bucket that starts now may be among the regions being spilled.
             let may = demand.started || !makes_room;
-            let movable_bytes = if makes_room { 0 } else { self.movable_for(&demand) };
+            let movable_bytes = if makes_room { 0 } else { self.memory.movable_for(&demand) };
             if may
                 && excess <= movable_bytes
                 && self.can_all_finish(rank, &demand)
@@ -67,8 +68,8 @@ impl Worker {
     pub(super) fn admit_in_order(&self, first: LeaseId) -> Admission {
         let fits = |(rank, demand): (Rank, BucketDemand)| {
             let (lease, bytes) = (rank.2, self.excess(&demand));
-            let is_possible =
-                (demand.started || lease == first) && (bytes == 0 || bytes <= self.movable_for(&demand));
+            let is_possible = (demand.started || lease == first)
+                && (bytes == 0 || bytes <= self.memory.movable_for(&demand));
             is_possible.then_some(if bytes == 0 {
                 Admission::Runs(lease)
             } else {
@@ -76,8 +77,8 @@ impl Worker {
             })
         };
         self.ready().find_map(fits).unwrap_or_else(|| {
-            let demand = self.rank_of.get(&first).and_then(|rank| self.leases.get(rank)?.demand);
-            match demand.map_or(0, |demand| self.movable_for(&demand)) {
+            let demand = self.buckets.get(first).and_then(Held::demand);
+            match demand.map_or(0, |demand| self.memory.movable_for(&demand)) {
                 0 => Admission::Runs(first),
                 bytes => Admission::Needs { lease: first, bytes },
             }
@@ -87,8 +88,8 @@ impl Worker {
     /// Returns the stages with a ready task, in order of rank, except those that would not finish before the time limit.
     fn ready(&self) -> impl Iterator<Item = (Rank, BucketDemand)> {
         let is_ready = |demand: &BucketDemand| demand.next.is_some() && self.in_time(demand);
-        let ready = move |(&rank, held): (&Rank, &Held)| Some((rank, held.demand.filter(is_ready)?));
-        self.leases.iter().filter_map(ready)
+        let ready = move |(rank, held): (Rank, &Held)| Some((rank, held.demand().filter(is_ready)?));
+        self.buckets.iter().filter_map(ready)
     }
 
     /// Returns the first stage with a ready task, admitted or not.
@@ -99,33 +100,25 @@ impl Worker {
     /// Returns the bytes reserved by running tasks.
     #[must_use]
     pub fn reserved_bytes(&self) -> u64 {
-        self.running.values().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+        self.slots.reserved_bytes()
     }
 
     /// Returns the bytes held by storage and buckets. A stage reports the outputs of a task as its slot becomes free, so
     /// either this or the reserved bytes include them at any time.
     pub(super) fn held_bytes(&self) -> u64 {
-        let demands = self.leases.values().filter_map(|held| held.demand);
-        demands.fold(self.stored_bytes.saturating_add(self.coming_bytes), |sum, demand| {
-            sum.saturating_add(demand.held_bytes)
-        })
+        self.memory.region_bytes().saturating_add(self.buckets.held_bytes())
     }
 
     /// Returns the excess of the next task over the budget, in bytes.
     fn excess(&self, demand: &BucketDemand) -> u64 {
         let taken = self.held_bytes().saturating_add(self.reserved_bytes());
-        taken.saturating_add(takes(demand)).saturating_sub(self.budget.bytes)
-    }
-
-    fn movable_for(&self, demand: &BucketDemand) -> u64 {
-        let is_in_vain = self.below.in_vain == Some(self.stored_bytes);
-        if is_in_vain { 0 } else { self.below.movable_for(demand) }
+        taken.saturating_add(takes(demand)).saturating_sub(self.memory.budget_bytes())
     }
 
     /// Returns the started buckets and `candidate`, in order of rank.
     fn under_way_with(&self, candidate: Rank) -> impl Iterator<Item = (Rank, BucketDemand)> {
-        self.leases.iter().filter_map(move |(&rank, held)| {
-            let demand = held.demand.filter(|demand| demand.started || rank == candidate)?;
+        self.buckets.iter().filter_map(move |(rank, held)| {
+            let demand = held.demand().filter(|demand| demand.started || rank == candidate)?;
             Some((rank, demand))
         })
     }
@@ -140,14 +133,14 @@ impl Worker {
                 (demand, with_load(forecast.growth_bytes), with_load(forecast.finish_bytes))
             })
         };
-        let moved = self.movable_for(next);
-        let mut free = self.below.free_after(moved);
+        let moved = self.memory.movable_for(next);
+        let mut free = self.memory.free_after(moved);
         let kept = self.held_bytes().saturating_sub(moved);
         let mut total = buckets().fold(kept, |sum, (_, growth, _)| sum.saturating_add(growth));
         for (demand, growth, finish) in buckets() {
             // Its own growth is part of its maximum.
             let others = total.saturating_sub(growth);
-            if others.saturating_add(finish) > self.budget.bytes {
+            if others.saturating_add(finish) > self.memory.budget_bytes() {
                 return false;
             }
             // At its end it has released its held bytes, but neither its loaded inputs nor outputs whose readers wait.
@@ -165,13 +158,14 @@ impl Worker {
         if demand.started || demand.load_bytes + demand.store_bytes == 0 {
             return true;
         }
-        let moved = self.movable_for(demand);
-        let (mut read, mut left) = (self.stored_bytes.saturating_sub(moved), 0_u64);
+        let moved = self.memory.movable_for(demand);
+        let (mut read, mut left) = (self.memory.stored_bytes().saturating_sub(moved), 0_u64);
         for (_, bucket) in self.under_way_with(candidate) {
             read = read.saturating_add(bucket.load_bytes);
             left = left.saturating_add(bucket.store_bytes.max(bucket.stay_bytes));
         }
-        let stays = left.saturating_sub(self.below.free_after(moved));
-        read.saturating_add(stays).saturating_add(self.budget.least_bytes) <= self.budget.bytes
+        let stays = left.saturating_sub(self.memory.free_after(moved));
+        let needed = read.saturating_add(stays).saturating_add(self.memory.least_bytes());
+        needed <= self.memory.budget_bytes()
     }
 }

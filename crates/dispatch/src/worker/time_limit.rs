@@ -8,42 +8,50 @@ use super::{Effect, Worker};
 use crate::memory_model::BucketDemand;
 use std::time::Duration;
 
+/// Time of the last event, and the time limit of this worker, on the shell's clock. Time does not go back, and the limit only
+/// becomes earlier.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    now: Duration,
+    end: Option<Duration>,
+}
+
 impl Worker {
     /// Sets the time limit, on the shell's clock. Of several limits the first applies.
     pub fn handle_end(&mut self, end: Duration) {
-        self.end = Some(self.end.map_or(end, |known| known.min(end)));
+        self.clock.end = Some(self.clock.end.map_or(end, |known| known.min(end)));
         self.balance();
     }
 
     /// Sets the current time, on the shell's clock. Call it before each other event.
     pub fn handle_time(&mut self, now: Duration) {
-        self.now = self.now.max(now);
+        self.clock.now = self.clock.now.max(now);
     }
 
     /// Handles the passage of time without another event. Call it periodically.
     pub fn handle_tick(&mut self, now: Duration) {
         self.handle_time(now);
-        if self.end.is_some() {
+        if self.clock.end.is_some() {
             // Stages that were asked to return instances and have not answered are asked again.
-            self.leases.values_mut().for_each(|held| held.goes_back = false);
+            self.buckets.iter_mut().for_each(|(_, held)| held.clear_return());
             self.balance();
         }
     }
 
     /// Returns whether the next task is predicted to lead to a finished instance before the time limit.
     pub(super) fn in_time(&self, demand: &BucketDemand) -> bool {
-        self.end.is_none_or(|end| self.now.saturating_add(demand.next_time) <= end)
+        self.clock.end.is_none_or(|end| self.clock.now.saturating_add(demand.next_time) <= end)
     }
 
     /// Requests the return of instances that are too late to start. Asks each stage once, until one of its
     /// tasks ends or time passes.
     pub(super) fn return_late(&mut self) {
-        let (now, Some(end)) = (self.now, self.end) else { return };
-        for (rank, held) in &mut self.leases {
+        let (now, Some(end)) = (self.clock.now, self.clock.end) else { return };
+        for (rank, held) in self.buckets.iter_mut() {
             let is_late = held
-                .demand
+                .demand()
                 .is_some_and(|demand| demand.next.is_some() && now.saturating_add(demand.next_time) > end);
-            if is_late && !std::mem::replace(&mut held.goes_back, true) {
+            if is_late && held.request_return() {
                 self.effects.push_back(Effect::HandBack { lease: rank.2 });
             }
         }

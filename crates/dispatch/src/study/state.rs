@@ -1,0 +1,20 @@
+//! Contexts of a study's state. The fields of each are private to its file, and so are its invariants.
+//!
+//! `instances` has the states of instances and the open instances of buckets, `ready_queue` the buckets that can be
+//! granted, `leases` the grants and their twins, `regions` the readers and holders of regions, `failures` the causes of
+//! failed instances and the evidence against suspects, `throughput` the measured times. No context uses another one.
+//! [`Study`](super::Study) applies an event to all that it concerns, and `invariants` compares them with each other.
+
+mod failures;
+mod instances;
+mod leases;
+mod ready_queue;
+mod regions;
+mod throughput;
+
+pub(super) use failures::Failures;
+pub(super) use instances::{InstanceState, Instances};
+pub(super) use leases::{Lease, Leases, Returned};
+pub(super) use ready_queue::{Rank, ReadyQueue};
+pub(super) use regions::Regions;
+pub(super) use throughput::Throughput;
