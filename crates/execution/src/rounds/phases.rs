@@ -30,32 +30,37 @@ pub enum PhasesError {
         /// Rule and response of the study.
         expected: String,
     },
-    /// No survivors can be selected.
-    #[error(
-        "{}: phase[{phase}].survivors: {rule}: {problem}; results of the phase are in {}{}",
-        file.display(), folder.display(), corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"))
-    )]
-    NoSurvivors {
-        /// The study file.
-        file: PathBuf,
-        /// Number of the phase, from 1.
-        phase: usize,
-        /// The rule.
-        rule: String,
-        /// The problem.
-        #[source]
-        problem: SurvivorsProblem,
-        /// The folder of the phase.
-        folder: PathBuf,
-        /// Message about a corrupt survivors file.
-        corrupt: Option<String>,
-    },
+    /// No survivors can be selected. Boxed to keep results small.
+    #[error("{0}")]
+    NoSurvivors(#[from] Box<NoSurvivorsError>),
     /// The folder of the phase cannot be read or written.
     #[error("{0}")]
     Folder(#[from] FolderError),
     /// A defect of pleach.
     #[error("{0}")]
     Defect(#[from] Defect),
+}
+
+/// No survivors can be selected.
+#[derive(Debug, Error)]
+#[error(
+    "{}: phase[{phase}].survivors: {rule}: {problem}; results of the phase are in {}{}",
+    file.display(), folder.display(), corrupt.as_ref().map_or_else(String::new, |corrupt| format!("; {corrupt}"))
+)]
+pub struct NoSurvivorsError {
+    /// The study file.
+    pub file: PathBuf,
+    /// Number of the phase, from 1.
+    pub phase: usize,
+    /// The rule.
+    pub rule: String,
+    /// The problem.
+    #[source]
+    pub problem: SurvivorsProblem,
+    /// The folder of the phase.
+    pub folder: PathBuf,
+    /// Message about a corrupt survivors file.
+    pub corrupt: Option<String>,
 }
 
 /// Reason why a rule selects no survivors.
@@ -164,13 +169,15 @@ fn screened(
     if let Some(why) = &corrupt {
         tell(&format!("{why}; the survivors are chosen again from the responses of the phase"));
     }
-    let fail = |problem| PhasesError::NoSurvivors {
-        file: whole.parameter_sets().to_owned(),
-        phase: number + 1,
-        rule: rule.rule.text(),
-        problem,
-        folder: folder.path().to_owned(),
-        corrupt: corrupt.clone(),
+    let fail = |problem| {
+        PhasesError::from(Box::new(NoSurvivorsError {
+            file: whole.parameter_sets().to_owned(),
+            phase: number + 1,
+            rule: rule.rule.text(),
+            problem,
+            folder: folder.path().to_owned(),
+            corrupt: corrupt.clone(),
+        }))
     };
     let place = study.metrics().position(|metric| metric == rule.metric);
     let analysis = place.and_then(|place| part.written.analyses.get(place));
