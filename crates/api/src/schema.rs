@@ -55,11 +55,14 @@ pub struct StudyStatus {
     pub id: String,
     /// Name in the study file. Several studies may have the same name.
     pub name: String,
+    /// Present state. `message` explains why the study waits or has failed.
     pub state: StudyState,
     /// Evaluations with a result, or a failure, for every run.
     pub evaluations_done: u64,
     /// Number of known evaluations. Later phases and growing samples add more.
     pub evaluations: u64,
+    /// Number of executed tasks of all phases, without reused tasks. Only a complete study includes tasks that ran
+    /// before a restart of the manager.
     pub tasks_executed: u64,
     /// Number of known tasks left. Reuse may remove some of them.
     pub remaining_tasks: u64,
@@ -67,6 +70,7 @@ pub struct StudyStatus {
     pub remaining_seconds: Option<f64>,
     /// Failed runs. A run is one evaluation on one tile.
     pub failed: u64,
+    /// Time at which the manager accepted the submission.
     #[serde(with = "rfc3339")]
     pub submitted: OffsetDateTime,
     /// Reason for waiting or for the failure.
@@ -104,6 +108,7 @@ impl StudyStatus {
 /// Answer to the removal of a study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgotten {
+    /// Id of the removed study.
     pub id: String,
     /// Freed bytes, 0 if the study was removed before.
     pub bytes: u64,
@@ -134,8 +139,11 @@ impl fmt::Display for WorkerState {
 /// Status of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
+    /// Name of the worker, unique among the connected workers.
     pub name: String,
+    /// Present state.
     pub state: WorkerState,
+    /// Maximum number of tasks that it executes at once.
     pub cores: u32,
     /// Tasks that it executes now.
     pub running: u32,
@@ -158,6 +166,7 @@ pub struct WorkerStatus {
 /// Answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submitted {
+    /// Id of the study on this manager. A repeated submission under the same idempotency key gets the same id.
     pub id: String,
     /// Files that the study reads and the manager lacks. The study starts when clients have sent them.
     pub missing: Vec<InputDigest>,
@@ -166,12 +175,14 @@ pub struct Submitted {
 /// All studies in the order of their submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Studies {
+    /// Status of each study.
     pub studies: Vec<StudyStatus>,
 }
 
 /// All workers by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
+    /// Status of each worker.
     pub workers: Vec<WorkerStatus>,
 }
 
@@ -195,6 +206,7 @@ pub struct ScalingStatus {
     pub fastest: Option<CostEstimate>,
     /// Time and cost of meeting the deadlines, if the budget does not allow it.
     pub without_budget: Option<CostEstimate>,
+    /// Status of each pool, in the order of the pool file. Empty if the manager has no pools.
     pub pools: Vec<PoolStatus>,
     /// Surplus workers in removal order.
     pub drain_order: Vec<String>,
@@ -203,31 +215,40 @@ pub struct ScalingStatus {
 /// Time and cost of a number of workers from now on. `None` means no end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostEstimate {
+    /// Seconds until all studies end.
     pub seconds: Option<f64>,
+    /// Cost of the workers until then, in the currency of the prices.
     pub cost: Option<f64>,
 }
 
 /// Status of a worker pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolStatus {
+    /// Name in the pool file.
     pub name: String,
+    /// Number of workers that the scaling decision requests.
     pub desired: u32,
+    /// Number of workers that take work.
     pub running: u32,
     /// Workers that were desired a short time ago and have not joined yet.
     pub starting: u32,
+    /// Number of workers that finish their started instances and leave.
     pub draining: u32,
 }
 
 /// Names of a study's result files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Results {
+    /// Names relative to the result folder, sorted. Files of a phase have the name of its folder and a `/` in front.
     pub results: Vec<String>,
 }
 
 /// Answer to the upload of an input file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
+    /// BLAKE3 of the file, as in the path of the request.
     pub digest: InputDigest,
+    /// Number of received bytes.
     pub bytes: u64,
 }
 
@@ -246,6 +267,7 @@ pub struct ProblemDetails {
     pub kind: String,
     /// The status in words.
     pub title: String,
+    /// HTTP status code of the response.
     pub status: u16,
     /// One line with the problem and the allowed values.
     pub detail: String,

@@ -34,6 +34,7 @@ pub struct Submission {
     pub(crate) version: u32,
     /// Version of the client's build. Results depend on it.
     pub(crate) build: String,
+    /// Name in the study file. Several studies may have the same name.
     pub name: String,
     /// Files of the tiles, then of the references if those are files.
     pub inputs: Vec<InputFile>,
@@ -51,6 +52,7 @@ pub struct Submission {
     /// Parameter sets of evaluations 1, 2, … in the first phase, before its sample grows.
     #[serde(deserialize_with = "rows::deserialize")]
     pub evaluations: Vec<Vec<Value>>,
+    /// Planning options.
     pub plan: PlanChoice,
     /// Deadline in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,9 +77,13 @@ pub struct SubmissionOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanChoice {
+    /// Strategy that groups stage instances into buckets.
     pub strategy: StrategyName,
+    /// Reuse scope within a bucket. Strategies without buckets ignore it.
     pub reuse: ReuseScope,
+    /// Maximum number of stage instances in a bucket (naive, SCA, RTMA). `None`: the planner chooses.
     pub max_bucket_size: Option<NonZeroUsize>,
+    /// Maximum number of buckets of a stage (TRTMA). `None`: the planner chooses.
     pub max_buckets: Option<NonZeroUsize>,
 }
 
@@ -89,6 +95,7 @@ pub struct InputFile {
     pub path: String,
     /// BLAKE3 of its content.
     pub digest: InputDigest,
+    /// Size in bytes, without companions.
     pub bytes: u64,
 }
 

@@ -45,6 +45,7 @@ pub enum ExecutionError {
 /// Result of an executed plan.
 #[derive(Debug)]
 pub struct ExecutionResult {
+    /// Results, failures and task counts of the plan, with the results known before, and its peak memory.
     pub finished: PlanOutcome,
     /// Tasks saved by sharing within buckets beyond reuse trees.
     pub(crate) tasks_shared_in_buckets: u64,
@@ -93,6 +94,7 @@ impl ExecutionResult {
 
 /// Plan to execute.
 pub struct ExecutionRequest {
+    /// Plan of the whole study, including instances with known results.
     pub plan: ExecutionPlan,
     /// Instances with known results.
     pub finished: BTreeSet<InstanceId>,
@@ -124,6 +126,7 @@ pub trait Executor {
 
 /// Executes studies in this process, one after another.
 pub struct LocalExecutor {
+    /// Manager, worker and storage in this process. They persist between plans.
     pub engine: EmbeddedEngine,
     /// Retains task results for the next plan, within the memory limit.
     pub keeps: bool,

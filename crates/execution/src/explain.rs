@@ -24,8 +24,11 @@ use std::collections::HashMap;
 /// Origin of one task of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TaskOrigin {
+    /// Name of the stage that contains the task.
     pub stage: String,
+    /// Name of the task in its stage.
     pub task: String,
+    /// Name of the operation that the task executes.
     pub operation: String,
     /// `run`, or the level of reuse: `stage`, `tree`, `dataflow`, `value`.
     pub source: &'static str,

@@ -41,9 +41,11 @@ pub(crate) struct Totals {
 pub struct ProgressCounts {
     /// Evaluations with all runs known or failed.
     pub evaluations: usize,
+    /// Number of failed runs, without those of evaluation 0.
     pub failed_runs: usize,
     /// Tasks that this process executed.
     pub tasks_run: u64,
+    /// Number of tasks that this process still has to execute if none fails.
     pub remaining_tasks: u64,
     /// Tasks executed or reused.
     pub tasks_done: u64,

@@ -38,9 +38,13 @@ pub enum ResultsError {
 
 /// Executed study.
 pub struct CompletedStudy<'a> {
+    /// Study with its final sample.
     pub prepared: &'a PreparedStudy,
+    /// Record of the plan of the final sample.
     pub plan: &'a PlanRecord,
+    /// Execution of the last round, with the task counts of all rounds and of earlier processes.
     pub executed: &'a ExecutionResult,
+    /// Task cache and content identities of the inputs from before the study.
     pub past: &'a PriorResults,
     /// Spill tiers of a local run.
     pub below: Option<&'a SpillStore>,

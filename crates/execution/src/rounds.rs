@@ -32,10 +32,15 @@ pub enum RoundsError {
 
 /// Executed study or phase, with its results written.
 pub struct RoundResult {
+    /// Study or phase with its final sample.
     pub prepared: PreparedStudy,
+    /// Record of the plan of the final sample.
     pub plan: PlanRecord,
+    /// Responses of all runs.
     pub collected: Collected,
+    /// Analyses, failures and pictures, as written to the result folder.
     pub written: WrittenResults,
+    /// Session that owns the result folder.
     pub session: Session,
     /// Bytes of regions still held at the end. It is 0 unless regions leaked.
     pub left_bytes: u64,
@@ -70,9 +75,13 @@ pub trait Runner {
 
 /// Executed study with its final sample.
 pub struct StudyResult {
+    /// Study with its final sample.
     pub prepared: PreparedStudy,
+    /// Plan of the last round.
     pub planned: Plan,
+    /// Execution of the last round, with the task counts of all rounds and of earlier processes.
     pub executed: ExecutionResult,
+    /// Responses of all runs of the final sample.
     pub collected: Collected,
     /// Growth of the sample. `None` without a stopping rule.
     pub convergence: Option<Convergence>,

@@ -35,6 +35,7 @@ pub enum SessionState {
 /// Folder that this process owns until the study ends.
 #[derive(Debug)]
 pub struct Session {
+    /// Result folder, claimed for this study.
     pub folder: Folder,
     /// Responses that earlier processes recorded.
     pub known: Vec<JournaledResponse>,

@@ -11,23 +11,61 @@ use toml::{Table, Value};
 /// Error in a file, with its position.
 #[derive(Debug, Error)]
 pub enum FieldError {
+    /// The file cannot be read, is too long or is not UTF-8.
     #[error("{}: failed to read: {cause}", file.display())]
-    Unreadable { file: PathBuf, cause: std::io::Error },
+    Unreadable {
+        /// Path of the file.
+        file: PathBuf,
+        /// Error of the operating system, or of the size and encoding checks.
+        cause: std::io::Error,
+    },
+    /// The file is not valid TOML.
     #[error("{}:{line}:{column}: {message}", file.display())]
-    Malformed { file: PathBuf, line: usize, column: usize, message: String },
+    Malformed {
+        /// Path of the file.
+        file: PathBuf,
+        /// Line of the error, from 1.
+        line: usize,
+        /// Column of the error in characters, from 1.
+        column: usize,
+        /// Message of the parser and the allowed syntax, on one line.
+        message: String,
+    },
+    /// A field is missing, unknown, or has a value that is not allowed.
     #[error("{}: {field}: {problem}", file.display())]
-    Field { file: PathBuf, field: String, problem: Box<FieldProblem> },
+    Field {
+        /// Path of the file.
+        file: PathBuf,
+        /// Name of the field after the names of its tables, such as `pool 1.cores`.
+        field: String,
+        /// Kind of the problem.
+        problem: Box<FieldProblem>,
+    },
 }
 
 /// Kinds of invalid fields.
 #[derive(Debug, Error)]
 pub enum FieldProblem {
+    /// A required field is missing.
     #[error("missing; {allowed}")]
-    Missing { allowed: String },
+    Missing {
+        /// Description of the allowed values.
+        allowed: String,
+    },
+    /// The table has no field of this name.
     #[error("unknown; known are {}", known.join(", "))]
-    Unknown { known: Vec<String> },
+    Unknown {
+        /// Names of the table's allowed fields.
+        known: Vec<String>,
+    },
+    /// The value has the wrong type, is out of range, or is taken by another table.
     #[error("{value} is not allowed; {allowed}")]
-    Value { value: String, allowed: String },
+    Value {
+        /// Value as displayed. Texts are quoted.
+        value: String,
+        /// Description of the allowed values.
+        allowed: String,
+    },
 }
 
 /// Parsed file.
@@ -50,6 +88,7 @@ impl Document {
         Ok(Self { file: file.to_owned(), table })
     }
 
+    /// Returns the top-level table.
     pub fn root(&self) -> Section<'_> {
         Section { file: &self.file, path: String::new(), table: &self.table, asked: RefCell::default() }
     }

@@ -104,12 +104,17 @@ impl Default for Limits {
 
 /// Parts of a server.
 pub struct Setup {
+    /// Bound socket for the connections of clients.
     pub listener: TcpListener,
     /// TLS configuration of [`https`](pleach_actors::transport::https).
     pub tls: ServerConfig,
+    /// Operations of the manager that requests call.
     pub control: Arc<dyn Control>,
+    /// Bearer token that clients without a certificate send.
     pub token: ApiToken,
+    /// Store of the input files that clients upload.
     pub inputs: Arc<InputStore>,
+    /// Limits on the resources of clients.
     pub limits: Limits,
 }
 

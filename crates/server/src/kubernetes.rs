@@ -32,18 +32,45 @@ const MAX_MESSAGE: usize = 300;
 /// Reason why the API was not called or refused the request.
 #[derive(Debug, Error)]
 pub enum ClusterError {
+    /// An environment variable with the address of the API is missing or empty. Contains its name.
     #[error(
         "{0} is not in the environment; it is in every pod of Kubernetes, and nowhere else is there anybody to tell"
     )]
     NoCluster(&'static str),
+    /// A file of the service account cannot be read.
     #[error("{}: {error}", .path.display())]
-    Account { path: PathBuf, error: io::Error },
+    Account {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
+    /// A file of the service account is empty or holds no valid certificate.
     #[error("{}: {what}", .path.display())]
-    Damaged { path: PathBuf, what: String },
+    Damaged {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of the defect.
+        what: String,
+    },
+    /// The request failed before the API answered. The time limit is 10 seconds.
     #[error("{url}: {what}")]
-    Unreachable { url: String, what: String },
+    Unreachable {
+        /// URL of the pod.
+        url: String,
+        /// Message of the HTTP client.
+        what: String,
+    },
+    /// The API answered with a status other than 2xx.
     #[error("{url}: {status}: {message}")]
-    Refused { url: String, status: u16, message: String },
+    Refused {
+        /// URL of the pod.
+        url: String,
+        /// HTTP status code.
+        status: u16,
+        /// First line of the API's message, shortened to 300 characters.
+        message: String,
+    },
 }
 
 impl ClusterError {

@@ -1,8 +1,9 @@
 //! Manager process: stores submitted studies, has its workers execute them, and serves them over HTTP.
 //!
-//! [`service`] owns the state directory and runs the studies on the manager actor. [`http`] is the HTTP interface of clients,
-//! [`input_store`] stores their input files, and [`listener`] bounds their connections. [`exporter`] serves metrics and
-//! probes. [`pools`] reads the worker pools that the manager scales, and [`kubernetes`] calls the cluster that it runs on.
+//! [`service`] owns the state directory and runs the studies on the manager actor. [`http`] is the HTTP interface of
+//! clients, [`input_store`] stores their input files, and [`listener`] bounds their connections. [`exporter`] serves
+//! metrics and probes. [`pools`] reads the worker pools that the manager scales, and [`kubernetes`] calls the cluster
+//! that it runs on.
 
 pub mod exporter;
 pub mod fields;

@@ -21,6 +21,7 @@ const DEAREST: f64 = 1e6;
 /// Description of a pool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolSpec {
+    /// Name: 1 to 40 ASCII letters, digits and hyphens, unique within its file.
     pub name: String,
     /// Slots of a worker.
     pub cores: u32,

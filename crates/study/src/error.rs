@@ -1,7 +1,6 @@
 //! Errors of preparing a study. Each message is one line with the file, the field, the value and the allowed values.
 
 use crate::Defect;
-use crate::prepared::annotations::percent;
 use pleach_pathology::image_io::ImageFileError;
 use pleach_planner::PlanningError;
 use pleach_planner::memory_limit::InsufficientMemory;
@@ -271,4 +270,9 @@ fn others_text(others: usize) -> String {
         0 => String::new(),
         others => format!(", and {others} more files have too many"),
     }
+}
+
+/// Returns a share as text in percent.
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e3).round() / 10.0)
 }

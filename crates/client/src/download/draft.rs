@@ -93,8 +93,8 @@ impl Draft {
     /// Publishes these files, which are all in the draft, into the folder.
     ///
     /// # Errors
-    /// [`OutError`] if the folder now holds other content or is not writable. Files published before the error belong to
-    /// this study. A repeated download publishes the rest.
+    /// [`OutError`] if the folder now holds other content or is not writable. Files published before the error belong
+    /// to this study. A repeated download publishes the rest.
     pub(super) fn publish(self, names: &[String]) -> Result<(), OutError> {
         let fail = |cause: io::Error| self.error(OutProblem::Publish(cause));
         let of_another = |name: &str| self.error(OutProblem::OtherStudy { name: name.to_owned() });

@@ -17,6 +17,8 @@ pub struct PlanOfPhases<'a> {
 }
 
 impl<'a> PlanOfPhases<'a> {
+    /// Creates the document. `study_digest` is the [digest of all phases](crate::rounds::phases::digest), and `phases`
+    /// are the names of their folders.
     pub fn new(study: &'a str, study_digest: &'a str, phases: &'a [String]) -> Self {
         Self { study, study_digest, phases }
     }

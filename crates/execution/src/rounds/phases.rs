@@ -81,6 +81,7 @@ pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
 pub struct PhaseRequest {
     /// Number of the phase, from 0.
     pub number: usize,
+    /// Study of this phase. Only survivors of the phase before vary.
     pub prepared: PreparedStudy,
     /// Whether another phase follows.
     pub keeps: bool,

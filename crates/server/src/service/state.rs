@@ -59,6 +59,7 @@ pub struct ManagerIdentity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyEnd {
+    /// Final state: complete, canceled or failed.
     pub state: pleach_api::schema::StudyState,
     pub(crate) message: Option<String>,
     pub(crate) evaluations_done: u64,
@@ -75,6 +76,7 @@ pub struct StudyEnd {
 /// Stored submission of a study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoredSubmission {
+    /// Submission as received from the client.
     pub submission: Submission,
     /// Idempotency key of the client's request. A client that resubmits under the same key gets the same study.
     pub(crate) key: Option<String>,

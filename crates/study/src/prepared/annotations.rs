@@ -30,11 +30,6 @@ pub(super) fn check(file: &Path, study: &Study) -> Result<(), AnnotationsError> 
     })
 }
 
-/// Returns a share as text in percent.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", (share * 1e3).round() / 10.0)
-}
-
 /// Returns the smallest share, rounded up to 2 digits, that allows all files of the study.
 fn allowing(study: &Study) -> f64 {
     let shares = study.annotations.iter().map(|of| of.outside as f64 / of.objects.max(1) as f64);

@@ -63,7 +63,9 @@ pub(super) fn set_aside(
 /// Entry in quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
+    /// Path of the file or folder in the quarantine folder.
     pub path: PathBuf,
+    /// Text of the file that gives the reason, without surrounding white space. Empty if that file cannot be read.
     pub reason: String,
     /// Id of the study if the entry is the folder of a whole study.
     pub(crate) study: Option<u32>,

@@ -19,7 +19,9 @@ pub const ENDED: &str = "ended.json";
 /// Result of reading a file.
 #[derive(Debug)]
 pub enum Record<T> {
+    /// The file does not exist.
     Missing,
+    /// The content matches its checksum, or comes from an earlier version that wrote none.
     Sound(Content<T>),
     /// The content differs from the content that was written.
     Corrupt(CorruptRecord),
@@ -84,7 +86,9 @@ pub fn read_submission(folder: &Path) -> Record<StoredSubmission> {
 /// Folders of studies by id, and other entries of the folder.
 #[derive(Debug, Default)]
 pub struct Listed {
+    /// Ids and paths of the studies, sorted by id.
     pub studies: Vec<(u32, PathBuf)>,
+    /// Paths of entries with names that are no id, sorted.
     pub others: Vec<PathBuf>,
 }
 
