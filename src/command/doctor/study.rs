@@ -38,37 +38,7 @@ pub(super) fn check(
         entries.filter(|path| !known.iter().any(|known| path.ends_with(known))).collect();
     others.sort_unstable();
     others.iter().for_each(|path| unexpected(report, path, is_at_work));
-    let path = folder.join(SUBMISSION);
-    let kept = match record::read_submission(folder) {
-        Record::Missing if is_at_work => return Vec::new(),
-        Record::Missing => {
-            report.note(
-                folder,
-                format!("study {id} was being submitted when the manager ended"),
-                "it can be removed",
-            );
-            return Vec::new();
-        }
-        Record::Sound(content) => {
-            if !content.is_checksummed {
-                report.note(&path, "it has no checksum", NO_CHECKSUM);
-            }
-            report.sound(&path);
-            content.value
-        }
-        Record::Corrupt(why) => {
-            report.error(&path, format!("corrupt: {why}"), QUARANTINE);
-            return Vec::new();
-        }
-        Record::Unreadable(why) => {
-            report.error(
-                &path,
-                why.to_string(),
-                "make it readable: the manager leaves the study out until then",
-            );
-            return Vec::new();
-        }
-    };
+    let Some(kept) = submission(report, id, folder, is_at_work) else { return Vec::new() };
     let path = folder.join(ENDED);
     match record::read_ended(folder) {
         Record::Missing if is_at_work => {}
@@ -99,6 +69,41 @@ pub(super) fn check(
         }
     }
     Vec::new()
+}
+
+/// Checks the submission of a study and returns it. `None` if it is missing or corrupt.
+fn submission(report: &mut Report, id: u32, folder: &Path, is_at_work: bool) -> Option<StoredSubmission> {
+    let path = folder.join(SUBMISSION);
+    match record::read_submission(folder) {
+        Record::Missing if is_at_work => None,
+        Record::Missing => {
+            report.note(
+                folder,
+                format!("study {id} was being submitted when the manager ended"),
+                "it can be removed",
+            );
+            None
+        }
+        Record::Sound(content) => {
+            if !content.is_checksummed {
+                report.note(&path, "it has no checksum", NO_CHECKSUM);
+            }
+            report.sound(&path);
+            Some(content.value)
+        }
+        Record::Corrupt(why) => {
+            report.error(&path, format!("corrupt: {why}"), QUARANTINE);
+            None
+        }
+        Record::Unreadable(why) => {
+            report.error(
+                &path,
+                why.to_string(),
+                "make it readable: the manager leaves the study out until then",
+            );
+            None
+        }
+    }
 }
 
 /// Checks the results of a study that has ended.
