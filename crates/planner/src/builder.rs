@@ -2,7 +2,8 @@
 //!
 //! One builder serves all strategies and reuse scopes.
 
-use crate::{PlanningError, PlanningInput, ReuseMode, memory_check, operations};
+use crate::memory::memory_check;
+use crate::{PlanningError, PlanningInput, ReuseMode, operations};
 use pleach_regions::{ElementType, RegionKey};
 use pleach_reuse::{
     Buckets, CompactGraph, Dataflow, ExternalIndex, InstanceId, Interner, Member, MergeProblem, Merging,

@@ -2,10 +2,12 @@
 //!
 //! Steps that plans have in common run once. Each plan's seconds include them, as if it had been made alone.
 
-use crate::memory_fit::{FittedPlan, fit};
+use crate::memory::memory_fit::{FittedPlan, fit};
+use crate::planned::makespan;
+use crate::planned::summary;
 use crate::{
     BucketLimitOptions, BucketLimits, MakespanForecast, PlanBuilder, PlanOptions, PlanRecord, PlanRequest,
-    PlanningError, PlanningInput, ReuseMode, WorkerMemory, makespan, summary,
+    PlanningError, PlanningInput, ReuseMode, WorkerMemory,
 };
 use pleach_reuse::{Buckets, Merging, Strategy};
 use std::num::NonZeroU32;

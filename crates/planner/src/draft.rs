@@ -1,7 +1,9 @@
 //! Candidate of a plan, with the minimum memory that its dry run found. The planner compares several and finishes one.
 
-use crate::memory_bounds::{PeakLocation, dry_run};
-use crate::{PlanBuilder, PlannedStudy, PlanningError, ReuseMode, execution_plan, memory_check};
+use crate::memory::memory_bounds::{PeakLocation, dry_run};
+use crate::memory::memory_check;
+use crate::planned::execution_plan;
+use crate::{PlanBuilder, PlannedStudy, PlanningError, ReuseMode};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::plan::ExecutionPlan;

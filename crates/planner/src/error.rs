@@ -1,6 +1,6 @@
 //! Errors of planning.
 
-use crate::memory_limit::InsufficientMemory;
+use crate::memory::memory_limit::InsufficientMemory;
 use pleach_dispatch::plan::PlanError;
 use pleach_reuse::{JobsError, LimitsError, ProblemError, RunsError, ShapeError, SolveError, TaskGraphError};
 use thiserror::Error;

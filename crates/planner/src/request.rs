@@ -1,6 +1,6 @@
 //! The planning sequence.
 
-use crate::memory_fit::{FittedPlan, fit};
+use crate::memory::memory_fit::{FittedPlan, fit};
 use crate::{
     BucketLimitOptions, PeakLocation, PlanBuilder, PlanOptions, PlanRecord, PlannedStudy, PlanningError,
     PlanningInput, WorkerMemory,

@@ -5,54 +5,38 @@
 //! meaning: operations are in `pleach-pathology`. This crate reads no image files, computes nothing and sends
 //! nothing.
 
-mod array;
-mod bounds;
-mod content;
-mod digest;
-mod element;
-mod encode;
+mod codec;
+mod data;
 mod key;
-mod labels;
-mod memory_counter;
-mod number;
-mod objects;
-mod partition;
-mod points;
-mod polygons;
-mod ragged;
-mod ram;
-mod raster;
-mod region;
-mod resolution;
-mod result_cache;
-mod shape;
+mod memory;
+mod space;
 mod template;
 
-pub use array::{ArrayError, DenseArray, MAX_AXES};
-pub use bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
-pub use digest::Digest;
-pub use element::ElementType;
-pub use encode::{
+pub use codec::digest::Digest;
+pub use codec::encode::{
     CompressionEffort, DecodeError, Decoder, Description, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES,
     UndigestedHead,
 };
+pub use data::array::{ArrayError, DenseArray, MAX_AXES};
+pub use data::element::ElementType;
+pub use data::labels::LabelMap;
+pub use data::number::{NumberType, Sample, TypedValues};
+pub use data::objects::{AnnotatedObject, AnnotatedObjects, ObjectError, Outline};
+pub use data::points::{Points, PointsError};
+pub use data::polygons::{OutlineError, Polygons, Position, Rings};
+pub use data::ragged::{RaggedArray, RaggedError};
+pub use data::raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
+pub use data::region::{DataRegion, Table, WrongElement};
+pub use data::shape::Shape;
 pub use key::RegionKey;
-pub use labels::LabelMap;
-pub use memory_counter::MemoryCounter;
-pub use number::{NumberType, Sample, TypedValues};
-pub use objects::{AnnotatedObject, AnnotatedObjects, ObjectError, Outline};
-pub use partition::{
-    Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
-};
-pub use points::{Points, PointsError};
-pub use polygons::{OutlineError, Polygons, Position, Rings};
-pub use ragged::{RaggedArray, RaggedError};
-pub use ram::{RamRegion, RamTier, StoreError};
-pub use raster::{PartError, PixelRectangle, Raster, RasterView, ShapeError};
-pub use region::{DataRegion, Table, WrongElement};
-pub use resolution::{Resolution, ResolutionError};
-pub use result_cache::{
+pub use memory::memory_counter::MemoryCounter;
+pub use memory::ram::{RamRegion, RamTier, StoreError};
+pub use memory::result_cache::{
     AcquiredOutputs, CachedRegion, EvictedResult, RefState, RegionIdentity, ResultCache, TaskKey,
 };
-pub use shape::Shape;
+pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
+pub use space::partition::{
+    Assembly, AssemblyError, Centroid, OwnerError, Partition, PartitionError, PartitionTile,
+};
+pub use space::resolution::{Resolution, ResolutionError};
 pub use template::{MAX_NAME_BYTES, NameError, RegionEntry, RegionTemplate, TEMPLATE_FORMAT, TemplateError};

@@ -10,7 +10,7 @@ mod stored;
 pub use name::{MAX_NAME_BYTES, NameError};
 pub use stored::TEMPLATE_FORMAT;
 
-use crate::bounds::{BoundsError, SpatialBounds, TemporalBounds};
+use crate::space::bounds::{BoundsError, SpatialBounds, TemporalBounds};
 use crate::{ElementType, RegionKey, Resolution};
 use name::RegionName;
 use serde::{Deserialize, Serialize};

@@ -10,10 +10,10 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::buckets::Buckets;
+use crate::cost::peak_memory::{LevelBytes, peak_bytes};
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::MergeProblem;
-use crate::peak_memory::{LevelBytes, peak_bytes};
 use crate::strategy::{LeftoverRule, SolveError, Strategy, TrtmaOptions};
-use crate::tree::ReuseTree;
 
 /// Buckets per core, "experimentally found" (paper 001 §4.2.4): enough to even out errors of the predicted costs.
 pub const BUCKETS_PER_CORE: NonZeroUsize = NonZeroUsize::new(3).expect("3 is not 0");

@@ -21,41 +21,31 @@
 
 mod bucket_limits;
 mod buckets;
-mod compact;
-mod dataflow;
-mod interner;
+mod cost;
+mod graph;
 mod key_minimization;
 mod merge_problem;
-mod peak_memory;
-mod runs;
-mod runtime_sharing;
-mod savings;
-mod schedule;
 mod strategy;
-mod task_graph;
-mod task_order;
-mod transfer;
-mod tree;
 
 pub use bucket_limits::{BUCKETS_PER_CORE, Capacity, Limits, LimitsError, StageBytes, choose_limits};
 pub use buckets::{Buckets, PartitionError};
-pub use compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
-pub use dataflow::{Dataflow, DataflowFigures, TaskId};
-pub use interner::Interner;
+pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
+pub use cost::peak_memory::{LevelBytes, peak_bytes};
+pub use cost::runtime_sharing::SharingSchedule;
+pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
+pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds};
+pub use cost::transfer::{BucketWork, TransferCost, TransferJobs, TransferPlan, TransferSummary};
+pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
+pub use graph::interner::Interner;
+pub use graph::runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
+pub use graph::task_graph::{TaskGraph, TaskGraphError, TaskReads};
+pub use graph::task_order::{MAX_DOWN_SETS, TaskOrder, best_order};
+pub use graph::tree::{NodeId, ReuseTree};
 pub use key_minimization::{
     Attributes, Flow, FlowError, FlowGraph, Target, ValueHistory, Variable, VariableId, Vertex,
 };
 pub use merge_problem::{Member, MergeProblem, ProblemError, TaskCosts};
-pub use peak_memory::{LevelBytes, peak_bytes};
-pub use runs::{ExternalIndex, RunId, Runs, RunsError, ShapeError, Source, StageIndex, WorkflowShape};
-pub use runtime_sharing::SharingSchedule;
-pub use savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
-pub use schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds};
 pub use strategy::{
     LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, Previous, Pruning, Replanned, SolveError,
     Strategy, TrtmaOptions, TrtmaReport, replan, trtma,
 };
-pub use task_graph::{TaskGraph, TaskGraphError, TaskReads};
-pub use task_order::{MAX_DOWN_SETS, TaskOrder, best_order};
-pub use transfer::{BucketWork, TransferCost, TransferJobs, TransferPlan, TransferSummary};
-pub use tree::{NodeId, ReuseTree};

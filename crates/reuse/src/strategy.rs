@@ -19,9 +19,9 @@ pub use self::trtma::{
     MoveSearch, PartnerRule, Previous, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,
 };
 use crate::buckets::Buckets;
-use crate::interner::Interner;
+use crate::graph::interner::Interner;
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::MergeProblem;
-use crate::tree::ReuseTree;
 
 /// Strategy that groups stage instances into buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

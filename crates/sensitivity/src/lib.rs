@@ -34,35 +34,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod bootstrap;
-mod cholesky;
-pub mod columns;
-pub mod convergence;
-pub mod correlation;
-pub mod dakota;
-pub mod delta;
-pub mod design_detection;
-pub mod error;
-pub mod estimate;
-pub mod fast;
-pub mod groups;
-pub mod import;
-pub mod indices;
-mod linear;
-pub mod marginal;
-pub mod moat;
-pub mod pawn;
-pub mod problem;
-mod ranks;
-pub mod rbd_fast;
-pub mod regression;
-pub mod responses;
-mod rng;
-pub mod saltelli_blocks;
+mod design;
+mod files;
+mod methods;
 pub mod sampling;
-pub mod screening;
-mod spectrum;
-pub mod table;
-pub mod trajectory;
-pub mod vbd;
-pub mod warnings;
+mod statistics;
+
+pub use design::{columns, design_detection, groups, marginal, saltelli_blocks, trajectory};
+pub use files::{dakota, import, problem, table};
+pub use methods::{
+    convergence, correlation, delta, fast, indices, moat, pawn, rbd_fast, regression, screening, vbd,
+    warnings,
+};
+pub use statistics::{bootstrap, error, estimate, responses};

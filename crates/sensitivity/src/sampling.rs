@@ -18,10 +18,10 @@ pub mod saltelli;
 pub mod sampler;
 pub mod sobol;
 
-use crate::fast::Curves;
-use crate::marginal::Marginal;
-use crate::saltelli_blocks::RowBlocks;
-use crate::trajectory::Trajectories;
+use crate::design::curves::Curves;
+use crate::design::marginal::Marginal;
+use crate::design::saltelli_blocks::RowBlocks;
+use crate::design::trajectory::Trajectories;
 use pleach_workflow::{Domain, Parameter, Value};
 use points::{PointsError, Sequence, UnitPoints};
 use std::collections::HashMap;
@@ -47,11 +47,11 @@ pub struct Design {
 pub enum Structure {
     /// Any parameter sets, in any order.
     Rows,
-    /// Morris trajectories, for [`crate::moat`].
+    /// Morris trajectories, for [`crate::methods::moat`].
     Trajectories(Trajectories),
     /// Saltelli's row blocks, for variance-based decomposition.
     Saltelli(RowBlocks),
-    /// Search curves, for [`crate::fast`].
+    /// Search curves, for [`crate::methods::fast`].
     Curves(Curves),
 }
 

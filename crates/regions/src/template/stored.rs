@@ -5,7 +5,7 @@
 //! versions are checked as on creation.
 
 use super::{RegionEntry, RegionName, RegionTemplate, TemplateError};
-use crate::bounds::{SpatialBounds, TemporalBounds};
+use crate::space::bounds::{SpatialBounds, TemporalBounds};
 use crate::{ElementType, RegionKey};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

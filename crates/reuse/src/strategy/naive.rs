@@ -6,7 +6,7 @@
 use std::num::NonZeroUsize;
 
 use crate::buckets::Buckets;
-use crate::interner::Interner;
+use crate::graph::interner::Interner;
 use crate::merge_problem::{Member, MergeProblem};
 
 pub(super) fn solve(problem: &MergeProblem, max_bucket_size: NonZeroUsize) -> Buckets {

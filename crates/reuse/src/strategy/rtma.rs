@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 
 use super::LeftoverRule;
 use crate::buckets::Buckets;
+use crate::graph::tree::{NodeId, ReuseTree};
 use crate::merge_problem::{Member, MergeProblem};
-use crate::tree::{NodeId, ReuseTree};
 
 /// An instance without a bucket, and its sort key: the node it has moved up to.
 type Place = (u32, Member);

@@ -13,9 +13,9 @@ use std::num::NonZeroUsize;
 
 use super::SolveError;
 use crate::buckets::Buckets;
-use crate::interner::Interner;
+use crate::graph::interner::Interner;
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::{Member, MergeProblem};
-use crate::tree::ReuseTree;
 
 /// Maximum number of instances of one input. 200 instances take seconds. The time grows with the fifth power, and
 /// the thesis gave up on 2000 after 14,000 s.

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub use self::balance::replan::{Previous, Replanned, replan};
 use self::forest::{Forest, RankedForest};
 use crate::buckets::Buckets;
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::{Member, MergeProblem};
-use crate::tree::ReuseTree;
 
 /// TRTMA's balancing options. The default is the journal's description with the thesis's pruning among all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

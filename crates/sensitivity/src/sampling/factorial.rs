@@ -7,8 +7,8 @@
 //! factorial designs", Technometrics 3 (1961). Designs are deterministic.
 
 use super::{BadRange, Design, MAX_EVALUATIONS, bad_range, resting_value, varying};
-use crate::marginal::quantile;
-use crate::marginal::real_range;
+use crate::design::marginal::quantile;
+use crate::design::marginal::real_range;
 use pleach_workflow::{Domain, Parameter, Value, ValueType};
 use thiserror::Error;
 

@@ -4,13 +4,13 @@
 //! Source: Saltelli, Tarantola and Chan, "A quantitative model-independent method for global sensitivity analysis
 //! of model output", Technometrics 41 (1999), equation (20): x = ½ + arcsin(sin(ωs + φ))/π, with one random phase φ
 //! per curve, as in SALib's `sample.fast_sampler`. A parameter sweeps its range evenly, and levels are equally
-//! likely. [`Curves`] defines the frequencies, and [`crate::fast`] computes indices.
+//! likely. [`Curves`] defines the frequencies, and [`crate::methods::fast`] computes indices.
 
 use super::{Design, MAX_EVALUATIONS, Structure, resting_value, varying};
-use crate::error::AnalysisError;
-use crate::fast::Curves;
-use crate::marginal::Marginal;
-use crate::rng::{self, RngStream};
+use crate::design::curves::Curves;
+use crate::design::marginal::Marginal;
+use crate::statistics::error::AnalysisError;
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::{Parameter, Value};
 use rand::RngExt;
 use std::f64::consts::{PI, TAU};

@@ -9,7 +9,7 @@
 
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::rng::{self, RngStream};
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::RngExt;
 use rand::seq::SliceRandom;

@@ -4,7 +4,7 @@
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::rng::{self, RngStream};
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::RngExt;
 

@@ -11,7 +11,7 @@
 //! | fixed, or one value | that value | none: no effect is computed |
 //!
 //! Half of the steps run from base to base + step, the other half back. Parameters of a group step simultaneously,
-//! each in its own direction, and count as one ([`crate::trajectory::Step::fraction`]).
+//! each in its own direction, and count as one ([`crate::design::trajectory::Step::fraction`]).
 //!
 //! Base points are drawn at random or from a sequence ([`BasePointSource`]), as papers 000 and 001 sample MOAT from
 //! Halton's. Many candidates can be reduced to distant ones ([`TrajectorySelection`]): Campolongo's selection tries
@@ -23,7 +23,7 @@ mod steps;
 
 use super::points::{PointsError, Sequence};
 use super::{Design, MAX_EVALUATIONS};
-use crate::groups::Groups;
+use crate::design::groups::Groups;
 use build::{DesignBuilder, TrajectoryDraft};
 use pleach_workflow::Parameter;
 use spread::Distances;

@@ -1,6 +1,6 @@
 //! Points of the unit cube in one flat matrix, and the sequences that draw them.
 //!
-//! Samplers draw points first and map them to parameter sets afterwards ([`crate::marginal`]). Designs with
+//! Samplers draw points first and map them to parameter sets afterwards ([`crate::design::marginal`]). Designs with
 //! several rows per point (Saltelli's, Morris') also draw their base points here. Parameters are not used.
 
 use super::halton::{self, Halton};

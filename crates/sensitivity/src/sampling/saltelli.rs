@@ -14,13 +14,13 @@
 //!
 //! Levels of discrete and stepped parameters are equally likely. A and B often have the same level then, and rows
 //! are equal: they stay in the design, where estimators expect them, and the merging of evaluations runs them once.
-//! Fixed parameters, and sets of one value, keep it and get no rows. Indices are computed by [`crate::vbd`].
+//! Fixed parameters, and sets of one value, keep it and get no rows. Indices are computed by [`crate::methods::vbd`].
 
 use super::points::{PointsError, Sequence, UnitPoints};
 use super::{BadRange, Design, MAX_EVALUATIONS, Structure, marginals, names, resting_value, varying};
-use crate::groups::{Group, Groups};
-use crate::rng::{self, RngStream};
-use crate::saltelli_blocks::RowBlocks;
+use crate::design::groups::{Group, Groups};
+use crate::design::saltelli_blocks::RowBlocks;
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::{BasePoints, Parameter, Value};
 use rand::Rng;
 use thiserror::Error;

@@ -11,7 +11,7 @@
 
 use super::points::{Sequence, UnitPoints};
 use super::{Design, SampleError, plain};
-use crate::rng::{self, RngStream};
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::Parameter;
 use rand::Rng;
 use sobol_burley::parts::{owen_scramble_rev, sobol_rev};

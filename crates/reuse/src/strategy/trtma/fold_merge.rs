@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 
 use super::forest::Forest;
-use crate::interner::Interner;
+use crate::graph::interner::Interner;
 
 /// Branches of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl Joined {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::tree::ReuseTree;
     use crate::merge_problem::{MergeProblem, TaskCosts};
-    use crate::tree::ReuseTree;
 
     /// Folds first tasks with `sizes` second tasks each. Returns the merged numbers of second tasks, and the
     /// costs.

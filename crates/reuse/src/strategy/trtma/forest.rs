@@ -6,9 +6,9 @@
 //! instances share their last task). In preorder a branch is a range of numbers. The forest does not contain
 //! buckets.
 
-use crate::interner::Interner;
+use crate::graph::interner::Interner;
+use crate::graph::tree::{NodeId, ReuseTree};
 use crate::merge_problem::{Member, MergeProblem};
-use crate::tree::{NodeId, ReuseTree};
 
 /// Marker for no node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::forest::{Forest, ForestIndex};
+use crate::graph::tree::{NodeId, ReuseTree};
 use crate::merge_problem::MergeProblem;
-use crate::tree::{NodeId, ReuseTree};
 
 /// Returns how many of `max_buckets` buckets each input gets, at least one. Each further bucket goes to the
 /// input with the most expensive buckets on average. No input gets more buckets than instances. `None` if

@@ -4,11 +4,11 @@
 
 use super::MorrisError;
 use super::steps::{ParameterStep, StepChoices};
-use crate::groups::Group;
-use crate::rng::{self, RngStream};
+use crate::design::groups::Group;
+use crate::design::trajectory::{Step, Trajectories, Trajectory, joint_fraction};
 use crate::sampling::points::UnitPoints;
 use crate::sampling::{Design, Structure, names, resting_value};
-use crate::trajectory::{Step, Trajectories, Trajectory, joint_fraction};
+use crate::statistics::rng::{self, RngStream};
 use pleach_workflow::{Parameter, Value};
 use rand::RngExt;
 use rand::seq::SliceRandom;

@@ -3,9 +3,9 @@
 //! The caller draws random numbers.
 
 use super::MorrisError;
-use crate::marginal::quantile;
-use crate::marginal::real_range;
-use crate::trajectory::{continuous_step, signed_fraction};
+use crate::design::marginal::quantile;
+use crate::design::marginal::real_range;
+use crate::design::trajectory::{continuous_step, signed_fraction};
 use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 
 /// A value and its position in the unit interval, which distances between trajectories use.

@@ -16,10 +16,10 @@ use std::num::NonZeroUsize;
 use super::bucket::{BalancedBucket, NodeShare};
 use super::search::{SingleBalance, most_tried};
 use crate::buckets::{Buckets, PartitionError};
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::{Member, MergeProblem};
 use crate::strategy::trtma::TrtmaOptions;
 use crate::strategy::trtma::forest::{Forest, ForestIndex, RankedForest};
-use crate::tree::ReuseTree;
 
 /// Previous plan.
 #[derive(Debug, Clone, Copy)]

@@ -4,10 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::graph::tree::ReuseTree;
 use crate::merge_problem::{MergeProblem, TaskCosts};
 use crate::strategy::trtma::forest::ForestIndex;
 use crate::strategy::trtma::{Pruning, TrtmaOptions};
-use crate::tree::ReuseTree;
 
 const OPTIONS: TrtmaOptions = TrtmaOptions {
     search: MoveSearch::MakespanInside,

@@ -1,0 +1,67 @@
+//! Planned study: the execution plan, and the way from a run to the instances that compute it.
+
+use crate::builder::StageProblem;
+use crate::planned::summary;
+use crate::{PlanBuilder, PlanSummary, PlanningError, ReuseMode, StudyReplanner};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, StageIndex};
+use std::num::NonZeroUsize;
+
+/// Execution plan, with the mapping from runs to instances.
+#[derive(Debug)]
+pub struct PlannedStudy {
+    /// Plan to execute.
+    pub plan: ExecutionPlan,
+    /// Savings and predicted cost.
+    pub summary: PlanSummary,
+    runs: Runs,
+    graph: CompactGraph,
+    first_evaluation: usize,
+    /// Merge problems of the stages, for replanning.
+    pub(crate) stages: Vec<StageProblem>,
+    /// Pixels of each tile.
+    pixels: Vec<u64>,
+}
+
+impl PlannedStudy {
+    pub(crate) fn new(
+        builder: PlanBuilder<'_>,
+        plan: ExecutionPlan,
+        solutions: &[Buckets],
+        mode: ReuseMode,
+        workers: u32,
+    ) -> Result<Self, PlanningError> {
+        let summary = summary::summarize(&builder, solutions, mode, workers)?;
+        let first_evaluation = usize::from(!builder.study.defaults_run);
+        let PlanBuilder { runs, graph, stages, study, .. } = builder;
+        let pixels = study.tiles.iter().map(|tile| tile.pixels).collect();
+        Ok(Self { plan, summary, runs, graph, first_evaluation, stages, pixels })
+    }
+
+    /// Returns the instance that computes a stage of an evaluation on a tile. Evaluations are numbered from 1; 0 is the
+    /// reference.
+    pub fn instance(&self, evaluation: usize, tile: usize, stage: usize) -> pleach_dispatch::InstanceId {
+        let run = self.runs.run(evaluation - self.first_evaluation, tile);
+        pleach_dispatch::InstanceId(self.graph.instance_of(run, StageIndex(stage as u32)).0)
+    }
+
+    /// Returns the evaluation (as in [`instance`](Self::instance)) and the tile of the first run that needs an instance.
+    pub fn first_run(&self, instance: pleach_dispatch::InstanceId) -> (usize, usize) {
+        let run = self.graph.instance(InstanceId(instance.0)).first_run;
+        (self.runs.evaluation(run) + self.first_evaluation, self.runs.tile(run))
+    }
+
+    /// Takes the merge problems out of the plan, for replanning while workers join and leave. The plan has `max_buckets` for
+    /// each stage now. Replanning never goes below `min_buckets`.
+    pub fn take_replanner(&mut self, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> StudyReplanner {
+        let stages = std::mem::take(&mut self.stages);
+        let tile_pixels =
+            |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
+        StudyReplanner::new(stages, max_buckets, min_buckets, tile_pixels)
+    }
+
+    /// Returns the stage of an instance.
+    pub fn stage(&self, instance: pleach_dispatch::InstanceId) -> usize {
+        self.graph.instance(InstanceId(instance.0)).stage.0 as usize
+    }
+}
