@@ -1,31 +1,19 @@
 //! Implements the commands. Each one connects the crates for one purpose.
 
 mod analyze;
-mod cancel;
-mod certs;
 mod client;
+mod cluster;
 mod completions;
-mod doctor;
-mod drain;
 mod explain;
-mod forget;
-mod import;
 mod man;
-mod manager;
 pub(crate) mod plan;
 mod region;
 mod replay;
-mod results;
 mod run;
 mod sample;
 mod segment;
 mod simulate;
-mod status;
-mod storage;
-mod submit;
 mod tissue;
-mod watch;
-mod worker;
 mod workflow;
 
 use crate::cli::{BucketArgs, Command, TaskOrderArg};
@@ -46,20 +34,20 @@ pub(crate) fn execute(command: Command) -> CommandResult {
         Command::Workflow(command) => workflow::execute(&command),
         Command::Segment(args) => segment::execute(&args),
         Command::Region(command) => region::execute(&command),
-        Command::Certs(command) => certs::execute(&command),
-        Command::Manager(args) => manager::execute(&args),
-        Command::Worker(args) => worker::execute(&args),
-        Command::Submit(args) => submit::execute(&args),
-        Command::Status(args) => status::execute(&args),
-        Command::Watch(args) => watch::execute(&args),
-        Command::Results(args) => results::execute(&args),
-        Command::Cancel(args) => cancel::execute(&args),
-        Command::Forget(args) => forget::execute(&args),
-        Command::Drain(args) => drain::execute(&args),
-        Command::Doctor(args) => doctor::execute(&args),
+        Command::Certs(command) => cluster::certs::execute(&command),
+        Command::Manager(args) => cluster::manager::execute(&args),
+        Command::Worker(args) => cluster::worker::execute(&args),
+        Command::Submit(args) => client::submit::execute(&args),
+        Command::Status(args) => client::status::execute(&args),
+        Command::Watch(args) => client::watch::execute(&args),
+        Command::Results(args) => client::results::execute(&args),
+        Command::Cancel(args) => client::cancel::execute(&args),
+        Command::Forget(args) => client::forget::execute(&args),
+        Command::Drain(args) => client::drain::execute(&args),
+        Command::Doctor(args) => cluster::doctor::execute(&args),
         Command::Simulate(args) => simulate::execute(&args),
         Command::Replay(args) => replay::execute(&args),
-        Command::Storage(command) => storage::execute(&command),
+        Command::Storage(command) => cluster::storage::execute(&command),
         Command::Tissue(args) => tissue::execute(&args),
         Command::Completions { shell } => completions::execute(shell),
         Command::Man { out } => man::execute(&out),

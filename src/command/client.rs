@@ -1,7 +1,14 @@
 //! Connection of a command to a manager, and display of the manager's answers.
 
+pub(super) mod cancel;
+pub(super) mod drain;
+pub(super) mod forget;
 pub(super) mod progress_bars;
+pub(super) mod results;
+pub(super) mod status;
+pub(super) mod submit;
 pub(super) mod table;
+pub(super) mod watch;
 pub(super) mod watched;
 
 use crate::cli::ManagerArgs;

@@ -1,6 +1,7 @@
 //! `pleach workflow check|show`: checks and shows descriptors. [`import`] converts files of other programs.
 
-use super::import;
+mod import;
+
 use crate::cli::WorkflowCommand;
 use crate::exit::{CommandError, CommandResult};
 use crate::terminal::{print_json, print_line};

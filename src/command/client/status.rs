@@ -1,6 +1,6 @@
 //! `pleach status`: shows a manager's studies and workers once.
 
-use super::client::{connect, table};
+use super::{connect, table};
 use crate::cli::StatusArgs;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
@@ -16,7 +16,7 @@ struct Status {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &StatusArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &StatusArgs) -> CommandResult {
     let client = connect(&args.manager, Waiting::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],

@@ -107,7 +107,7 @@ struct Named {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &DoctorArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &DoctorArgs) -> CommandResult {
     let run = |check: &Check| Ok(Named { check: check.name, report: (check.execute)(args)? });
     let reports: Vec<Named> = CHECKS.iter().map(run).collect::<CommandResult<_>>()?;
     let errors: usize = reports.iter().map(|named| named.report.count(Severity::Error)).sum();

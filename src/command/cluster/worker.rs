@@ -8,8 +8,8 @@ mod metrics;
 mod readiness;
 mod retry;
 
-use super::{meter, workers};
 use crate::cli::{TimeArg, WorkerProcessArgs};
+use crate::command::{meter, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::log;
@@ -63,7 +63,7 @@ const SILENT_PEER: Duration = Duration::from_millis(1500);
 const SCRATCH: &str = "pleach-worker";
 
 /// Runs the command.
-pub(super) fn execute(args: &WorkerProcessArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let exporter = args.metrics.map(exporter::bind).transpose()?;

@@ -39,7 +39,7 @@ const NETWORK_THREADS: usize = 2;
 const COMING_BACK: Duration = Duration::from_millis(2500);
 
 /// Runs the command.
-pub(super) fn execute(args: &ManagerProcessArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;

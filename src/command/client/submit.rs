@@ -1,9 +1,9 @@
 //! `pleach submit`: submits a study to a manager, and optionally waits for its results.
 
-use super::client::progress_bars::{StudyBar, TransferBar};
-use super::client::{connect, line_on_stderr};
-use super::load_costs;
+use super::progress_bars::{StudyBar, TransferBar};
+use super::{connect, line_on_stderr};
 use crate::cli::{SubmitArgs, TimeArg};
+use crate::command::load_costs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::terminal::{print_json, print_line, print_notice};
@@ -21,7 +21,7 @@ struct Accepted<'a> {
 }
 
 /// Runs the command.
-pub(super) fn execute(args: &SubmitArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
     let client = connect(&args.manager, Waiting::until_killed()?)?;
     let submission = read(args)?;

@@ -34,7 +34,7 @@ struct Token {
 }
 
 /// Runs the command.
-pub(super) fn execute(command: &CertsCommand) -> CommandResult {
+pub(in crate::command) fn execute(command: &CertsCommand) -> CommandResult {
     match command {
         CertsCommand::Init { dir, json } => init(dir, *json),
         CertsCommand::Issue(args) => issue(args),

@@ -1,7 +1,7 @@
 //! `pleach watch`: shows a manager's studies and workers until the studies have ended.
 
-use super::client::connect;
-use super::client::watched::WatchedStudies;
+use super::connect;
+use super::watched::WatchedStudies;
 use crate::cli::WatchArgs;
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
@@ -9,7 +9,7 @@ use crate::terminal::print_line;
 use pleach_client::{Waiting, follow};
 
 /// Runs the command.
-pub(super) fn execute(args: &WatchArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &WatchArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     let waiting = Waiting::until_killed()?;
     waiting.listen_to(interrupt.take_asked());

@@ -1,7 +1,7 @@
 //! `pleach results`: downloads the result files of a study into a folder.
 
-use super::client::connect;
-use super::client::progress_bars::TransferBar;
+use super::connect;
+use super::progress_bars::TransferBar;
 use crate::cli::ResultsArgs;
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
@@ -9,7 +9,7 @@ use crate::terminal::print_line;
 use pleach_client::{TransferProgress, Waiting, download, plain};
 
 /// Runs the command.
-pub(super) fn execute(args: &ResultsArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &ResultsArgs) -> CommandResult {
     let client = connect(&args.manager, Waiting::until_killed()?)?;
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(interrupt.take_asked());

@@ -12,7 +12,7 @@ use crate::tiers::{self, OpenTier, StorageKind, TierList};
 use std::path::Path;
 
 /// Runs a command.
-pub(super) fn execute(command: &StorageCommand) -> CommandResult {
+pub(in crate::command) fn execute(command: &StorageCommand) -> CommandResult {
     match command {
         StorageCommand::Bench(args) => bench::execute(args),
         StorageCommand::Ls(args) => inspect::list(args),

@@ -1,6 +1,6 @@
 //! `pleach forget`: removes studies that have ended from a manager.
 
-use super::client::connect;
+use super::connect;
 use crate::cli::ForgetArgs;
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
@@ -8,7 +8,7 @@ use pleach_client::{Waiting, plain};
 use pleach_planner::memory_size::human;
 
 /// Runs the command.
-pub(super) fn execute(args: &ForgetArgs) -> CommandResult {
+pub(in crate::command) fn execute(args: &ForgetArgs) -> CommandResult {
     let client = connect(&args.manager, Waiting::until_killed()?)?;
     // The first refusal ends the command. The studies before it are removed, and a repeated command may name them
     // again.
