@@ -6,12 +6,12 @@
 //! results and reads no clock: both are the shell's task. The [`Manager`](crate::manager::Manager) knows the workers and
 //! decides which of them gets a bucket.
 //!
-//! `state` has the contexts of the state, each with private fields. The other modules apply events to them: `start` builds
-//! the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases
-//! back, `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss`
-//! reopens instances whose outputs are lost with a worker, `isolation` finds instances that crash workers,
-//! `reattach` restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to
-//! transfer, and `invariants` compares the contexts with each other. This module finishes and fails instances.
+//! `state` has the contexts of the state, each with private fields. The other modules apply events to them: `start`
+//! builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases back,
+//! `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss` reopens
+//! instances whose outputs are lost with a worker, `isolation` finds instances that crash workers, `reattach`
+//! restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to transfer, and
+//! `invariants` compares the contexts with each other. This module finishes and fails instances.
 
 mod grant;
 mod invariants;
@@ -31,6 +31,7 @@ pub use grant::Eligibility;
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
 pub use replan::{Recut, Replanner};
+pub(crate) use throughput::TaskTimings;
 
 use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;

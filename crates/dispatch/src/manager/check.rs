@@ -1,7 +1,6 @@
 //! The manager's invariants, checked after every event in tests and on demand in a debugger.
 
 use super::Manager;
-use super::speed::Speeds;
 use crate::study::Eligibility;
 
 impl Manager {
@@ -12,20 +11,14 @@ impl Manager {
     pub fn sanity_check(&self) -> Result<(), String> {
         for (id, study) in &self.studies {
             study.sanity_check().map_err(|error| format!("{id}: {error}"))?;
-            if let Some(worker) = study.workers().find(|worker| !self.members.contains_key(worker)) {
+            if let Some(worker) = study.workers().find(|worker| !self.members.contains(*worker)) {
                 return Err(format!("{id} counts on {worker}, which is not there"));
             }
         }
         self.check_replicas()?;
-        let mut speeds = Speeds::default();
-        for member in self.members.values().filter(|member| !member.draining) {
-            speeds.add(member.facts.slots, member.speed);
-        }
-        if speeds != self.speeds {
-            return Err(format!("speeds sum up to {speeds:?}, and are said to be {:?}", self.speeds));
-        }
-        for (worker, member) in &self.members {
-            let queued = self.queue.count(*worker);
+        self.members.check()?;
+        for (worker, member) in self.members.iter() {
+            let queued = self.queue.count(worker);
             if queued != (usize::from(member.wanted > 0), usize::from(member.wants_later)) {
                 return Err(format!("{worker} is queued {queued:?} times, and is {member:?}"));
             }
@@ -33,19 +26,19 @@ impl Manager {
                 return Err(format!("{worker} knows other studies than there are"));
             }
             let idle = member.wanted > 0 && !self.stopping && !self.holding;
-            let alone = self.studies.values().any(|study| study.runs_isolated(*worker));
+            let alone = self.studies.values().any(|study| study.runs_isolated(worker));
             let suits = |(id, study): (&crate::PlanId, &crate::study::Study)| {
-                let runs = self.runs(*worker, member, *id).unwrap_or_default();
+                let runs = self.runs(worker, member, *id).unwrap_or_default();
                 study
                     .first_ready(Eligibility { after: None, runs: &runs, is_alone: false, near: None })
                     .is_some()
                     && member.studies[id].introduced
             };
-            let kept = self.kept.contains(worker) && self.leases_of(*worker) > 0;
-            if self.kept.contains(worker) && member.draining {
-                return Err(format!("{worker} is kept, and about to leave"));
+            let is_reserved = self.reserved.contains(&worker) && self.leases_of(worker) > 0;
+            if self.reserved.contains(&worker) && member.is_draining() {
+                return Err(format!("{worker} is reserved, and about to leave"));
             }
-            if idle && !alone && !kept && self.studies.iter().any(suits) {
+            if idle && !alone && !is_reserved && self.studies.iter().any(suits) {
                 return Err(format!("{worker} waits, and buckets that suit it are ready"));
             }
         }

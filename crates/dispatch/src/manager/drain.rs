@@ -1,7 +1,7 @@
 //! Draining workers: they get no grants, return unstarted instances, and leave once other workers have fetched the
 //! referenced regions that only they hold.
 
-use super::worker_entry::PendingFetch;
+use super::members::PendingFetch;
 use super::{Effect, Manager};
 use crate::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -9,13 +9,11 @@ use pleach_regions::RegionKey;
 impl Manager {
     /// Starts draining a worker. Idempotent.
     pub fn handle_drain(&mut self, worker: WorkerId) {
-        let Some(member) = self.members.get_mut(&worker).filter(|member| !member.draining) else { return };
-        member.draining = true;
-        self.kept.remove(&worker);
-        self.speeds.remove(member.facts.slots, member.speed);
-        (member.wanted, member.wants_later) = (0, false);
+        if !self.members.drain(worker) {
+            return;
+        }
+        self.reserved.remove(&worker);
         self.queue.remove(worker);
-        self.draining.insert(worker);
         self.effects.push_back(Effect::Drain(worker));
         self.replan();
         self.schedule();
@@ -23,7 +21,7 @@ impl Manager {
 
     /// Records that a worker holds a region fetched from a peer. A worker that has left holds nothing.
     pub fn handle_region_fetched(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) {
-        if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains_key(&worker)) {
+        if let Some(study) = self.studies.get_mut(&id).filter(|_| self.members.contains(worker)) {
             study.note_copy(worker, key);
             self.note_replica(worker, id, key);
         }
@@ -42,8 +40,7 @@ impl Manager {
     /// Has other workers fetch the sole copies of draining workers. Dismisses a draining worker without leases
     /// once it has no sole copy, or no worker can fetch one.
     pub(super) fn advance_drains(&mut self) {
-        let draining: Vec<WorkerId> = self.draining.iter().copied().collect();
-        for worker in draining {
+        for worker in self.members.draining() {
             if self.leases_of(worker) > 0 {
                 continue;
             }
@@ -66,9 +63,9 @@ impl Manager {
     /// Asks the other workers in turn to fetch regions, and asks again if the asked worker has left or could not fetch.
     /// Returns false if no worker is left to ask for any of them.
     fn copy(&mut self, from: WorkerId, held: &[(PlanId, RegionKey)]) -> bool {
-        let others = self.members.iter().filter(|(worker, member)| **worker != from && !member.draining);
-        let others: Vec<WorkerId> = others.map(|(worker, _)| *worker).collect();
-        let Some(member) = self.members.get_mut(&from) else { return false };
+        let others = self.members.staying().map(|(worker, _)| worker);
+        let others: Vec<WorkerId> = others.filter(|worker| *worker != from).collect();
+        let Some(member) = self.members.get_mut(from) else { return false };
         let mut comes = false;
         for (number, &(study, key)) in held.iter().enumerate() {
             let asked = member.copied.entry((study, key)).or_default();
@@ -96,14 +93,14 @@ impl Manager {
     /// Clears the fetches that a worker has answered, and returns them. If the region becomes a sole copy
     /// again, another request follows.
     fn answered(&mut self, worker: WorkerId, id: PlanId, key: RegionKey) -> Vec<&mut PendingFetch> {
-        let asked = self.members.values_mut().filter_map(|member| member.copied.get_mut(&(id, key)));
+        let asked = self.members.iter_mut().filter_map(|(_, member)| member.copied.get_mut(&(id, key)));
         let mut answered: Vec<&mut PendingFetch> = asked.filter(|asked| asked.to == Some(worker)).collect();
         answered.iter_mut().for_each(|asked| asked.to = None);
         answered
     }
 
     fn dismiss(&mut self, worker: WorkerId) {
-        self.draining.remove(&worker);
+        self.members.dismiss(worker);
         self.effects.push_back(Effect::Dismiss(worker));
     }
 }

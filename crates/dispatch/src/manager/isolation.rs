@@ -22,19 +22,19 @@ impl Manager {
         for (id, study) in &mut self.studies {
             overdue.extend(study.overdue(self.now, BEHIND).into_iter().map(|stage| (*id, stage)));
         }
-        if overdue.is_empty() && self.kept.is_empty() {
+        if overdue.is_empty() && self.reserved.is_empty() {
             return;
         }
-        let there = self.members.values().filter(|member| !member.draining).count();
+        let there = self.members.staying().count();
         let most = (there / ONE_OF).clamp(1, MAX_AT_ONCE);
-        let mut kept = BTreeSet::new();
+        let mut reserved = BTreeSet::new();
         for (id, stage) in overdue {
-            if kept.len() == most {
+            if reserved.len() == most {
                 break;
             }
-            kept.extend(self.least_busy(id, stage, &kept));
+            reserved.extend(self.least_busy(id, stage, &reserved));
         }
-        if std::mem::replace(&mut self.kept, kept) != self.kept {
+        if std::mem::replace(&mut self.reserved, reserved) != self.reserved {
             self.schedule();
         }
     }
@@ -42,19 +42,19 @@ impl Manager {
     /// Returns the worker with the fewest leases among those that can run a stage and are not `taken`. Prefers
     /// workers that are reserved already. `None` if no worker qualifies.
     fn least_busy(&self, id: PlanId, stage: usize, taken: &BTreeSet<WorkerId>) -> Option<WorkerId> {
-        let can = |(worker, member): &(&WorkerId, &WorkerEntry)| {
-            let runs = self.runs(**worker, member, id);
+        let can = |(worker, member): &(WorkerId, &WorkerEntry)| {
+            let runs = self.runs(*worker, member, id);
             let suits = runs.is_some_and(|runs| runs.get(stage).copied().unwrap_or(true));
-            suits && !member.draining && !taken.contains(worker) && self.has_room(**worker, id)
+            suits && !taken.contains(worker) && self.has_room(*worker, id)
         };
-        let rank = |worker: &WorkerId| (!self.kept.contains(worker), self.leases_of(*worker), *worker);
-        self.members.iter().filter(can).map(|(worker, _)| *worker).min_by_key(rank)
+        let rank = |worker: &WorkerId| (!self.reserved.contains(worker), self.leases_of(*worker), *worker);
+        self.members.staying().filter(can).map(|(worker, _)| worker).min_by_key(rank)
     }
 
     /// Releases reserved workers once no isolated instance is waiting.
     pub(super) fn release_isolation_workers(&mut self) {
-        if !self.kept.is_empty() && !self.studies.values().any(Study::has_ready_isolated) {
-            self.kept.clear();
+        if !self.reserved.is_empty() && !self.studies.values().any(Study::has_ready_isolated) {
+            self.reserved.clear();
         }
     }
 }

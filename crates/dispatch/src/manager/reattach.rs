@@ -28,7 +28,7 @@ impl Manager {
         instances: &[InstanceId],
     ) -> BTreeSet<InstanceId> {
         let now = self.now;
-        let is_there = self.members.contains_key(&worker);
+        let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_reattached_lease(worker, lease, instances, now);
         self.mark_introduced(worker, id);
@@ -39,7 +39,7 @@ impl Manager {
 
     /// Reattaches regions that a worker holds of a study. Returns those without a further reader.
     pub fn handle_holds(&mut self, worker: WorkerId, id: PlanId, keys: &[RegionKey]) -> Vec<RegionKey> {
-        let is_there = self.members.contains_key(&worker);
+        let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_reported_regions(worker, keys);
         self.mark_introduced(worker, id);
@@ -50,7 +50,7 @@ impl Manager {
 
     /// Records that the worker has the facts of the study from an earlier connection.
     fn mark_introduced(&mut self, worker: WorkerId, id: PlanId) {
-        if let Some(suited) = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id)) {
+        if let Some(suited) = self.members.get_mut(worker).and_then(|member| member.studies.get_mut(&id)) {
             suited.introduced = true;
         }
     }

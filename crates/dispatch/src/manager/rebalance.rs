@@ -68,7 +68,7 @@ impl Manager {
                 self.studies.get_mut(&id).and_then(|study| study.grant_speculative(late, idle, lease, now));
             let Some(work) = work else { continue };
             self.queue.take(idle);
-            if let Some(member) = self.members.get_mut(&idle) {
+            if let Some(member) = self.members.get_mut(idle) {
                 member.wanted -= 1;
                 if member.wanted > 0 {
                     self.queue.push(idle);
@@ -84,7 +84,7 @@ impl Manager {
 
     /// Returns by stage whether a worker can run a study. `None` if it can get nothing of the study now.
     fn can_get(&self, worker: WorkerId, id: PlanId) -> Option<Cow<'_, [bool]>> {
-        let member = self.members.get(&worker)?;
+        let member = self.members.get(worker)?;
         let is_alone = self.studies.values().any(|study| study.runs_isolated(worker));
         self.runs(worker, member, id).filter(|_| !is_alone && self.has_room(worker, id))
     }

@@ -37,7 +37,7 @@ impl Manager {
         instance: InstanceId,
         regions: &[(RegionKey, u64)],
     ) {
-        if !self.members.contains_key(&worker) {
+        if !self.members.contains(worker) {
             return;
         }
         let study = self.studies.get(&id);
@@ -100,15 +100,12 @@ impl Manager {
 
     fn ask_next(&mut self, asker: Asker, waiting: BTreeMap<RegionKey, u64>, refused: BTreeSet<WorkerId>) {
         let (from, study, ..) = asker;
-        let host = self.members.get(&from).and_then(|member| member.facts.host);
-        let may = self
-            .members
-            .iter()
-            .filter(|(worker, member)| **worker != from && !member.draining && !refused.contains(worker));
+        let host = self.members.get(from).and_then(|member| member.facts().host);
+        let may = self.members.staying().filter(|(worker, _)| *worker != from && !refused.contains(worker));
         // The same worker as long as the members stay the same: regions that are stored together are replicated together.
         let order = may.map(|(worker, member)| {
-            let is_near = host.is_some() && member.facts.host == host;
-            (is_near, *worker < from, *worker)
+            let is_near = host.is_some() && member.facts().host == host;
+            (is_near, worker < from, worker)
         });
         match order.min().filter(|_| !waiting.is_empty()) {
             Some((.., to)) => {
@@ -128,7 +125,7 @@ impl Manager {
     fn replicated(&mut self, asker: Asker) {
         self.replicas.0.remove(&asker);
         let (worker, study, lease, instance) = asker;
-        if self.members.contains_key(&worker) {
+        if self.members.contains(worker) {
             self.effects.push_back(Effect::Replicated { worker, study, lease, instance });
         }
     }
@@ -136,7 +133,7 @@ impl Manager {
     /// Compares pending replicas with the members.
     pub(super) fn check_replicas(&self) -> Result<(), String> {
         let is_void = |(asker, replica): &(&Asker, &Replica)| {
-            let there = self.members.contains_key(&asker.0) && self.members.contains_key(&replica.to);
+            let there = self.members.contains(asker.0) && self.members.contains(replica.to);
             !there
                 || !self.studies.contains_key(&asker.1)
                 || replica.waiting.is_empty()

@@ -25,12 +25,12 @@ impl Manager {
         let Some(found) = found else { return false };
         // Workers with a bucket for each slot may request more than they have slots.
         let is_idle = |worker: WorkerId| {
-            let slots = self.members.get(&worker).map_or(0, |member| member.facts.slots as usize);
+            let slots = self.members.get(worker).map_or(0, |member| member.facts().slots as usize);
             self.queue.has(worker) && self.leases_of(worker) < slots
         };
         let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
         self.queue.take(worker);
-        let Some(member) = self.members.get_mut(&worker) else { return true };
+        let Some(member) = self.members.get_mut(worker) else { return true };
         member.wanted -= 1;
         if member.wanted > 0 {
             self.queue.push(worker);
@@ -48,7 +48,7 @@ impl Manager {
         let (worker, (study, bucket)) =
             self.nearer(found, |holder| later(holder).map(|(_, after)| Some(after)));
         self.queue.leave_after(worker);
-        if let Some(member) = self.members.get_mut(&worker) {
+        if let Some(member) = self.members.get_mut(worker) {
             member.wants_later = false;
         }
         self.grant(worker, study, bucket, true);
@@ -83,12 +83,12 @@ impl Manager {
 
     /// Picks a worker's next bucket. `None` while the worker runs an isolated instance, or is reserved and not empty.
     fn choose(&self, worker: WorkerId, after: Option<usize>) -> Option<(PlanId, BucketId)> {
-        let member = self.members.get(&worker)?;
+        let member = self.members.get(worker)?;
         if self.studies.values().any(|study| study.runs_isolated(worker)) {
             return None;
         }
         let is_alone = self.leases_of(worker) == 0;
-        if !is_alone && self.kept.contains(&worker) {
+        if !is_alone && self.reserved.contains(&worker) {
             return None;
         }
         let mut best: Option<(usize, PlanId, BucketId)> = None;
@@ -108,20 +108,20 @@ impl Manager {
     /// Returns whether a worker's memory suffices for a study beside those it knows. Each study can be finished
     /// one task at a time, and all of them together if the sum of their minimums fits.
     pub(super) fn has_room(&self, worker: WorkerId, id: PlanId) -> bool {
-        let Some(member) = self.members.get(&worker) else { return false };
+        let Some(member) = self.members.get(worker) else { return false };
         if member.studies.get(&id).is_some_and(|suited| suited.introduced) {
             return true;
         }
         let introduced = member.studies.iter().filter(|(_, suited)| suited.introduced).map(|(id, _)| *id);
         let all =
             introduced.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.least_bytes(worker, id)));
-        all <= member.facts.memory_bytes
+        all <= member.facts().memory_bytes
     }
 
     /// Returns the minimum memory of a study on a worker.
     #[must_use]
     pub fn least_bytes(&self, worker: WorkerId, id: PlanId) -> u64 {
-        let below_bytes = self.members.get(&worker).map_or(0, |member| member.facts.below_bytes);
+        let below_bytes = self.members.get(worker).map_or(0, |member| member.facts().below_bytes);
         self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(below_bytes))
     }
 
@@ -147,7 +147,7 @@ impl Manager {
     }
 
     pub(super) fn send_study(&mut self, worker: WorkerId, id: PlanId) {
-        let suited = self.members.get_mut(&worker).and_then(|member| member.studies.get_mut(&id));
+        let suited = self.members.get_mut(worker).and_then(|member| member.studies.get_mut(&id));
         if suited.is_some_and(|suited| !std::mem::replace(&mut suited.introduced, true)) {
             self.effects.push_back(Effect::Introduce { worker, study: id });
         }

@@ -5,7 +5,7 @@
 //! all workers need about the same time for a grant ([`Manager::max_instances`]). With similar speeds, no
 //! bucket is split.
 
-use super::Manager;
+use super::{Manager, WorkerEntry};
 use crate::message::TaskReport;
 use crate::{BucketId, InstanceId, PlanId, WorkerId};
 
@@ -34,7 +34,7 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    fn observe(&mut self, tasks: u32, seconds: f64, expected_seconds: f64) {
+    pub(super) fn observe(&mut self, tasks: u32, seconds: f64, expected_seconds: f64) {
         let kept = (1.0 - NEWEST).powf(f64::from(tasks));
         self.tasks += u64::from(tasks);
         self.seconds = self.seconds * kept + seconds;
@@ -100,15 +100,8 @@ impl Manager {
     ) {
         let Some(study) = self.studies.get_mut(&id).filter(|_| !tasks.is_empty()) else { return };
         let ran = study.handle_ran(instance, tasks);
-        let Some(member) = self.members.get_mut(&worker) else { return };
-        let before = member.speed;
-        member.speed.observe(ran.tasks, ran.seconds, ran.expected_seconds);
-        if !member.draining {
-            self.speeds.remove(member.facts.slots, before);
-            self.speeds.add(member.facts.slots, member.speed);
-        }
         // A new speed changes the number of instances that workers with a time limit can finish.
-        if !self.ending.is_empty() {
+        if self.members.record_tasks(worker, ran) && self.members.has_limits() {
             self.schedule();
         }
     }
@@ -116,10 +109,9 @@ impl Manager {
     /// Counts the slots of workers that are not draining, weighted by speed.
     #[must_use]
     pub fn slots_by_speed(&self) -> u32 {
-        let members = self.members.values().filter(|member| !member.draining);
-        let thousandths = members.map(|member| {
-            let (speed, mean) = self.speeds.by_mean_if_unlike(member.speed).unwrap_or((1, 1));
-            u128::from(member.facts.slots) * u128::from(MEAN * speed) / u128::from(mean)
+        let thousandths = self.members.staying().map(|(_, member)| {
+            let (speed, mean) = self.members.speeds().by_mean_if_unlike(member.speed()).unwrap_or((1, 1));
+            u128::from(member.facts().slots) * u128::from(MEAN * speed) / u128::from(mean)
         });
         let all = (thousandths.sum::<u128>() + u128::from(MEAN / 2)) / u128::from(MEAN);
         // Rounding must not make slow slots disappear.
@@ -132,9 +124,9 @@ impl Manager {
     /// than it finishes before its time limit.
     #[expect(clippy::cast_possible_truncation, reason = "at most as many as there are")]
     pub(super) fn max_instances(&self, worker: WorkerId, id: PlanId, bucket: BucketId) -> Option<usize> {
-        let (member, study) = (self.members.get(&worker)?, self.studies.get(&id)?);
+        let (member, study) = (self.members.get(worker)?, self.studies.get(&id)?);
         let (stage, planned) = study.planned(bucket);
-        let unlike = self.speeds.by_mean_if_unlike(member.speed);
+        let unlike = self.members.speeds().by_mean_if_unlike(member.speed());
         let slow = unlike.filter(|(speed, mean)| speed < mean);
         let by_speed = slow.map(|(speed, mean)| ((planned as u64 * speed + mean / 2) / mean) as usize);
         let by_end = self.instances_left(worker, id, stage);
@@ -145,7 +137,7 @@ impl Manager {
     /// Returns a worker's speed relative to the mean over all tasks of all workers.
     #[expect(clippy::cast_precision_loss, reason = "a ratio")]
     pub(super) fn speed_of(&self, worker: WorkerId) -> f64 {
-        let speed = self.members.get(&worker).map(|member| member.speed).unwrap_or_default();
+        let speed = self.members.get(worker).map(WorkerEntry::speed).unwrap_or_default();
         speed.thousandths() as f64 / MEAN as f64
     }
 }

@@ -12,10 +12,7 @@ use std::time::Duration;
 impl Manager {
     /// Sets the time limit of a worker, on the shell's clock. Of several limits the first applies.
     pub fn handle_time_limit(&mut self, worker: WorkerId, end: Duration) {
-        if let Some(member) = self.members.get_mut(&worker) {
-            member.end = Some(member.end.map_or(end, |known| known.min(end)));
-            self.ending.insert(worker);
-        }
+        self.members.limit(worker, end);
     }
 
     /// Returns by stage whether a worker can run a study now.
@@ -26,7 +23,7 @@ impl Manager {
         id: PlanId,
     ) -> Option<Cow<'a, [bool]>> {
         let suited = member.studies.get(&id)?;
-        if member.end.is_none() {
+        if member.end().is_none() {
             return Some(Cow::Borrowed(&suited.runs));
         }
         let runs = suited.runs.iter().zip(&suited.late).enumerate();
@@ -42,7 +39,7 @@ impl Manager {
         reason = "not negative, and saturates"
     )]
     pub(super) fn instances_left(&self, worker: WorkerId, id: PlanId, stage: usize) -> Option<usize> {
-        let end = self.members.get(&worker)?.end?;
+        let end = self.members.get(worker)?.end()?;
         let left = end.saturating_sub(self.now).as_secs_f64();
         if left <= 0.0 {
             return Some(0);
@@ -56,7 +53,8 @@ impl Manager {
         let Some(study) = self.studies.get(&id).filter(|study| !study.is_asked_back(lease)) else { return };
         let own = study.leased(lease).is_some_and(|(of, _)| of == worker);
         let Some(stage) = study.stage_of(lease).filter(|_| own) else { return };
-        let ending = self.members.get_mut(&worker).filter(|member| member.end.is_some() && !member.draining);
+        let ending =
+            self.members.get_mut(worker).filter(|member| member.end().is_some() && !member.is_draining());
         let late = ending.and_then(|member| member.studies.get_mut(&id)?.late.get_mut(stage));
         if let Some(late) = late {
             *late = true;

@@ -77,8 +77,8 @@ impl Study {
         Some(work)
     }
 
-    /// Leases the open instances of a straggler to a second worker as well, under an id that no lease has. The first result
-    /// counts. Returns `None` if the lease does not qualify.
+    /// Leases the open instances of a straggler to a second worker as well, under an id that no lease has. The first
+    /// result counts. Returns `None` if the lease does not qualify.
     ///
     /// # Panics
     /// If a lease has the id.

@@ -1,5 +1,5 @@
-//! A study's invariants. Each context checks its own state, and this module compares the contexts with each other and with the
-//! plan, after every event in tests and on demand in a debugger.
+//! A study's invariants. Each context checks its own state, and this module compares the contexts with each other and
+//! with the plan, after every event in tests and on demand in a debugger.
 
 use super::Study;
 use super::state::InstanceState;

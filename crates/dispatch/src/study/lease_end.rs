@@ -7,8 +7,8 @@ use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Study {
-    /// Removes a reported instance from its leases, and revokes the twin if it has no other instance. The instance stays
-    /// open in its bucket. Returns false if the report does not belong to the lease.
+    /// Removes a reported instance from its leases, and revokes the twin if it has no other instance. The instance
+    /// stays open in its bucket. Returns false if the report does not belong to the lease.
     pub(super) fn close(&mut self, worker: WorkerId, lease: LeaseId, instance: InstanceId) -> bool {
         let Some(closed) = self.leases.close(worker, lease, instance) else { return false };
         let state = self.instances.state(instance);
@@ -20,8 +20,8 @@ impl Study {
         true
     }
 
-    /// Reclaims instances of an ended lease: those in its twin stay leased to that, the others go into a bucket of their own.
-    /// Fails none. Returns the instances that are not leased.
+    /// Reclaims instances of an ended lease: those in its twin stay leased to that, the others go into a bucket of
+    /// their own. Fails none. Returns the instances that are not leased.
     pub(super) fn reclaim(&mut self, returned: Returned) -> Vec<InstanceId> {
         let Returned { instances, twin } = returned;
         let other = twin.and_then(|twin| self.leases.get(twin)).map(|twin| twin.open());

@@ -1,8 +1,9 @@
 //! Contexts of a worker's state. The fields of each are private to its file, and so are its invariants.
 //!
-//! `slots` has the free slots and the running tasks, `buckets` the leases and the demands of their stages, `memory` the
-//! budget and the bytes that count against it, `requests` the open requests, `studies` the known studies, `sync` the pending
-//! sync with the manager. No context uses another one. [`Worker`](super::Worker) applies an event to all that it concerns.
+//! `slots` has the free slots and the running tasks, `buckets` the leases and the demands of their stages, `memory`
+//! the budget and the bytes that count against it, `requests` the open requests, `studies` the known studies, `sync`
+//! the pending sync with the manager. No context uses another one. [`Worker`](super::Worker) applies an event to all
+//! that it concerns.
 
 mod buckets;
 mod memory;

@@ -8,8 +8,8 @@ use super::{Effect, Worker};
 use crate::memory_model::BucketDemand;
 use std::time::Duration;
 
-/// Time of the last event, and the time limit of this worker, on the shell's clock. Time does not go back, and the limit only
-/// becomes earlier.
+/// Time of the last event, and the time limit of this worker, on the shell's clock. Time does not go back, and the
+/// limit only becomes earlier.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     now: Duration,

@@ -187,6 +187,17 @@ fn suspect_instance_runs_isolated_and_fails_at_crash_limit() {
 }
 
 #[test]
+fn grant_skips_the_id_of_a_reattached_lease() {
+    let (mut manager, workers) = manager(alike(&[&[0], &[1]]), 2);
+    // No earlier manager has granted this lease: its id would be the next one.
+    let kept = manager.handle_adopt(workers[0], STUDY, LeaseId(0), &ids([0]));
+    assert_eq!(kept, ids([0]).into_iter().collect());
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    assert_eq!(done(&mut manager, workers[1], 1, 1), ["finished 1", "complete"]);
+}
+
+#[test]
 fn reattached_worker_retracts_crashes_of_its_instances() {
     let (mut manager, workers) = manager(alike(&[&[0, 1], &[2]]), 1);
     let mut worker = workers[0];

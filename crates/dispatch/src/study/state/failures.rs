@@ -1,10 +1,10 @@
 //! Failures: the causes of failed instances, and the evidence against instances that may fail.
 //!
-//! A worker may be lost for any reason, so one crash says little about an instance. After several, the instance is a suspect
-//! and runs on otherwise empty workers only, and after several more there it fails.
+//! A worker may be lost for any reason, so one crash says little about an instance. After several, the instance is a
+//! suspect and runs on otherwise empty workers only, and after several more there it fails.
 //!
-//! Invariants: an instance has at most one cause and keeps it. Crash counts are positive, except after the reattach of the
-//! worker that was counted. A finished instance has no crash count.
+//! Invariants: an instance has at most one cause and keeps it. Crash counts are positive, except after the reattach
+//! of the worker that was counted. A finished instance has no crash count.
 
 use crate::InstanceId;
 use crate::message::TaskFailure;
@@ -79,7 +79,8 @@ impl Failures {
         Some(TaskFailure { at: "worker".to_owned(), cause })
     }
 
-    /// Counts a report of missing inputs. Returns the cause with which the instance fails, once it has reached the limit.
+    /// Counts a report of missing inputs. Returns the cause with which the instance fails, once it has reached the
+    /// limit.
     pub(crate) fn record_missing_input(&mut self, instance: InstanceId) -> Option<TaskFailure> {
         let reports = self.missing_inputs.entry(instance).or_default();
         *reports += 1;

@@ -1,9 +1,9 @@
 //! Instances and buckets: the state of each instance, and the open instances of each bucket.
 //!
 //! Invariants: an instance is open in its bucket exactly while it is neither done nor failed, except between
-//! [`reopen`](Instances::reopen) and [`readmit`](Instances::readmit). A bucket counts its waiting instances, and `unfinished`
-//! counts the open ones of all buckets. A bucket is leased as a whole, so its first open instance shows whether it is leased.
-//! Each method asserts the state that it ends and the membership in the bucket.
+//! [`reopen`](Instances::reopen) and [`readmit`](Instances::readmit). A bucket counts its waiting instances, and
+//! `unfinished` counts the open ones of all buckets. A bucket is leased as a whole, so its first open instance shows
+//! whether it is leased. Each method asserts the state that it ends and the membership in the bucket.
 
 mod transitions;
 

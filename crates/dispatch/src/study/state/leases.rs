@@ -1,7 +1,8 @@
 //! Leases: the open instances of each grant, by lease and by worker.
 //!
 //! Invariants: a lease has open instances, and its worker has the lease. Both maps change together. The twins of a
-//! speculative execution name each other, belong to different workers, and end apart: whichever is left has no twin then.
+//! speculative execution name each other, belong to different workers, and end apart: whichever is left has no twin
+//! then.
 
 use crate::message::RemoteRegion;
 use crate::{InstanceId, LeaseId, WorkerId};
@@ -111,7 +112,8 @@ impl Leases {
         self.by_id.get(&id)
     }
 
-    /// Returns a lease if it belongs to the worker. Reports of expired leases, and of other workers' leases, do not count.
+    /// Returns a lease if it belongs to the worker. Reports of expired leases, and of other workers' leases, do not
+    /// count.
     pub(crate) fn of(&self, worker: WorkerId, id: LeaseId) -> Option<&Lease> {
         self.by_id.get(&id).filter(|lease| lease.worker == worker)
     }
@@ -195,8 +197,8 @@ impl Leases {
         Some(Closed { twin, revoked })
     }
 
-    /// Removes those of some instances that are open in the worker's lease. The twin keeps them. `None` if the lease does
-    /// not belong to the worker.
+    /// Removes those of some instances that are open in the worker's lease. The twin keeps them. `None` if the lease
+    /// does not belong to the worker.
     pub(crate) fn take_back(
         &mut self,
         worker: WorkerId,

@@ -1,7 +1,7 @@
 //! Queue of the buckets that can be granted.
 //!
-//! Invariants: a bucket is queued at most once, either for any worker or, if it is isolated, for an otherwise empty one. The
-//! study queues a bucket exactly while it has open instances and all of them are ready.
+//! Invariants: a bucket is queued at most once, either for any worker or, if it is isolated, for an otherwise empty
+//! one. The study queues a bucket exactly while it has open instances and all of them are ready.
 
 use crate::BucketId;
 use std::cmp::Reverse;
@@ -79,7 +79,8 @@ impl ReadyQueue {
         self.ready.range(rank..).take_while(is_of_stage).map(|(_, bucket)| *bucket)
     }
 
-    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in order.
+    /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in
+    /// order.
     pub(crate) fn overdue(&mut self, now: Duration, timeout: impl Fn(usize) -> Duration) -> Vec<usize> {
         self.since.retain(|rank, _| self.isolated.contains(rank));
         for rank in &self.isolated {
@@ -94,7 +95,8 @@ impl ReadyQueue {
     }
 }
 
-/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of buckets.
+/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of
+/// buckets.
 fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
     let mut next = queue.first();
     while let Some(&(Reverse(stage), bucket)) = next {

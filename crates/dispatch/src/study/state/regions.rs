@@ -1,7 +1,7 @@
 //! Regions of a study: the instances that use each, the one that stores it, and the workers that hold copies.
 //!
-//! Invariants: a region is in `users` exactly while an open instance has yet to read or store it, counted once for each such
-//! instance. Only such regions have holders, and none has an empty set of them. `producers` never changes.
+//! Invariants: a region is in `users` exactly while an open instance has yet to read or store it, counted once for
+//! each such instance. Only such regions have holders, and none has an empty set of them. `producers` never changes.
 
 use crate::message::RemoteRegion;
 use crate::plan::{ExecutionPlan, InstancePlan};
@@ -84,8 +84,8 @@ impl Regions {
         keys.iter().for_each(|key| *self.users.entry(*key).or_default() += 1);
     }
 
-    /// Removes the uses of an instance that is done or failed. Returns the regions without a further user, in the order of
-    /// `keys`. They have no holders from now on.
+    /// Removes the uses of an instance that is done or failed. Returns the regions without a further user, in the
+    /// order of `keys`. They have no holders from now on.
     pub(crate) fn release(&mut self, instance: InstanceId, keys: &[RegionKey]) -> Vec<RegionKey> {
         let mut released = Vec::new();
         for key in keys {
@@ -102,8 +102,8 @@ impl Regions {
         released
     }
 
-    /// Records that a worker stores a region. Regions without a further user or without a producer get no holder. Returns
-    /// whether it counts.
+    /// Records that a worker stores a region. Regions without a further user or without a producer get no holder.
+    /// Returns whether it counts.
     pub(crate) fn add_holder(&mut self, worker: WorkerId, key: RegionKey) -> bool {
         let counts = self.is_used(key) && self.producers.contains_key(&key);
         if counts {
@@ -148,8 +148,8 @@ impl Regions {
     }
 
     /// Removes the holders of a region that were sent to a worker, which could not fetch it from them. Without a sent
-    /// location, the worker held it itself, or the locations are unknown after a reattach: all holders are removed then.
-    /// Returns whether the region is lost.
+    /// location, the worker held it itself, or the locations are unknown after a reattach: all holders are removed
+    /// then. Returns whether the region is lost.
     pub(crate) fn remove_sent_holders(&mut self, key: RegionKey, sent: Option<&RemoteRegion>) -> bool {
         let Some(holders) = self.holders.get_mut(&key) else { return false };
         match sent {

@@ -1,4 +1,5 @@
-//! Throughput of each stage: the time per instance as seen by the manager, and the time per task as reported by workers.
+//! Throughput of each stage: the time per instance as seen by the manager, and the time per task as reported by
+//! workers.
 //!
 //! Invariants: sums only grow, and contain no invalid time. A mean exists once it has a measurement.
 
@@ -52,8 +53,8 @@ impl Throughput {
         }
     }
 
-    /// Records a run of a task on an image of this size. Returns the expected time: the mean over all runs up to this one.
-    /// `None` for invalid times and unknown tasks, which are ignored, since workers report them.
+    /// Records a run of a task on an image of this size. Returns the expected time: the mean over all runs up to this
+    /// one. `None` for invalid times and unknown tasks, which are ignored, since workers report them.
     pub(crate) fn record_task(
         &mut self,
         stage: usize,
@@ -75,8 +76,8 @@ impl Throughput {
         stage.silent.checked_div(stage.instances)
     }
 
-    /// Returns the mean task time of an instance of a stage. `None` until an instance has been finished and its task times
-    /// have been reported.
+    /// Returns the mean task time of an instance of a stage. `None` until an instance has been finished and its task
+    /// times have been reported.
     pub(crate) fn seconds_per_instance(&self, stage: usize) -> Option<f64> {
         let stage = self.0.get(stage).filter(|stage| stage.instances > 0 && stage.task_seconds > 0.0)?;
         Some(stage.task_seconds / f64::from(stage.instances))

@@ -1,10 +1,10 @@
 //! Memory of a worker, as far as it is known: the budget, the bytes in storage, and the bytes that can be spilled.
 //!
-//! With a spill tier, slower tiers take regions that no running bucket reads, and file inputs can be reread. Storage decides
-//! which regions to spill and where. This module only tracks how many bytes can be spilled.
+//! With a spill tier, slower tiers take regions that no running bucket reads, and file inputs can be reread. Storage
+//! decides which regions to spill and where. This module only tracks how many bytes can be spilled.
 //!
-//! Invariants: at most one request to free memory is pending. Until it is answered, no other is sent. Replicas on their way
-//! count from their admission to the end of their fetch.
+//! Invariants: at most one request to free memory is pending. Until it is answered, no other is sent. Replicas on
+//! their way count from their admission to the end of their fetch.
 
 use crate::memory_model::{BucketDemand, MemoryBudget};
 
@@ -85,8 +85,8 @@ impl Memory {
         self.peak_bytes = self.peak_bytes.max(bytes);
     }
 
-    /// Admits a replica if it fits beside `needed_bytes` and those that may be needed to start a bucket. Returns whether it
-    /// does.
+    /// Admits a replica if it fits beside `needed_bytes` and those that may be needed to start a bucket. Returns
+    /// whether it does.
     pub(crate) fn begin_copy(&mut self, needed_bytes: u64, bytes: u64) -> bool {
         let needed = needed_bytes.saturating_add(self.budget.least_bytes);
         let fits = needed.saturating_add(bytes) <= self.budget.bytes;
@@ -106,8 +106,8 @@ impl Memory {
         (self.spill.movable_bytes, self.spill.free_bytes) = (movable_bytes, free_bytes);
     }
 
-    /// Returns the bytes that can be spilled for a bucket's next task. 0 if the last request freed nothing and the stored
-    /// bytes are the same.
+    /// Returns the bytes that can be spilled for a bucket's next task. 0 if the last request freed nothing and the
+    /// stored bytes are the same.
     pub(crate) fn movable_for(&self, demand: &BucketDemand) -> u64 {
         let is_in_vain = self.spill.in_vain == Some(self.stored_bytes);
         if is_in_vain { 0 } else { self.spill.movable_for(demand) }

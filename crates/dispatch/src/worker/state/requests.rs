@@ -42,7 +42,8 @@ impl Requests {
         }
     }
 
-    /// Records a request for idle slots. Returns the number of buckets to request. `None` if too few slots are idle for one.
+    /// Records a request for idle slots. Returns the number of buckets to request. `None` if too few slots are idle
+    /// for one.
     pub(crate) fn request(&mut self, free: usize, spoken_for: usize) -> Option<u32> {
         assert!(!self.draining, "a draining worker requests buckets for {free} slots");
         let idle = (free + self.window as usize).saturating_sub(spoken_for) as u32;
@@ -51,7 +52,8 @@ impl Requests {
         (idle >= self.asked + worth.max(1)).then(|| idle - std::mem::replace(&mut self.asked, idle))
     }
 
-    /// Records a request for a bucket after a stage. Returns whether it is sent: it replaces one for a later stage only.
+    /// Records a request for a bucket after a stage. Returns whether it is sent: it replaces one for a later stage
+    /// only.
     pub(crate) fn request_after(&mut self, stage: u32) -> bool {
         assert!(!self.draining, "a draining worker requests a bucket after stage {stage}");
         let is_sent = self.asked_after.is_none_or(|asked| stage < asked);

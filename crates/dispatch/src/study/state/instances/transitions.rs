@@ -68,8 +68,8 @@ impl Instances {
         self.unfinished -= 1;
     }
 
-    /// Counts a finished parent of an instance. Returns the instance's bucket if the instance is ready now. Instances that
-    /// do not wait stay as they are: they are leased, or failed with another parent.
+    /// Counts a finished parent of an instance. Returns the instance's bucket if the instance is ready now. Instances
+    /// that do not wait stay as they are: they are leased, or failed with another parent.
     pub(crate) fn finish_parent(&mut self, id: InstanceId) -> Option<BucketId> {
         let instance = &mut self.instances[id.index()];
         let InstanceState::Waiting(parents) = instance.state else { return None };
@@ -91,8 +91,9 @@ impl Instances {
         self.unfinished += 1;
     }
 
-    /// Counts a reopened parent of an instance. Returns the instance's bucket if the instance was ready before. A leased
-    /// child stays, since its worker may have its inputs, and a reopened one is counted by [`readmit`](Self::readmit).
+    /// Counts a reopened parent of an instance. Returns the instance's bucket if the instance was ready before. A
+    /// leased child stays, since its worker may have its inputs, and a reopened one is counted by
+    /// [`readmit`](Self::readmit).
     pub(crate) fn reopen_parent(&mut self, id: InstanceId) -> Option<BucketId> {
         let instance = &mut self.instances[id.index()];
         match &mut instance.state {

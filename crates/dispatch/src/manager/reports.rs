@@ -1,0 +1,69 @@
+//! Reports of workers about the instances of their leases. A report under an expired lease does not count.
+
+use super::Manager;
+use crate::message::TaskFailure;
+use crate::study::Study;
+use crate::{InstanceId, LeaseId, PlanId, WorkerId};
+use pleach_regions::RegionKey;
+
+impl Manager {
+    /// Finishes an instance. Returns whether the report counted: a report under an expired lease is fenced, since
+    /// another worker has the instance now.
+    pub fn handle_done(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        lease: LeaseId,
+        instance: InstanceId,
+    ) -> bool {
+        let now = self.now;
+        self.study_event(id, |study| study.handle_done(worker, lease, instance, now))
+    }
+
+    /// Fails an instance and everything that reads from it. Returns whether the report counted.
+    pub fn handle_failed(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        lease: LeaseId,
+        instance: InstanceId,
+        cause: &TaskFailure,
+    ) -> bool {
+        self.study_event(id, |study| study.handle_failed(worker, lease, instance, cause))
+    }
+
+    /// Handles an instance whose input regions could not be fetched from peers (see
+    /// [`Study::handle_missing_input`]). Returns whether the report counted.
+    pub fn handle_missing_input(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        lease: LeaseId,
+        instance: InstanceId,
+        keys: &[RegionKey],
+    ) -> bool {
+        self.study_event(id, |study| study.handle_missing_input(worker, lease, instance, keys))
+    }
+
+    /// Takes back unstarted instances of a lease. Returns whether the lease belonged to the worker.
+    pub fn handle_returned(
+        &mut self,
+        worker: WorkerId,
+        id: PlanId,
+        lease: LeaseId,
+        instances: &[InstanceId],
+    ) -> bool {
+        if !instances.is_empty() {
+            self.note_late(worker, id, lease);
+        }
+        self.study_event(id, |study| study.handle_returned(worker, lease, instances))
+    }
+
+    pub(super) fn study_event(&mut self, id: PlanId, event: impl FnOnce(&mut Study) -> bool) -> bool {
+        let Some(study) = self.studies.get_mut(&id) else { return false };
+        let counted = event(study);
+        self.follow(id);
+        self.schedule();
+        counted
+    }
+}
