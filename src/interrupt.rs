@@ -1,7 +1,8 @@
 //! Handles Ctrl-C and SIGTERM: the first signal asks a study to stop, the second ends the process.
 
+use parking_lot::Mutex;
 use pleach_study::Defect;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Exit code of an interrupted process.
@@ -51,7 +52,7 @@ impl Interrupt {
 
 /// Sends the stop request. Returns whether it is the first.
 fn request(ask: &Ask) -> bool {
-    let ask = ask.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let ask = ask.lock().take();
     // The send fails if the study has ended, which needs no stop.
     ask.map(|ask| ask.send(())).is_some()
 }

@@ -14,10 +14,10 @@ pub(crate) use error::LogError;
 
 use clap::ValueEnum;
 use line::{Fields, Line, Said};
+use parking_lot::Mutex;
 use pleach_study::Defect;
 use rate_limit::LogRateLimiter;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
@@ -77,7 +77,7 @@ impl Log {
     where
         S: for<'a> LookupSpan<'a>,
     {
-        let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bounds = self.bounds.lock();
         let Some(suppressed) = bounds.may(metadata.callsite(), self.begun.elapsed()) else { return };
         drop(bounds);
         let mut spans = Vec::new();

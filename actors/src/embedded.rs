@@ -14,6 +14,7 @@ use crate::storage::{CountRegions, Source, StorageActor};
 use crate::transport::in_memory;
 use crate::worker::{DropRetained, HasWork, Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
+use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
 use pleach_dispatch::{InstanceId, PlanId};
@@ -21,8 +22,8 @@ use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Registry;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -309,6 +310,6 @@ fn part_of(number: u32) -> PlanId {
 }
 
 fn copy(from: &Mutex<CostModel>, to: &Mutex<CostModel>) {
-    let known = from.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    *to.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    let known = from.lock().clone();
+    *to.lock() = known;
 }

@@ -12,6 +12,7 @@ pub use slide_links::{gather, gathered};
 
 use crate::exchange::file_key;
 use crate::transport::quic::RegionArrival;
+use parking_lot::Mutex;
 use pleach_dispatch::message::FileContent;
 use pleach_regions::{Digest, RegionKey};
 use pleach_storage::files::Looks;
@@ -20,7 +21,6 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tracing::warn;
@@ -73,7 +73,7 @@ impl InputFileStore {
     pub fn here(&self, file: &FileContent) -> Result<PathBuf, String> {
         let place = |part: FileContent| self.part_here(&part).ok_or(part.path);
         let places = file.parts().map(place).collect::<Result<Vec<PathBuf>, String>>()?;
-        let _one_by_one = self.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_by_one = self.gathering.lock();
         gather(&self.folder, file, places).map_err(|error| format!("{}: {error}", file.path))
     }
 
@@ -105,7 +105,7 @@ impl InputFileStore {
         }
         let key = file_key(&Digest(file.digest));
         let (mut come, is_first) = {
-            let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut awaited = self.awaited.lock();
             let is_first = !awaited.contains_key(&key);
             let entry = awaited.entry(key).or_insert_with(|| (file.digest, watch::channel(None).0));
             (entry.1.subscribe(), is_first)
@@ -123,7 +123,7 @@ impl InputFileStore {
     /// Returns requested content that has not arrived, to request it again over a new connection.
     #[must_use]
     pub fn awaited(&self) -> Vec<[u8; 32]> {
-        let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let awaited = self.awaited.lock();
         awaited.values().map(|(digest, _)| *digest).collect()
     }
 
@@ -137,7 +137,7 @@ impl InputFileStore {
             }
         };
         let digest = {
-            let awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+            let awaited = self.awaited.lock();
             awaited.get(&key).map(|(digest, _)| *digest)
         };
         let Some(digest) = digest else { return };
@@ -159,7 +159,7 @@ impl InputFileStore {
     }
 
     fn come(&self, key: RegionKey, what: Result<PathBuf, String>) {
-        let mut awaited = self.awaited.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut awaited = self.awaited.lock();
         if let Some((_, come)) = awaited.remove(&key) {
             come.send_replace(Some(what));
         }
@@ -169,7 +169,7 @@ impl InputFileStore {
     /// it again.
     pub fn is_damaged(&self, digest: &[u8; 32]) {
         let kept = self.kept(digest);
-        self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(&kept);
+        self.digested.lock().remove(&kept);
         if self.digest(&kept).is_some_and(|found| found != *digest) {
             self.discard(&kept);
         }
@@ -181,7 +181,7 @@ impl InputFileStore {
             "removed the damaged input file {}: its content has another digest than its name; it is fetched again",
             kept.display()
         );
-        self.digested.lock().unwrap_or_else(PoisonError::into_inner).remove(kept);
+        self.digested.lock().remove(kept);
         // The next fetch replaces a file that cannot be removed.
         let _ = fs::remove_file(kept);
     }
@@ -211,7 +211,7 @@ impl InputFileStore {
         let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         // Taken before the read, so that a change during the read makes the next call digest the file again.
         let looks = Looks::from(&facts);
-        let known = self.digested.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
+        let known = self.digested.lock().get(path).copied();
         if let Some((_, digest)) = known.filter(|(before, _)| *before == looks) {
             return Some(digest);
         }
@@ -219,7 +219,7 @@ impl InputFileStore {
         let mut hash = blake3::Hasher::new();
         hash.update_reader(File::open(path).ok()?).ok()?;
         let digest = *hash.finalize().as_bytes();
-        let mut digested = self.digested.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut digested = self.digested.lock();
         digested.insert(path.to_owned(), (looks, digest));
         Some(digest)
     }

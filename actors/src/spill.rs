@@ -6,6 +6,7 @@
 //! Spilled regions leave memory and are promoted when a task requests them. The spilled copy stays while the region has
 //! readers, so that it is written only once. The storage actor decides what moves, and when.
 
+use parking_lot::{Condvar, Mutex};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
     LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, TierError, TierStack,
@@ -14,8 +15,8 @@ use pleach_workflow::TierKind;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Concurrent reads and writes. A disk does not become faster with more than 2, and each holds a buffer of its region's
 /// size. Another 2 may wait for a slow shared tier.
@@ -131,11 +132,11 @@ impl SpillStore {
     pub fn set_namespace(&self, manager: u64) {
         let mut space = [0; 16];
         space[..8].copy_from_slice(&manager.to_le_bytes());
-        *self.space.lock().unwrap_or_else(PoisonError::into_inner) = space;
+        *self.space.lock() = space;
     }
 
     fn stored(&self, key: RegionKey) -> RegionKey {
-        let space = *self.space.lock().unwrap_or_else(PoisonError::into_inner);
+        let space = *self.space.lock();
         let mut hash = blake3::Hasher::new();
         hash.update(b"pleach below 1").update(&space).update(&key.0);
         let mut stored = [0; 16];
@@ -144,7 +145,7 @@ impl SpillStore {
     }
 
     fn keep_book(&self, key: RegionKey, stored: RegionKey, bytes: u64) {
-        self.kept().insert(key, Kept { stored, bytes });
+        self.kept.lock().insert(key, Kept { stored, bytes });
     }
 
     /// Returns the regions moved so far.
@@ -175,13 +176,13 @@ impl SpillStore {
     /// Returns the number of spilled regions that will be read again.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept().len()
+        self.kept.lock().len()
     }
 
     /// Returns whether no spilled region will be read again.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept().is_empty()
+        self.kept.lock().is_empty()
     }
 
     /// Returns the free bytes of the tiers.
@@ -192,26 +193,26 @@ impl SpillStore {
 
     /// Returns the bytes of a spilled region in memory. `None` if it is not stored.
     pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
-        self.kept().get(&key).map(|kept| kept.bytes)
+        self.kept.lock().get(&key).map(|kept| kept.bytes)
     }
 
     /// Runs a job on the I/O threads, which may block on disks.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         let waits = Arc::clone(&self.waits);
-        *waits.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *waits.0.lock() += 1;
         self.pool.spawn(move || {
             // A panic aborts the process, as rayon's pool has no panic handler, so the count cannot stay too high.
             work();
-            *waits.0.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            *waits.0.lock() -= 1;
             waits.1.notify_all();
         });
     }
 
     /// Waits until all jobs have finished.
     pub fn settle(&self) {
-        let mut waiting = self.waits.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waits.0.lock();
         while *waiting > 0 {
-            waiting = self.waits.1.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            self.waits.1.wait(&mut waiting);
         }
         drop(waiting);
         if let Some(prefetcher) = &self.prefetcher {
@@ -295,7 +296,7 @@ impl SpillStore {
 
     /// Reads a region. Blocks on the disk. Returns `None` if the region is missing or corrupt, and removes its entry.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let stored = self.kept().get(&key)?.stored;
+        let stored = self.kept.lock().get(&key)?.stored;
         // The tier counts its own read errors.
         match self.stack.get(stored) {
             Ok(Some((region, _))) => {
@@ -304,7 +305,7 @@ impl SpillStore {
             }
             Ok(None) | Err(_) => {
                 self.counters.lost.fetch_add(1, Ordering::Relaxed);
-                self.kept().remove(&key);
+                self.kept.lock().remove(&key);
                 None
             }
         }
@@ -314,7 +315,7 @@ impl SpillStore {
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = RegionKey>) {
         let Some(prefetcher) = &self.prefetcher else { return };
         let keys: Vec<RegionKey> = keys.collect();
-        self.ahead().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
+        self.ahead.lock().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
         // Never evicted, as in `write`: its readers would not learn of the loss.
         let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
         prefetcher.prefetch(keys.into_iter().map(|key| (self.stored(key), worth)));
@@ -322,13 +323,13 @@ impl SpillStore {
 
     /// Returns whether a region may be stored: written by this node, or being prefetched.
     pub(crate) fn may_have(&self, key: RegionKey) -> bool {
-        self.bytes(key).is_some() || self.ahead().contains(&key)
+        self.bytes(key).is_some() || self.ahead.lock().contains(&key)
     }
 
     /// Removes an unreferenced region. Blocks on the disk. A region whose removal fails becomes the first to be evicted.
     pub(crate) fn remove(&self, key: RegionKey) {
-        let kept = self.kept().remove(&key).map(|kept| kept.stored);
-        let ahead = self.ahead().remove(&key).then(|| self.stored(key));
+        let kept = self.kept.lock().remove(&key).map(|kept| kept.stored);
+        let ahead = self.ahead.lock().remove(&key).then(|| self.stored(key));
         if let Some(stored) = kept.or(ahead) {
             _ = self.stack.remove(stored);
         }
@@ -337,13 +338,5 @@ impl SpillStore {
     /// Counts a dropped region.
     pub(crate) fn dropped(&self, bytes: u64) {
         add(&self.counters.dropped, bytes);
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, HashSet<RegionKey>> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<RegionKey, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

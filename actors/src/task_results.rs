@@ -7,6 +7,7 @@ mod spilled;
 use crate::spill::SpillStore;
 use crate::task_cache::is_worth_caching;
 use actix::prelude::*;
+use parking_lot::Mutex;
 use pleach_dispatch::stage::NodeId;
 use pleach_regions::{self as regions, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use pleach_workflow::{Task, Value};
@@ -14,7 +15,7 @@ use spilled::SpilledResults;
 pub(crate) use spilled::{OutputLocation, SpilledTask};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The same task as one of this bucket has finished in another bucket.
 #[derive(Debug, Message)]
@@ -184,7 +185,7 @@ pub(crate) fn spill_evicted(
             if !is_there {
                 to.end_writing(bytes);
             }
-            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut results = results.lock();
             // The root input may have no further use.
             let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));
             if is_kept && is_wanted {

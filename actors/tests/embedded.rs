@@ -3,6 +3,7 @@
 #[path = "support/toy.rs"]
 mod toy;
 
+use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::{Progress, StudyEvent};
 use pleach_actors::stage::PriorResults;
@@ -15,8 +16,8 @@ use pleach_regions::{MemoryCounter, RegionKey};
 use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use toy::{FAILS, Input, LIES, PANICS, Watch, expected, input_key, plan, registry};
 
@@ -68,7 +69,7 @@ fn execute_knowing(
         ledger: Arc::default(),
         below: None,
         observer: Box::new(move |notice| {
-            let mut seen = seen.lock().expect("not poisoned");
+            let mut seen = seen.lock();
             match notice {
                 StudyEvent::Progress(progress) => seen.0.push(progress),
                 StudyEvent::Reported { instance, .. } => seen.1.push(instance),
@@ -77,7 +78,7 @@ fn execute_knowing(
         }),
         stop,
     });
-    let (progress, reported) = told.lock().expect("not poisoned").clone();
+    let (progress, reported) = told.lock().clone();
     Ran { finished: finished.expect("the plan runs"), watch, loads, progress, reported }
 }
 

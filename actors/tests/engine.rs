@@ -3,6 +3,7 @@
 #[path = "support/toy.rs"]
 mod toy;
 
+use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::Source;
@@ -14,8 +15,8 @@ use pleach_regions::{DataRegion, RegionKey};
 use pleach_workflow::{Argument, Operation, OperationError, Port, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use toy::{Input, Watch, expected, input_key, plan, registry};

@@ -6,6 +6,7 @@ mod images;
 
 use actix::prelude::*;
 use images::{Painted, Study, Watch};
+use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::StudyEvent;
 use pleach_actors::spill::SpillStore;
@@ -28,7 +29,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// Events and outcome of a run.
@@ -78,7 +79,7 @@ fn execute_above(
         ledger,
         below,
         observer: Box::new(move |notice| {
-            let mut seen = seen.lock().expect("not poisoned");
+            let mut seen = seen.lock();
             if let StudyEvent::Reported { instance, results } = notice {
                 let before = seen.0.insert(instance, results[0].get("x").expect("one number"));
                 assert_eq!(before, None, "{instance} is reported twice");
@@ -91,9 +92,9 @@ fn execute_above(
         }),
         stop: stopped,
     });
-    let (results, held_bytes) = told.lock().expect("not poisoned").clone();
-    let lit = watch.lit.lock().expect("not poisoned").clone();
-    let runs = watch.runs.lock().expect("not poisoned").clone().into_iter().collect();
+    let (results, held_bytes) = told.lock().clone();
+    let lit = watch.lit.lock().clone();
+    let runs = watch.runs.lock().clone().into_iter().collect();
     Ran { finished: finished.expect("the plan runs"), results, held_bytes, lit, runs }
 }
 

@@ -3,6 +3,7 @@
 //! Over TLS and with a token that changes, it accepts merge patches of pods. Requests without a valid token get 401, unknown
 //! pods 404, as in a cluster.
 
+use parking_lot::Mutex;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -12,7 +13,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The annotation of pod deletion costs.
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -41,10 +42,6 @@ pub(crate) struct Kubernetes {
     /// Folder of a service account, as a pod sees it.
     pub(crate) account: PathBuf,
     kept: Arc<Mutex<Kept>>,
-}
-
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kubernetes {
@@ -94,28 +91,28 @@ impl Kubernetes {
 
     /// Replaces the valid token.
     pub(crate) fn give_token(&self, token: &str) {
-        let mut kept = lock(&self.kept);
+        let mut kept = self.kept.lock();
         kept.token = token.to_owned();
         fs::write(self.account.join("token"), token).expect("a file");
     }
 
     pub(crate) fn add_pod(&self, name: &str) {
-        lock(&self.kept).pods.insert(name.to_owned(), json!({"metadata": {"annotations": {"kept": "so"}}}));
+        self.kept.lock().pods.insert(name.to_owned(), json!({"metadata": {"annotations": {"kept": "so"}}}));
     }
 
     /// Returns this status for all requests, or serves them again.
     pub(crate) fn fail(&self, status: Option<u16>) {
-        lock(&self.kept).fails = status;
+        self.kept.lock().fails = status;
     }
 
     /// All requests so far.
     pub(crate) fn patches(&self) -> Vec<Patch> {
-        lock(&self.kept).patches.clone()
+        self.kept.lock().patches.clone()
     }
 
     /// Pods with a deletion cost, in the deletion order of a replica set: lowest cost first.
     pub(crate) fn costs(&self) -> Vec<(i64, String)> {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         let cost = |(name, pod): (&String, &Value)| {
             let annotations = &pod["metadata"]["annotations"];
             assert_eq!(annotations["kept"], "so", "what else there is stays");
@@ -172,7 +169,7 @@ fn request(stream: &mut impl BufRead, kept: &Mutex<Kept>) -> std::io::Result<(u1
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let pod = path.strip_prefix("/api/v1/namespaces/studies/pods/").unwrap_or_default();
     let cost = body["metadata"]["annotations"][COST].as_str();
-    let mut kept = lock(kept);
+    let mut kept = kept.lock();
     let answer = if header("authorization") != format!("Bearer {}", kept.token) {
         (401, "Unauthorized".to_owned())
     } else if let Some(status) = kept.fails {

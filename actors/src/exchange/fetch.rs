@@ -4,10 +4,11 @@ use super::ExchangeState;
 use super::error::{FailedHolder, FetchError, HolderError};
 use super::message::{DenyReason, TransferPath};
 use super::peer::Answer;
+use parking_lot::Mutex;
 use pleach_regions::{DataRegion, RegionKey};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Result of a transfer.
@@ -28,7 +29,7 @@ pub(super) fn join(
 ) -> watch::Receiver<Option<Fetched>> {
     let mut transfers = hub.transfers();
     if let Some(transfer) = transfers.get(&key) {
-        transfer.holders.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(from);
+        transfer.holders.lock().extend_from_slice(from);
         return transfer.done.subscribe();
     }
     let (done, fetched) = watch::channel(None);
@@ -96,7 +97,7 @@ async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<
     let mut tried: Vec<FailedHolder> = Vec::new();
     loop {
         let next = {
-            let known = holders.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = holders.lock();
             let untried = known.iter().filter(|holder| tried.iter().all(|tried| tried.holder != **holder));
             untried.min_by_key(|holder| rank(hub, key, **holder)).copied()
         };

@@ -11,12 +11,13 @@ use super::shared_memory::send_buffers::{BufferName, SendBuffers};
 use crate::transport::quic::{QuicLink, ReceivedRegion, RegionArrival, RegionStreams};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::{Incoming, Link, LinkStats};
+use parking_lot::Mutex;
 use pleach_regions::{DataRegion, Decoder, Head, RegionKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
@@ -101,10 +102,6 @@ impl PeerConnection {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the statistics of the connection.
     pub(super) fn link_figures(&self) -> LinkStats {
         self.link.figures().unwrap_or_default()
@@ -133,20 +130,20 @@ impl PeerConnection {
 
     /// Ends the connection at once.
     pub(super) fn end(&self, refusal: &Refusal) {
-        self.state().has_ended = true;
+        self.state.lock().has_ended = true;
         self.link.end(refusal);
     }
 
     /// Returns the time since the last request in either direction. `None` during a request.
     pub(super) fn unused(&self) -> Option<Duration> {
-        let state = self.state();
+        let state = self.state.lock();
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
         is_free.then(|| state.used.elapsed())
     }
 
     /// Ends the connection unless it had a request in the last `within`.
     pub(super) fn end_if_unused(&self, within: Duration) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
         if is_free && state.used.elapsed() >= within {
             state.has_ended = true;
@@ -164,7 +161,7 @@ impl PeerConnection {
     ) -> Result<Answer, HolderError> {
         let (answer, mut answered) = oneshot::channel();
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             if state.has_ended {
                 return Err(HolderError::Refused(self.ended()));
             }
@@ -182,11 +179,11 @@ impl PeerConnection {
             }
             let now = self.heard_bytes();
             // Without an entry, the region has arrived and is being decoded, so the peer is not silent.
-            let is_waited_for = self.state().waiting.contains_key(&key);
+            let is_waited_for = self.state.lock().waiting.contains_key(&key);
             silent = if now == heard && is_waited_for { silent + 1 } else { 0 };
             heard = now;
             if silent >= LOOKS {
-                self.state().waiting.remove(&key);
+                self.state.lock().waiting.remove(&key);
                 return Err(HolderError::Silent(patience));
             }
         }
@@ -199,7 +196,7 @@ impl PeerConnection {
 
     /// Returns the sender for a waiting request. `None` if the request was canceled or never made.
     fn waiting(&self, key: RegionKey) -> Option<oneshot::Sender<Answer>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.used = Instant::now();
         state.waiting.remove(&key)
     }
@@ -207,7 +204,7 @@ impl PeerConnection {
     /// Starts sending a region to the peer. If the region is being sent already, it is sent again afterwards, because the
     /// first copy may be corrupt. Returns `false` if there is nothing to do now.
     fn begin_giving(&self, key: RegionKey, way: TransferPath, most: usize) -> Result<bool, DenyReason> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.used = Instant::now();
         let count = state.giving.len();
         match state.giving.entry(key) {
@@ -225,7 +222,7 @@ impl PeerConnection {
 
     /// Ends the sending of a region. Returns the way of a repetition, if requested.
     pub(super) fn end_giving(&self, key: RegionKey) -> Option<TransferPath> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.used = Instant::now();
         let again = state.giving.get_mut(&key).and_then(Option::take);
         if again.is_none() || state.has_ended {
@@ -238,7 +235,7 @@ impl PeerConnection {
     /// error if the connection ends.
     pub(super) fn offer_buffer(&self, slot: u32, name: Arc<BufferName>) -> oneshot::Receiver<bool> {
         let (returned, waits) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.has_ended {
             state.lent.insert(slot, Lent { name, returned });
         }
@@ -247,7 +244,7 @@ impl PeerConnection {
 
     /// Removes a buffer that has been given up.
     pub(super) fn forget(&self, slot: u32) {
-        self.state().lent.remove(&slot);
+        self.state.lock().lent.remove(&slot);
     }
 }
 
@@ -278,7 +275,7 @@ pub(super) async fn listen(
                 None => break,
             },
             _ = look.tick() => {
-                let trimmed = neighbor.slots.lock().unwrap_or_else(PoisonError::into_inner).trim();
+                let trimmed = neighbor.slots.lock().trim();
                 for slot in trimmed {
                     neighbor.say(&Message::BufferWithdrawn { slot });
                 }
@@ -291,7 +288,7 @@ pub(super) async fn listen(
     neighbor.end(&Refusal::new(Cause::Ended, "the connection has ended"));
     hub.gone(&neighbor);
     // Dropping the senders notifies all waiting requests.
-    let mut state = neighbor.state();
+    let mut state = neighbor.state.lock();
     state.waiting.clear();
     state.lent.clear();
 }
@@ -323,7 +320,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             borrow(hub, neighbor, key, head, (slot, file, bytes));
         }
         Message::BufferMapped { slot } => {
-            if let Some(lent) = neighbor.state().lent.get(&slot) {
+            if let Some(lent) = neighbor.state.lock().lent.get(&slot) {
                 lent.name.remove();
             }
         }
@@ -331,7 +328,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             if !is_read {
                 neighbor.stop_sharing();
             }
-            let lent = neighbor.state().lent.remove(&slot);
+            let lent = neighbor.state.lock().lent.remove(&slot);
             if let Some(lent) = lent {
                 // The buffer may have been given up meanwhile.
                 let _ = lent.returned.send(is_read);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use pleach_regions::{DataRegion, Digest, ElementType, Head, Raster, RegionKey};
 use serde_bytes::ByteBuf;
 use std::borrow::Cow;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -92,7 +92,7 @@ async fn lend(
     region: &Arc<DataRegion>,
     digest: Digest,
 ) -> bool {
-    let slots = || neighbor.slots.lock().unwrap_or_else(PoisonError::into_inner);
+    let slots = || neighbor.slots.lock();
     let (slot, gone) = slots().take(folder, region.bytes());
     if let Some(slot) = gone {
         neighbor.say(&Message::BufferWithdrawn { slot });

@@ -15,10 +15,11 @@ use crate::transport::identity::Role;
 use crate::transport::quic::{Connector, Peer, Server};
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
+use parking_lot::{Mutex, MutexGuard};
 use pleach_regions::{Digest, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
@@ -74,30 +75,26 @@ pub(super) struct ExchangeSnapshot {
     counts: Mutex<ExchangeStats>,
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ExchangeState {
     pub(super) fn transfers(&self) -> MutexGuard<'_, HashMap<RegionKey, Transfer>> {
-        lock(&self.now.transfers)
+        self.now.transfers.lock()
     }
 
     pub(super) fn counts(&self) -> ExchangeStats {
-        *lock(&self.now.counts)
+        *self.now.counts.lock()
     }
 
     pub(super) fn count(&self, add: impl FnOnce(&mut ExchangeStats)) {
-        add(&mut lock(&self.now.counts));
+        add(&mut self.now.counts.lock());
     }
 
     /// Returns the digest of a region sent before. It stays valid, because a key identifies one content.
     pub(super) fn digest(&self, key: RegionKey) -> Option<Digest> {
-        lock(&self.now.digests).get(&key).copied()
+        self.now.digests.lock().get(&key).copied()
     }
 
     pub(super) fn keep_digest(&self, key: RegionKey, digest: Digest) {
-        let mut digests = lock(&self.now.digests);
+        let mut digests = self.now.digests.lock();
         if digests.len() >= DIGESTS {
             digests.clear();
         }
@@ -106,7 +103,7 @@ impl ExchangeState {
 
     /// Returns whether a recent connection to a holder has failed.
     pub(super) fn has_failed(&self, holder: SocketAddr) -> bool {
-        let neighbors = lock(&self.now.neighbors);
+        let neighbors = self.now.neighbors.lock();
         neighbors.failed.get(&canonical(holder)).is_some_and(|(when, _)| when.elapsed() < AVOIDED)
     }
 
@@ -117,7 +114,7 @@ impl ExchangeState {
     ) -> Result<(Arc<PeerConnection>, bool), HolderError> {
         let (address, since) = (canonical(address), Instant::now());
         let opening = {
-            let mut neighbors = lock(&self.now.neighbors);
+            let mut neighbors = self.now.neighbors.lock();
             if let Some(neighbor) = neighbors.by_address.get(&address) {
                 return Ok((Arc::clone(neighbor), false));
             }
@@ -125,7 +122,7 @@ impl ExchangeState {
         };
         let _only = opening.lock().await;
         {
-            let mut neighbors = lock(&self.now.neighbors);
+            let mut neighbors = self.now.neighbors.lock();
             if let Some(neighbor) = neighbors.by_address.get(&address) {
                 return Ok((Arc::clone(neighbor), true));
             }
@@ -141,7 +138,7 @@ impl ExchangeState {
             }
         }
         let connected = self.connector.connect(address, Role::Worker, self.hello.clone()).await;
-        let mut neighbors = lock(&self.now.neighbors);
+        let mut neighbors = self.now.neighbors.lock();
         neighbors.opening.remove(&address);
         match connected {
             Ok(peer) => {
@@ -178,7 +175,7 @@ impl ExchangeState {
     /// Accepts incoming peers.
     pub(super) async fn let_in(self: Arc<Self>, mut peers: Receiver<Peer>) {
         while let Some(peer) = peers.recv().await {
-            let mut neighbors = lock(&self.now.neighbors);
+            let mut neighbors = self.now.neighbors.lock();
             if neighbors.make_room(false, self.settings.neighbors) {
                 self.admit(&mut neighbors, peer, false);
             } else {
@@ -195,21 +192,21 @@ impl ExchangeState {
             return;
         }
         let address = canonical(SocketAddr::new(neighbor.address.ip(), port));
-        let mut neighbors = lock(&self.now.neighbors);
+        let mut neighbors = self.now.neighbors.lock();
         neighbors.by_address.entry(address).or_insert_with(|| Arc::clone(neighbor));
     }
 
     /// Removes a disconnected peer.
     pub(super) fn gone(&self, neighbor: &Arc<PeerConnection>) {
-        lock(&self.now.neighbors).remove(neighbor);
+        self.now.neighbors.lock().remove(neighbor);
     }
 
     pub(super) fn neighbors(&self) -> usize {
-        lock(&self.now.neighbors).all.len()
+        self.now.neighbors.lock().all.len()
     }
 
     pub(super) fn link_figures(&self) -> LinkStats {
-        let neighbors = lock(&self.now.neighbors);
+        let neighbors = self.now.neighbors.lock();
         let now = neighbors.all.iter().map(|neighbor| neighbor.link_figures());
         now.fold(neighbors.carried, LinkStats::and)
     }

@@ -6,6 +6,7 @@ use crate::storage::StorageActor;
 use crate::task::TaskActor;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
+use parking_lot::Mutex;
 use pleach_cache::Cache;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
@@ -14,8 +15,8 @@ use pleach_workflow::{Operation, Stage};
 use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use tracing::Span;
 
 /// Context shared by all stage actors of a worker.

@@ -3,13 +3,12 @@
 use super::StageActor;
 use crate::task::{SHORT_SECONDS, TaskResult};
 use pleach_dispatch::stage::TaskRequest;
-use std::sync::PoisonError;
 
 impl StageActor {
     /// Returns whether a task is known to take less time than a handover to another thread.
     pub(super) fn runs_inline(&self, call: &TaskRequest) -> bool {
         let operation = &*self.operations[call.task];
-        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let costs = self.around.costs.lock();
         costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
     }
 
@@ -17,7 +16,7 @@ impl StageActor {
     pub(super) fn observe(&self, task: usize, result: &TaskResult) {
         if let (Some(measured), Ok(_)) = (result.peak_bytes, &result.outputs) {
             let task_of = &self.stage.tasks[task];
-            let mut estimates = self.around.estimates.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut estimates = self.around.estimates.lock();
             estimates.observe(&task_of.operation, task_of.version, self.declared_bytes[task], measured);
         }
     }
@@ -25,7 +24,7 @@ impl StageActor {
     /// Records the measured seconds of a task. Returns the seconds predicted before.
     pub(super) fn learn(&self, call: &TaskRequest, result: &TaskResult) -> f64 {
         let operation = &*self.operations[call.task];
-        let mut costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut costs = self.around.costs.lock();
         let predicted = costs.predict(operation, &call.arguments, self.pixels);
         if result.outputs.is_ok() {
             costs.observe(operation, &call.arguments, self.pixels, result.seconds);

@@ -1,10 +1,11 @@
 //! Outputs that tasks or instances of a bucket still read, with every byte counted.
 
 use crate::task_results::TaskResults;
+use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::stage::OutputId;
 use pleach_regions::{AcquiredOutputs, CachedRegion, DataRegion, MemoryCounter, RefState, RegionIdentity};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Identities of a region.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,7 @@ impl LiveOutputs {
     }
 
     pub(super) fn results(&self) -> MutexGuard<'_, TaskResults> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.lock()
     }
 
     /// Returns the bytes of all live outputs, counting equal ones separately: the bytes that the bucket would hold on its

@@ -1,12 +1,13 @@
 //! Sizes of a stage's tasks and of its bucket's inputs.
 
+use parking_lot::Mutex;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::BucketWork;
 use pleach_regions::{RamTier, RegionKey};
 use pleach_workflow::{Operation, Stage};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Returns the bytes of inputs in memory, and the bytes of missing inputs.
 pub(crate) fn input_bytes(ram: &RamTier, inputs: &[(RegionKey, u64)]) -> (u64, u64) {
@@ -30,7 +31,7 @@ pub(super) fn task_bytes(
     pixels: u64,
     estimates: &Mutex<MemoryEstimates>,
 ) -> Vec<TaskMemory> {
-    let estimates = estimates.lock().unwrap_or_else(PoisonError::into_inner);
+    let estimates = estimates.lock();
     let tasks = stage.tasks.iter().zip(operations).zip(declared_bytes);
     let bytes = tasks.map(|((task, operation), &declared)| {
         let outputs: Vec<u64> = operation.outputs().iter().map(|port| port.element.bytes(pixels)).collect();

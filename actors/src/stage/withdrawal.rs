@@ -5,7 +5,6 @@ use super::{StageActor, StageEvent};
 use actix::prelude::*;
 use pleach_dispatch::InstanceId;
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -34,7 +33,7 @@ impl StageActor {
         if !self.around.has_time_limit.load(Ordering::Relaxed) {
             return Duration::ZERO;
         }
-        let costs = self.around.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let costs = self.around.costs.lock();
         let seconds = self.run.next_path().map(|(task, arguments)| {
             let operation = &*self.operations[task];
             costs.predict(operation, arguments, self.pixels)

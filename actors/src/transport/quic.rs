@@ -27,12 +27,13 @@ use super::identity::NodeIdentity;
 use super::refusal::{Cause, Refusal};
 use super::refusal_log::{RefusalLimiter, RefusalNotice};
 use super::settings::Settings;
+use parking_lot::Mutex;
 use quinn::{Endpoint, EndpointConfig};
 use socket2::SockRef;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use thiserror::Error;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc::Receiver;
@@ -146,7 +147,7 @@ impl RefusalReporter {
         if matches!(refusal.cause, Cause::Ended | Cause::NameInUse) {
             return;
         }
-        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notices = self.notices.lock();
         let notice = notices.note(self.clock.now(), peer.to_canonical(), refusal);
         // Releases the lock before the call: a slow operator log must not block other connections.
         drop(notices);

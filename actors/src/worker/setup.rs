@@ -7,14 +7,15 @@ use crate::stage::PriorResults;
 use crate::storage::{Source, StorageActor};
 use crate::task::Meter;
 use actix::Addr;
+use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::{MemoryCounter, RamTier};
 use pleach_workflow::Registry;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 /// Resource limits of a worker.

@@ -1,5 +1,6 @@
 //! Cluster on loopback: an authority, a clock, the operator's notices, and nodes.
 
+use parking_lot::Mutex;
 use pleach_actors::transport::certs::{Authority, Credentials, Validity};
 use pleach_actors::transport::clock::Clock;
 use pleach_actors::transport::hello::{Hello, Version};
@@ -11,8 +12,8 @@ use pleach_actors::transport::refusal_log::RefusalNotice;
 use pleach_actors::transport::settings::Settings;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
@@ -84,15 +85,12 @@ impl Cluster {
 
     /// Returns all notices to the operator.
     pub(crate) fn told(&self) -> Vec<RefusalNotice> {
-        self.told.lock().expect("no panic").clone()
+        self.told.lock().clone()
     }
 
     pub(crate) fn board(&self) -> RefusalReporter {
         let told = Arc::clone(&self.told);
-        RefusalReporter::new(
-            self.clock(),
-            Arc::new(move |notice| told.lock().expect("no panic").push(notice.clone())),
-        )
+        RefusalReporter::new(self.clock(), Arc::new(move |notice| told.lock().push(notice.clone())))
     }
 
     pub(crate) fn setup(&self) -> ServerSetup {

@@ -12,17 +12,19 @@ use crate::segment::{RecordLocation, Segment};
 use crate::stats::{CacheCounters, CacheStats, CacheWarning, CacheWarnings, count};
 use crate::trace::Trace;
 use crate::writer::{Writer, open_segment};
+use parking_lot::{Mutex, RwLock};
 use pleach_regions::{DataRegion, Digest};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::SystemTime;
 
 /// Results of earlier studies. See the crate's documentation.
 #[derive(Debug)]
 pub struct Cache {
     folder: Folder,
-    // Lock order: writer, index, reports.
+    // Lock order: writer, index, reports. Each change is one call on maps, or a record whose header is written last, so a
+    // panic leaves them consistent.
     index: RwLock<Index>,
     writer: Mutex<Option<Writer>>,
     /// Whether usage times and tombstone marks are written.
@@ -75,7 +77,7 @@ impl Cache {
     /// Returns whether a data region was present when its segment was read. [`load`](Self::load) may still find it corrupt.
     #[must_use]
     pub fn contains_region(&self, digest: &Digest) -> bool {
-        self.index().contains(Kind::Blob, &digest.0)
+        self.index.read().contains(Kind::Blob, &digest.0)
     }
 
     /// Stores the trace of a task instance.
@@ -99,7 +101,7 @@ impl Cache {
     pub fn refresh(&self, now: SystemTime) {
         self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
         // Locked before the listing, since segments that other threads index later are missing in it.
-        let mut index = self.index_mut();
+        let mut index = self.index.write();
         // A folder that cannot be listed is treated as unchanged.
         let Ok(numbers) = self.folder.numbers() else { return };
         let gone: Vec<u64> =
@@ -130,7 +132,7 @@ impl Cache {
         let numbers = self.folder.numbers().unwrap_or_default();
         let length = |number: &u64| open_segment(&self.folder, *number, false).ok()??.file.length().ok();
         let segments_bytes: u64 = numbers.iter().filter_map(length).sum();
-        let (traces, blobs) = self.index().counts();
+        let (traces, blobs) = self.index.read().counts();
         CacheStats {
             traces,
             blobs,
@@ -142,12 +144,12 @@ impl Cache {
 
     /// Returns the warnings since the last call, at most the first 100.
     pub fn take_reports(&self) -> Vec<CacheWarning> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.reports.lock().take()
     }
 
     /// Finds an entry and decodes its body with `read`. An entry that fails to decode is dropped.
     fn find<T>(&self, kind: Kind, id: &[u8; 32], read: impl FnOnce(Vec<u8>) -> Option<T>) -> Option<T> {
-        let found = self.index().find(kind, id);
+        let found = self.index.read().find(kind, id);
         let Some((segment, place)) = found else {
             count(&self.tally.misses, 1);
             return None;
@@ -170,7 +172,7 @@ impl Cache {
 
     fn drop_damaged(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &RecordLocation) {
         segment.bury(place);
-        self.index_mut().remove(kind, id, place);
+        self.index.write().remove(kind, id, place);
         count(&self.tally.damaged, 1);
         self.report(CacheWarning::Damaged { segment: folder::name(place.segment), offset: place.offset });
     }
@@ -182,11 +184,11 @@ impl Cache {
         id: &[u8; 32],
         record: impl FnOnce(u64) -> (Header, Vec<u8>),
     ) -> InsertOutcome {
-        if self.index().contains(kind, id) {
+        if self.index.read().contains(kind, id) {
             count(&self.tally.known, 1);
             return InsertOutcome::Known;
         }
-        if self.writer().is_none() {
+        if self.writer.lock().is_none() {
             count(&self.tally.not_stored, 1);
             return InsertOutcome::Not;
         }
@@ -204,16 +206,16 @@ impl Cache {
     }
 
     fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> InsertOutcome {
-        let mut slot = self.writer();
+        let mut slot = self.writer.lock();
         // Another thread may have stored the entry, or have found the disk full.
-        if self.index().contains(header.kind, &header.id) {
+        if self.index.read().contains(header.kind, &header.id) {
             return InsertOutcome::Known;
         }
         let Some(writer) = slot.as_mut() else { return InsertOutcome::Not };
         let written = writer.append(header, body, now_seconds);
         let evicted = writer.take_evicted();
         count(&self.tally.evicted, evicted.len() as u64);
-        let mut index = self.index_mut();
+        let mut index = self.index.write();
         evicted.into_iter().for_each(|number| index.forget(number));
         match written {
             Ok(Some(written)) => {
@@ -234,9 +236,9 @@ impl Cache {
 
     /// Returns the traces of an operation, read one at a time. Corrupt traces are skipped.
     pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
-        let places = self.index().of_operation(operation_tag(operation));
+        let places = self.index.read().of_operation(operation_tag(operation));
         places.into_iter().filter_map(|(key, place)| {
-            let (segment, _) = self.index().known(place.segment)?;
+            let (segment, _) = self.index.read().known(place.segment)?;
             let (header, body) = segment.read(&place).ok()??;
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
             Some((CacheKey(key), place.written_seconds, trace))
@@ -244,19 +246,6 @@ impl Cache {
     }
 
     fn report(&self, report: CacheWarning) {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).add(report);
-    }
-
-    // A poisoned lock is safe to use: each change is one call on maps, or a record whose header is written last.
-    fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reports.lock().add(report);
     }
 }

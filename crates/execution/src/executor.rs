@@ -4,6 +4,7 @@
 use crate::inputs;
 use crate::progress::{Mark, Progress, ProgressDisplay, Totals};
 use crate::session::Session;
+use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::manager::{Observer, StudyEvent};
 use pleach_actors::spill::SpillStore;
@@ -20,7 +21,7 @@ use pleach_results::journal::{JournaledResponse, WriterError};
 use pleach_study::{Defect, PreparedStudy};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -286,7 +287,7 @@ pub fn execute<E: Executor>(
     for (instance, known) in before {
         executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
     }
-    let costs = costs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let costs = costs.lock().clone();
     Ok(ExecutionResult {
         finished: executed,
         tasks_shared_in_buckets,

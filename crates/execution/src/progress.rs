@@ -5,11 +5,12 @@
 mod mark;
 
 pub(crate) use mark::{Mark, NAME as MARK};
+use parking_lot::Mutex;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
 use pleach_dispatch::scaling::RemainingWork;
 use pleach_regions::MemoryCounter;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Run: evaluation and tile.
@@ -172,13 +173,9 @@ impl Progress {
         })))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts finished tasks, executed or reused.
     pub(crate) fn done(&self, tasks: &[TaskReport]) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let ran = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
         state.done += tasks.len() as u64;
         state.tasks += ran as u64;
@@ -188,7 +185,7 @@ impl Progress {
 
     /// Counts journaled responses of instances. Each instance is named by the run that represents it.
     pub(crate) fn known(&self, runs: impl IntoIterator<Item = Run>) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         runs.into_iter().for_each(|run| state.count(run, false));
         state.show();
         let next_mark = state.next_mark();
@@ -201,14 +198,14 @@ impl Progress {
 
     /// Counts a failed instance.
     pub(crate) fn failed(&self, run: Run) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.count(run, true);
         state.show();
     }
 
     /// Returns the progress so far.
     pub fn counts(&self) -> ProgressCounts {
-        let state = self.state();
+        let state = self.0.lock();
         ProgressCounts {
             evaluations: state.evaluations,
             failed_runs: state.failed,
@@ -224,13 +221,13 @@ impl Progress {
 
     /// Returns the tasks saved by sharing in buckets and by the task cache.
     pub fn spared(&self) -> (u64, u64) {
-        let state = self.state();
+        let state = self.0.lock();
         (state.totals.shared_in_buckets, state.totals.recalled)
     }
 
     /// Ends the display.
     pub(crate) fn finish(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let next_mark = state.next_mark();
         if let Some(mut display) = state.display.take() {
             display.clear();
@@ -334,7 +331,7 @@ mod tests {
     fn an_evaluation_counts_when_all_its_tiles_do() {
         let progress = progress();
         let expect = |evaluations, runs, failed, tasks, reused| {
-            let view = progress.state().view();
+            let view = progress.0.lock().view();
             assert_eq!((view.evaluations, view.all_evaluations), (evaluations, 2));
             assert_eq!((view.runs, view.all_runs, view.failed), (runs, 4, failed));
             assert_eq!((view.tasks, view.reused, view.held_bytes), (tasks, reused, 12_900_000));
@@ -366,23 +363,23 @@ mod tests {
         let mark = Mark::in_folder(place.path());
         let first = of_a_hundred(0, &mark);
         first.done(&[RAN; 15]);
-        let had = first.state().share();
+        let had = first.0.lock().share();
         assert_eq!(had, 0.15);
         mark.write(had, 100);
         // The response of 6 of the 15 tasks is known. The other 9 tasks are lost with the process.
         let resumed = of_a_hundred(6, &mark);
-        assert_eq!(resumed.state().share(), had);
+        assert_eq!(resumed.0.lock().share(), had);
         let mut last = had;
         for _ in 0..94 {
             resumed.done(&[RAN]);
-            let share = resumed.state().share();
+            let share = resumed.0.lock().share();
             assert!(share > last, "{share} after {last}");
             last = share;
         }
         assert_eq!(last, 1.0);
         // With a mark of another plan, or without a mark, the bar starts at the known tasks.
         mark.write(had, 99);
-        assert_eq!(of_a_hundred(6, &mark).state().share(), 0.06);
-        assert_eq!(of_a_hundred(100, &Mark::nowhere()).state().share(), 1.0);
+        assert_eq!(of_a_hundred(6, &mark).0.lock().share(), 0.06);
+        assert_eq!(of_a_hundred(100, &Mark::nowhere()).0.lock().share(), 1.0);
     }
 }

@@ -13,6 +13,7 @@ use object_store::{
     ClientOptions, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions,
     PutPayload, PutResult, RetryConfig, WriteMultipart,
 };
+use parking_lot::Mutex;
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
     Durability, Inserted, Quarantined, RegionFile, RegionLoss, Tier, TierError, TierLocation, TierMaintenance,
@@ -21,7 +22,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
 use tokio::runtime::{Builder, Runtime};
 
@@ -69,6 +70,7 @@ pub struct S3Tier {
     address: String,
     prefix: String,
     capacity_bytes: u64,
+    /// Each change is one call, so a panic leaves the index consistent.
     books: Mutex<ObjectIndex>,
     reserved_bytes: AtomicU64,
     /// `None` during drop.
@@ -134,7 +136,7 @@ impl S3Tier {
                 None => books.held_bytes += object.size,
             }
         }
-        *self.books() = books;
+        *self.books.lock() = books;
         Ok(())
     }
 
@@ -195,7 +197,7 @@ impl S3Tier {
     /// Reserves space for an object. The caller releases it.
     fn reserve(&self, key: RegionKey, needed_bytes: u64) -> Result<(), TierError> {
         // Holds the index lock to the end, so that two reservations cannot both pass the check.
-        let books = self.books();
+        let books = self.books.lock();
         let held_bytes = books.held_bytes + self.reserved_bytes.load(Ordering::Relaxed);
         if held_bytes.saturating_add(needed_bytes) > self.capacity_bytes {
             let (place, capacity_bytes) = (TierLocation::Bucket(self.address.clone()), self.capacity_bytes);
@@ -216,11 +218,6 @@ impl S3Tier {
             store.delete(&from).await
         });
         moved.is_ok().then(|| self.shown(&away))
-    }
-
-    fn books(&self) -> MutexGuard<'_, ObjectIndex> {
-        // A poisoned lock is safe to use: each index change is one call.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -283,7 +280,7 @@ impl Tier for S3Tier {
             let object = object.clone();
             async move { put(&*store, &object, bytes).await }
         });
-        let mut books = self.books();
+        let mut books = self.books.lock();
         self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
         match put {
             Ok(_) => {
@@ -306,14 +303,14 @@ impl Tier for S3Tier {
             async move { store.get(&object).await?.bytes().await }
         });
         let Some(bytes) = or_none(read)? else {
-            self.books().forget(key);
+            self.books.lock().forget(key);
             return Ok(None);
         };
         match DataRegion::decode(&bytes) {
             Ok((region, _)) => Ok(Some(Arc::new(region))),
             Err(source) => {
                 let quarantined = self.quarantine(key, &object);
-                let mut books = self.books();
+                let mut books = self.books.lock();
                 books.forget(key);
                 books.held_bytes += bytes.len() as u64;
                 let source = RegionLoss::Damaged { quarantined, source };
@@ -331,7 +328,7 @@ impl Tier for S3Tier {
             async move { store.delete(&object).await }
         });
         or_none(gone)?;
-        self.books().forget(key);
+        self.books.lock().forget(key);
         Ok(was_there)
     }
 
@@ -346,13 +343,13 @@ impl Tier for S3Tier {
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {
         self.refresh()?;
-        let mut keys: Vec<RegionKey> = self.books().regions.keys().copied().collect();
+        let mut keys: Vec<RegionKey> = self.books.lock().regions.keys().copied().collect();
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn held_bytes(&self) -> u64 {
-        self.books().held_bytes + self.reserved_bytes.load(Ordering::Relaxed)
+        self.books.lock().held_bytes + self.reserved_bytes.load(Ordering::Relaxed)
     }
 
     fn capacity_bytes(&self) -> u64 {
@@ -395,7 +392,7 @@ impl TierMaintenance for S3Tier {
             async move { store.delete(&object).await }
         });
         or_none(gone)?;
-        let mut books = self.books();
+        let mut books = self.books.lock();
         books.held_bytes = books.held_bytes.saturating_sub(file.taken_bytes);
         Ok(())
     }

@@ -6,14 +6,15 @@
 //! corrupt. The store renames a corrupt file to `DIGEST.damaged`, so that a client can send it again. The store does
 //! not know which studies read a file.
 
+use parking_lot::Mutex;
 use pleach_api::digest::InputDigest;
 use pleach_storage::files::{Looks, private};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 use tracing::error;
@@ -71,16 +72,9 @@ pub struct InputStore {
 }
 
 /// Looks of the verified files, by digest. The lock is held while a file gets or loses its name: a corrupt file may
-/// just have been replaced by a good one, which must not be set aside.
-#[derive(Clone, Debug, Default)]
-struct Verified(Arc<Mutex<HashMap<InputDigest, Looks>>>);
-
-impl Verified {
-    fn lock(&self) -> MutexGuard<'_, HashMap<InputDigest, Looks>> {
-        // Each change is one call, so a panic leaves the map consistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// just have been replaced by a good one, which must not be set aside. Each change is one call, so a panic leaves the map
+/// consistent.
+type Verified = Arc<Mutex<HashMap<InputDigest, Looks>>>;
 
 impl InputStore {
     /// Opens the store in `folder` and creates the folder if it is missing. Removes partial files of transfers that a

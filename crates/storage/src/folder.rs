@@ -23,12 +23,13 @@ use crate::{Durability, Inserted, Tier, TierError};
 use accounting::FolderAccounting;
 use layout::{Layout, shard_of};
 use pack::Pack;
+use parking_lot::{Mutex, MutexGuard};
 use pleach_files::{FileLock, FileSystem};
 use pleach_regions::{DataRegion, RegionKey};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Kind of disk under a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,7 @@ pub struct FolderTier {
     settings: FolderSettings,
     block_bytes: u64,
     // Lock order: a leaf lock or the state lock of the pack first, the accounting last.
+    // Each change of the accounting is one call, so a panic leaves it consistent.
     books: Mutex<FolderAccounting>,
     pack: Pack,
     /// One lock per leaf, held while a file gains or loses its name and the accounting changes, so that both agree.
@@ -128,7 +130,7 @@ impl FolderTier {
         for leaf in 0..layout::LEAVES {
             let _held = self.hold(leaf);
             let open::ShardScan { found, .. } = open::scan(&*self.files, &self.layout, leaf)?;
-            self.books().replace(leaf, found);
+            self.books.lock().replace(leaf, found);
         }
         let refreshed = self.pack.refresh();
         self.count_packed();
@@ -176,16 +178,11 @@ impl FolderTier {
 
     /// Updates the accounting with the disk usage of the segments.
     fn count_packed(&self) {
-        self.pack.tell_taken(|bytes| self.books().set_packed(bytes));
-    }
-
-    // A poisoned lock is safe to use: each accounting change is one call.
-    fn books(&self) -> MutexGuard<'_, FolderAccounting> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pack.tell_taken(|bytes| self.books.lock().set_packed(bytes));
     }
 
     fn hold(&self, leaf: usize) -> MutexGuard<'_, ()> {
-        self.leaves[leaf].lock().unwrap_or_else(PoisonError::into_inner)
+        self.leaves[leaf].lock()
     }
 }
 
@@ -205,20 +202,20 @@ impl Tier for FolderTier {
             return Ok(true);
         }
         let _held = self.hold(shard_of(key));
-        let known = self.books().contains(key);
+        let known = self.books.lock().contains(key);
         if !known && !self.is_shared() {
             return Ok(was_packed);
         }
         let path = self.layout.region(key);
         match self.files.remove(&path) {
             Ok(()) => {
-                self.books().forget(key);
+                self.books.lock().forget(key);
                 // The file must not reappear after a power loss.
                 self.sync_leaf(key)?;
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.books().forget(key);
+                self.books.lock().forget(key);
                 Ok(known || was_packed)
             }
             Err(error) => Err(failed("remove", &path)(error)),
@@ -226,7 +223,7 @@ impl Tier for FolderTier {
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
-        if self.books().contains(key) && !self.is_shared() {
+        if self.books.lock().contains(key) && !self.is_shared() {
             return Ok(true);
         }
         Ok(self.pack.contains(key)? || (self.is_shared() && self.is_there(key)?))
@@ -237,13 +234,13 @@ impl Tier for FolderTier {
             self.refresh()?;
         }
         let mut keys = self.pack.keys();
-        keys.append(&mut self.books().keys());
+        keys.append(&mut self.books.lock().keys());
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn held_bytes(&self) -> u64 {
-        self.books().bytes()
+        self.books.lock().bytes()
     }
 
     fn capacity_bytes(&self) -> u64 {
@@ -254,7 +251,7 @@ impl Tier for FolderTier {
     fn free_bytes(&self) -> u64 {
         let (dead_bytes, spare_bytes) = (self.pack.dead_bytes(), self.pack.spare_bytes());
         let disk = self.files.space(&self.layout.root).map_or(0, |space| space.free_bytes);
-        let books = self.books();
+        let books = self.books.lock();
         let left_bytes =
             disk.saturating_sub(self.settings.reserve_bytes).saturating_sub(books.reserved_bytes());
         let capacity_bytes = self.settings.capacity_bytes.saturating_sub(spare_bytes);

@@ -19,10 +19,11 @@ pub use stats::LevelStats;
 
 use crate::{Durability, EvictionPolicy, Inserted, Tier, TierError};
 use index::{RegionMeta, StackIndex};
+use parking_lot::{Condvar, Mutex};
 use pleach_regions::{DataRegion, RegionKey};
 use stats::LevelCounters;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Time when a region is written to the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,7 @@ pub struct PlacedAt {
 pub struct TierStack {
     levels: Vec<TierLevel>,
     counted: Vec<LevelCounters>,
+    /// Each change is one call, so a panic leaves the index consistent.
     books: Mutex<StackIndex>,
     /// Signaled when a claim is released.
     released: Condvar,
@@ -98,7 +100,7 @@ struct Claim<'a> {
 impl Drop for Claim<'_> {
     // Released in Drop, so a panicking operation cannot leave the region claimed.
     fn drop(&mut self) {
-        self.stack.books().release(self.key);
+        self.stack.books.lock().release(self.key);
         self.stack.released.notify_all();
     }
 }
@@ -164,16 +166,16 @@ impl TierStack {
         let about = RegionMeta { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
         let _claim = self.claim(key, Some(about));
         let known = (first.0..self.levels.len())
-            .find(|id| (!worth.durable || self.is_durable(*id)) && self.books().contains(*id, key));
+            .find(|id| (!worth.durable || self.is_durable(*id)) && self.books.lock().contains(*id, key));
         let placed = match known {
             Some(id) => {
-                self.books().touch(id, key);
+                self.books.lock().touch(id, key);
                 PlacedAt { level: LevelId(id), inserted: Inserted::AlreadyPresent }
             }
             None => self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))?,
         };
         if keep {
-            self.books().keep(placed.level.0, key);
+            self.books.lock().keep(placed.level.0, key);
         }
         Ok(placed)
     }
@@ -201,7 +203,7 @@ impl TierStack {
         for (id, level) in self.levels.iter().enumerate() {
             match level.tier.remove(key) {
                 Ok(was_there) => {
-                    self.books().forget(id, key);
+                    self.books.lock().forget(id, key);
                     removed |= was_there;
                 }
                 Err(error) => {
@@ -234,7 +236,7 @@ impl TierStack {
     /// Returns the content and activity counters of each level.
     #[must_use]
     pub fn counts(&self) -> Vec<LevelStats> {
-        let regions: Vec<usize> = (0..self.levels.len()).map(|id| self.books().len(id)).collect();
+        let regions: Vec<usize> = (0..self.levels.len()).map(|id| self.books.lock().len(id)).collect();
         let all = self.levels.iter().zip(&self.counted).zip(regions);
         all.map(|((level, counted), regions)| counted.show(level, regions as u64)).collect()
     }
@@ -246,17 +248,12 @@ impl TierStack {
             && (level.shared || !self.levels.iter().any(|level| level.shared))
     }
 
-    fn books(&self) -> MutexGuard<'_, StackIndex> {
-        // A poisoned lock is safe to use: each index change is one call.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits until no other thread stores, moves or removes the region. Claim holders only take further claims that are
     /// free, so they never wait for another claim and cannot deadlock.
     fn claim(&self, key: RegionKey, about: Option<RegionMeta>) -> Claim<'_> {
-        let mut books = self.books();
+        let mut books = self.books.lock();
         while !books.claim(key, about) {
-            books = self.released.wait(books).unwrap_or_else(PoisonError::into_inner);
+            self.released.wait(&mut books);
         }
         Claim { stack: self, key }
     }

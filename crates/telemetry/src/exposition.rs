@@ -8,10 +8,10 @@ use crate::family::{Family, Kind, ProcessRole, SeriesLifetime};
 use crate::process::Process;
 use metrics_prometheus::failure::strategy::NoOp;
 use metrics_prometheus::recorder::Frozen;
+use parking_lot::Mutex;
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// Error of setting up or writing the exposition.
@@ -116,7 +116,7 @@ impl Exposition {
     /// Returns [`ExpositionError::Family`] if a family cannot be written.
     pub fn text(&self, sample: impl FnOnce()) -> Result<String, ExpositionError> {
         // The lock protects the sampled series, which every call sets again.
-        let _only = self.one_by_one.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = self.one_by_one.lock();
         self.sampled.iter().for_each(Sampled::forget);
         sample();
         self.process.sample();

@@ -2,13 +2,14 @@
 
 use super::is_name;
 use memmap2::{Mmap, MmapOptions};
+use parking_lot::Mutex;
 use pleach_regions::Decoder;
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Maximum number of mapped buffers per peer. A peer uses fewer, but withdraws unused ones late.
 const MOST: usize = 16;
@@ -31,7 +32,7 @@ impl ReceiveBuffers {
         file: Option<&str>,
         bytes: u64,
     ) -> io::Result<MappedBuffer> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let map = match (open.get(&slot), file) {
             (Some(map), _) => Arc::clone(map),
             (None, Some(name)) if is_name(name) && open.len() < MOST => {
@@ -50,7 +51,7 @@ impl ReceiveBuffers {
 
     /// Unmaps a withdrawn buffer.
     pub(in crate::exchange) fn close(&self, slot: u32) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&slot);
+        self.open.lock().remove(&slot);
     }
 }
 

@@ -18,12 +18,13 @@ use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::settings::Settings;
 use crate::transport::token::used::UsedTokens;
 use crate::transport::token::{Token, TokenError};
+use parking_lot::Mutex;
 use quinn::Connection;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::BufReader;
@@ -93,7 +94,7 @@ impl JoinService {
         let issued = self.authority.sign(request, &identity, Validity::days(JOINED_DAYS, now)?)?;
         if good.is_once {
             // Holds the lock until the use is on disk: two requests must not use the same token.
-            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut used = self.used.lock();
             if !used.use_once(good.id)? {
                 return Err(TokenError::Used.into());
             }

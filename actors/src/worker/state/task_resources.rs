@@ -8,9 +8,10 @@
 use crate::task::TaskActor;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
+use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::{LeaseId, SlotId};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Resources shared by the tasks of a worker.
 #[derive(Default)]
@@ -55,8 +56,7 @@ impl TaskResources {
     /// Locks the task results. Held only for lookups and updates in memory, never across a send or a wait: stage actors
     /// and the threads that spill results lock them as well.
     pub(crate) fn results(&self) -> MutexGuard<'_, TaskResults> {
-        // A poisoned lock follows a panic of this process, which ends it.
-        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+        self.results.lock()
     }
 
     /// Returns the task results, for stage actors and spills.

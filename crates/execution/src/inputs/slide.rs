@@ -3,6 +3,7 @@
 //! A slide is as large as about 1,000 tiles. It is digested again only if its files' metadata has changed
 //! since the last digest.
 
+use parking_lot::Mutex;
 use pleach_actors::storage::Source;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::DataRegion;
@@ -10,7 +11,7 @@ use pleach_slides::files_of;
 use pleach_study::slides;
 use pleach_workflow::SlideTile;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Length and modification time of each file of a slide.
@@ -45,7 +46,7 @@ impl SlideFile {
         // again.
         let Some(looks) = looks(&self.path) else { return false };
         // Holds the lock while digesting: other threads would digest the same slide concurrently.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         if seen.as_ref() == Some(&looks) {
             return true;
         }

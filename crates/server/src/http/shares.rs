@@ -1,8 +1,9 @@
 //! Permits that bound how much each client does at once, independently of other clients.
 
 use super::error::ApiError;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Semaphores of clients, with `each` permits per client.
@@ -29,7 +30,7 @@ impl Shares {
     }
 
     fn of(&self, client: &str) -> Arc<Semaphore> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         clients.retain(|_, semaphore| semaphore.strong_count() > 0);
         if let Some(semaphore) = clients.get(client).and_then(Weak::upgrade) {
             return semaphore;
@@ -63,6 +64,6 @@ mod tests {
         assert!(take("one").await.is_none() && take("other").await.is_some());
         drop(held);
         assert!(take("one").await.is_some());
-        assert_eq!(shares.clients.lock().unwrap().len(), 1, "clients that have left are forgotten");
+        assert_eq!(shares.clients.lock().len(), 1, "clients that have left are forgotten");
     }
 }

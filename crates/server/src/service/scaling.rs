@@ -6,6 +6,7 @@
 
 use super::state::record::{self, Record};
 use crate::pools::Pools;
+use parking_lot::Mutex;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
 use pleach_api::schema::{CostEstimate, PoolStatus, ScalingStatus};
 use pleach_dispatch::scaling::{
@@ -17,7 +18,6 @@ use pleach_results::folder::publish;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::warn;
 
 /// 60 s between two writes of the costs so far: a killed manager loses no more.
@@ -51,6 +51,7 @@ pub(crate) struct Scaler {
     pools: Option<Pools>,
     /// File with the costs so far.
     file: PathBuf,
+    /// A step that panics loses at most the previous decision and a part of the costs since the last step.
     kept: Mutex<Kept>,
 }
 
@@ -72,18 +73,13 @@ impl Scaler {
         Self { pools, file, kept }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // A step that panics loses at most the previous decision and a part of the costs since the last step.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Decides how many workers are desired. `now` is in seconds since 1970.
     pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> ScalingStatus {
         // Before the lock of this step: the closure takes the same lock, once for each study.
-        let need = need(studies, now, |id| self.kept().spent.get(&id).copied().unwrap_or(0.0));
+        let need = need(studies, now, |id| self.kept.lock().spent.get(&id).copied().unwrap_or(0.0));
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let active: Vec<&WorkerView> = active.collect();
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let Some(of_file) = &self.pools else {
             let forecast = MakespanForecast::of(&need, &[everybody(&active)], &[active.len() as u32]);
             return ScalingStatus {

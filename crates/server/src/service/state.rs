@@ -10,6 +10,7 @@ pub mod record;
 
 use super::results::Checksums;
 pub use error::StateError;
+use parking_lot::Mutex;
 use pleach_api::random;
 use pleach_api::schema::StudyState;
 use pleach_api::submission::Submission;
@@ -24,7 +25,6 @@ use std::fmt::Display;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
 use time::serde::rfc3339;
 use tracing::{error, warn};
@@ -97,6 +97,7 @@ pub(crate) struct KeptStudy {
 #[derive(Debug)]
 pub struct StateDir {
     folder: PathBuf,
+    /// Each change is one assignment, so a panic leaves the identity consistent.
     identity: Mutex<ManagerIdentity>,
     /// Lock on the directory, held until the process ends.
     _lock: File,
@@ -133,19 +134,14 @@ impl StateDir {
         Ok(state)
     }
 
-    fn identity(&self) -> MutexGuard<'_, ManagerIdentity> {
-        // Each change is one assignment, so a panic leaves the identity consistent.
-        self.identity.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the random number that identifies the manager.
     pub fn number(&self) -> u64 {
-        self.identity().number
+        self.identity.lock().number
     }
 
     /// Returns the number of starts, including this one.
     pub fn starts(&self) -> u32 {
-        self.identity().starts
+        self.identity.lock().starts
     }
 
     /// Returns the folder of the input store.
@@ -198,7 +194,7 @@ impl StateDir {
         let mut studies = Vec::with_capacity(listed.studies.len());
         for (id, folder) in listed.studies {
             // Before the study is read: even if it is set aside, no other study may get its id.
-            let mut identity = self.identity();
+            let mut identity = self.identity.lock();
             identity.last_study = identity.last_study.max(id);
             drop(identity);
             studies.extend(self.study_in(id, &folder));
@@ -331,12 +327,12 @@ impl StateDir {
 
     /// Returns the largest id that a study has ever had.
     pub(crate) fn last_study(&self) -> u32 {
-        self.identity().last_study
+        self.identity.lock().last_study
     }
 
     /// Stores on disk that no other study may get this id.
     fn reserve(&self, id: u32) -> Result<(), StateError> {
-        let mut identity = self.identity();
+        let mut identity = self.identity.lock();
         identity.last_study = identity.last_study.max(id);
         write(&self.folder.join(IDENTITY), &*identity)
     }
@@ -350,7 +346,7 @@ impl StateDir {
         private::create_folders(&folder).map_err(failed_at(&folder))?;
         write(&folder.join(record::SUBMISSION), kept)?;
         sync(&self.folder.join(STUDIES))?;
-        let mut identity = self.identity();
+        let mut identity = self.identity.lock();
         identity.last_study = identity.last_study.max(id);
         Ok(())
     }

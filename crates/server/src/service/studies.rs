@@ -19,13 +19,14 @@ pub use control::Asked;
 pub use entry::Followed;
 use entry::{Entry, Phase};
 pub use forget::Retention;
+use parking_lot::{Condvar, Mutex};
 use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResults, WorkerView};
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
 use pleach_api::submission::Submission;
 use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use tracing::error;
@@ -88,7 +89,7 @@ impl StudyContext {
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(RetainResults(id));
             }
-            shared.entries().insert(id, Entry::new(kept, phase));
+            shared.studies.lock().insert(id, Entry::new(kept, phase));
             if is_queued {
                 shared.start(id, None);
             }
@@ -98,12 +99,7 @@ impl StudyContext {
 
     /// Returns whether a study of an earlier start is queued or running.
     pub fn goes_on(&self) -> bool {
-        self.entries().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
-    }
-
-    fn entries(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
-        // Ignores poisoning: a panic in the thread of one study must not stop the others.
-        self.studies.lock().unwrap_or_else(PoisonError::into_inner)
+        self.studies.lock().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
     }
 
     /// Decides how many workers are desired now.
@@ -117,7 +113,7 @@ impl StudyContext {
     }
 
     fn needs(&self) -> Vec<StudyNeed> {
-        self.entries().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
+        self.studies.lock().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
     }
 
     /// Makes a scaling decision every [`SCALE_EVERY`], so that decisions and costs do not depend on how often clients
@@ -180,7 +176,7 @@ impl StudyContext {
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
         events::submitted(id, &kept, client, &ready, missing.len());
-        self.entries().insert(id, Entry::new(kept, phase));
+        self.studies.lock().insert(id, Entry::new(kept, phase));
         if is_queued {
             self.start(id, Some(ready));
         }
@@ -190,16 +186,16 @@ impl StudyContext {
     /// Assigns an id to a submission. Returns [`Taken::Before`] if a study was accepted under this key before. Waits
     /// while such a submission is in progress. Returns [`Taken::All`] if no id is left.
     fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, Taken> {
-        let mut taking = self.taking();
+        let mut taking = self.taking.lock();
         loop {
-            let entries = self.entries();
+            let entries = self.studies.lock();
             let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
             if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
                 return Err(Taken::Before(*id));
             }
             if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
                 drop(entries);
-                taking = self.taken.wait(taking).unwrap_or_else(PoisonError::into_inner);
+                self.taken.wait(&mut taking);
                 continue;
             }
             let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
@@ -208,10 +204,6 @@ impl StudyContext {
             taking.insert(id, key.map(str::to_owned));
             return Ok(Taking { shared: Arc::clone(self), id });
         }
-    }
-
-    fn taking(&self) -> MutexGuard<'_, BTreeMap<u32, Option<String>>> {
-        self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ready(
@@ -232,7 +224,7 @@ impl StudyContext {
     /// Looks again for the files that a study waits for, queues the study if none is missing, and returns the missing
     /// ones.
     fn look_for_files(self: &Arc<Self>, id: u32) -> Vec<InputDigest> {
-        let mut entries = self.entries();
+        let mut entries = self.studies.lock();
         let Some(entry) = entries.get_mut(&id) else { return Vec::new() };
         let Phase::Waiting(missing) = &mut entry.phase else { return Vec::new() };
         missing.retain(|digest| !self.store.has(*digest));
@@ -266,14 +258,14 @@ impl StudyContext {
     }
 
     fn set_busy(&self, id: u32, is_busy: bool) {
-        if let Some(entry) = self.entries().get_mut(&id) {
+        if let Some(entry) = self.studies.lock().get_mut(&id) {
             entry.is_busy = is_busy;
         }
     }
 
     fn run(self: &Arc<Self>, id: u32, ready: Option<ReadyStudy>) {
         {
-            let mut entries = self.entries();
+            let mut entries = self.studies.lock();
             loop {
                 let is_queued = entries.get(&id).is_some_and(|entry| matches!(entry.phase, Phase::Queued));
                 if !is_queued {
@@ -283,7 +275,7 @@ impl StudyContext {
                 if entries.values().filter(running).count() < RUNNING_AT_ONCE {
                     break;
                 }
-                entries = self.ended.wait(entries).unwrap_or_else(PoisonError::into_inner);
+                self.ended.wait(&mut entries);
             }
             if let Some(entry) = entries.get_mut(&id) {
                 entry.phase = Phase::Running { progress: None };
@@ -292,11 +284,11 @@ impl StudyContext {
         if ready.is_none() && !self.files_are_whole(id) {
             return;
         }
-        let choice = self.entries().get(&id).map(|entry| entry.kept.submission.plan);
+        let choice = self.studies.lock().get(&id).map(|entry| entry.kept.submission.plan);
         let choice = choice.ok_or_else(|| Defect::new("a study that is not there").into());
         let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
         let follow = |followed| {
-            if let Some(entry) = self.entries().get_mut(&id)
+            if let Some(entry) = self.studies.lock().get_mut(&id)
                 && let Phase::Running { progress: place } = &mut entry.phase
             {
                 *place = Some(followed);
@@ -314,7 +306,7 @@ impl StudyContext {
     }
 
     fn ready_again(&self, id: u32) -> Result<ReadyStudy, StudyRunError> {
-        let kept = self.entries().get(&id).map(|entry| entry.kept.clone());
+        let kept = self.studies.lock().get(&id).map(|entry| entry.kept.clone());
         let kept = kept.ok_or_else(|| Defect::new("a study that is not there"))?;
         let view = self.network.block_on(self.manager.send(GetView)).map_err(Defect::new)?;
         self.ready(id, &kept, &view)
@@ -322,7 +314,7 @@ impl StudyContext {
 
     /// Records the end of a study, unless it was canceled at the last moment.
     fn over(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
-        let mut entries = self.entries();
+        let mut entries = self.studies.lock();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {
@@ -343,7 +335,7 @@ impl StudyContext {
     fn fail(&self, id: u32, why: String) {
         let message = format!("{why}; it is tried again when the manager is started again");
         error!(study = id, "study {id} cannot go on: {message}");
-        if let Some(entry) = self.entries().get_mut(&id)
+        if let Some(entry) = self.studies.lock().get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {
             let before = entry.view(id);
@@ -377,7 +369,7 @@ struct Taking {
 
 impl Drop for Taking {
     fn drop(&mut self) {
-        self.shared.taking().remove(&self.id);
+        self.shared.taking.lock().remove(&self.id);
         self.shared.taken.notify_all();
     }
 }

@@ -64,7 +64,7 @@ impl TierMaintenance for FolderTier {
 
     fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
         self.files.remove(&file.path).map_err(failed("remove", &file.path))?;
-        self.books().remove_overhead(file.taken_bytes);
+        self.books.lock().remove_overhead(file.taken_bytes);
         Ok(())
     }
 

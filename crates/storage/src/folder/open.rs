@@ -11,13 +11,14 @@ use super::layout::{
 use super::pack::{self, Pack};
 use super::{FolderSettings, FolderTier, failed, incomplete, scratch};
 use crate::{Durability, TierError};
+use parking_lot::Mutex;
 use pleach_files::{FileLock, FileSystem, LockMode};
 use pleach_regions::RegionKey;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// 1 h: minimum age, by the file system's clock, of an abandoned unfinished file in a shared folder. A younger file may

@@ -39,12 +39,13 @@ use super::layout::{Layout, PACK_NAME, SegmentName};
 use super::{failed, read};
 use crate::{Inserted, TierError};
 use index::{Index, PackLocation};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pleach_files::{FileLock, FileSystem, OpenFile};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
 use record::{BURIED, HEADER_BYTES, Header, STATE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use watermarks::{CommitWatermarks, Watermark, WriterWatermarks};
 
 /// Maximum segment size: a segment is read in one piece at open and copied in one piece by compaction.
@@ -115,6 +116,7 @@ pub(super) struct Pack {
     segment_bytes: u64,
     /// Shared folders only.
     board: Option<CommitWatermarks>,
+    /// No code between two changes of the state panics, so it is consistent whenever the lock is free.
     state: Mutex<State>,
     /// Signaled when a group commit ends.
     committed: Condvar,
@@ -136,7 +138,7 @@ impl Pack {
         state.index.enter(key, place);
         if let Err(error) = self.commit_all(state, key) {
             // The region was not reported as stored. The next process that opens the folder may find the record whole.
-            self.state().index.strike(key, place);
+            self.state.lock().index.strike(key, place);
             return Err(error);
         }
         Ok(Inserted::New)
@@ -176,7 +178,7 @@ impl Pack {
                 Ok(Err(source)) => Ok(source),
                 Err(error) => Err(error),
             };
-            state = self.state();
+            state = self.state.lock();
             if source.is_err() {
                 // Another process may have copied the record and removed its segment.
                 self.read_new_records(&mut state)?;
@@ -202,7 +204,7 @@ impl Pack {
         self.check(&state, key)?;
         places.into_iter().try_for_each(|place| self.bury(&mut state, key, place))?;
         self.commit_all(state, key)?;
-        self.remove_empty_segments(&mut self.state())?;
+        self.remove_empty_segments(&mut self.state.lock())?;
         Ok(true)
     }
 
@@ -211,18 +213,18 @@ impl Pack {
     }
 
     pub(super) fn keys(&self) -> Vec<RegionKey> {
-        self.state().index.regions().map(|(key, _)| key).collect()
+        self.state.lock().index.regions().map(|(key, _)| key).collect()
     }
 
     /// Returns whether an encoding of `encoding_bytes` can be packed.
     pub(super) fn may_hold(&self, encoding_bytes: u64) -> Result<bool, TierError> {
         let fits = HEADER_BYTES as u64 + encoding_bytes <= self.segment_bytes - self.reserve_bytes();
-        Ok(fits && self.acquire_writer(&mut self.state())?)
+        Ok(fits && self.acquire_writer(&mut self.state.lock())?)
     }
 
     /// Passes the disk usage of all files to the closure under the state lock, so that it cannot change meanwhile.
     pub(super) fn tell_taken(&self, tell: impl FnOnce(u64)) {
-        let state = self.state();
+        let state = self.state.lock();
         tell(state.other_bytes + state.segments.values().map(|segment| segment.taken_bytes).sum::<u64>());
     }
 
@@ -280,10 +282,5 @@ impl Pack {
     fn check(&self, state: &State, key: RegionKey) -> Result<(), TierError> {
         let path = || self.layout.named(PACK_NAME);
         if state.is_stopped { Err(TierError::Stopped { key, path: path() }) } else { Ok(()) }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock is safe to use: no code between two changes of the state panics.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -30,7 +30,7 @@ impl FolderTier {
             Some(Err(damaged)) => return Err(self.set_aside(key, damaged)),
             None => {}
         }
-        let known = self.books().contains(key);
+        let known = self.books.lock().contains(key);
         if !known && !self.is_shared() {
             return Ok(None);
         }
@@ -45,14 +45,14 @@ impl FolderTier {
     fn read_again(&self, key: RegionKey) -> Result<Option<Arc<DataRegion>>, TierError> {
         let path = self.layout.region(key);
         let _held = self.hold(shard_of(key));
-        let known = self.books().contains(key);
+        let known = self.books.lock().contains(key);
         if !known && !self.is_shared() {
             return Ok(None); // removed meanwhile
         }
         match self.content(&path)? {
             Content::Region(region) => Ok(Some(region)),
             Content::Nothing => {
-                self.books().forget(key);
+                self.books.lock().forget(key);
                 // Other processes may remove regions from a shared folder.
                 if self.is_shared() {
                     return Ok(None);
@@ -83,7 +83,7 @@ impl FolderTier {
         // The corruption may have changed the length of the file.
         let taken_bytes =
             if moved { self.files.look(&away).ok().map(|found| found.taken_bytes) } else { None };
-        let mut books = self.books();
+        let mut books = self.books.lock();
         if let Some(bytes) = books.forget(key) {
             books.add_overhead(taken_bytes.unwrap_or(bytes));
         }
@@ -105,7 +105,7 @@ impl FolderTier {
         };
         let taken_bytes = write();
         if let Ok(bytes) = taken_bytes {
-            self.books().add_overhead(bytes);
+            self.books.lock().add_overhead(bytes);
         }
         self.count_packed();
         TierError::Lost {

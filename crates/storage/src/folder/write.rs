@@ -41,7 +41,7 @@ struct Reserved<'a> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.tier.books().release(self.bytes);
+        self.tier.books.lock().release(self.bytes);
     }
 }
 
@@ -125,7 +125,7 @@ impl FolderTier {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
         if !self.is_shared() {
-            return Ok(self.books().contains(key) || self.pack.is_known(key)?);
+            return Ok(self.books.lock().contains(key) || self.pack.is_known(key)?);
         }
         if self.pack.is_known(key)? {
             return Ok(true);
@@ -145,7 +145,7 @@ impl FolderTier {
         let needed_bytes = blocks * self.block_bytes;
         let free_bytes = self.files.space(root).map_err(failed("look for room in", root))?.free_bytes;
         let capacity_bytes = settings.capacity_bytes.saturating_sub(self.pack.spare_bytes());
-        let mut books = self.books();
+        let mut books = self.books.lock();
         // Reserved bytes may already be written. Then the disk has slightly more space than computed here.
         let all_bytes = needed_bytes + books.reserved_bytes();
         let reserve_bytes = settings.reserve_bytes;
@@ -200,7 +200,7 @@ impl FolderTier {
             }
             let needed_bytes =
                 live_bytes.next_multiple_of(self.block_bytes) + GROWTH_BLOCKS * self.block_bytes;
-            if !self.books().reserve(0, needed_bytes, self.settings.capacity_bytes) {
+            if !self.books.lock().reserve(0, needed_bytes, self.settings.capacity_bytes) {
                 continue;
             }
             let _reserved = Reserved { tier: self, bytes: needed_bytes };
@@ -252,14 +252,14 @@ impl FolderTier {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
-        if self.books().contains(key) && (!self.is_shared() || self.is_there(key)?) {
+        if self.books.lock().contains(key) && (!self.is_shared() || self.is_there(key)?) {
             return Ok(Inserted::AlreadyPresent);
         }
         let growth_bytes = GROWTH_BLOCKS * self.block_bytes;
         let needed_bytes = taken_bytes + growth_bytes;
         // A fragmented file takes extra blocks for its extent list.
         if needed_bytes > reserved.bytes {
-            let mut books = self.books();
+            let mut books = self.books.lock();
             if !books.reserve(reserved.bytes, needed_bytes, self.settings.capacity_bytes) {
                 let held_bytes = books.bytes() - reserved.bytes;
                 // `Reserved` releases its bytes on return, and that takes the lock on the accounting.
@@ -284,7 +284,7 @@ impl FolderTier {
         }
         // The region is stored. A failed lookup of its folder does not change that.
         let after = self.files.look(&leaf).map_or(before, |found| found.taken_bytes);
-        let mut books = self.books();
+        let mut books = self.books.lock();
         books.add(key, taken_bytes);
         books.grow(key, after.saturating_sub(before));
         drop(books);

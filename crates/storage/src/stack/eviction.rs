@@ -53,7 +53,7 @@ impl TierStack {
         };
         // Regions that other nodes stored in a shared level must not be moved from here.
         if inserted == Inserted::New || !self.levels[id].shared {
-            self.books().touch(id, key);
+            self.books.lock().touch(id, key);
         }
         if inserted == Inserted::New {
             count(&self.counted[id].inserted);
@@ -69,7 +69,7 @@ impl TierStack {
     fn make_room(&self, id: usize, needed_bytes: u64) -> bool {
         let (mut made, mut pinned_move) = (false, true);
         loop {
-            let victim = self.books().claim_victim(id, pinned_move);
+            let victim = self.books.lock().claim_victim(id, pinned_move);
             let Some((key, about)) = victim else { return made };
             let claim = Claim { stack: self, key };
             let is_pinned = about.is_pinned();
@@ -99,12 +99,12 @@ impl TierStack {
             is_below = match tier.get(key) {
                 Ok(Some(region)) => self.place(id + 1, key, &region, may_hold).is_ok(),
                 Ok(None) => {
-                    self.books().forget(id, key);
+                    self.books.lock().forget(id, key);
                     return Ok(true);
                 }
                 Err(TierError::Lost { .. }) => {
                     count(&counted.lost);
-                    self.books().forget(id, key);
+                    self.books.lock().forget(id, key);
                     return Ok(true);
                 }
                 Err(error) if is_pinned => return Err(error),
@@ -115,7 +115,7 @@ impl TierStack {
             return Ok(false);
         }
         tier.remove(key)?;
-        self.books().evict(id, key);
+        self.books.lock().evict(id, key);
         count(if is_below { &counted.spilled } else { &counted.evicted });
         Ok(true)
     }
@@ -123,6 +123,6 @@ impl TierStack {
     /// Returns whether a level has a region. Other nodes may have removed it from a shared level.
     fn holds(&self, id: usize, key: RegionKey) -> bool {
         let level = &self.levels[id];
-        self.books().contains(id, key) && (!level.shared || level.tier.contains(key).unwrap_or(false))
+        self.books.lock().contains(id, key) && (!level.shared || level.tier.contains(key).unwrap_or(false))
     }
 }

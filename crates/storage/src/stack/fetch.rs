@@ -21,7 +21,7 @@ impl TierStack {
             match level.tier.get(key) {
                 Ok(Some(region)) => {
                     count(&counted.hits);
-                    let mut books = self.books();
+                    let mut books = self.books.lock();
                     // Regions that other nodes stored in a shared level must not be moved from here.
                     if books.contains(id, key) {
                         books.touch(id, key);
@@ -51,13 +51,13 @@ impl TierStack {
 
     /// Removes a region from the index of a level that no longer has it, unless it was stored again meanwhile.
     fn settle(&self, id: usize, key: RegionKey) {
-        if !self.books().contains(id, key) {
+        if !self.books.lock().contains(id, key) {
             return;
         }
         // Claimed, so that no thread stores the region between the lookup and the change of the index.
         let _claim = self.claim(key, None);
         if !self.levels[id].tier.contains(key).unwrap_or(true) {
-            self.books().forget(id, key);
+            self.books.lock().forget(id, key);
         }
     }
 
@@ -65,7 +65,7 @@ impl TierStack {
     #[must_use]
     pub fn contains(&self, key: RegionKey) -> bool {
         let mut levels = self.levels.iter().enumerate();
-        let books = self.books();
+        let books = self.books.lock();
         if (0..self.levels.len()).any(|id| books.contains(id, key)) {
             return true;
         }

@@ -8,9 +8,10 @@ use super::stats::count;
 use super::{LevelId, RetentionValue, TierStack};
 use crate::TierError;
 use crate::stack::index::RegionMeta;
+use parking_lot::{Condvar, Mutex};
 use pleach_regions::RegionKey;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -25,28 +26,28 @@ impl TierStack {
     /// # Errors
     /// Returns a [`TierError`] if the region cannot be read or the fastest level has no space.
     pub fn promote(&self, key: RegionKey, seconds: f64, most_bytes: u64) -> Result<bool, TierError> {
-        if self.books().contains(0, key) {
+        if self.books.lock().contains(0, key) {
             return Ok(false);
         }
         // Reads without a claim: other threads must not wait for a slow level.
         let Some((region, LevelId(from))) = self.get(key)? else { return Ok(false) };
         let _claim = self.claim(key, None);
         // The region may have been promoted or removed meanwhile. The claim prevents a removal from here on.
-        if from == 0 || self.books().contains(0, key) || !self.levels[from].tier.contains(key)? {
+        if from == 0 || self.books.lock().contains(0, key) || !self.levels[from].tier.contains(key)? {
             return Ok(false);
         }
         let bytes = region.bytes();
-        if !self.books().begin_ahead(0, key, bytes, most_bytes) {
+        if !self.books.lock().begin_ahead(0, key, bytes, most_bytes) {
             return Ok(false);
         }
-        self.books().update_meta(key, RegionMeta { bytes, seconds, durable: false });
+        self.books.lock().update_meta(key, RegionMeta { bytes, seconds, durable: false });
         match self.put(0, key, &region) {
             Ok(_) => {
                 count(&self.counted[0].prefetched);
                 Ok(true)
             }
             Err(error) => {
-                self.books().end_ahead(0, key);
+                self.books.lock().end_ahead(0, key);
                 Err(error)
             }
         }
@@ -55,7 +56,7 @@ impl TierStack {
     /// Returns the bytes in memory of prefetched regions that have not been read yet.
     #[must_use]
     pub fn ahead_bytes(&self) -> u64 {
-        self.books().ahead_bytes()
+        self.books.lock().ahead_bytes()
     }
 }
 
@@ -75,17 +76,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn work(&self) {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         while !queue.has_ended {
             let Some((key, seconds)) = queue.waiting.pop_front() else {
                 queue.is_busy = false;
                 self.changed.notify_all();
-                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut queue);
                 continue;
             };
             queue.is_busy = true;
@@ -93,7 +90,7 @@ impl Shared {
             drop(queue);
             // A region that cannot be prefetched is read where it is. The level's error counters record the failure.
             let _ = self.stack.promote(key, seconds, self.most_bytes);
-            queue = self.queue();
+            queue = self.queue.lock();
         }
     }
 }
@@ -120,7 +117,7 @@ impl Prefetcher {
     /// Queues regions in this order, behind earlier requests. Refetching one takes [`RetentionValue::seconds`]. Returns how
     /// many were queued, since the queue is limited. Regions in no level or beyond the byte limit are skipped later.
     pub fn prefetch(&self, regions: impl IntoIterator<Item = (RegionKey, RetentionValue)>) -> usize {
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         let room = MAX_WAITING - queue.waiting.len();
         let before = queue.waiting.len();
         queue.waiting.extend(regions.into_iter().take(room).map(|(key, worth)| (key, worth.seconds)));
@@ -132,9 +129,9 @@ impl Prefetcher {
 
     /// Waits until the queue is empty and no promotion is in progress.
     pub fn settle(&self) {
-        let mut queue = self.shared.queue();
+        let mut queue = self.shared.queue.lock();
         while queue.is_busy {
-            queue = self.shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.shared.changed.wait(&mut queue);
         }
     }
 }
@@ -142,7 +139,7 @@ impl Prefetcher {
 impl Drop for Prefetcher {
     /// Waits for the region in progress. Queued regions are discarded.
     fn drop(&mut self) {
-        self.shared.queue().has_ended = true;
+        self.shared.queue.lock().has_ended = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has nothing left to do.

@@ -3,11 +3,12 @@
 //! The worker actor decides whether it is connected and whether it drains. This module only queries it.
 
 use super::metrics::WorkerSampler;
+use parking_lot::Mutex;
 use pleach_actors::worker::GetWorkerMetrics;
 use pleach_server::exporter::{MetricSource, Readiness, SampleFuture};
 use pleach_telemetry::catalog as of;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Progress of joining a manager.
 #[derive(Debug)]
@@ -43,21 +44,17 @@ impl WorkerReadiness {
 
     /// Records a failed attempt to join the manager.
     pub(super) fn failed(&self, why: &str) {
-        self.reached().refusal = Some(why.to_owned());
+        self.0.reached.lock().refusal = Some(why.to_owned());
     }
 
     /// Records that the manager accepted the worker.
     pub(super) fn joined(&self) {
-        *self.reached() = JoinState { has_joined: true, refusal: None };
-    }
-
-    fn reached(&self) -> MutexGuard<'_, JoinState> {
-        self.0.reached.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.reached.lock() = JoinState { has_joined: true, refusal: None };
     }
 
     /// Returns why the worker is not connected.
     fn unconnected(&self) -> String {
-        let (manager, reached) = (self.0.manager, self.reached());
+        let (manager, reached) = (self.0.manager, self.0.reached.lock());
         let what = match reached.has_joined {
             true => format!("the manager at {manager} is lost"),
             false => format!("the worker has not joined the manager at {manager} yet"),

@@ -39,7 +39,7 @@ impl Asked {
 
     fn find(&self, text: &str, view: &ManagerView) -> Result<StudyStatus, ControlError> {
         let id = Self::id(text)?;
-        let study = self.0.entries().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
+        let study = self.0.studies.lock().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
         study.ok_or_else(|| self.missing(id))
     }
 
@@ -58,7 +58,7 @@ impl Asked {
             )));
         }
         let id = Self::id(text)?;
-        let checksums = match self.0.entries().get(&id).map(|entry| &entry.phase) {
+        let checksums = match self.0.studies.lock().get(&id).map(|entry| &entry.phase) {
             Some(Phase::Ended(ended)) => ended.results.clone(),
             _ => None,
         };
@@ -66,7 +66,7 @@ impl Asked {
     }
 
     fn canceled(&self, id: u32, client: &str) -> Result<StudyStatus, ControlError> {
-        let mut entries = self.0.entries();
+        let mut entries = self.0.studies.lock();
         let Some(entry) = entries.get_mut(&id) else {
             drop(entries);
             return Err(self.missing(id));
@@ -131,7 +131,7 @@ impl Control for Asked {
     fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()> {
         Box::pin(async move {
             let waiting: Vec<u32> = {
-                let entries = self.0.entries();
+                let entries = self.0.studies.lock();
                 let waits =
                     |(id, entry): (&u32, &super::Entry)| entry.missing().contains(&digest).then_some(*id);
                 entries.iter().filter_map(waits).collect()
@@ -144,7 +144,7 @@ impl Control for Asked {
     fn studies(&self) -> ControlFuture<'_, Vec<StudyStatus>> {
         Box::pin(async move {
             let view = self.look().await?;
-            let entries = self.0.entries();
+            let entries = self.0.studies.lock();
             Ok(entries.iter().map(|(id, entry)| remarks::with(entry.view(*id), *id, &view)).collect())
         })
     }
@@ -244,7 +244,7 @@ impl Control for Asked {
                 deadline_margin_seconds: margins.get(id).copied(),
                 ..entry.measured(*id)
             };
-            let studies: Vec<StudySample> = self.0.entries().iter().map(measured).collect();
+            let studies: Vec<StudySample> = self.0.studies.lock().iter().map(measured).collect();
             let scaling = self.0.scale(&figures.view);
             let folder = self.0.state.folder().to_owned();
             // On a blocking thread: a network file system may be slow and rendering takes milliseconds, while other

@@ -52,7 +52,7 @@ impl StudyContext {
         if sent.is_file() {
             return Some(sent);
         }
-        let entries = self.entries();
+        let entries = self.studies.lock();
         let path = entries.values().find_map(|entry| entry.kept.submission.path_of(digest))?;
         path.is_file().then_some(path)
     }
@@ -71,7 +71,7 @@ impl StudyContext {
             let path = entry.kept.submission.path_of(digest)?;
             matches!(entry.phase, Phase::Running { .. }).then_some((*id, path))
         };
-        let readers: Vec<(u32, PathBuf)> = self.entries().iter().filter_map(running).collect();
+        let readers: Vec<(u32, PathBuf)> = self.studies.lock().iter().filter_map(running).collect();
         for (id, path) in readers {
             self.fail(id, damaged(&path));
             // Before this returns `false`: otherwise workers would fail the study's runs for the missing file.
@@ -83,14 +83,14 @@ impl StudyContext {
     /// Verifies the stored files of a study before it runs. Returns `false` if one is corrupt and its client's path
     /// does not have it either. The study then waits until a client sends the file again.
     pub(super) fn files_are_whole(&self, id: u32) -> bool {
-        let submission = self.entries().get(&id).map(|entry| entry.kept.submission.clone());
+        let submission = self.studies.lock().get(&id).map(|entry| entry.kept.submission.clone());
         let Some(submission) = submission else { return false };
         let (missing, _) =
             self.missing_unless(&submission, |digest| !self.store.names(digest) || self.store.has(digest));
         let Some(first) = missing.first() else { return true };
         let path = submission.path_of(*first).unwrap_or_default();
         warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), damaged(&path));
-        if let Some(entry) = self.entries().get_mut(&id)
+        if let Some(entry) = self.studies.lock().get_mut(&id)
             && matches!(entry.phase, Phase::Running { .. })
         {
             entry.why = Some(damaged(&path));
@@ -102,7 +102,7 @@ impl StudyContext {
 
     /// Returns the input files of a study as they are sent to its workers.
     pub(crate) fn input_files(&self, id: u32, prepared: &PreparedStudy) -> HashMap<RegionKey, InputFile> {
-        let entries = self.entries();
+        let entries = self.studies.lock();
         let Some(entry) = entries.get(&id) else { return HashMap::new() };
         input_files(prepared, &entry.kept.submission)
     }

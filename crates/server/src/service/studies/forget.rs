@@ -14,7 +14,7 @@ use pleach_planner::memory_size::human;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
 use tracing::{info, warn};
@@ -50,7 +50,7 @@ struct Over {
 impl StudyContext {
     /// Returns whether a study has this id.
     pub(super) fn has(&self, id: u32) -> bool {
-        self.entries().contains_key(&id)
+        self.studies.lock().contains_key(&id)
     }
 
     /// Removes an ended study. Returns the freed bytes, 0 if it was removed before.
@@ -64,7 +64,7 @@ impl StudyContext {
 
     fn remove(&self, id: u32) -> Result<u64, ControlError> {
         let bytes = folder_bytes(&self.state.study(id));
-        let mut entries = self.entries();
+        let mut entries = self.studies.lock();
         let last = entries.last_key_value().map_or(0, |(last, _)| *last).max(self.state.last_study());
         let Some(entry) = entries.get(&id) else {
             // A client that missed the answer repeats its request.
@@ -95,13 +95,12 @@ impl StudyContext {
     fn prune_inputs(&self) -> u64 {
         // A submission in progress has looked for its files and is not among the entries yet. While this lock is
         // held, no other begins. If one takes longer, the next check removes the files.
-        let taking = self.taking();
-        let taking = self.taken.wait_timeout_while(taking, PATIENCE, |taking| !taking.is_empty());
-        let (taking, _) = taking.unwrap_or_else(PoisonError::into_inner);
+        let mut taking = self.taking.lock();
+        self.taken.wait_while_for(&mut taking, |taking| !taking.is_empty(), PATIENCE);
         if !taking.is_empty() {
             return 0;
         }
-        let entries = self.entries();
+        let entries = self.studies.lock();
         // A study that cannot be read now may be readable later and then needs its files.
         if !self.state.knows_all(|id| entries.contains_key(&id)) {
             return 0;
@@ -170,7 +169,7 @@ impl StudyContext {
     /// `with_bytes`.
     fn over_by_age(&self, with_bytes: bool) -> Vec<Over> {
         let mut over: Vec<Over> = Vec::new();
-        for (id, entry) in &mut *self.entries() {
+        for (id, entry) in &mut *self.studies.lock() {
             let Phase::Ended(ended) = &entry.phase else { continue };
             // A failed study is tried again after the next start.
             let (false, Some(at)) = (entry.is_busy || ended.state == StudyState::Failed, ended.ended) else {
@@ -187,7 +186,7 @@ impl StudyContext {
 
     /// Returns the bytes of these studies and of the stored input files that no other study refers to.
     fn taken_bytes(&self, over: &BTreeSet<u32>) -> u64 {
-        let entries = self.entries();
+        let entries = self.studies.lock();
         let (mut bytes, mut theirs) = (0_u64, BTreeMap::<InputDigest, u64>::new());
         let files =
             |entry: &Entry| entry.kept.submission.files().into_iter().map(|file| (file.digest, file.bytes));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl Pack {
     /// Returns the segments with dead bytes and the bytes to copy, fewest first.
     pub(in crate::folder) fn compactable(&self) -> Vec<(SegmentName, u64)> {
-        let state = self.state();
+        let state = self.state.lock();
         let needed_bytes = |name: &SegmentName| state.index.needed(*name).bytes();
         let mut worn: Vec<_> = self
             .own(&state)
@@ -29,7 +29,7 @@ impl Pack {
 
     /// Returns the bytes of segments that hold nothing needed. Compaction frees them.
     pub(in crate::folder) fn dead_bytes(&self) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         self.own(&state)
             .map(|(name, segment)| segment.end.saturating_sub(state.index.needed(*name).bytes()))
             .sum()
@@ -37,13 +37,13 @@ impl Pack {
 
     /// Returns the bytes of live records.
     pub(in crate::folder) fn live_bytes(&self) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         self.own(&state).map(|(name, _)| state.index.needed(*name).bytes()).sum()
     }
 
     /// Returns the bytes that must stay free for compaction and for tombstones.
     pub(in crate::folder) fn spare_bytes(&self) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         let has_files = self.own(&state).next().is_some();
         if has_files { self.segment_bytes + self.reserve_ahead_bytes() } else { 0 }
     }
@@ -55,7 +55,7 @@ impl Pack {
     /// Copies the live records of a segment to others and removes it. Other threads of this process cannot write for the
     /// duration of copying 32 MiB.
     pub(in crate::folder) fn compact(&self, name: SegmentName) -> Result<(), TierError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         self.check(&state, RegionKey([0; 16]))?;
         self.read_new_records(&mut state)?;
         if !self.owns(&state, name.owner) {

@@ -7,9 +7,10 @@ use super::{Pack, SEGMENT_BYTES, State};
 use crate::TierError;
 use crate::folder::failed;
 use crate::folder::layout::{PACK_NAME, SegmentName};
+use parking_lot::MutexGuard;
 use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 impl Pack {
     /// Waits until everything written is on disk. The first waiter syncs for all.
@@ -22,7 +23,7 @@ impl Pack {
         while state.synced < wanted {
             self.check(&state, key)?;
             if state.is_syncing {
-                state = self.committed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                self.committed.wait(&mut state);
                 continue;
             }
             state.is_syncing = true;
@@ -39,7 +40,7 @@ impl Pack {
                 .into_iter()
                 .try_for_each(|(name, file)| file.sync().map_err(failed("sync", &self.layout.segment(name))))
                 .and_then(|()| if is_folder_dirty { self.sync_folder() } else { Ok(()) });
-            state = self.state();
+            state = self.state.lock();
             state.is_syncing = false;
             let told = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
             self.committed.notify_all();

@@ -10,10 +10,11 @@ use crate::TierError;
 use crate::folder::failed;
 use crate::folder::inventory::RegionFile;
 use crate::folder::layout::Layout;
+use parking_lot::{Condvar, Mutex};
 use pleach_files::FileSystem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 impl Pack {
     /// Reads all segments. `unique` is a number that no other process has. `is_shared` allows other processes.
@@ -31,7 +32,7 @@ impl Pack {
         if is_shared {
             pack.recover_dead_writers()?;
         } else {
-            pack.open_alone(&mut pack.state())?;
+            pack.open_alone(&mut pack.state.lock())?;
         }
         Ok(pack)
     }
@@ -64,7 +65,7 @@ impl Pack {
     /// Returns all regions in no particular order.
     pub(in crate::folder) fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         self.recover_dead_writers()?;
-        let state = self.state();
+        let state = self.state.lock();
         let (listed, _) = self.listed()?;
         let modified: BTreeMap<_, _> =
             listed.into_iter().map(|(name, about)| (name, about.modified)).collect();

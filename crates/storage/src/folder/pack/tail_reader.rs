@@ -11,10 +11,10 @@ use super::{Pack, SEGMENT_BYTES, Segment, State};
 use crate::TierError;
 use crate::folder::failed;
 use crate::folder::layout::{PACK_NAME, SegmentName, segment_name};
+use parking_lot::MutexGuard;
 use pleach_files::{FileMeta, OpenFile, OpenMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::MutexGuard;
 
 /// Maximum listings in a row while other processes remove segments. After that, the next call lists again.
 const TRIES: usize = 4;
@@ -36,9 +36,9 @@ impl Pack {
     /// Returns the state. If any watermark has changed, first reads the records that other writers have committed. The flag
     /// forces a reopen of the watermark file. Reads the watermarks without the state lock.
     pub(super) fn looked(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
-        let Some(board) = &self.board else { return Ok(self.state()) };
+        let Some(board) = &self.board else { return Ok(self.state.lock()) };
         let slots = board.read(anew)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_same = |owner: usize| {
             let [now, before] = [&slots, &state.seen].map(|slots| slots.get(owner).copied().flatten());
             now == before || u16::try_from(owner).is_ok_and(|owner| state.owned.contains_key(&owner))

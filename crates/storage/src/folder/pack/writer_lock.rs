@@ -168,7 +168,7 @@ impl Pack {
     /// Temporarily takes over dead writers whose segments differ from their published watermarks.
     pub(in crate::folder) fn recover_dead_writers(&self) -> Result<(), TierError> {
         let Some(board) = &self.board else { return Ok(()) };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let listed = self.listed()?.0.into_iter();
         let lasts: BTreeMap<u16, (u32, u64)> =
             listed.map(|(name, about)| (name.owner, (name.number, about.length_bytes))).collect();
@@ -209,7 +209,7 @@ impl Pack {
 
     /// Releases the numbers of dead writers.
     pub(in crate::folder) fn release(&self, adopted: &[u16]) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         adopted.iter().for_each(|owner| drop(state.owned.remove(owner)));
     }
 
