@@ -75,66 +75,80 @@ fn variables(
     let fields = Fields::new(head.line, kind.to_owned(), entries, &known)?;
     let said = count(head)?;
     let count = listed(entries).unwrap_or(said);
-    let note =
-        format!("line {}: {kind} = {said}, and its lists have {count} entries: these are taken", head.line);
     let names = names(&fields, prefix, count)?;
-    let numbers = |keyword: &'static str| fields.needed(keyword)?.reals(count);
-    let optional = |keyword: &str| fields.find(keyword).map(|entry| entry.reals(count)).transpose();
-    let initial = optional("initial_point")?;
-    let at = |numbers: &Option<Vec<f64>>, place: usize| numbers.as_ref().map(|numbers| numbers[place]);
-
-    let range: Box<dyn Fn(usize) -> ImportedRange> = match kind {
-        "normal_uncertain" => {
-            let (means, deviations) = (numbers("means")?, numbers("std_deviations")?);
-            let (lows, highs) = (optional("lower_bounds")?, optional("upper_bounds")?);
-            if lows.is_some() != highs.is_some() {
-                // With one bound only, the missing one is reported as an error: distributions here have both
-                // bounds or none.
-                numbers("lower_bounds")?;
-                numbers("upper_bounds")?;
-            }
-            Box::new(move |place| {
-                let (mean, deviation) = (means[place], deviations[place]);
-                ImportedRange::Distributed(match (at(&lows, place), at(&highs, place)) {
-                    (Some(low), Some(high)) => Distribution::TruncatedNormal { mean, deviation, low, high },
-                    _ => Distribution::Normal { mean, deviation },
-                })
-            })
-        }
-        _ => {
-            let (lows, highs) = (numbers("lower_bounds")?, numbers("upper_bounds")?);
-            let modes = optional("modes")?;
-            match kind {
-                "loguniform_uncertain" => Box::new(move |place| {
-                    let (low, high) = (lows[place], highs[place]);
-                    ImportedRange::Distributed(Distribution::LogUniform { low, high })
-                }),
-                "triangular_uncertain" => {
-                    let modes = match modes {
-                        Some(modes) => modes,
-                        None => numbers("modes")?,
-                    };
-                    Box::new(move |place| {
-                        let (low, mode, high) = (lows[place], modes[place], highs[place]);
-                        ImportedRange::Distributed(Distribution::Triangular { low, mode, high })
-                    })
-                }
-                "discrete_design_range" => {
-                    let lows = wholes(&fields, "lower_bounds", &lows)?;
-                    let highs = wholes(&fields, "upper_bounds", &highs)?;
-                    Box::new(move |place| ImportedRange::Integers { low: lows[place], high: highs[place] })
-                }
-                _ => Box::new(move |place| ImportedRange::Reals { low: lows[place], high: highs[place] }),
-            }
-        }
-    };
+    let initial = optional_reals(&fields, "initial_point", count)?;
+    let range = ranges(kind, &fields, count)?;
     for (place, name) in names.into_iter().enumerate() {
         let range = range(place);
         check(head.line, &name, &range)?;
         let initial = initial.as_ref().map(|initial| initial[place]);
         parameters.push(ImportedParameter { name, range, initial, partitions: None, group: None });
     }
-    Ok((count != said).then_some(note))
+    let note = || {
+        format!("line {}: {kind} = {said}, and its lists have {count} entries: these are taken", head.line)
+    };
+    Ok((count != said).then(note))
+}
+
+/// Range of each variable of one kind, by its place.
+type Ranges = Box<dyn Fn(usize) -> ImportedRange>;
+
+/// Returns the ranges of the variables of one kind.
+fn ranges(kind: &str, fields: &Fields<'_>, count: usize) -> Result<Ranges, DakotaError> {
+    if kind == "normal_uncertain" {
+        return normal_ranges(fields, count);
+    }
+    let (lows, highs) = (reals(fields, "lower_bounds", count)?, reals(fields, "upper_bounds", count)?);
+    Ok(match kind {
+        "loguniform_uncertain" => Box::new(move |place| {
+            let (low, high) = (lows[place], highs[place]);
+            ImportedRange::Distributed(Distribution::LogUniform { low, high })
+        }),
+        "triangular_uncertain" => {
+            let modes = reals(fields, "modes", count)?;
+            Box::new(move |place| {
+                let (low, mode, high) = (lows[place], modes[place], highs[place]);
+                ImportedRange::Distributed(Distribution::Triangular { low, mode, high })
+            })
+        }
+        "discrete_design_range" => {
+            let lows = wholes(fields, "lower_bounds", &lows)?;
+            let highs = wholes(fields, "upper_bounds", &highs)?;
+            Box::new(move |place| ImportedRange::Integers { low: lows[place], high: highs[place] })
+        }
+        _ => Box::new(move |place| ImportedRange::Reals { low: lows[place], high: highs[place] }),
+    })
+}
+
+/// Returns the normal distributions, truncated if the variables have bounds.
+fn normal_ranges(fields: &Fields<'_>, count: usize) -> Result<Ranges, DakotaError> {
+    let (means, deviations) = (reals(fields, "means", count)?, reals(fields, "std_deviations", count)?);
+    let lows = optional_reals(fields, "lower_bounds", count)?;
+    let highs = optional_reals(fields, "upper_bounds", count)?;
+    if lows.is_some() != highs.is_some() {
+        // With one bound only, the missing one is reported as an error: distributions here have both
+        // bounds or none.
+        reals(fields, "lower_bounds", count)?;
+        reals(fields, "upper_bounds", count)?;
+    }
+    let at = |numbers: &Option<Vec<f64>>, place: usize| numbers.as_ref().map(|numbers| numbers[place]);
+    Ok(Box::new(move |place| {
+        let (mean, deviation) = (means[place], deviations[place]);
+        ImportedRange::Distributed(match (at(&lows, place), at(&highs, place)) {
+            (Some(low), Some(high)) => Distribution::TruncatedNormal { mean, deviation, low, high },
+            _ => Distribution::Normal { mean, deviation },
+        })
+    }))
+}
+
+/// Returns the numbers of a required keyword, one per variable.
+fn reals(fields: &Fields<'_>, keyword: &'static str, count: usize) -> Result<Vec<f64>, DakotaError> {
+    fields.needed(keyword)?.reals(count)
+}
+
+/// Returns the numbers of a keyword, one per variable. `None` if it is missing.
+fn optional_reals(fields: &Fields<'_>, keyword: &str, count: usize) -> Result<Option<Vec<f64>>, DakotaError> {
+    fields.find(keyword).map(|entry| entry.reals(count)).transpose()
 }
 
 /// Returns the length of the lists (bounds, names and others) if they agree.
