@@ -181,62 +181,27 @@ impl Handler<RunTask> for TaskActor {
     }
 }
 
+/// Returns the outputs of a task: spilled, cached or from a run.
 fn run(task: RunTask, meter: Meter) -> TaskResult {
     let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
     let _within = span.enter();
     let start = Instant::now();
-    if let Some((outputs, digests)) = back.as_ref().and_then(StoredOutputs::bring) {
-        let fits = |(region, port): (&Option<DataRegion>, &Port)| {
-            region.as_ref().is_none_or(|region| region.element() == port.element)
-        };
-        if outputs.iter().zip(operation.outputs()).all(fits) {
-            let found = TaskResult::not_done(RegionUnavailable::Failed(TaskFailure {
-                at: name,
-                cause: String::new(),
-            }));
-            return TaskResult { outputs: Ok(outputs), source: OutputSource::Below, digests, ..found };
-        }
-    }
-    if let Some(CachedTask { outputs, digests }) = recall.as_ref().and_then(|recall| recall.find(&*operation))
+    if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
+        && fits_ports(&brought, &*operation)
     {
-        let cache_seconds = start.elapsed().as_secs_f64();
-        let (outputs, digests) = (Ok(outputs), digests.into_iter().map(Some).collect());
-        let (seconds, digest_seconds, peak_bytes) = (0.0, 0.0, None);
-        return TaskResult {
-            outputs,
-            source: OutputSource::Cache,
-            cache_seconds,
-            digests,
-            seconds,
-            digest_seconds,
-            peak_bytes,
-        };
+        return spilled(name, brought);
+    }
+    if let Some(found) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
+        return cached(found, start);
     }
     let looked_for = start.elapsed().as_secs_f64();
     let start = Instant::now();
-    let mut peak_bytes = None;
-    let outputs = catch_panic(&name, || {
-        let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
-        let mut outputs = None;
-        peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, &arguments)));
-        let Some(outputs) = outputs else {
-            return Err(TaskFailure { at: name.clone(), cause: "the meter did not run it".to_owned() });
-        };
-        let fail = |cause: String| TaskFailure { at: name.clone(), cause };
-        let outputs = outputs.map_err(|error| fail(error.to_string()))?;
-        let declared = operation.outputs();
-        let fits = outputs.len() == declared.len()
-            && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
-        if fits { Ok(outputs) } else { Err(fail("its outputs are not those it declares".to_owned())) }
-    });
+    let (outputs, peak_bytes) = execute(&name, &*operation, &inputs, &arguments, meter);
     // Drop the inputs before the time is taken: freeing large regions is part of the task.
     drop(inputs);
     let seconds = start.elapsed().as_secs_f64();
     // Digested on this thread, which has just written the regions and does not block the actors.
-    let regions = outputs.as_ref().map_or(&[][..], Vec::as_slice);
-    let digest = |(region, wanted): (&DataRegion, bool)| wanted.then(|| region.digest());
-    let digests: Vec<Option<Digest>> =
-        regions.iter().zip(digests.into_iter().chain(std::iter::repeat(false))).map(digest).collect();
+    let digests = wanted_digests(outputs.as_ref().map_or(&[][..], Vec::as_slice), digests);
     let any = digests.iter().any(Option::is_some);
     let digest_seconds = if any { start.elapsed().as_secs_f64() - seconds } else { 0.0 };
     let mut cache_seconds = 0.0;
@@ -256,4 +221,63 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
         digest_seconds,
         peak_bytes,
     }
+}
+
+/// Returns whether spilled outputs have the types that the operation declares.
+fn fits_ports((outputs, _): &Brought, operation: &dyn Operation) -> bool {
+    let fits = |(region, port): (&Option<DataRegion>, &Port)| {
+        region.as_ref().is_none_or(|region| region.element() == port.element)
+    };
+    outputs.iter().zip(operation.outputs()).all(fits)
+}
+
+/// Returns the result of a task whose outputs were spilled by an earlier run.
+fn spilled(name: String, (outputs, digests): Brought) -> TaskResult {
+    let not_run = TaskResult::failed(TaskFailure { at: name, cause: String::new() });
+    TaskResult { outputs: Ok(outputs), source: OutputSource::Below, digests, ..not_run }
+}
+
+/// Returns the result of a task found in the task cache by a lookup that began at `start`.
+fn cached(CachedTask { outputs, digests }: CachedTask, start: Instant) -> TaskResult {
+    TaskResult {
+        cache_seconds: start.elapsed().as_secs_f64(),
+        outputs: Ok(outputs),
+        source: OutputSource::Cache,
+        digests: digests.into_iter().map(Some).collect(),
+        seconds: 0.0,
+        digest_seconds: 0.0,
+        peak_bytes: None,
+    }
+}
+
+/// Runs the operation. Returns its outputs, checked against the declared types, and its peak bytes.
+fn execute(
+    name: &str,
+    operation: &dyn Operation,
+    inputs: &[Arc<DataRegion>],
+    arguments: &[Value],
+    meter: Meter,
+) -> (Result<Vec<DataRegion>, TaskFailure>, Option<u64>) {
+    let mut peak_bytes = None;
+    let outputs = catch_panic(name, || {
+        let inputs: Vec<&DataRegion> = inputs.iter().map(Arc::as_ref).collect();
+        let mut outputs = None;
+        peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, arguments)));
+        let fail = |cause: String| TaskFailure { at: name.to_owned(), cause };
+        let Some(outputs) = outputs else {
+            return Err(fail("the meter did not run it".to_owned()));
+        };
+        let outputs = outputs.map_err(|error| fail(error.to_string()))?;
+        let declared = operation.outputs();
+        let fits = outputs.len() == declared.len()
+            && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
+        if fits { Ok(outputs) } else { Err(fail("its outputs are not those it declares".to_owned())) }
+    });
+    (outputs, peak_bytes)
+}
+
+/// Digests the wanted regions.
+fn wanted_digests(regions: &[DataRegion], wanted: Vec<bool>) -> Vec<Option<Digest>> {
+    let digest = |(region, wanted): (&DataRegion, bool)| wanted.then(|| region.digest());
+    regions.iter().zip(wanted.into_iter().chain(std::iter::repeat(false))).map(digest).collect()
 }

@@ -36,6 +36,17 @@ enum Sum {
 }
 
 impl Sum {
+    /// Creates the state for a body with this seal. A seal that is no valid head is refused.
+    fn new(seal: Seal) -> Result<Self, Refusal> {
+        Ok(match seal {
+            Seal::Digest(digest) => Self::Bytes(Box::default(), digest),
+            Seal::Head(head) => {
+                let decoder = Decoder::new(&head).map_err(|error| Refusal::new(Cause::Language, error))?;
+                Self::Content(Box::new(decoder))
+            }
+        })
+    }
+
     fn see(&mut self, piece: &[u8]) {
         match self {
             Self::Bytes(hasher, _) => {
@@ -43,6 +54,17 @@ impl Sum {
             }
             Self::Content(decoder) => decoder.see(piece),
         }
+    }
+
+    /// Refuses bytes of another digest than the expected one.
+    fn verify(&self) -> Result<(), Refusal> {
+        if let Self::Bytes(hasher, digest) = self
+            && Digest(*hasher.finalize().as_bytes()) != *digest
+        {
+            let text = format!("its bytes are not those of digest {digest}");
+            return Err(Refusal::new(Cause::Language, text));
+        }
+        Ok(())
     }
 }
 
@@ -87,19 +109,13 @@ pub(super) async fn receive(
     Ok(ReceivedRegion { key: header.key, digest, bytes, decoder, _held: held })
 }
 
+/// Receives the bytes after the header, digests them and verifies their digest.
 async fn receive_body(
     stream: &mut RecvStream,
     &Header { length, seal, .. }: &Header,
     Bounds { settings, units, budget, received }: &Bounds,
 ) -> Result<(Vec<u8>, Sum, OwnedSemaphorePermit), Refusal> {
-    let longest = settings.longest_region_bytes;
-    let length = match usize::try_from(length) {
-        Ok(bytes) if length <= longest => bytes,
-        _ => {
-            let text = format!("it claims {length} bytes; at most {longest} are allowed");
-            return Err(Refusal::new(Cause::TooLong, text));
-        }
-    };
+    let length = allowed_length(length, settings)?;
     let wanted_units = (length as u64).div_ceil(UNIT_BYTES).max(1);
     // A region that exceeds the budget takes all of it and arrives alone.
     let share = wanted_units.min(*units) as u32;
@@ -110,36 +126,13 @@ async fn receive_body(
     // arrive.
     let at_first = if wanted_units <= *units { length } else { length.min(FIRST_BYTES) };
     let mut bytes = Vec::with_capacity(at_first);
-    let mut sum = match seal {
-        Seal::Digest(digest) => Sum::Bytes(Box::default(), digest),
-        Seal::Head(head) => {
-            let decoder = Decoder::new(&head).map_err(|error| Refusal::new(Cause::Language, error))?;
-            Sum::Content(Box::new(decoder))
-        }
-    };
+    let mut sum = Sum::new(seal)?;
     let mut digested = 0;
     let mut pieces: [Bytes; PIECES] = Default::default();
-    loop {
-        let read = timeout(settings.stalled, stream.read_chunks(&mut pieces)).await;
-        let count = match read {
-            Err(_) => return Err(stalled(settings)),
-            Ok(Err(error)) => return Err(ended(&error)),
-            Ok(Ok(None)) => break,
-            Ok(Ok(Some(count))) => count,
-        };
+    while let Some(count) = read_pieces(stream, &mut pieces, settings).await? {
         for piece in &mut pieces[..count] {
             let piece = std::mem::take(piece);
-            let wanted = bytes.len() + piece.len();
-            if wanted > length {
-                return Err(Refusal::new(
-                    Cause::Language,
-                    format!("it is longer than the {length} bytes it claims"),
-                ));
-            }
-            if wanted > bytes.capacity() {
-                bytes.reserve_exact((bytes.len() * GROWTH).clamp(wanted, length) - bytes.len());
-            }
-            bytes.extend_from_slice(&piece);
+            append(&mut bytes, &piece, length)?;
             received.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
         // Complete pieces only, because the hash fills its SIMD lanes if each update begins at a multiple of them.
@@ -154,13 +147,45 @@ async fn receive_body(
         return Err(Refusal::new(Cause::Language, text));
     }
     sum.see(&bytes[digested..]);
-    if let Sum::Bytes(hasher, digest) = &sum
-        && Digest(*hasher.finalize().as_bytes()) != *digest
-    {
-        let text = format!("its bytes are not those of digest {digest}");
-        return Err(Refusal::new(Cause::Language, text));
-    }
+    sum.verify()?;
     Ok((bytes, sum, held))
+}
+
+/// Returns the length in the header, if a region may have it.
+fn allowed_length(length: u64, settings: &Settings) -> Result<usize, Refusal> {
+    let longest = settings.longest_region_bytes;
+    match usize::try_from(length) {
+        Ok(bytes) if length <= longest => Ok(bytes),
+        _ => {
+            let text = format!("it claims {length} bytes; at most {longest} are allowed");
+            Err(Refusal::new(Cause::TooLong, text))
+        }
+    }
+}
+
+/// Reads the next chunks of a stream and returns their number. `None` at its end.
+async fn read_pieces(
+    stream: &mut RecvStream,
+    pieces: &mut [Bytes; PIECES],
+    settings: &Settings,
+) -> Result<Option<usize>, Refusal> {
+    match timeout(settings.stalled, stream.read_chunks(pieces)).await {
+        Err(_) => Err(stalled(settings)),
+        Ok(read) => read.map_err(|error| ended(&error)),
+    }
+}
+
+/// Appends a piece to the bytes of a region of `length`. A longer region is refused.
+fn append(bytes: &mut Vec<u8>, piece: &[u8], length: usize) -> Result<(), Refusal> {
+    let wanted = bytes.len() + piece.len();
+    if wanted > length {
+        return Err(Refusal::new(Cause::Language, format!("it is longer than the {length} bytes it claims")));
+    }
+    if wanted > bytes.capacity() {
+        bytes.reserve_exact((bytes.len() * GROWTH).clamp(wanted, length) - bytes.len());
+    }
+    bytes.extend_from_slice(piece);
+    Ok(())
 }
 
 fn stalled(settings: &Settings) -> Refusal {
