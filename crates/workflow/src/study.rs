@@ -5,6 +5,7 @@
 mod annotations;
 mod domain;
 mod fields;
+mod header;
 mod inputs;
 mod method;
 mod phase;
@@ -19,6 +20,7 @@ use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
 use fields::{Document, Section};
+use header::Header;
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};
 pub use phase::{Phase, StoppingRule, SurvivorRule, Survivors};
@@ -268,65 +270,23 @@ impl Study {
         let document = Document::read(file)?;
         let root = document.root();
         root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
-
-        let study = root.section("study")?;
-        study.allow(&["name", "workflow", "seed", "durability"])?;
-        let name = study.text("name")?;
-        if name.is_empty()
-            || name.contains(['/', '\\'])
-            || name.contains(char::is_control)
-            || name.starts_with('.')
-        {
-            let allowed = "a name for a folder, without slashes or a leading dot";
-            return study.not_allowed("name", &format!("\"{name}\""), allowed);
-        }
-        let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
-        let durable = match study.optional_text("durability")? {
-            None => Durability::default(),
-            Some(text) => match Durability::ALL.iter().find(|(name, _)| *name == text) {
-                Some((_, durable)) => *durable,
-                None => {
-                    return study.not_allowed(
-                        "durability",
-                        &format!("\"{text}\""),
-                        "\"none\", \"outputs\", \"all\"",
-                    );
-                }
-            },
-        };
-        let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
+        let Header { name, seed, durable, workflow } = header::read(&root, registry, builtin, builtin_names)?;
 
         let input = root.section("input")?;
         let switched_off = switches(&input, &workflow)?;
-        let mut workflow = workflow.without(&switched_off);
-        let slides = slides::slides(&input)?;
-        let tiles = if slides.is_some() { Vec::new() } else { inputs::found(&input, "tiles")? };
-        let reference = inputs::reference(&input, &tiles)?;
-        let annotations_outside = annotations::share(&input)?;
-        if slides.is_some() && reference != ReferenceSource::Defaults {
-            let given = input.text("reference")?;
-            return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
-        }
+        let workflow = workflow.without(&switched_off);
+        let Images { slides, tiles, reference, annotations_outside } = images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
         if !root.has("phase") {
             method::read(&root.section("method")?, &["until"])?;
         }
-        let (measuring, metrics) = metrics(&root, &workflow, registry)?;
-        workflow = measuring;
+        let (workflow, metrics) = metrics(&root, &workflow, registry)?;
         let (metric, further) = (metrics[0], metrics[1..].to_vec());
         let both_empty = both_empty(&root)?;
-        if let Some(halo) = slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
-            workflow = match workflow.within_cores(registry) {
-                Some(within) => within,
-                None => {
-                    let allowed = format!(
-                        "0: nothing that measures in workflow {} can leave the halo out",
-                        workflow.name
-                    );
-                    return input.not_allowed("halo", &halo.to_string(), &allowed);
-                }
-            };
-        }
+        let mut workflow = match slides.as_ref().map(|slides| slides.halo_px).filter(|halo| *halo > 0) {
+            Some(halo) => without_halo(&input, workflow, halo, registry)?,
+            None => workflow,
+        };
         override_parameters(&root, &mut workflow, registry)?;
         let names = &workflow.response.metrics;
         let analyzed: Vec<(usize, String)> =
@@ -376,22 +336,40 @@ impl Study {
     }
 }
 
-fn load_workflow(
-    study: &Section<'_>,
+/// Images of `[input]` and their reference.
+struct Images {
+    slides: Option<Slides>,
+    /// Empty in a study of slides.
+    tiles: Vec<StudyTile>,
+    reference: ReferenceSource,
+    annotations_outside: f64,
+}
+
+/// Reads the images and their reference.
+fn images(input: &Section<'_>) -> Result<Images, StudyError> {
+    let slides = slides::slides(input)?;
+    let tiles = if slides.is_some() { Vec::new() } else { inputs::found(input, "tiles")? };
+    let reference = inputs::reference(input, &tiles)?;
+    let annotations_outside = annotations::share(input)?;
+    if slides.is_some() && reference != ReferenceSource::Defaults {
+        let given = input.text("reference")?;
+        return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
+    }
+    Ok(Images { slides, tiles, reference, annotations_outside })
+}
+
+/// Returns the workflow that measures only within the cores of tiles.
+fn without_halo(
+    input: &Section<'_>,
+    workflow: Workflow,
+    halo_px: u32,
     registry: &Registry,
-    builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
-    builtin_names: &[&str],
 ) -> Result<Workflow, StudyError> {
-    let named = study.text("workflow")?;
-    if let Some(workflow) = builtin(&named) {
-        return Ok(workflow?);
+    if let Some(within) = workflow.within_cores(registry) {
+        return Ok(within);
     }
-    let path = study.path(&named);
-    if !path.is_file() {
-        let allowed = format!("a workflow file, or built in: {}", builtin_names.join(", "));
-        return study.not_allowed("workflow", &format!("\"{named}\""), &allowed);
-    }
-    Ok(Workflow::load(&path, registry)?)
+    let allowed = format!("0: nothing that measures in workflow {} can leave the halo out", workflow.name);
+    input.not_allowed("halo", &halo_px.to_string(), &allowed)
 }
 
 /// Reads the switches, which are keys of `[input]`: `normalize = false` leaves the stage out.

@@ -4,7 +4,8 @@
 //! Images and other keys of a run are ignored. The method validates its keys.
 
 use super::fields::{Document, Section};
-use super::{FieldProblem, StudyError, domain, load_workflow, override_parameters, switches};
+use super::header::load_workflow;
+use super::{FieldProblem, StudyError, domain, override_parameters, switches};
 use crate::DescriptorError;
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, Parameter};

@@ -1,0 +1,76 @@
+//! Reads the section `[study]`: name, workflow, seed and durability.
+
+use super::fields::Section;
+use super::{Durability, StudyError};
+use crate::error::DescriptorError;
+use crate::operation::Registry;
+use crate::workflow::Workflow;
+
+/// Fields of the section `[study]`.
+pub(super) struct Header {
+    pub(super) name: String,
+    pub(super) seed: u64,
+    pub(super) durable: Durability,
+    pub(super) workflow: Workflow,
+}
+
+/// Reads the section. `builtin` finds the workflows embedded in the program, by name.
+pub(super) fn read(
+    root: &Section<'_>,
+    registry: &Registry,
+    builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+    builtin_names: &[&str],
+) -> Result<Header, StudyError> {
+    let study = root.section("study")?;
+    study.allow(&["name", "workflow", "seed", "durability"])?;
+    let name = name(&study)?;
+    let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
+    let durable = durability(&study)?;
+    let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
+    Ok(Header { name, seed, durable, workflow })
+}
+
+/// Reads the name of the study, which is also that of a folder.
+fn name(study: &Section<'_>) -> Result<String, StudyError> {
+    let name = study.text("name")?;
+    if name.is_empty()
+        || name.contains(['/', '\\'])
+        || name.contains(char::is_control)
+        || name.starts_with('.')
+    {
+        let allowed = "a name for a folder, without slashes or a leading dot";
+        return study.not_allowed("name", &format!("\"{name}\""), allowed);
+    }
+    Ok(name)
+}
+
+/// Reads the durability of regions.
+fn durability(study: &Section<'_>) -> Result<Durability, StudyError> {
+    let Some(text) = study.optional_text("durability")? else { return Ok(Durability::default()) };
+    match Durability::ALL.iter().find(|(name, _)| *name == text) {
+        Some((_, durable)) => Ok(*durable),
+        None => {
+            let allowed = "\"none\", \"outputs\", \"all\"";
+            study.not_allowed("durability", &format!("\"{text}\""), allowed)
+        }
+    }
+}
+
+/// Finds the workflow, built in or in a file.
+pub(super) fn load_workflow(
+    study: &Section<'_>,
+    registry: &Registry,
+    builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
+    builtin_names: &[&str],
+) -> Result<Workflow, StudyError> {
+    let named = study.text("workflow")?;
+    if let Some(workflow) = builtin(&named) {
+        return Ok(workflow?);
+    }
+    let path = study.path(&named);
+    if !path.is_file() {
+        let allowed = format!("a workflow file, or built in: {}", builtin_names.join(", "));
+        return study.not_allowed("workflow", &format!("\"{named}\""), &allowed);
+    }
+    Ok(Workflow::load(&path, registry)?)
+}
