@@ -7,6 +7,7 @@
 //! drain loses nothing. Parts of the audit are quadratic: use it for studies of some hundred instances.
 
 mod apply_event;
+mod apply_report;
 mod grant;
 mod replicas;
 mod study;

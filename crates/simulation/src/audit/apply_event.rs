@@ -1,12 +1,15 @@
-//! Applies events to the audit's model: the reports that must count, and the changes before any effect.
+//! Applies events to the audit's model, before their effects: studies, workers and regions.
 
-use super::study::{Fate, Granted, StudyModel};
+use super::apply_report::counted;
+use super::study::StudyModel;
 use super::throughput::ThroughputModel;
-use super::{Audit, SUSPECTED_AFTER, Violation, WorkerModel};
+use super::{Audit, Violation, WorkerModel};
 use crate::event::{Event, ManagerReply};
+use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
-use std::collections::{BTreeMap, BTreeSet};
+use pleach_regions::RegionKey;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl Audit {
@@ -17,124 +20,41 @@ impl Audit {
         answer: &ManagerReply,
         plans: &[ExecutionPlan],
     ) -> Result<(), Violation> {
-        let wrong = || Violation::Answer { event: format!("{event:?}"), answer: format!("{answer:?}") };
+        let expect = |right: bool| {
+            let wrong = || Violation::Answer { event: format!("{event:?}"), answer: format!("{answer:?}") };
+            if right { Ok(()) } else { Err(wrong()) }
+        };
         match event {
-            Event::Start { .. } => {
-                // Lease ids remain valid across restarts: a new manager must not reuse them.
-                *self = Self { last_lease: self.last_lease, ..Self::default() };
-            }
+            // Lease ids remain valid across restarts: a new manager must not reuse them.
+            Event::Start { .. } => *self = Self { last_lease: self.last_lease, ..Self::default() },
             Event::Hold => self.holding = true,
             Event::Resume => self.holding = false,
             Event::Stop => self.stopping |= !self.studies.is_empty(),
             Event::Submit { study, plan, finished } => {
-                let plan =
-                    plans.get(*plan).filter(|_| *answer == ManagerReply::Accepted(true)).ok_or_else(wrong)?;
-                self.studies.insert(*study, StudyModel::new(plan, finished));
+                let plan = plans.get(*plan).filter(|_| *answer == ManagerReply::Accepted(true));
+                expect(self.submitted(*study, plan, finished))?;
             }
-            Event::Cancel { study } => {
-                if let Some(model) = self.studies.remove(study) {
-                    let leases = model.leases.iter().map(|(id, granted)| (granted.worker, *study, *id));
-                    self.revoked.extend(leases);
-                    self.given_up = model.holders.into_keys().collect();
-                    self.ended.insert(*study);
-                }
+            Event::Cancel { study } => self.canceled(*study),
+            Event::Join { facts } => expect(self.joined(facts, answer))?,
+            Event::Request { worker, buckets, after } => self.requested(*worker, *buckets, *after),
+            Event::Done { worker, study, lease, instance } => {
+                expect(self.done(*worker, *study, *lease, *instance, answer))?;
             }
-            Event::Join { facts } => {
-                let ManagerReply::Joined(worker) = answer else { return Err(wrong()) };
-                let model = WorkerModel {
-                    facts: facts.clone(),
-                    told: BTreeSet::new(),
-                    wanted: 0,
-                    wants_after: None,
-                    draining: false,
-                    end: None,
-                    late: BTreeSet::new(),
-                    speed: ThroughputModel::default(),
-                };
-                if self.workers.insert(*worker, model).is_some() {
-                    return Err(wrong());
-                }
-            }
-            Event::Request { worker, buckets, after } => {
-                let there = self.workers.get_mut(worker).filter(|model| !model.draining && *buckets > 0);
-                if let Some(model) = there {
-                    match after {
-                        Some(after) => model.wants_after = Some(*after),
-                        None => model.wanted += buckets,
-                    }
-                }
-            }
-            Event::Done { worker, study, lease, instance }
-            | Event::Failed { worker, study, lease, instance } => {
-                let own = self.own(*worker, *study, *lease, *instance);
-                if self.report(*worker, *study, *lease, *instance) != counted(answer) {
-                    return Err(wrong());
-                }
-                if own && matches!(event, Event::Done { .. }) {
-                    self.note_finished(*study, *instance);
-                }
+            Event::Failed { worker, study, lease, instance } => {
+                expect(self.report(*worker, *study, *lease, *instance) == counted(answer))?;
             }
             Event::Lacking { worker, study, lease, instance, keys } => {
-                let model = self.studies.get_mut(study);
-                let had = model.is_some_and(|model| {
-                    let told =
-                        model.leases.get(lease).map(|granted| granted.told.clone()).unwrap_or_default();
-                    let had = model.take(*worker, *lease, *instance);
-                    if had {
-                        let inputs = &model.plan.instances[instance.index()].inputs;
-                        // Workers that have fetched the region since the grant may still provide it.
-                        inputs.iter().filter(|key| keys.contains(key)).for_each(|key| {
-                            let since = model.holders.get(key).zip(told.get(key));
-                            let since: BTreeSet<WorkerId> =
-                                since.map(|(now, told)| now - told).unwrap_or_default();
-                            match since.is_empty() {
-                                true => _ = model.holders.remove(key),
-                                false => _ = model.holders.insert(*key, since),
-                            }
-                        });
-                        *model.lacked.entry(*instance).or_default() += 1;
-                    }
-                    had
-                });
-                if had != counted(answer) {
-                    return Err(wrong());
-                }
+                expect(self.lacking(*worker, *study, *lease, *instance, keys) == counted(answer))?;
             }
             Event::Back { worker, study, lease, instances } => {
-                self.note_late(*worker, *study, *lease, instances);
-                let granted = self.studies.get_mut(study).and_then(|model| {
-                    let granted = model.leases.get_mut(lease).filter(|granted| granted.worker == *worker)?;
-                    granted.asked = false;
-                    Some(model)
-                });
-                if granted.is_some() != counted(answer) {
-                    return Err(wrong());
-                }
-                if let Some(model) = granted {
-                    instances.iter().for_each(|id| _ = model.take(*worker, *lease, *id));
-                }
+                expect(self.returned(*worker, *study, *lease, instances, answer))?;
             }
-            Event::Replanned { .. } | Event::Tick => {}
-            Event::LeaseEnd { worker, at_us } => {
-                if let Some(model) = self.workers.get_mut(worker) {
-                    let end = Duration::from_micros(*at_us);
-                    model.end = Some(model.end.map_or(end, |known| known.min(end)));
-                }
-            }
+            Event::Replanned { .. } | Event::Tick | Event::Drain { .. } => {}
+            Event::LeaseEnd { worker, at_us } => self.limit_time(*worker, Duration::from_micros(*at_us)),
             Event::Ran { worker, study, instance, tasks } => {
                 self.note_ran(*worker, *study, *instance, tasks);
             }
-            Event::Drain { .. } => {}
-            Event::Copied { worker, study, key } => {
-                let is_there = self.workers.contains_key(worker);
-                let holders = self.studies.get_mut(study).and_then(|model| model.holders.get_mut(key));
-                if let Some(holders) = holders.filter(|_| is_there) {
-                    holders.insert(*worker);
-                }
-                if is_there {
-                    self.replica_came(*worker, *study, *key);
-                }
-            }
+            Event::Copied { worker, study, key } => self.copied(*worker, *study, *key),
             Event::Replicate { worker, study, lease, instance, regions } => {
                 self.asked_to_replicate((*worker, *study, *lease, *instance), regions);
             }
@@ -144,102 +64,113 @@ impl Audit {
                     model.drop_copy(*worker, *key);
                 }
             }
-            Event::Leave { worker, lost } => {
-                if self.workers.remove(worker).is_some() {
-                    self.replicas_without(*worker);
-                    self.studies.values_mut().for_each(|model| leave(model, *worker, *lost));
-                }
-            }
+            Event::Leave { worker, lost } => self.left(*worker, *lost),
             Event::Adopt { worker, study, lease, instances } => {
-                let ManagerReply::Kept(kept) = answer else { return Err(wrong()) };
-                if *kept != self.adopted(*worker, *study, *lease, instances) {
-                    return Err(wrong());
-                }
+                expect(self.adopt(*worker, *study, *lease, instances, answer))?;
             }
-            Event::Holds { worker, study, keys } => {
-                let ManagerReply::Needless(needless) = answer else { return Err(wrong()) };
-                let mut expected = Vec::new();
-                for key in keys {
-                    let model = self.studies.get_mut(study).filter(|_| self.workers.contains_key(worker));
-                    let of_use =
-                        model.filter(|model| model.is_used(*key) && model.producers.contains_key(key));
-                    match of_use {
-                        Some(model) => _ = model.holders.entry(*key).or_default().insert(*worker),
-                        None => expected.push(*key),
-                    }
-                }
-                self.tell(*worker, *study);
-                if *needless != expected {
-                    return Err(wrong());
-                }
-            }
+            Event::Holds { worker, study, keys } => expect(self.holds(*worker, *study, keys, answer))?,
         }
         Ok(())
     }
 
-    fn tell(&mut self, worker: WorkerId, study: PlanId) {
+    /// Adds a study that the manager accepted. Returns whether it did, with a known plan.
+    fn submitted(
+        &mut self,
+        study: PlanId,
+        plan: Option<&ExecutionPlan>,
+        finished: &BTreeSet<InstanceId>,
+    ) -> bool {
+        let Some(plan) = plan else { return false };
+        self.studies.insert(study, StudyModel::new(plan, finished));
+        true
+    }
+
+    /// Removes a canceled study: its leases must be revoked and its regions released.
+    fn canceled(&mut self, study: PlanId) {
+        let Some(model) = self.studies.remove(&study) else { return };
+        let leases = model.leases.iter().map(|(id, granted)| (granted.worker, study, *id));
+        self.revoked.extend(leases);
+        self.given_up = model.holders.into_keys().collect();
+        self.ended.insert(study);
+    }
+
+    /// Adds a worker. Returns whether the manager replied with a new id.
+    fn joined(&mut self, facts: &WorkerInfo, answer: &ManagerReply) -> bool {
+        let ManagerReply::Joined(worker) = answer else { return false };
+        let model = WorkerModel {
+            facts: facts.clone(),
+            told: BTreeSet::new(),
+            wanted: 0,
+            wants_after: None,
+            draining: false,
+            end: None,
+            late: BTreeSet::new(),
+            speed: ThroughputModel::default(),
+        };
+        self.workers.insert(*worker, model).is_none()
+    }
+
+    /// Adds the buckets that a worker requests, unless it drains.
+    fn requested(&mut self, worker: WorkerId, buckets: u32, after: Option<u32>) {
+        let there = self.workers.get_mut(&worker).filter(|model| !model.draining && buckets > 0);
+        let Some(model) = there else { return };
+        match after {
+            Some(after) => model.wants_after = Some(after),
+            None => model.wanted += buckets,
+        }
+    }
+
+    /// Sets the time limit of a worker, the earliest of all.
+    fn limit_time(&mut self, worker: WorkerId, end: Duration) {
+        if let Some(model) = self.workers.get_mut(&worker) {
+            model.end = Some(model.end.map_or(end, |known| known.min(end)));
+        }
+    }
+
+    /// Adds a worker to the holders of a region that it has fetched.
+    fn copied(&mut self, worker: WorkerId, study: PlanId, key: RegionKey) {
+        if !self.workers.contains_key(&worker) {
+            return;
+        }
+        let holders = self.studies.get_mut(&study).and_then(|model| model.holders.get_mut(&key));
+        if let Some(holders) = holders {
+            holders.insert(worker);
+        }
+        self.replica_came(worker, study, key);
+    }
+
+    /// Removes a worker with its leases, regions and replicas.
+    fn left(&mut self, worker: WorkerId, lost: bool) {
+        if self.workers.remove(&worker).is_some() {
+            self.replicas_without(worker);
+            self.studies.values_mut().for_each(|model| leave(model, worker, lost));
+        }
+    }
+
+    /// Adds a reattached worker to the holders of its regions. Returns whether the manager named those of no use.
+    fn holds(&mut self, worker: WorkerId, study: PlanId, keys: &[RegionKey], answer: &ManagerReply) -> bool {
+        let ManagerReply::Needless(needless) = answer else { return false };
+        let mut expected = Vec::new();
+        for key in keys {
+            let model = self.studies.get_mut(&study).filter(|_| self.workers.contains_key(&worker));
+            let of_use = model.filter(|model| model.is_used(*key) && model.producers.contains_key(key));
+            match of_use {
+                Some(model) => _ = model.holders.entry(*key).or_default().insert(worker),
+                None => expected.push(*key),
+            }
+        }
+        self.tell(worker, study);
+        *needless == expected
+    }
+
+    /// Records that a worker knows a study, if both exist.
+    pub(super) fn tell(&mut self, worker: WorkerId, study: PlanId) {
         if self.studies.contains_key(&study)
             && let Some(model) = self.workers.get_mut(&worker)
         {
             model.told.insert(study);
         }
     }
-
-    /// Applies the report of an instance. Returns whether it must count.
-    fn report(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, id: InstanceId) -> bool {
-        let Some(model) = self.studies.get_mut(&study) else { return false };
-        let twin = model.leases.get(&lease).and_then(|granted| granted.twin);
-        if !model.take(worker, lease, id) {
-            return false;
-        }
-        if let Some(twin) = twin
-            && let Some(other) = model.leases.get(&twin).map(|other| other.worker)
-            && model.take(other, twin, id)
-            && !model.leases.contains_key(&twin)
-        {
-            self.revoked.insert((other, study, twin));
-        }
-        true
-    }
-
-    /// Returns the instances that a reattached worker may continue with: open, not leased, and of one stage.
-    fn adopted(
-        &mut self,
-        worker: WorkerId,
-        study: PlanId,
-        lease: LeaseId,
-        instances: &[InstanceId],
-    ) -> BTreeSet<InstanceId> {
-        let is_there = self.workers.contains_key(&worker);
-        let Some(model) = self.studies.get_mut(&study).filter(|_| is_there) else { return BTreeSet::new() };
-        if model.leases.contains_key(&lease) {
-            self.tell(worker, study);
-            return BTreeSet::new();
-        }
-        // A reattached worker was not crashed by its instances.
-        for id in instances {
-            if let Some(losses) = model.losses.get_mut(id) {
-                *losses = losses.saturating_sub(1);
-            }
-        }
-        let kills = |id: &InstanceId| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER);
-        let is_open = |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && !kills(id);
-        let free = |id: &InstanceId| is_open(id) && model.leased(*id).next().is_none();
-        let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(free).collect();
-        let stage = open.first().map(|first| model.stage(*first));
-        open.retain(|id| Some(model.stage(*id)) == stage);
-        if !open.is_empty() {
-            let told = BTreeMap::new();
-            let granted = Granted { worker, open: open.clone(), told, asked: false, twin: None };
-            model.leases.insert(lease, granted);
-        }
-        self.tell(worker, study);
-        open
-    }
-}
-
-fn counted(answer: &ManagerReply) -> bool {
-    *answer == ManagerReply::Counted(true)
 }
 
 /// Removes a worker with its leases and regions.

@@ -1,7 +1,7 @@
 //! Checks of grants: the worker, the bucket, and the fairness to other studies.
 
 use super::study::{Fate, Granted, StudyModel};
-use super::{Audit, SUSPECTED_AFTER, Violation, breach, require};
+use super::{Audit, SUSPECTED_AFTER, Violation, WorkerModel, breach, require};
 use crate::event::Event;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
@@ -16,6 +16,77 @@ fn can_run(facts: &WorkerInfo, plan: &ExecutionPlan, stage: usize) -> bool {
     let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
     let fits = plan.needs.with_spill(facts.below_bytes) <= facts.memory_bytes;
     fits && plan.stages[stage].tasks.iter().all(|task| has(&(task.operation.clone(), task.version)))
+}
+
+/// Checks that a worker has requested a grant, and counts the request as served.
+fn serve_request(
+    there: &mut WorkerModel,
+    study: PlanId,
+    work: &BucketWork,
+    later: bool,
+) -> Result<(), Violation> {
+    require(there.told.contains(&study), "grant of a study not introduced to the worker", work)?;
+    require(!there.draining, "grant to a draining worker", work)?;
+    if later {
+        let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
+        return require(asked, "grant of an earlier stage than requested", work);
+    }
+    require(there.wanted > 0, "unrequested grant", work)?;
+    there.wanted -= 1;
+    Ok(())
+}
+
+/// Returns the granted instances, which must be open, of the stage, and each in the grant once.
+fn open_instances(model: &StudyModel, work: &BucketWork) -> Result<BTreeSet<InstanceId>, Violation> {
+    let ids: BTreeSet<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
+    let is_open =
+        |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && model.stage(*id) == work.stage as usize;
+    require(
+        !ids.is_empty() && ids.iter().all(is_open),
+        "granted instance not open or of another stage",
+        work,
+    )?;
+    require(ids.len() == work.instances.len(), "instance twice in one grant", work)?;
+    Ok(ids)
+}
+
+/// Returns the lease that a grant repeats, which must be the only one of the same instances, and of another worker.
+fn repeated_lease(
+    model: &StudyModel,
+    worker: WorkerId,
+    ids: &BTreeSet<InstanceId>,
+    may_repeat: bool,
+    work: &BucketWork,
+) -> Result<Option<LeaseId>, Violation> {
+    let others: BTreeSet<LeaseId> =
+        ids.iter().flat_map(|id| model.leased(*id)).map(|(lease, _)| lease).collect();
+    let Some(&other) = others.first() else { return Ok(None) };
+    let granted = &model.leases[&other];
+    let alike = others.len() == 1 && granted.open == *ids && granted.twin.is_none();
+    require(alike && granted.worker != worker && may_repeat, "instance granted twice", work)?;
+    Ok(Some(other))
+}
+
+/// Checks that the worker holds each input, or the grant names its holders.
+fn names_holders(
+    model: &StudyModel,
+    worker: WorkerId,
+    is_twin: bool,
+    work: &BucketWork,
+) -> Result<(), Violation> {
+    let read: BTreeSet<RegionKey> = work.instances.iter().flat_map(|i| &i.inputs).copied().collect();
+    let made = read.into_iter().filter(|key| model.producers.contains_key(key));
+    let holders = made.map(|key| (key, model.holders.get(&key).cloned().unwrap_or_default()));
+    let holders: BTreeMap<RegionKey, BTreeSet<WorkerId>> = holders.collect();
+    let there = holders.values().all(|holders| !holders.is_empty()) || is_twin;
+    require(there, "input without a holder", work)?;
+    let elsewhere = holders.into_iter().filter(|(_, held)| !held.is_empty() && !held.contains(&worker));
+    require(named_holders(work).eq(elsewhere), "wrong holders of an input", work)
+}
+
+/// Returns the inputs that the grant names as held by others, with their holders.
+fn named_holders(work: &BucketWork) -> impl Iterator<Item = (RegionKey, BTreeSet<WorkerId>)> {
+    work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect()))
 }
 
 impl Audit {
@@ -52,30 +123,13 @@ impl Audit {
         require(!self.holding && !self.stopping, "grant while grants are suspended", work)?;
         require(self.last_lease.is_none_or(|last| last < lease), "lease id not ascending", &lease)?;
         self.last_lease = Some(lease);
+        self.respects_time_limit(event, worker, study, work)?;
         let is_alone = self.is_alone(worker, None);
-        let left = self.instances_left(worker, study, work.stage as usize);
-        let late = self.is_late(worker, study, work.stage as usize);
-        require(
-            !late && left.is_none_or(|left| left > 0),
-            "grant beyond the time limit of the worker",
-            work,
-        )?;
-        let is_twin = *event == Event::Tick;
-        let many = left.is_some_and(|left| work.instances.len() > left) && !is_twin;
-        require(!many, "more instances granted than the time limit allows", work)?;
         let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
         let Some(there) = self.workers.get_mut(&worker) else {
             return Err(breach("grant to an unknown worker", work));
         };
-        require(there.told.contains(&study), "grant of a study not introduced to the worker", work)?;
-        require(!there.draining, "grant to a draining worker", work)?;
-        if later {
-            let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
-            require(asked, "grant of an earlier stage than requested", work)?;
-        } else {
-            require(there.wanted > 0, "unrequested grant", work)?;
-            there.wanted -= 1;
-        }
+        serve_request(there, study, work, later)?;
         require(!is_alone, "grant beside a suspect instance", work)?;
         let Some(model) = self.studies.get_mut(&study) else {
             return Err(breach("grant of an unknown study", work));
@@ -85,47 +139,41 @@ impl Audit {
             "grant of a stage that the worker cannot run",
             work,
         )?;
-        let ids: BTreeSet<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
-        let is_open =
-            |id: &InstanceId| model.fate(*id) == Some(Fate::Open) && model.stage(*id) == work.stage as usize;
-        require(
-            !ids.is_empty() && ids.iter().all(is_open),
-            "granted instance not open or of another stage",
-            work,
-        )?;
-        require(ids.len() == work.instances.len(), "instance twice in one grant", work)?;
+        let ids = open_instances(model, work)?;
         let suspected =
             ids.iter().any(|id| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER));
         require(!suspected || (ids.len() == 1 && leases == 0), "suspect instance not isolated", work)?;
-
-        let others: BTreeSet<LeaseId> =
-            ids.iter().flat_map(|id| model.leased(*id)).map(|(lease, _)| lease).collect();
-        let mut twin = None;
-        if let Some(&other) = others.first() {
-            let granted = &model.leases[&other];
-            let alike = others.len() == 1 && granted.open == ids && granted.twin.is_none();
-            let may = alike && granted.worker != worker && *event == Event::Tick && !suspected;
-            require(may, "instance granted twice", work)?;
-            twin = Some(other);
-        }
-        // The worker holds each input, or the grant names its holders.
-        let read: BTreeSet<RegionKey> = work.instances.iter().flat_map(|i| &i.inputs).copied().collect();
-        let made = read.into_iter().filter(|key| model.producers.contains_key(key));
-        let holders = made.map(|key| (key, model.holders.get(&key).cloned().unwrap_or_default()));
-        let holders: BTreeMap<RegionKey, BTreeSet<WorkerId>> = holders.collect();
-        let there = holders.values().all(|holders| !holders.is_empty()) || twin.is_some();
-        require(there, "input without a holder", work)?;
-        let elsewhere = holders.into_iter().filter(|(_, held)| !held.is_empty() && !held.contains(&worker));
-        let told = work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect()));
-        require(told.eq(elsewhere), "wrong holders of an input", work)?;
+        let may_repeat = *event == Event::Tick && !suspected;
+        let twin = repeated_lease(model, worker, &ids, may_repeat, work)?;
+        names_holders(model, worker, twin.is_some(), work)?;
 
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);
         }
-        let told =
-            work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect())).collect();
+        let told = named_holders(work).collect();
         model.leases.insert(lease, Granted { worker, open: ids, told, asked: false, twin });
         Ok(())
+    }
+
+    /// Checks that a grant leaves the worker enough time. A second grant of a straggler may exceed the number of
+    /// instances.
+    fn respects_time_limit(
+        &self,
+        event: &Event,
+        worker: WorkerId,
+        study: PlanId,
+        work: &BucketWork,
+    ) -> Result<(), Violation> {
+        let left = self.instances_left(worker, study, work.stage as usize);
+        let late = self.is_late(worker, study, work.stage as usize);
+        require(
+            !late && left.is_none_or(|left| left > 0),
+            "grant beyond the time limit of the worker",
+            work,
+        )?;
+        let is_twin = *event == Event::Tick;
+        let many = left.is_some_and(|left| work.instances.len() > left) && !is_twin;
+        require(!many, "more instances granted than the time limit allows", work)
     }
 
     /// Returns whether a worker has a suspect instance under a lease other than `but`.
