@@ -22,68 +22,13 @@ pub fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
     ((replicated.sum::<usize>() - merged) as u64, (merged - as_trees) as u64)
 }
 
+/// Creates the record.
 pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec<Extremes>) -> RunRecord {
-    let CompletedStudy { prepared, plan, executed, past, start, .. } = *done;
+    let CompletedStudy { prepared, plan, executed, start, .. } = *done;
     let finished = &executed.finished;
-    let stages = &prepared.study.workflow.stages;
-    let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
-    for (&(stage, task), total) in &finished.outcome.tasks {
-        let name = &stages[stage].tasks[task].operation;
-        let sum = operations.entry(name).or_default();
-        sum.runs += total.runs;
-        sum.seconds += total.seconds;
-        sum.predicted_seconds += total.predicted_seconds;
-        sum.error_seconds += total.error_seconds;
-    }
-    let totals = || finished.outcome.tasks.values();
-    let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
-    let operation = |(name, total): (&str, TaskTotal)| record::OperationRecord {
-        name: name.to_owned(),
-        runs: total.runs,
-        seconds: total.seconds,
-        predicted_seconds: Some(total.predicted_seconds),
-        prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
-    };
-    let mut operations: Vec<record::OperationRecord> = operations.into_iter().map(operation).collect();
-    if digest_seconds > 0.0 {
-        let runs = totals().map(|total| total.digests).sum();
-        operations.push(record::OperationRecord {
-            name: "digest".to_owned(),
-            runs,
-            seconds: digest_seconds,
-            predicted_seconds: None,
-            prediction_error: None,
-        });
-    }
-    let cache_seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
-    let cache = past.cache.as_ref().map(|cache| {
-        let mut cache = record::CacheRecord::of(cache);
-        cache.warnings.extend(done.costs_lost.clone());
-        cache
-    });
-    if let Some(cache) = &cache {
-        operations.push(record::OperationRecord {
-            name: "cache".to_owned(),
-            runs: cache.hits + cache.misses + cache.stored,
-            seconds: cache_seconds,
-            predicted_seconds: None,
-            prediction_error: None,
-        });
-    }
-    let (by_stage, by_tree) = merged(plan, stages);
-    let mut tasks_reused = BTreeMap::from([
-        ("stage", by_stage),
-        ("tree", by_tree),
-        (
-            "dataflow",
-            executed.tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
-        ),
-        ("value", totals().map(|total| total.reused_by_value).sum()),
-        ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
-    ]);
-    if prepared.study.phase.is_some() || prepared.study.until.is_some() {
-        tasks_reused.insert("earlier", totals().map(|total| total.reused_from_before).sum());
-    }
+    let cache = cache(done);
+    let operations = operations(done, cache.as_ref());
+    let tasks_reused = tasks_reused(done);
     RunRecord {
         study: prepared.study.name.clone(),
         version: env!("CARGO_PKG_VERSION"),
@@ -113,4 +58,85 @@ pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec
         convergence: done.convergence.cloned(),
         phases: Vec::new(),
     }
+}
+
+/// Returns the use of the task cache, with a warning if the learned costs were not saved. `None` without a cache.
+fn cache(done: &CompletedStudy<'_>) -> Option<record::CacheRecord> {
+    let mut cache = record::CacheRecord::of(done.past.cache.as_ref()?);
+    cache.warnings.extend(done.costs_lost.clone());
+    Some(cache)
+}
+
+/// Returns the runs and times of the operations by name, then those of digests and of the task cache.
+fn operations(
+    done: &CompletedStudy<'_>,
+    cache: Option<&record::CacheRecord>,
+) -> Vec<record::OperationRecord> {
+    let executed = done.executed;
+    let totals = || executed.finished.outcome.tasks.values();
+    let operation = |(name, total): (&str, TaskTotal)| record::OperationRecord {
+        name: name.to_owned(),
+        runs: total.runs,
+        seconds: total.seconds,
+        predicted_seconds: Some(total.predicted_seconds),
+        prediction_error: (total.seconds > 0.0).then(|| total.error_seconds / total.seconds),
+    };
+    let mut operations: Vec<_> = totals_by_operation(done).into_iter().map(operation).collect();
+    let digest_seconds: f64 = totals().map(|total| total.digest_seconds).sum();
+    if digest_seconds > 0.0 {
+        let digests = totals().map(|total| total.digests).sum();
+        operations.push(unpredicted("digest", digests, digest_seconds));
+    }
+    if let Some(cache) = cache {
+        let seconds = executed.recall_seconds + totals().map(|total| total.cache_seconds).sum::<f64>();
+        operations.push(unpredicted("cache", cache.hits + cache.misses + cache.stored, seconds));
+    }
+    operations
+}
+
+/// Adds the runs and times of the tasks of each operation.
+fn totals_by_operation<'a>(done: &CompletedStudy<'a>) -> BTreeMap<&'a str, TaskTotal> {
+    let stages = &done.prepared.study.workflow.stages;
+    let mut operations: BTreeMap<&str, TaskTotal> = BTreeMap::new();
+    for (&(stage, task), total) in &done.executed.finished.outcome.tasks {
+        let name = &stages[stage].tasks[task].operation;
+        let sum = operations.entry(name).or_default();
+        sum.runs += total.runs;
+        sum.seconds += total.seconds;
+        sum.predicted_seconds += total.predicted_seconds;
+        sum.error_seconds += total.error_seconds;
+    }
+    operations
+}
+
+/// Creates the record of work without a prediction.
+fn unpredicted(name: &str, runs: u64, seconds: f64) -> record::OperationRecord {
+    record::OperationRecord {
+        name: name.to_owned(),
+        runs,
+        seconds,
+        predicted_seconds: None,
+        prediction_error: None,
+    }
+}
+
+/// Returns the number of tasks not executed, by level of reuse.
+fn tasks_reused(done: &CompletedStudy<'_>) -> BTreeMap<&'static str, u64> {
+    let CompletedStudy { prepared, plan, executed, .. } = *done;
+    let totals = || executed.finished.outcome.tasks.values();
+    let (by_stage, by_tree) = merged(plan, &prepared.study.workflow.stages);
+    let mut tasks_reused = BTreeMap::from([
+        ("stage", by_stage),
+        ("tree", by_tree),
+        (
+            "dataflow",
+            executed.tasks_shared_in_buckets + totals().map(|total| total.reused_by_dataflow).sum::<u64>(),
+        ),
+        ("value", totals().map(|total| total.reused_by_value).sum()),
+        ("cache", executed.tasks_recalled + totals().map(|total| total.reused_by_cache).sum::<u64>()),
+    ]);
+    if prepared.study.phase.is_some() || prepared.study.until.is_some() {
+        tasks_reused.insert("earlier", totals().map(|total| total.reused_from_before).sum());
+    }
+    tasks_reused
 }
