@@ -10,6 +10,7 @@ pub mod choice;
 mod compose;
 pub mod overviews;
 pub mod previews;
+mod replays;
 pub mod window;
 
 use choice::{Choice, Panel};
@@ -20,14 +21,13 @@ use pleach_pathology::outline::Loop;
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
 use pleach_results::analysis::Collected;
 use pleach_results::analysis::extremes::{Extremes, Role, Setting};
-use pleach_results::cache_walk::CachedRegions;
 use pleach_results::folder::{Folder, FolderError};
 use pleach_slides::SlideError;
 use pleach_study::PreparedStudy;
-use pleach_study::single_run::{self, ReplayError, SingleRun};
-use pleach_study::slides;
-use pleach_workflow::{Parameter, ReferenceSource, Value};
+use pleach_study::single_run::{self, ReplayError};
+use pleach_workflow::{Parameter, Value};
 use previews::Previews;
+use replays::TileReplays;
 use std::sync::Arc;
 use thiserror::Error;
 use window::Window;
@@ -176,6 +176,7 @@ pub fn make(
     Ok(Gallery { pictures, previews: written, slides: overviews::overviews(&prepared.study) })
 }
 
+/// Replays the selected evaluations, writes their previews, and composes the pictures.
 fn pictures(
     prepared: &PreparedStudy,
     past: &PriorResults,
@@ -187,47 +188,17 @@ fn pictures(
 ) -> Result<TilePictures, GalleryError> {
     let study = &prepared.study;
     let workflow = &study.workflow;
-    let (_, over_tiles) = &workflow.response.metrics[study.metric];
-    let responses = collected.responses(study.metric, *over_tiles);
-    let shows_default = !prepared.reference_run();
-    let Collected { runs, defaults, .. } = collected;
-    let choice = choice::choose(extremes, &responses, runs, defaults, shows_default);
-    let choice = choice.ok_or(GalleryError::NothingComplete)?;
+    let choice = choose(prepared, collected, extremes).ok_or(GalleryError::NothingComplete)?;
     let own = workflow.reference.as_ref().map(|own| single_run::of_stage(workflow, own.stage, own.output));
     if own.is_none() && previews.outputs.is_empty() {
         return Err(GalleryError::NoReference);
     }
 
     let file = &study.tiles[choice.tile];
-    let image = Arc::new(match &file.slide {
-        None => image_io::read_bgr(&file.path)?,
-        Some(part) => DataRegion::Bgr8(slides::read(&file.path, part)?),
-    });
-    let wanted: Vec<_> = own.into_iter().chain(previews.outputs.iter().copied()).collect();
-    let mut reference = match &study.reference {
-        ReferenceSource::Masks(masks) if own.is_some() => {
-            let size = image_io::probe(&file.path)?;
-            Some(Arc::new(image_io::read_reference(&masks[choice.tile], size, ElementType::Mask)?))
-        }
-        ReferenceSource::Masks(_) | ReferenceSource::Defaults => None,
-    };
+    let mut replays = TileReplays::new(prepared, past, choice.tile, own, &previews.outputs)?;
     let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
-    let mut kept = CachedRegions::on(prepared, past, choice.tile);
     for evaluation in evaluations(prepared, &choice) {
-        let values = match evaluation {
-            0 => &prepared.evaluations[0],
-            numbered => &prepared.design.evaluations[numbered - 1],
-        };
-        let registry = &prepared.registry;
-        let (tile, given) = (Arc::clone(&image), reference.clone());
-        let replay = SingleRun { workflow, registry, values, tile, reference: given };
-        // Without previews, the mask suffices, and the cache may have it from an earlier study.
-        let mask = workflow.reference.as_ref().filter(|_| previews.outputs.is_empty());
-        let mask = mask.and_then(|own| kept.output(values, own.stage, own.output));
-        let mut regions = match mask {
-            Some(mask) => vec![Arc::new(mask)],
-            None => replay.run(&wanted, |_, _| {})?,
-        };
+        let mut regions = replays.regions(evaluation)?;
         let names = previews.files(evaluation, &file.name, workflow);
         for (region, name) in regions.drain(own.iter().count()..).zip(names) {
             let name =
@@ -235,11 +206,14 @@ fn pictures(
             written.push(name);
         }
         match regions.pop() {
-            Some(region) if evaluation == 0 && prepared.reference_run() => reference = Some(region),
+            Some(region) if evaluation == 0 && prepared.reference_run() => {
+                replays.reference = Some(region);
+            }
             Some(region) => masks.push((evaluation, region)),
             None => {}
         }
     }
+    let TileReplays { image, reference, .. } = replays;
     let reference = reference.ok_or(GalleryError::NoReference)?;
     let mut shown = Vec::new();
     for (evaluation, mask) in masks {
@@ -247,6 +221,15 @@ fn pictures(
         shown.push((shown_as(prepared, collected, choice.tile, panel), mask));
     }
     compose::pictures(&file.name, &image, &reference, choice.focus, shown)
+}
+
+/// Selects the evaluations and the tile by the first analyzed response.
+fn choose(prepared: &PreparedStudy, collected: &Collected, extremes: &[Extremes]) -> Option<Choice> {
+    let study = &prepared.study;
+    let (_, over_tiles) = &study.workflow.response.metrics[study.metric];
+    let responses = collected.responses(study.metric, *over_tiles);
+    let shows_default = !prepared.reference_run();
+    choice::choose(extremes, &responses, &collected.runs, &collected.defaults, shows_default)
 }
 
 /// Returns the evaluations in the order of their replay. The run at defaults is first if it is the reference,
@@ -272,10 +255,7 @@ fn shown_as(prepared: &PreparedStudy, collected: &Collected, tile: usize, panel:
             _ => collected.responses(metric, metrics[metric].1)[evaluation - 1],
         },
     };
-    let values = match evaluation {
-        0 => &prepared.evaluations[0],
-        numbered => &prepared.design.evaluations[numbered - 1],
-    };
+    let values = replays::values(prepared, evaluation);
     ShownEvaluation {
         evaluation,
         roles: roles.clone(),

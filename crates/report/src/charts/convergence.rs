@@ -39,87 +39,115 @@ const MARKERS: [&str; OWN] = [
 /// Draws the figure. `evaluations` holds the evaluations of each step, `courses` the parameters by rank.
 /// `None` for fewer than two steps or without any index.
 pub(crate) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Option<Drawing> {
-    let known = || courses.iter().flat_map(|course| course.parts.iter().flatten());
-    if evaluations.len() < 2 || known().next().is_none() {
+    if evaluations.len() < 2 || known(courses).next().is_none() {
         return None;
     }
     let [width, height] = SIZE_PX;
     let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
+    let plot = Plot { steps: evaluations.len(), y: index_scale(courses, bottom), right, bottom };
+    let mut drawing = Drawing::new(width, height, &format!("{axis} over growing parts of the sample"));
+    draw_axes(&mut drawing, &plot, evaluations, axis);
+    // Draws the most influential parameters last, on top of the others.
+    for (rank, course) in courses.iter().enumerate().rev() {
+        draw_course(&mut drawing, &plot, rank, course);
+    }
+    draw_legend(&mut drawing, right, courses);
+    Some(drawing)
+}
+
+/// Returns all indices of the courses.
+fn known(courses: &[Course]) -> impl Iterator<Item = &(f64, Option<f64>)> {
+    courses.iter().flat_map(|course| course.parts.iter().flatten())
+}
+
+/// Area between the axes.
+struct Plot {
+    steps: usize,
+    y: Scale,
+    right: f64,
+    bottom: f64,
+}
+
+impl Plot {
+    /// Returns the horizontal position of a step.
+    fn x(&self, step: usize) -> f64 {
+        LEFT_PX + 24.0 + (self.right - LEFT_PX - 48.0) * step as f64 / (self.steps - 1) as f64
+    }
+}
+
+/// Returns the scale of the indices and their intervals.
+fn index_scale(courses: &[Course], bottom: f64) -> Scale {
     // Intervals of small parts are wide and would compress the lines. At each end, the axis exceeds the
     // indices by at most a quarter of their range. Longer intervals are cut.
-    let (least, most) =
-        known().fold((0.0_f64, 0.0_f64), |(least, most), (value, _)| (least.min(*value), most.max(*value)));
+    let (least, most) = known(courses)
+        .fold((0.0_f64, 0.0_f64), |(least, most), (value, _)| (least.min(*value), most.max(*value)));
     let room = 0.25 * (most - least);
-    let ends = known().fold((least, most), |(low, high), (value, conf)| {
+    let ends = known(courses).fold((least, most), |(low, high), (value, conf)| {
         let conf = conf.unwrap_or(0.0).min(room);
         (low.min(value - conf), high.max(value + conf))
     });
     // Without negative indices, intervals that reach less than 10 % of the largest index below 0 are cut at
     // 0.
     let low = if least >= 0.0 && ends.0 > -0.1 * most { 0.0 } else { ends.0 };
-    let y = Scale::new(low, ends.1, [bottom, TOP_PX], 6);
-    let place = |step: usize| {
-        LEFT_PX + 24.0 + (right - LEFT_PX - 48.0) * step as f64 / (evaluations.len() - 1) as f64
-    };
-    let mut drawing = Drawing::new(width, height, &format!("{axis} over growing parts of the sample"));
-    drawing.axis_left(&y, [LEFT_PX, right]);
+    Scale::new(low, ends.1, [bottom, TOP_PX], 6)
+}
+
+/// Draws the grid, the axes and their labels.
+fn draw_axes(drawing: &mut Drawing, plot: &Plot, evaluations: &[usize], axis: &str) {
+    let &Plot { right, bottom, .. } = plot;
+    drawing.axis_left(&plot.y, [LEFT_PX, right]);
     for (step, evaluations) in evaluations.iter().enumerate() {
-        drawing.line("grid", [place(step), TOP_PX, place(step), bottom]);
-        drawing.text("tick", Anchor::Middle, [place(step), bottom + 17.0], &count(*evaluations));
+        let x = plot.x(step);
+        drawing.line("grid", [x, TOP_PX, x, bottom]);
+        drawing.text("tick", Anchor::Middle, [x, bottom + 17.0], &count(*evaluations));
     }
     drawing.text("axis", Anchor::Middle, [(LEFT_PX + right) / 2.0, bottom + 40.0], "evaluations");
     drawing.upright("axis", [16.0, (TOP_PX + bottom) / 2.0], axis);
-    let zero = y.px(0.0);
+    let zero = plot.y.px(0.0);
     drawing.line("base", [LEFT_PX, zero, right, zero]);
     drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);
+}
 
-    // Draws the most influential parameters last, on top of the others.
-    for (rank, course) in courses.iter().enumerate().rev() {
-        let own = rank < OWN;
-        let aside = if own { (rank as f64 - (OWN - 1) as f64 / 2.0) * ASIDE_PX } else { 0.0 };
-        let line = if own { format!("course own-{rank}") } else { "course others".to_owned() };
-        let at = |(step, part): (usize, &Part)| part.map(|(value, _)| [place(step) + aside, y.px(value)]);
-        let places: Vec<[f64; 2]> = course.parts.iter().enumerate().filter_map(at).collect();
-        drawing.noted(&course.name, |drawing| {
-            if own {
-                for (step, part) in course.parts.iter().enumerate() {
-                    if let Some((value, Some(conf))) = part {
-                        let x = place(step) + aside;
-                        drawing.line(
-                            &format!("spread own-{rank}"),
-                            [x, y.px(value - conf), x, y.px(value + conf)],
-                        );
-                    }
+/// Draws the line of a parameter, with intervals and markers if it has its own color.
+fn draw_course(drawing: &mut Drawing, plot: &Plot, rank: usize, course: &Course) {
+    let own = rank < OWN;
+    let aside = if own { (rank as f64 - (OWN - 1) as f64 / 2.0) * ASIDE_PX } else { 0.0 };
+    let line = if own { format!("course own-{rank}") } else { "course others".to_owned() };
+    let at = |(step, part): (usize, &Part)| part.map(|(value, _)| [plot.x(step) + aside, plot.y.px(value)]);
+    let places: Vec<[f64; 2]> = course.parts.iter().enumerate().filter_map(at).collect();
+    drawing.noted(&course.name, |drawing| {
+        if own {
+            for (step, part) in course.parts.iter().enumerate() {
+                if let Some((value, Some(conf))) = part {
+                    let x = plot.x(step) + aside;
+                    let ends = [x, plot.y.px(value - conf), x, plot.y.px(value + conf)];
+                    drawing.line(&format!("spread own-{rank}"), ends);
                 }
             }
-            drawing.polyline(&line, &places);
-            if own {
-                for &at in &places {
-                    drawing.path_at(&format!("marker own-{rank}"), at, MARKERS[rank]);
-                }
+        }
+        drawing.polyline(&line, &places);
+        if own {
+            for &at in &places {
+                drawing.path_at(&format!("marker own-{rank}"), at, MARKERS[rank]);
             }
-        });
-    }
+        }
+    });
+}
+
+/// Draws the names of the parameters with their own color, and the number of the others.
+fn draw_legend(drawing: &mut Drawing, right: f64, courses: &[Course]) {
+    let height = |row: usize| TOP_PX + 10.0 + LINE_PX * row as f64;
     for (rank, course) in courses.iter().take(OWN).enumerate() {
-        let at = TOP_PX + 10.0 + LINE_PX * rank as f64;
+        let at = height(rank);
         drawing.polyline(&format!("course own-{rank}"), &[[right + 20.0, at], [right + 48.0, at]]);
         drawing.path_at(&format!("marker own-{rank}"), [right + 34.0, at], MARKERS[rank]);
-        drawing.text(
-            "label",
-            Anchor::Start,
-            [right + 56.0, at + 4.0],
-            &shortened(&course.name, RIGHT_PX - 62.0),
-        );
+        let name = shortened(&course.name, RIGHT_PX - 62.0);
+        drawing.text("label", Anchor::Start, [right + 56.0, at + 4.0], &name);
     }
     if courses.len() > OWN {
-        let at = TOP_PX + 10.0 + LINE_PX * OWN as f64;
+        let at = height(OWN);
         drawing.polyline("course others", &[[right + 20.0, at], [right + 48.0, at]]);
-        drawing.text(
-            "label",
-            Anchor::Start,
-            [right + 56.0, at + 4.0],
-            &format!("{} others", courses.len() - OWN),
-        );
+        let others = format!("{} others", courses.len() - OWN);
+        drawing.text("label", Anchor::Start, [right + 56.0, at + 4.0], &others);
     }
-    Some(drawing)
 }

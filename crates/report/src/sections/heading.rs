@@ -1,13 +1,14 @@
 //! Heading of the page: title, facts of the study, and the box of failures.
 
+mod method;
+
 use crate::Report;
 use crate::page::format_number::{bytes, capital, count, counted, duration, names};
 use crate::page::html::{Html, html, li, p, strong, ul};
 use crate::page::metric::Metric;
 use crate::sections::failed;
-use pleach_results::analysis::Analysis;
-use pleach_sensitivity::indices::Indices;
-use pleach_workflow::{BasePoints, Domain, GivenDataMethod, Method, ReferenceSource};
+use method::method;
+use pleach_workflow::{Domain, ReferenceSource};
 use std::collections::{BTreeSet, HashMap};
 
 /// Names listed before "and N more".
@@ -65,112 +66,6 @@ impl Html {
     fn wrapped(self) -> Self {
         Self::of_class("dl", "facts", self)
     }
-}
-
-fn method(report: &Report<'_>) -> Html {
-    let (study, run) = (report.study, report.run);
-    let evaluations = counted(run.evaluations, "evaluation", "evaluations");
-    let total = format!(
-        "{evaluations} (parameter sets) on {} = {}.",
-        counted(study.tiles.len(), "tile", "tiles"),
-        counted(run.runs, "run", "runs"),
-    );
-    let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
-    let sampled = match study.method {
-        Method::Moat { trajectories, .. } => trajectories * (varied + 1) == run.evaluations,
-        Method::Vbd { .. } | Method::Correlation { .. } | Method::Fast { .. } | Method::Table { .. } => false,
-    };
-    match (&study.method, report.analysis) {
-        (Method::Moat { trajectories, base, candidates, .. }, _) if sampled => html![
-            strong("Morris one-at-a-time"),
-            format!(
-                ": {} of {} = {total} Each trajectory changes one parameter after the other, so that every \
-                 parameter’s effect is measured once in it, each time with the others elsewhere.",
-                counted(*trajectories, "trajectory", "trajectories"),
-                counted(varied, "parameter", "parameters"),
-            ),
-            match base {
-                Some(base) => format!(" They start from {}.", drawn(*base)),
-                None => String::new(),
-            },
-            match candidates {
-                Some(among) => format!(" Of {among} those were kept that lie farthest from each other."),
-                None => String::new(),
-            },
-        ],
-        (
-            &Method::Vbd { samples, second_order, base },
-            Analysis::None { method: "vbd", .. } | Analysis::Indices(Indices::Vbd(_)),
-        ) => html![
-            strong("Saltelli’s design for variance-based decomposition"),
-            format!(
-                ": {}, each {} points of {} = {total} {}",
-                counted(samples, "base sample", "base samples"),
-                run.evaluations / samples.max(1),
-                counted(varied, "parameter", "parameters"),
-                saltelli(second_order, base),
-            ),
-        ],
-        (&Method::Correlation { samples, base, of }, _) if samples == run.evaluations => html![
-            strong(match of {
-                GivenDataMethod::Correlation => "Correlations",
-                GivenDataMethod::Regression => "Standardized regression",
-                GivenDataMethod::Pawn => "PAWN",
-                GivenDataMethod::Delta => "Borgonovo’s delta",
-                GivenDataMethod::RbdFast => "RBD-FAST",
-            }),
-            format!(
-                ": {} points of {}, {}: {total}",
-                run.evaluations,
-                counted(varied, "parameter", "parameters"),
-                drawn(base)
-            ),
-        ],
-        (
-            &Method::Fast { samples },
-            Analysis::None { method: "fast", .. } | Analysis::Indices(Indices::Efast(_)),
-        ) => html![
-            strong("eFAST"),
-            format!(
-                ": search curves of {}, {} each = {total} On the curve of a parameter it swings fast, and all others \
-                 slowly.",
-                counted(varied, "parameter", "parameters"),
-                counted(samples, "point", "points"),
-            ),
-        ],
-        (_, Analysis::Correlations(_)) => {
-            html![strong("Correlations"), format!(", on parameter sets from a table: {total}")]
-        }
-        (_, Analysis::Regression(_)) => {
-            html![strong("Standardized regression"), format!(", on parameter sets from a table: {total}")]
-        }
-        (_, Analysis::Indices(_)) => html![
-            strong("Morris one-at-a-time"),
-            format!(", on parameter sets from a table that holds trajectories: {total}"),
-        ],
-        (_, Analysis::None { .. }) => html![strong("Parameter sets from a table"), format!(": {total}")],
-    }
-}
-
-/// Describes the sampling of points.
-fn drawn(base: BasePoints) -> &'static str {
-    match base {
-        BasePoints::Sobol => "scrambled Sobol’ points",
-        BasePoints::MonteCarlo => "independent random points",
-        BasePoints::LatinHypercube => "points of a Latin hypercube",
-        BasePoints::Halton => "scrambled Halton points",
-        BasePoints::Hammersley => "scrambled Hammersley points",
-    }
-}
-
-/// Describes a base sample.
-fn saltelli(second_order: bool, base: BasePoints) -> String {
-    let drawn = drawn(base);
-    let back = if second_order { ", and the other with that of the first" } else { "" };
-    format!(
-        "A base sample is two points ({drawn}), and for each parameter the first point with that parameter’s value from \
-         the second{back}."
-    )
 }
 
 fn response(report: &Report<'_>) -> Html {
@@ -288,12 +183,5 @@ mod tests {
         assert_eq!(text.matches("<li>").count(), 1);
         assert!(text.contains("3 runs, stage segmentation, t1: truncated &lt;file&gt;"), "{text}");
         assert!(text.contains("tile <strong>tile &amp; one</strong>, where"), "{text}");
-    }
-
-    #[test]
-    fn method_is_described_in_words() {
-        let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
-        let text = method(&fixture.report()).into_string();
-        assert!(text.contains("10 trajectories of 15 parameters = 160 evaluations"), "{text}");
     }
 }
