@@ -11,7 +11,7 @@ use pleach_server::pools::{PoolSpec, check_new};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-pub(crate) use study::Planned;
+pub(crate) use study::SimulatedStudy;
 
 /// Upper limits of a simulation: nodes, tiles, pixels per tile, and seconds (365 days). They exceed any
 /// practical case.

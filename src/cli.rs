@@ -136,7 +136,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
-    pub(crate) below: SpillArgs,
+    pub(crate) spill: SpillArgs,
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,

@@ -281,7 +281,7 @@ mod tests {
         let client = |error: ClientError| CommandError::from(DownloadError::from(error));
         let rejected = client(ClientError::Rejected { detail: "a study".to_owned() });
         assert!(matches!(rejected, CommandError::Input(text) if text == "a study"));
-        let interrupted = Interrupted { goes_on: "s1 goes on".to_owned() };
+        let interrupted = Interrupted { study_state: "s1 goes on".to_owned() };
         let stop = client(interrupted.clone().into());
         assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
         let stop = CommandError::from(SubmitError::from(ClientError::from(interrupted)));

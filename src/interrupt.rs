@@ -15,7 +15,7 @@ type Ask = Arc<Mutex<Option<oneshot::Sender<()>>>>;
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     ask: Ask,
-    asked: Option<oneshot::Receiver<()>>,
+    stop_requested: Option<oneshot::Receiver<()>>,
 }
 
 impl Interrupt {
@@ -33,16 +33,16 @@ impl Interrupt {
             }
         };
         ctrlc::set_handler(handler).map_err(Defect::new)?;
-        Ok(Self { ask, asked: Some(asked) })
+        Ok(Self { ask, stop_requested: Some(asked) })
     }
 
     /// Returns the receiver of the first signal. Call it once: later calls return a receiver without a sender.
-    pub(crate) fn take_asked(&mut self) -> oneshot::Receiver<()> {
-        self.asked.take().unwrap_or_else(|| oneshot::channel().1)
+    pub(crate) fn take_stop_requested(&mut self) -> oneshot::Receiver<()> {
+        self.stop_requested.take().unwrap_or_else(|| oneshot::channel().1)
     }
 
     /// Returns a function that asks the study to stop, as a signal does.
-    pub(crate) fn asker(&self) -> impl Fn() + Send + Sync + 'static {
+    pub(crate) fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let ask = Arc::clone(&self.ask);
         move || {
             request(&ask);

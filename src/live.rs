@@ -62,7 +62,7 @@ impl Stream {
 pub(crate) struct LiveArea {
     stream: Stream,
     reflows: bool,
-    drawn: Drawn,
+    drawn: DrawnLines,
     last: Option<Instant>,
 }
 
@@ -79,7 +79,7 @@ impl LiveArea {
         let cuts = !variable("XTERM_VERSION").is_empty()
             || ["rxvt", "linux"].iter().any(|name| term.starts_with(name))
             || (term.starts_with("screen") && variable("TMUX").is_empty());
-        Some(Self { stream, reflows: !cuts, drawn: Drawn::default(), last: None })
+        Some(Self { stream, reflows: !cuts, drawn: DrawnLines::default(), last: None })
     }
 
     /// Shows the lines that `lines` returns for a width. Does nothing within 100 ms of the last frame.
@@ -98,7 +98,7 @@ impl LiveArea {
         if !self.drawn.widths.is_empty() {
             self.stream.write("\r\n");
         }
-        self.drawn = Drawn::default();
+        self.drawn = DrawnLines::default();
     }
 
     /// Removes the lines.
@@ -118,12 +118,12 @@ impl LiveArea {
 
 /// Lines on the screen. The cursor is at the end of the last one.
 #[derive(Debug, Default)]
-struct Drawn {
+struct DrawnLines {
     /// Width of each line in characters.
     widths: Vec<usize>,
 }
 
-impl Drawn {
+impl DrawnLines {
     /// Returns the text that replaces the drawn lines by `lines`.
     fn replace(&mut self, size: Size, reflows: bool, lines: &[String]) -> String {
         let mut frame = String::new();

@@ -13,7 +13,7 @@ mod rate_limit;
 pub(crate) use error::LogError;
 
 use clap::ValueEnum;
-use line::{Fields, Line, Said};
+use line::{Fields, Line, SpanState};
 use parking_lot::Mutex;
 use pleach_study::Defect;
 use rate_limit::LogRateLimiter;
@@ -51,7 +51,7 @@ pub(crate) fn start(format: LogFormat) -> Result<(), LogError> {
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let targets = targets(wanted.as_deref())?;
     let begun = Instant::now();
-    let log = Log { format, begun, bounds: Mutex::default() };
+    let log = Log { format, started: begun, bounds: Mutex::default() };
     let started = tracing_subscriber::registry().with(log.with_filter(targets)).try_init();
     Ok(started.map_err(Defect::new)?)
 }
@@ -68,7 +68,7 @@ fn targets(wanted: Option<&str>) -> Result<Targets, LogError> {
 /// Layer that writes a line for each event and for each span that closes.
 struct Log {
     format: LogFormat,
-    begun: Instant,
+    started: Instant,
     bounds: Mutex<LogRateLimiter>,
 }
 
@@ -78,11 +78,11 @@ impl Log {
         S: for<'a> LookupSpan<'a>,
     {
         let mut bounds = self.bounds.lock();
-        let Some(suppressed) = bounds.may(metadata.callsite(), self.begun.elapsed()) else { return };
+        let Some(suppressed) = bounds.may(metadata.callsite(), self.started.elapsed()) else { return };
         drop(bounds);
         let mut spans = Vec::new();
         for span in span.into_iter().flat_map(|span| span.scope().from_root()) {
-            let said = span.extensions().get::<Said>().map(|said| said.fields.clone());
+            let said = span.extensions().get::<SpanState>().map(|said| said.fields.clone());
             spans.push((span.name(), said.unwrap_or_default()));
         }
         let line = Line {
@@ -110,13 +110,13 @@ where
         if let Some(span) = context.span(id) {
             let mut fields = Fields::default();
             attributes.record(&mut fields);
-            span.extensions_mut().insert(Said { fields, begun: Instant::now() });
+            span.extensions_mut().insert(SpanState { fields, started: Instant::now() });
         }
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         if let Some(span) = context.span(id)
-            && let Some(said) = span.extensions_mut().get_mut::<Said>()
+            && let Some(said) = span.extensions_mut().get_mut::<SpanState>()
         {
             values.record(&mut said.fields);
         }
@@ -133,9 +133,9 @@ where
         let Some(span) = context.span(&id).filter(|span| *span.metadata().level() > Level::INFO) else {
             return;
         };
-        let begun = span.extensions().get::<Said>().map(|said| said.begun);
+        let begun = span.extensions().get::<SpanState>().map(|said| said.started);
         let Some(begun) = begun else { return };
-        let fields = Fields::over(span.name(), begun.elapsed());
+        let fields = Fields::closed_span(span.name(), begun.elapsed());
         self.say(span.metadata(), fields, Some(span));
     }
 }

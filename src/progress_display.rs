@@ -51,7 +51,8 @@ impl ProgressDisplay for Lines {
         }
         self.last = now;
         let view = view();
-        let left = view.left.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
+        let left =
+            view.remaining.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
         let passed = HumanDuration(view.passed);
         let whole = |parts: &[Ranked]| fitting(parts, usize::MAX);
         eprintln!("{}; {}; {passed} passed{left}", whole(&counts(&view)), whole(&work(&view)));
@@ -90,7 +91,7 @@ fn frame(view: &ProgressView, width: usize) -> Vec<String> {
     let counts = fitting(&counts(view), width.saturating_sub(bar.len()));
     let mut work = work(view);
     work.push((2, format!("{:#} passed", HumanDuration(view.passed))));
-    work.extend(view.left.map(|left| (0, format!("{:#} left", HumanDuration(left)))));
+    work.extend(view.remaining.map(|left| (0, format!("{:#} left", HumanDuration(left)))));
     vec![cut(&format!("{bar}{counts}"), width), fitting(&work, width)]
 }
 
@@ -109,7 +110,7 @@ mod tests {
             held_bytes: 12_900_000,
             share: 5.0 / 9.0,
             passed: Duration::from_secs(15),
-            left: Some(Duration::from_secs(12)),
+            remaining: Some(Duration::from_secs(12)),
             ..ProgressView::default()
         };
         for width in [119, 79, 59, 39, 25, 10] {

@@ -27,7 +27,7 @@ pub(crate) struct SpillOptions {
 /// Open spill tiers, with the capacity of each, from fast to slow.
 #[derive(Debug)]
 pub(crate) struct OpenTiers {
-    pub(crate) below: Arc<SpillStore>,
+    pub(crate) spill: Arc<SpillStore>,
     pub(crate) sizes: Vec<(String, u64)>,
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn open(options: &SpillOptions) -> Result<Option<OpenTiers>, SpillErr
     }
     let levels: Vec<_> = opened.into_iter().map(|opened| opened.level).collect();
     let sizes = levels.iter().map(|level| (level.name.clone(), level.tier.capacity_bytes())).collect();
-    let below = Arc::new(SpillStore::new(TierStack::new(levels)).map_err(Defect::new)?);
-    Ok(Some(OpenTiers { below, sizes }))
+    let spill = Arc::new(SpillStore::new(TierStack::new(levels)).map_err(Defect::new)?);
+    Ok(Some(OpenTiers { spill, sizes }))
 }
 
 fn regions_of(ssd: &Path) -> Result<PathBuf, SpillError> {

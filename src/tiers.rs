@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 /// Location of a tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TierTarget {
     /// Memory of this process.
     Ram,
     /// Existing folder. `striping` applies to Lustre.
@@ -45,7 +45,7 @@ pub(crate) enum Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TierEntry {
     pub(crate) kind: StorageKind,
-    pub(crate) place: Place,
+    pub(crate) target: TierTarget,
     pub(crate) capacity_bytes: u64,
     pub(crate) policy: EvictionPolicy,
     pub(crate) write: WriteMode,
@@ -127,8 +127,8 @@ impl TierList {
         let mut entries = Vec::new();
         for (number, (kind, path)) in folders.iter().enumerate() {
             let fields = Fields::of_arguments(number + 1);
-            let disk = validate::look(&fields, path)?;
-            let place = Place::Folder {
+            let disk = validate::disk_space(&fields, path)?;
+            let target = TierTarget::Folder {
                 kind: kind.folder(),
                 path: (*path).to_owned(),
                 durability: kind.durability(),
@@ -136,7 +136,7 @@ impl TierList {
                 striping: Striping::default(),
             };
             let (policy, write) = (EvictionPolicy::Lru, WriteMode::Back);
-            let entry = TierEntry { kind: *kind, place, capacity_bytes: disk.total_bytes, policy, write };
+            let entry = TierEntry { kind: *kind, target, capacity_bytes: disk.total_bytes, policy, write };
             validate::check(&fields, &entries, &entry)?;
             entries.push(entry);
         }
@@ -148,9 +148,9 @@ impl TierList {
     ///
     /// # Errors
     /// [`TierError`] if a folder cannot be inspected.
-    pub(crate) fn found(mut self) -> Result<Self, TierError> {
+    pub(crate) fn detect(mut self) -> Result<Self, TierError> {
         for entry in &mut self.0 {
-            if let Place::Folder { path, durability, .. } = &mut entry.place {
+            if let TierTarget::Folder { path, durability, .. } = &mut entry.target {
                 *durability = FolderTier::durability_of(&OsFileSystem, path)?.unwrap_or(*durability);
             }
         }
@@ -182,9 +182,9 @@ fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListEr
         Some("through") => WriteMode::Through,
         Some(other) => return Err(fields.wrong("write", other, modes)),
     };
-    let place = match kind {
-        StorageKind::Ram => Place::Ram,
-        StorageKind::S3 => Place::Bucket(bucket(fields)?),
+    let target = match kind {
+        StorageKind::Ram => TierTarget::Ram,
+        StorageKind::S3 => TierTarget::Bucket(bucket(fields)?),
         StorageKind::Ssd | StorageKind::Hdd | StorageKind::Lustre => {
             let allowed = "the path of a folder is needed";
             let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
@@ -198,10 +198,10 @@ fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListEr
                 Some(false) => Durability::Process,
             };
             let path = folder.join(path);
-            Place::Folder { kind: kind.folder(), path, durability, reserve_bytes, striping }
+            TierTarget::Folder { kind: kind.folder(), path, durability, reserve_bytes, striping }
         }
     };
-    Ok(TierEntry { kind, place, capacity_bytes, policy, write })
+    Ok(TierEntry { kind, target, capacity_bytes, policy, write })
 }
 
 fn size(fields: &mut Fields<'_>, field: &'static str) -> Result<Option<MemorySize>, TierListError> {

@@ -53,8 +53,11 @@ fn log(to: &Path, break_at: Option<usize>) -> usize {
     let mut said = cluster.observed().record().to_vec();
     if let Some(place) = break_at {
         let mut wrong = said[place].clone();
-        wrong.event =
-            Event::Submit { study: pleach_dispatch::PlanId::whole(3), plan: 9, finished: Default::default() };
+        wrong.event = Event::Submit {
+            study: pleach_dispatch::PlanId::first_round(3),
+            plan: 9,
+            finished: Default::default(),
+        };
         said.insert(place, wrong);
     }
     Log::write(&schedule, &said, File::create(to).expect("a file")).expect("written");

@@ -258,7 +258,7 @@ async fn ours(near: &QuicRuntime, far: &QuicRuntime, settings: Settings) -> Outc
     let setup = ServerSetup {
         credentials: credentials("m1", Role::Manager)?,
         hello: Hello::default(),
-        version: Version::here(),
+        version: Version::current(),
         roles: vec![Role::Worker],
         settings: settings.clone(),
         clock: Arc::clone(&clock),
@@ -267,7 +267,7 @@ async fn ours(near: &QuicRuntime, far: &QuicRuntime, settings: Settings) -> Outc
     };
     let (server, mut peers) = Server::listen(near, ANYWHERE, setup)?;
     let worker = credentials("w1", Role::Worker)?;
-    let connector = Connector::new(far, ANYWHERE, worker, Version::here(), settings, &clock, board)?;
+    let connector = Connector::new(far, ANYWHERE, worker, Version::current(), settings, &clock, board)?;
     let worker = connector.connect(server.address(), Role::Manager, Hello::default()).await?;
     let manager = peers.recv().await.ok_or("nobody came")?;
     Ok(Ours { worker, manager, _server: server })

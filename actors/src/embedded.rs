@@ -42,11 +42,11 @@ pub struct EmbeddedStudy {
     /// Cost model of operations, updated after every task.
     pub costs: Arc<Mutex<CostModel>>,
     /// Results and identities from before the study.
-    pub past: PriorResults,
+    pub prior: PriorResults,
     /// Counts the regions held.
     pub ledger: Arc<MemoryCounter>,
     /// Spill tiers, if any.
-    pub below: Option<Arc<SpillStore>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// Follows the study.
     pub observer: Observer,
     /// Stops the study early when a message arrives.
@@ -55,7 +55,7 @@ pub struct EmbeddedStudy {
 
 impl fmt::Debug for EmbeddedStudy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Embedded").field("resources", &self.resources).finish_non_exhaustive()
+        f.debug_struct("EmbeddedStudy").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
@@ -68,16 +68,16 @@ pub struct EngineConfig {
     /// Resources of the worker.
     pub resources: Resources,
     /// Results and identities from before the study.
-    pub past: PriorResults,
+    pub prior: PriorResults,
     /// Spill tiers, if any.
-    pub below: Option<Arc<SpillStore>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// Stops the running plan and all later plans when a message arrives.
     pub stop: oneshot::Receiver<()>,
 }
 
 impl fmt::Debug for EngineConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Setup").field("resources", &self.resources).finish_non_exhaustive()
+        f.debug_struct("EngineConfig").field("resources", &self.resources).finish_non_exhaustive()
     }
 }
 
@@ -92,12 +92,12 @@ pub struct PlanRun {
     /// Follows the plan.
     pub observer: Observer,
     /// Retains task results for the next plan, within the memory limit.
-    pub keeps: bool,
+    pub retains_results: bool,
 }
 
 impl fmt::Debug for PlanRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Part").field("keeps", &self.keeps).finish_non_exhaustive()
+        f.debug_struct("PlanRun").field("retains_results", &self.retains_results).finish_non_exhaustive()
     }
 }
 
@@ -110,7 +110,7 @@ pub struct PlanOutcome {
     /// several plans, the peak over all plans so far.
     pub peak_bytes: u64,
     /// Bytes of regions held at the end. It is 0 after a complete study. Otherwise regions leaked.
-    pub left_bytes: u64,
+    pub retained_bytes: u64,
 }
 
 /// Error that prevents a study from running. Users cannot cause it.
@@ -139,17 +139,17 @@ pub fn run(study: EmbeddedStudy) -> Result<PlanOutcome, EmbeddedError> {
         sources,
         resources,
         costs,
-        past,
+        prior,
         ledger,
-        below,
+        spill,
         observer,
         stop,
     } = study;
     let mut engine = EmbeddedEngine::with_ledger(
-        EngineConfig { registry, sources, resources, past, below, stop },
+        EngineConfig { registry, sources, resources, prior, spill, stop },
         ledger,
     )?;
-    let finished = engine.run(PlanRun { plan, finished, costs, observer, keeps: false })?;
+    let finished = engine.run(PlanRun { plan, finished, costs, observer, retains_results: false })?;
     engine.end();
     Ok(finished)
 }
@@ -172,7 +172,7 @@ pub struct EmbeddedEngine {
 
 impl fmt::Debug for EmbeddedEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("plans", &self.plans).finish_non_exhaustive()
+        f.debug_struct("EmbeddedEngine").field("plans", &self.plans).finish_non_exhaustive()
     }
 }
 
@@ -186,7 +186,7 @@ impl EmbeddedEngine {
     }
 
     fn with_ledger(setup: EngineConfig, ledger: Arc<MemoryCounter>) -> Result<Self, EmbeddedError> {
-        let EngineConfig { registry, sources, resources, past, below, stop } = setup;
+        let EngineConfig { registry, sources, resources, prior, spill, stop } = setup;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(resources.slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))
@@ -198,17 +198,17 @@ impl EmbeddedEngine {
         let system = System::new();
         let (manager, worker, storage) = system.block_on(async {
             let storage = StorageActor::new(sources, Arc::clone(&pool), Arc::clone(&ram));
-            let storage = storage.with_spill(below.clone()).start();
+            let storage = storage.with_spill(spill.clone()).start();
             let setup = WorkerSetup {
                 resources,
                 registry,
                 storage: storage.clone(),
                 pool,
                 ram,
-                below: below.clone(),
+                spill: spill.clone(),
                 ledger: Arc::clone(&ledger),
                 costs: Arc::clone(&costs),
-                past,
+                prior,
                 peak_bytes: Arc::clone(&peak_bytes),
                 remote: None,
             };
@@ -229,7 +229,18 @@ impl EmbeddedEngine {
             });
             (manager, worker, storage)
         });
-        Ok(Self { manager, worker, storage, below, ledger, costs, peak_bytes, stopped, plans: 0, system })
+        Ok(Self {
+            manager,
+            worker,
+            storage,
+            below: spill,
+            ledger,
+            costs,
+            peak_bytes,
+            stopped,
+            plans: 0,
+            system,
+        })
     }
 
     /// Counts the regions held.
@@ -243,13 +254,13 @@ impl EmbeddedEngine {
     /// # Errors
     /// Returns [`EmbeddedError`]. Failed tasks are part of the outcome, not errors.
     pub fn run(&mut self, part: PlanRun) -> Result<PlanOutcome, EmbeddedError> {
-        let PlanRun { plan, finished, costs, observer, keeps } = part;
+        let PlanRun { plan, finished, costs, observer, retains_results } = part;
         let id = part_of(self.plans);
         self.plans += 1;
         copy(&costs, &self.costs);
         let (done, outcome) = oneshot::channel();
         let (inputs, replanner) = (HashMap::new(), None);
-        let study = StudyRequest { plan, finished, inputs, observer, replanner, keeps, done };
+        let study = StudyRequest { plan, finished, inputs, observer, replanner, retains_results, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {
@@ -281,7 +292,7 @@ impl EmbeddedEngine {
         }
         copy(&self.costs, &costs);
         let peak_bytes = self.peak_bytes.load(Ordering::Relaxed).max(self.ledger.peak_bytes());
-        Ok(PlanOutcome { outcome, peak_bytes, left_bytes: self.ledger.held_bytes() })
+        Ok(PlanOutcome { outcome, peak_bytes, retained_bytes: self.ledger.held_bytes() })
     }
 
     /// Ends manager and worker, and drops all retained results.

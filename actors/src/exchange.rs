@@ -55,7 +55,7 @@ pub struct ExchangeSetup {
     /// Memory tier with the offered regions.
     pub ram: Arc<RamTier>,
     /// Spill tiers with further offered regions.
-    pub below: Option<Arc<SpillStore>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// A folder in memory shared by the processes of this machine, such as `/dev/shm`. Without one, or if it is full,
     /// regions cross the network's loopback.
     pub shared: Option<PathBuf>,
@@ -110,7 +110,7 @@ impl Exchange {
         listen: SocketAddr,
         setup: ExchangeSetup,
     ) -> Result<Self, NetworkError> {
-        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, below, shared } =
+        let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, spill, shared } =
             setup;
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
         // Messages are few, and a task waits for each.
@@ -141,7 +141,7 @@ impl Exchange {
             handle: network.handle().clone(),
             address: server.address(),
             ram,
-            below,
+            spill,
             folder: folder.map(Arc::new),
             hello,
             server,
@@ -221,7 +221,7 @@ impl Exchange {
         hub.server.idle().await;
         hub.connector.idle().await;
         drop(self);
-        hub.is_over().await;
+        hub.finished().await;
     }
 
     fn hub(&self) -> &Arc<ExchangeState> {

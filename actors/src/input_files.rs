@@ -15,7 +15,7 @@ use crate::transport::quic::RegionArrival;
 use parking_lot::Mutex;
 use pleach_dispatch::message::FileContent;
 use pleach_regions::{Digest, RegionKey};
-use pleach_storage::files::Looks;
+use pleach_storage::files::FileStamp;
 use pleach_storage::files::private::{self, Claim};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -26,10 +26,10 @@ use tokio::sync::watch;
 use tracing::warn;
 
 /// Result of a fetch: a file or an error.
-type Come = Option<Result<PathBuf, String>>;
+type FetchResult = Option<Result<PathBuf, String>>;
 
 /// Requested content, with the channel of its waiting callers.
-type Awaited = ([u8; 32], watch::Sender<Come>);
+type Awaited = ([u8; 32], watch::Sender<FetchResult>);
 
 /// Store of a worker's input files.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct InputFileStore {
     folder: PathBuf,
     /// Requests content from the manager.
     ask: UnboundedSender<[u8; 32]>,
-    digested: Mutex<HashMap<PathBuf, (Looks, [u8; 32])>>,
+    digested: Mutex<HashMap<PathBuf, (FileStamp, [u8; 32])>>,
     /// Locked while the files of a slide are linked.
     gathering: Mutex<()>,
     /// Requested content, by the key of its transfer.
@@ -70,15 +70,15 @@ impl InputFileStore {
     ///
     /// # Errors
     /// Returns the path of a missing file.
-    pub fn here(&self, file: &FileContent) -> Result<PathBuf, String> {
-        let place = |part: FileContent| self.part_here(&part).ok_or(part.path);
+    pub fn open_local(&self, file: &FileContent) -> Result<PathBuf, String> {
+        let place = |part: FileContent| self.local_part(&part).ok_or(part.path);
         let places = file.parts().map(place).collect::<Result<Vec<PathBuf>, String>>()?;
         let _one_by_one = self.gathering.lock();
         gather(&self.folder, file, places).map_err(|error| format!("{}: {error}", file.path))
     }
 
-    fn part_here(&self, file: &FileContent) -> Option<PathBuf> {
-        let kept = self.kept(&file.digest);
+    fn local_part(&self, file: &FileContent) -> Option<PathBuf> {
+        let kept = self.stored_path(&file.digest);
         match self.digest(&kept) {
             Some(found) if found == file.digest => return Some(kept),
             Some(_) => self.discard(&kept),
@@ -94,13 +94,13 @@ impl InputFileStore {
     /// Names the unavailable file and the cause.
     pub async fn fetch(&self, file: &FileContent) -> Result<(), String> {
         for part in file.parts() {
-            self.get_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?;
+            self.fetch_part(&part).await.map_err(|cause| format!("{}: {cause}", part.path))?;
         }
         Ok(())
     }
 
-    async fn get_part(&self, file: &FileContent) -> Result<PathBuf, String> {
-        if let Some(path) = self.part_here(file) {
+    async fn fetch_part(&self, file: &FileContent) -> Result<PathBuf, String> {
+        if let Some(path) = self.local_part(file) {
             return Ok(path);
         }
         let key = file_key(&Digest(file.digest));
@@ -142,7 +142,7 @@ impl InputFileStore {
         };
         let Some(digest) = digest else { return };
         let kept = content.and_then(|bytes| {
-            let path = self.kept(&digest);
+            let path = self.stored_path(&digest);
             let fail = |error| format!("failed to keep an input file as {}: {error}", path.display());
             if *blake3::hash(&bytes).as_bytes() != digest {
                 return Err("an input file came with other content than was asked for".to_owned());
@@ -167,8 +167,8 @@ impl InputFileStore {
 
     /// Handles a file whose content differs from its known digest. A fetched file is removed, so that the next task fetches
     /// it again.
-    pub fn is_damaged(&self, digest: &[u8; 32]) {
-        let kept = self.kept(digest);
+    pub fn handle_corrupt(&self, digest: &[u8; 32]) {
+        let kept = self.stored_path(digest);
         self.digested.lock().remove(&kept);
         if self.digest(&kept).is_some_and(|found| found != *digest) {
             self.discard(&kept);
@@ -186,7 +186,7 @@ impl InputFileStore {
         let _ = fs::remove_file(kept);
     }
 
-    fn kept(&self, digest: &[u8; 32]) -> PathBuf {
+    fn stored_path(&self, digest: &[u8; 32]) -> PathBuf {
         self.folder.join(blake3::Hash::from_bytes(*digest).to_hex().as_str())
     }
 
@@ -210,7 +210,7 @@ impl InputFileStore {
     fn digest(&self, path: &Path) -> Option<[u8; 32]> {
         let facts = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
         // Taken before the read, so that a change during the read makes the next call digest the file again.
-        let looks = Looks::from(&facts);
+        let looks = FileStamp::from(&facts);
         let known = self.digested.lock().get(path).copied();
         if let Some((_, digest)) = known.filter(|(before, _)| *before == looks) {
             return Some(digest);

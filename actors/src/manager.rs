@@ -28,7 +28,7 @@ mod view;
 pub use connection::{Connect, PendingWorker};
 pub use control::{
     BeginError, Cancel, DrainError, DrainWorker, DropStudyResults, GetView, PauseGrants, RecordDurable,
-    Recut, RetainResults, Shutdown, StartPlan, StopAll, SuspendStudy,
+    ReplacePlan, RetainResults, Shutdown, StartPlan, StopAll, SuspendStudy,
 };
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
 pub use outcome::{InstanceFailure, Observer, Progress, StudyEvent, StudyOutcome, TaskTotal};
@@ -83,7 +83,7 @@ pub struct ServiceHooks {
 
 impl fmt::Debug for ServiceHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("ServiceHooks").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -117,9 +117,10 @@ impl ManagerActor {
     /// Creates a manager that ends with its study, which is number 0 of `core` and sends its outcome to `done`.
     pub fn new(core: Manager, done: oneshot::Sender<StudyOutcome>, observer: Observer) -> Self {
         let mut actor = Self { ends_with_study: true, ..Self::of(core, None) };
-        actor
-            .studies
-            .insert(PlanId::whole(0), RunningStudy::new(&actor.core, PlanId::whole(0), done, observer));
+        actor.studies.insert(
+            PlanId::first_round(0),
+            RunningStudy::new(&actor.core, PlanId::first_round(0), done, observer),
+        );
         actor
     }
 
@@ -131,7 +132,7 @@ impl ManagerActor {
 
     /// Creates a manager without studies.
     #[must_use]
-    pub fn service(service: ServiceHooks) -> Self {
+    pub fn for_service(service: ServiceHooks) -> Self {
         let core = Manager::new(service.epoch);
         let core = if service.by_data { core } else { core.without_locality() };
         Self::of(core, Some(service))

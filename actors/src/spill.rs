@@ -70,7 +70,7 @@ fn add(counters: &[AtomicU64; 2], bytes: u64) {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct StoredKey {
     /// Key under which the region is stored.
     stored: RegionKey,
     /// Bytes of the region in memory.
@@ -84,12 +84,12 @@ pub struct SpillStore {
     prefetcher: Option<Prefetcher>,
     /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `kept`. Locked before `kept`
     /// and `space` where both are needed.
-    ahead: Mutex<HashSet<RegionKey>>,
+    prefetching: Mutex<HashSet<RegionKey>>,
     pool: rayon::ThreadPool,
     /// Namespace that is hashed with a key into the stored key.
     space: Mutex<[u8; 16]>,
     /// Regions that this node has spilled and will read again.
-    kept: Mutex<HashMap<RegionKey, Kept>>,
+    retained: Mutex<HashMap<RegionKey, StoredKey>>,
     counters: Counters,
     writing: AtomicU64,
     /// Number of unfinished jobs, with a signal for each finished job.
@@ -98,7 +98,7 @@ pub struct SpillStore {
 
 impl fmt::Debug for SpillStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Below").field("stack", &self.stack).finish_non_exhaustive()
+        f.debug_struct("SpillStore").field("stack", &self.stack).finish_non_exhaustive()
     }
 }
 
@@ -121,10 +121,10 @@ impl SpillStore {
             }
             _ => None,
         };
-        let (kept, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
+        let (retained, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
         let space = Mutex::new(rand::random());
-        let (writing, ahead) = (AtomicU64::new(0), Mutex::default());
-        Ok(Self { stack, prefetcher, ahead, pool, space, kept, counters, writing, waits })
+        let (writing, prefetching) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { stack, prefetcher, prefetching, pool, space, retained, counters, writing, waits })
     }
 
     /// Sets the namespace of later writes. Only nodes with the same `manager` find them. Regions stored before are no longer
@@ -145,7 +145,7 @@ impl SpillStore {
     }
 
     fn keep_book(&self, key: RegionKey, stored: RegionKey, bytes: u64) {
-        self.kept.lock().insert(key, Kept { stored, bytes });
+        self.retained.lock().insert(key, StoredKey { stored, bytes });
     }
 
     /// Returns the regions moved so far.
@@ -176,13 +176,13 @@ impl SpillStore {
     /// Returns the number of spilled regions that will be read again.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.kept.lock().len()
+        self.retained.lock().len()
     }
 
     /// Returns whether no spilled region will be read again.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept.lock().is_empty()
+        self.retained.lock().is_empty()
     }
 
     /// Returns the free bytes of the tiers.
@@ -193,7 +193,7 @@ impl SpillStore {
 
     /// Returns the bytes of a spilled region in memory. `None` if it is not stored.
     pub(crate) fn bytes(&self, key: RegionKey) -> Option<u64> {
-        self.kept.lock().get(&key).map(|kept| kept.bytes)
+        self.retained.lock().get(&key).map(|kept| kept.bytes)
     }
 
     /// Runs a job on the I/O threads, which may block on disks.
@@ -225,7 +225,7 @@ impl SpillStore {
     pub(crate) fn write(&self, key: RegionKey, region: &Arc<DataRegion>, wished: Option<TierKind>) -> bool {
         // Never evicted: recomputing it would require a notice to its readers.
         let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
-        let wishes = PlacementHints { first: self.first(wished), keep: false };
+        let wishes = PlacementHints { first: self.first(wished), pin: false };
         let store = |stored| self.stack.store_with(stored, region, worth, wishes);
         self.write_with(key, region, &self.counters.demoted, store)
     }
@@ -296,7 +296,7 @@ impl SpillStore {
 
     /// Reads a region. Blocks on the disk. Returns `None` if the region is missing or corrupt, and removes its entry.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let stored = self.kept.lock().get(&key)?.stored;
+        let stored = self.retained.lock().get(&key)?.stored;
         // The tier counts its own read errors.
         match self.stack.get(stored) {
             Ok(Some((region, _))) => {
@@ -305,7 +305,7 @@ impl SpillStore {
             }
             Ok(None) | Err(_) => {
                 self.counters.lost.fetch_add(1, Ordering::Relaxed);
-                self.kept.lock().remove(&key);
+                self.retained.lock().remove(&key);
                 None
             }
         }
@@ -315,7 +315,7 @@ impl SpillStore {
     pub(crate) fn prefetch(&self, keys: impl Iterator<Item = RegionKey>) {
         let Some(prefetcher) = &self.prefetcher else { return };
         let keys: Vec<RegionKey> = keys.collect();
-        self.ahead.lock().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
+        self.prefetching.lock().extend(keys.iter().filter(|key| self.bytes(**key).is_none()));
         // Never evicted, as in `write`: its readers would not learn of the loss.
         let worth = RetentionValue { seconds: f64::INFINITY, durable: false };
         prefetcher.prefetch(keys.into_iter().map(|key| (self.stored(key), worth)));
@@ -323,13 +323,13 @@ impl SpillStore {
 
     /// Returns whether a region may be stored: written by this node, or being prefetched.
     pub(crate) fn may_have(&self, key: RegionKey) -> bool {
-        self.bytes(key).is_some() || self.ahead.lock().contains(&key)
+        self.bytes(key).is_some() || self.prefetching.lock().contains(&key)
     }
 
     /// Removes an unreferenced region. Blocks on the disk. A region whose removal fails becomes the first to be evicted.
     pub(crate) fn remove(&self, key: RegionKey) {
-        let kept = self.kept.lock().remove(&key).map(|kept| kept.stored);
-        let ahead = self.ahead.lock().remove(&key).then(|| self.stored(key));
+        let kept = self.retained.lock().remove(&key).map(|kept| kept.stored);
+        let ahead = self.prefetching.lock().remove(&key).then(|| self.stored(key));
         if let Some(stored) = kept.or(ahead) {
             _ = self.stack.remove(stored);
         }

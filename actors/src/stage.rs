@@ -89,7 +89,7 @@ pub struct StageActor {
     declared_bytes: Vec<u64>,
     /// Regions that the bucket reads, each once, with their bytes.
     inputs: Vec<(RegionKey, u64)>,
-    held: LiveOutputs,
+    outputs: LiveOutputs,
     /// Tasks that get keys. `None` without reuse between buckets.
     worth: Option<KeyPolicy>,
     /// Tasks done since the last report.
@@ -122,11 +122,11 @@ impl StageActor {
         let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);
         let inputs = inputs(stage, &work);
         let run = BucketExecution::new(stage, &work, bytes, around.active_paths)?;
-        let worth = KeyPolicy::of(work.sharing, &runnable, work.pixels, around.past.cache.is_some());
+        let worth = KeyPolicy::of(work.sharing, &runnable, work.pixels, around.prior.cache.is_some());
         let ResolvedStage { stage, operations, .. } = runnable;
         let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
-        let held = LiveOutputs::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
+        let outputs = LiveOutputs::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
             study,
             lease,
@@ -138,7 +138,7 @@ impl StageActor {
             run,
             declared_bytes,
             inputs,
-            held,
+            outputs,
             worth,
             ran: Vec::new(),
             around,
@@ -151,9 +151,14 @@ impl StageActor {
     }
 
     fn demand(&self) -> BucketDemand {
-        let (here_bytes, missing_bytes) = input_bytes(&self.around.ram, &self.inputs);
+        let (local_bytes, missing_bytes) = input_bytes(&self.around.ram, &self.inputs);
         let foreseen = self.run.demand(missing_bytes);
-        BucketDemand { held_bytes: self.held.bytes(), here_bytes, next_time: self.next_time(), ..foreseen }
+        BucketDemand {
+            held_bytes: self.outputs.bytes(),
+            local_bytes,
+            next_time: self.next_time(),
+            ..foreseen
+        }
     }
 
     /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them,
@@ -165,8 +170,8 @@ impl StageActor {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
         // Locked from the lookup until `begin`, so that two buckets cannot both run the task.
-        let mut results = self.held.results();
-        if let Some((outputs, from)) = results.shelf.take(&key, &call.wanted) {
+        let mut results = self.outputs.results();
+        if let Some((outputs, from)) = results.shelf.acquire(&key, &call.requested) {
             let is_from_before = results.is_from_before(self.study.study, &key);
             // Released first: `end` locks the results again.
             drop(results);
@@ -190,7 +195,7 @@ impl StageActor {
             self.run.suspend(call.node);
             return self.tell_slot_free(slot);
         }
-        let found = self.around.below.as_ref().and_then(|_| results.find_spilled(&key, &call.wanted));
+        let found = self.around.spill.as_ref().and_then(|_| results.find_spilled(&key, &call.requested));
         results.begin(key);
         drop(results);
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
@@ -206,7 +211,7 @@ impl StageActor {
         };
         let to_run = match how {
             Execution::Run { keys, ref found, .. } => {
-                let back = self.around.below.as_ref().zip(found.as_ref());
+                let back = self.around.spill.as_ref().zip(found.as_ref());
                 let back = back.map(|(below, found)| StoredOutputs::new(below, found));
                 Some(TaskJob { back, ..self.to_run(slot, &call, keys) })
             }
@@ -230,7 +235,7 @@ impl StageActor {
     fn to_run(&self, slot: SlotId, call: &TaskRequest, keys: Option<TaskKeys>) -> TaskJob {
         let find = |input: &InputLocation| match *input {
             InputLocation::Task(output) => self
-                .held
+                .outputs
                 .region(output)
                 .cloned()
                 .map_or(execution::LoadedInput::Missing, execution::LoadedInput::Here),
@@ -244,9 +249,9 @@ impl StageActor {
         let recall = self.cache_lookup(call, keys);
         // A trace in the task cache names the digests of all outputs.
         let digests = match (&recall, &self.worth) {
-            (Some(_), _) => vec![true; call.wanted.len()],
+            (Some(_), _) => vec![true; call.requested.len()],
             (None, Some(worth)) => {
-                worth.digests[call.task].iter().zip(&call.wanted).map(|(a, b)| *a && *b).collect()
+                worth.digests[call.task].iter().zip(&call.requested).map(|(a, b)| *a && *b).collect()
             }
             (None, None) => Vec::new(),
         };
@@ -288,7 +293,7 @@ impl StageActor {
             (Execution::Found { outputs, origin, reused }, _) => {
                 self.report(call, TaskOutcome::Reused(reused), 0.0);
                 let id = |output| OutputId { node: call.node, output };
-                self.held.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
+                self.outputs.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
                 self.run.handle_done(call.node);
             }
             (Execution::Run { keys, shared, found }, Some(result)) => {
@@ -307,7 +312,7 @@ impl StageActor {
                         let predicted_seconds = self.learn(call, &result);
                         self.observe(call.task, &result);
                         keys.iter()
-                            .for_each(|keys| self.held.results().record_run(self.study.study, &keys.key));
+                            .for_each(|keys| self.outputs.results().record_run(self.study.study, &keys.key));
                         TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
                     }
                 };
@@ -323,7 +328,7 @@ impl StageActor {
                 }
                 // After the outputs are in the result cache, because the resumed tasks look them up there.
                 if let Some(TaskKeys { key, .. }) = shared {
-                    self.held.results().end(&key);
+                    self.outputs.results().end(&key);
                 }
             }
             (Execution::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
@@ -334,7 +339,7 @@ impl StageActor {
 
     /// Returns whether an earlier plan of the study has run a task.
     fn is_from_before(&self, key: &TaskKey) -> bool {
-        self.held.results().is_from_before(self.study.study, key)
+        self.outputs.results().is_from_before(self.study.study, key)
     }
 
     fn report(&mut self, call: &TaskRequest, done: TaskOutcome, cache_seconds: f64) {
@@ -359,7 +364,7 @@ impl StageActor {
             Some(RegionInfo { identity, origin: task_results::provenance_id(&origin, output) })
         };
         let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
-            let region = Arc::new(region.filter(|_| call.wanted[output])?);
+            let region = Arc::new(region.filter(|_| call.requested[output])?);
             Some((OutputId { node: call.node, output }, region, known(output)))
         });
         if let Some(TaskKeys { key, origin }) = keys.filter(|_| shared) {
@@ -368,15 +373,15 @@ impl StageActor {
                 Some(CachedRegion { identity: known?.identity, region })
             });
             let outputs = shelved.collect();
-            let mut results = self.held.results();
+            let mut results = self.outputs.results();
             // All instances of a bucket read the same regions.
             let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
-            self.held.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
+            self.outputs.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
         } else {
-            wanted.flatten().for_each(|(output, region, known)| self.held.add(output, region, known));
+            wanted.flatten().for_each(|(output, region, known)| self.outputs.add(output, region, known));
         }
     }
 
@@ -392,7 +397,7 @@ impl StageActor {
             && !puts.is_empty()
             && let Some((input, _)) = self.inputs.first()
         {
-            let mut results = self.held.results();
+            let mut results = self.outputs.results();
             let source = results.root_input(*input, self.study.study);
             puts.iter().for_each(|(key, _, _)| results.made(*key, source));
         }
@@ -416,9 +421,9 @@ impl StageActor {
             Effect::Done { instance, outputs } => {
                 let mut results = Vec::new();
                 for (plan, output) in self.work[&instance].outputs.iter().zip(outputs) {
-                    let Some(region) = self.held.region(output) else { continue };
+                    let Some(region) = self.outputs.region(output) else { continue };
                     if plan.stored {
-                        let identity = self.held.known(output).map(|known| known.identity);
+                        let identity = self.outputs.info(output).map(|known| known.identity);
                         puts.push((plan.key, Arc::clone(region), identity));
                     }
                     if plan.reported
@@ -445,7 +450,7 @@ impl StageActor {
                 let lacking = ToManager::MissingInput { study, lease, instance, key, tasks };
                 worker.do_send(StageEvent::Report(lacking));
             }
-            Effect::Drop(output) => self.held.remove(output),
+            Effect::Drop(output) => self.outputs.remove(output),
             Effect::Over => worker.do_send(StageEvent::Over(lease)),
         }
     }

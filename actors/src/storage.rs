@@ -151,11 +151,11 @@ struct NotShared(RegionKey);
 /// Actor that holds the data regions of one node.
 pub struct StorageActor {
     ram: Arc<RamTier>,
-    below: Option<Arc<SpillStore>>,
+    spill: Option<Arc<SpillStore>>,
     origins: HashMap<RegionKey, RegionOrigin>,
     exchange: Option<Exchange>,
     /// Change count of the memory at the last request of a region.
-    asked: HashMap<RegionKey, u64>,
+    requested: HashMap<RegionKey, u64>,
     /// Regions from files are shared with other nodes.
     shares_inputs: bool,
     /// Preferred spill tiers.
@@ -186,13 +186,13 @@ impl StorageActor {
     ) -> Self {
         let origins = sources.into_iter().map(|(key, source)| (key, RegionOrigin::Source(source))).collect();
         let (waiting, failed) = (HashMap::new(), HashMap::new());
-        let (asked, wished, rates) = (HashMap::new(), HashMap::new(), FetchRates::default());
+        let (requested, wished, rates) = (HashMap::new(), HashMap::new(), FetchRates::default());
         Self {
             ram,
-            below: None,
+            spill: None,
             origins,
             exchange: None,
-            asked,
+            requested,
             shares_inputs: false,
             wished,
             rates,
@@ -205,8 +205,8 @@ impl StorageActor {
 
     /// Adds spill tiers.
     #[must_use]
-    pub fn with_spill(self, below: Option<Arc<SpillStore>>) -> Self {
-        Self { below, ..self }
+    pub fn with_spill(self, spill: Option<Arc<SpillStore>>) -> Self {
+        Self { spill, ..self }
     }
 
     /// Adds the exchange with other workers.
@@ -222,7 +222,7 @@ impl StorageActor {
 
     fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
         let storage = ctx.address();
-        if let Some(below) = self.below.as_ref().filter(|below| below.bytes(key).is_some()) {
+        if let Some(below) = self.spill.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
             return below.spawn(move || match from.get(key) {
                 Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
@@ -230,8 +230,8 @@ impl StorageActor {
             });
         }
         match self.origins.get(&key).cloned() {
-            Some(RegionOrigin::Source(source)) => match self.below.clone().filter(|_| self.shares_inputs) {
-                Some(below) => self.look_shared(key, &below, ctx),
+            Some(RegionOrigin::Source(source)) => match self.spill.clone().filter(|_| self.shares_inputs) {
+                Some(below) => self.find_shared(key, &below, ctx),
                 None => self.read(key, source, ctx),
             },
             Some(RegionOrigin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
@@ -248,8 +248,8 @@ impl Handler<GetRegion> for StorageActor {
     type Result = ResponseFuture<Fetched>;
 
     fn handle(&mut self, GetRegion(key): GetRegion, ctx: &mut Self::Context) -> Self::Result {
-        if self.below.is_some() {
-            self.asked.insert(key, self.ram.changes());
+        if self.spill.is_some() {
+            self.requested.insert(key, self.ram.changes());
         }
         let found = self.find(key);
         let is_hit = matches!(found, Some(Ok(_)));
@@ -332,7 +332,7 @@ impl Handler<SetPlacement> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, SetPlacement(wishes): SetPlacement, _: &mut Self::Context) {
-        if self.below.is_some() {
+        if self.spill.is_some() {
             self.wished.extend(wishes);
         }
     }
@@ -342,7 +342,7 @@ impl Handler<ShareInputs> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, _: ShareInputs, _: &mut Self::Context) {
-        self.shares_inputs = self.below.as_ref().is_some_and(|below| below.is_shared());
+        self.shares_inputs = self.spill.as_ref().is_some_and(|below| below.is_shared());
     }
 }
 
@@ -352,9 +352,9 @@ impl Handler<ReleaseRegions> for StorageActor {
     fn handle(&mut self, ReleaseRegions(keys): ReleaseRegions, _: &mut Self::Context) {
         for key in keys {
             self.ram.remove(key);
-            self.asked.remove(&key);
+            self.requested.remove(&key);
             self.wished.remove(&key);
-            if let Some(below) = self.below.as_ref().filter(|below| below.may_have(key)) {
+            if let Some(below) = self.spill.as_ref().filter(|below| below.may_have(key)) {
                 let from = Arc::clone(below);
                 below.spawn(move || from.remove(key));
             }

@@ -45,7 +45,7 @@ pub struct RunTask {
 
 /// Outputs of an earlier run on this worker. They may have left memory since.
 pub(crate) struct StoredOutputs {
-    below: Arc<SpillStore>,
+    spill: Arc<SpillStore>,
     outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
 }
 
@@ -54,14 +54,14 @@ type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
 
 impl StoredOutputs {
     pub(crate) fn new(below: &Arc<SpillStore>, found: &SpilledTask) -> Self {
-        Self { below: Arc::clone(below), outputs: found.outputs.clone() }
+        Self { spill: Arc::clone(below), outputs: found.outputs.clone() }
     }
 
     /// Reads the outputs. `None` if any is missing or changed.
     fn bring(&self) -> Option<Brought> {
         let bring = |place: &OutputLocation| match place {
             OutputLocation::Here(region) => Some(DataRegion::clone(region)),
-            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.below.get(*key)?)),
+            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.spill.get(*key)?)),
         };
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -207,7 +207,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     let mut cache_seconds = 0.0;
     if let (Some(recall), Ok(outputs)) = (&recall, &outputs) {
         let start = Instant::now();
-        recall.keep(outputs, &digests, seconds);
+        recall.store(outputs, &digests, seconds);
         cache_seconds = looked_for + start.elapsed().as_secs_f64();
     }
     let outputs =

@@ -21,12 +21,12 @@ pub struct TaskLookup {
     /// Components of the key.
     pub components: KeyComponents,
     /// Outputs with readers.
-    pub wanted: Vec<bool>,
+    pub requested: Vec<bool>,
 }
 
 impl fmt::Debug for TaskLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recall").field("components", &self.components).finish_non_exhaustive()
+        f.debug_struct("TaskLookup").field("components", &self.components).finish_non_exhaustive()
     }
 }
 
@@ -60,17 +60,17 @@ impl TaskLookup {
     /// Returns the wanted outputs, if all are stored and have the types that the operation declares.
     pub(crate) fn find(&self, operation: &dyn Operation) -> Option<CachedTask> {
         let trace = self.cache.lookup(&CacheKey(self.key.0))?;
-        if trace.outputs.len() != self.wanted.len() || operation.outputs().len() != self.wanted.len() {
+        if trace.outputs.len() != self.requested.len() || operation.outputs().len() != self.requested.len() {
             return None;
         }
-        let all = || trace.outputs.iter().zip(&self.wanted).zip(operation.outputs());
+        let all = || trace.outputs.iter().zip(&self.requested).zip(operation.outputs());
         // Checked first, so that no output is read if another is missing.
         let is_kept =
             |output: &Output| output.region().is_some() || self.cache.contains_region(&output.digest);
         if !all().all(|((output, wanted), _)| !wanted || is_kept(output)) {
             return None;
         }
-        let mut outputs = Vec::with_capacity(self.wanted.len());
+        let mut outputs = Vec::with_capacity(self.requested.len());
         for ((output, wanted), port) in all() {
             outputs.push(match wanted {
                 true => {
@@ -85,7 +85,7 @@ impl TaskLookup {
     }
 
     /// Stores the outputs of a task that ran for `seconds`. Stores nothing if a digest is missing.
-    pub(crate) fn keep(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
+    pub(crate) fn store(&self, outputs: &[DataRegion], digests: &[Option<Digest>], seconds: f64) {
         let Some(digests) = digests.iter().copied().collect::<Option<Vec<Digest>>>() else { return };
         if digests.len() != outputs.len() {
             return;

@@ -39,14 +39,14 @@ pub struct TaskResults {
     study_of: HashMap<RegionKey, u32>,
     /// Studies with a possible next round. Their results are retained after the last region of a root input has left
     /// storage.
-    keeps: HashSet<u32>,
+    retained: HashSet<u32>,
     /// Tasks by study whose outputs were cached at the start of its present round and that have not run since.
     before: HashMap<u32, HashSet<TaskKey>>,
 }
 
 impl fmt::Debug for TaskResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Results").field("running", &self.running.len()).finish_non_exhaustive()
+        f.debug_struct("TaskResults").field("running", &self.running.len()).finish_non_exhaustive()
     }
 }
 
@@ -92,7 +92,7 @@ impl TaskResults {
             return Vec::new();
         }
         self.stored.remove(&source);
-        if self.study_of.get(&source).is_some_and(|study| self.keeps.contains(study)) {
+        if self.study_of.get(&source).is_some_and(|study| self.retained.contains(study)) {
             return Vec::new();
         }
         self.discard(&source)
@@ -108,14 +108,14 @@ impl TaskResults {
         self.study_of.iter().filter(move |(_, of)| **of == study).map(|(source, _)| source)
     }
 
-    /// Starts a round of a study. With `keeps`, another round may follow.
-    pub(crate) fn next(&mut self, study: u32, keeps: bool) {
+    /// Starts a round of a study. With `retains_results`, another round may follow.
+    pub(crate) fn start_round(&mut self, study: u32, retains_results: bool) {
         let tasks = |source| self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source));
         let before: HashSet<TaskKey> = self.sources(study).flat_map(tasks).copied().collect();
-        if keeps {
-            self.keeps.insert(study);
+        if retains_results {
+            self.retained.insert(study);
         } else {
-            self.keeps.remove(&study);
+            self.retained.remove(&study);
         }
         if before.is_empty() {
             self.before.remove(&study);
@@ -135,8 +135,8 @@ impl TaskResults {
     }
 
     /// Returns the studies that may have retained results.
-    pub(crate) fn kept(&self) -> Vec<u32> {
-        let mut studies: Vec<u32> = self.keeps.iter().chain(self.study_of.values()).copied().collect();
+    pub(crate) fn retained_studies(&self) -> Vec<u32> {
+        let mut studies: Vec<u32> = self.retained.iter().chain(self.study_of.values()).copied().collect();
         studies.sort_unstable();
         studies.dedup();
         studies
@@ -144,7 +144,7 @@ impl TaskResults {
 
     /// Drops the retained results of a study without a further round. Returns the spilled results to remove.
     pub(crate) fn forget(&mut self, study: u32) -> Vec<RegionKey> {
-        self.keeps.remove(&study);
+        self.retained.remove(&study);
         self.before.remove(&study);
         // The other results are dropped at their release.
         let unread = |source: &&RegionKey| !self.stored.contains_key(source);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     fn is_there(results: &mut TaskResults, number: u8) -> bool {
-        let found = results.shelf.take(&task_key(number), &[true]).is_some();
+        let found = results.shelf.acquire(&task_key(number), &[true]).is_some();
         if found {
             results.shelf.release(&RegionIdentity([number; 32]));
         }
@@ -309,24 +309,24 @@ mod tests {
     fn results_are_retained_until_the_last_round() {
         let (one, other) = (RegionKey([1; 16]), RegionKey([2; 16]));
         let mut results = TaskResults::default();
-        results.next(7, true);
-        results.next(8, false);
+        results.start_round(7, true);
+        results.start_round(8, false);
         run(&mut results, 7, one, 1);
         run(&mut results, 8, other, 2);
         assert!(results.released(&one).is_empty() && results.released(&other).is_empty());
         assert!(is_there(&mut results, 1), "another part follows");
         assert!(!is_there(&mut results, 2), "of the other study none does");
-        assert_eq!(results.kept(), [7]);
+        assert_eq!(results.retained_studies(), [7]);
 
         // The last round: present results count as earlier ones until their tasks run again.
-        results.next(7, false);
+        results.start_round(7, false);
         assert!(results.is_from_before(7, &task_key(1)) && !results.is_from_before(8, &task_key(1)));
         results.record_run(7, &task_key(1));
         assert!(!results.is_from_before(7, &task_key(1)));
         assert!(is_there(&mut results, 1), "it may have run on other workers only");
-        assert_eq!(results.kept(), [7]);
+        assert_eq!(results.retained_studies(), [7]);
         results.forget(7);
-        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
+        assert!(!is_there(&mut results, 1) && results.retained_studies().is_empty());
         assert!(results.shelf.is_empty());
     }
 
@@ -334,11 +334,11 @@ mod tests {
     fn pinned_result_of_dropped_study_is_dropped_on_release() {
         let key = RegionKey([1; 16]);
         let mut results = TaskResults::default();
-        results.next(7, true);
+        results.start_round(7, true);
         run(&mut results, 7, key, 1);
         results.forget(7);
         assert!(is_there(&mut results, 1));
         results.released(&key);
-        assert!(!is_there(&mut results, 1) && results.kept().is_empty());
+        assert!(!is_there(&mut results, 1) && results.retained_studies().is_empty());
     }
 }

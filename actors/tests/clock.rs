@@ -119,10 +119,10 @@ impl Worker {
             storage,
             pool,
             ram,
-            below: None,
+            spill: None,
             ledger,
             costs: Arc::default(),
-            past: PriorResults::default(),
+            prior: PriorResults::default(),
             peak_bytes: Arc::default(),
             remote: Some(remote),
         });
@@ -151,7 +151,7 @@ impl<'a> Managed<'a> {
             by_data: true,
         };
         let (server, peers) = cluster.listen(cluster.setup());
-        let manager = ManagerActor::service(service).start();
+        let manager = ManagerActor::for_service(service).start();
         Self { cluster, manager, server, peers, workers: Vec::new() }
     }
 
@@ -196,10 +196,10 @@ impl<'a> Managed<'a> {
             inputs: HashMap::new(),
             observer: Box::new(observer),
             replanner: None,
-            keeps: false,
+            retains_results: false,
             done,
         };
-        let begun = self.manager.send(StartPlan { id: PlanId::whole(1), study }).await;
+        let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;
         begun.expect("the manager lives").expect("a valid plan");
         (outcome, reported)
     }

@@ -65,9 +65,9 @@ fn execute_knowing(
         sources,
         resources: resources(slots),
         costs: Arc::new(Mutex::new(costs)),
-        past: PriorResults::default(),
+        prior: PriorResults::default(),
         ledger: Arc::default(),
-        below: None,
+        spill: None,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock();
             match notice {
@@ -122,7 +122,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
             let value = outcome.results[&InstanceId(id)][0].get("x");
             assert_eq!(value, Some(expected(1.0, &set.1)));
         }
-        assert_eq!(ran.finished.left_bytes, 0);
+        assert_eq!(ran.finished.retained_bytes, 0);
     }
 }
 
@@ -157,7 +157,7 @@ fn an_input_that_cannot_be_read_fails_its_runs_and_is_tried_once() {
     assert_eq!(ran.finished.outcome.failures[&InstanceId(5)].cause.cause, "torn");
     assert_eq!(ran.finished.outcome.results.len(), 1);
     assert_eq!(ran.loads[1].load(Ordering::SeqCst), 1);
-    assert_eq!(ran.finished.left_bytes, 0);
+    assert_eq!(ran.finished.retained_bytes, 0);
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn a_plan_that_breaks_its_rules_is_refused() {
         sources: HashMap::new(),
         resources: resources(1),
         costs: Arc::default(),
-        past: PriorResults::default(),
+        prior: PriorResults::default(),
         ledger: Arc::new(MemoryCounter::default()),
-        below: None,
+        spill: None,
         observer: Box::new(|_| {}),
         stop,
     };
@@ -210,7 +210,7 @@ proptest! {
             let used = sets.iter().any(|(used, _)| *used == tile);
             prop_assert_eq!(loads.load(Ordering::SeqCst), usize::from(used));
         }
-        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert_eq!(ran.finished.retained_bytes, 0);
         let steps = ran.progress.windows(2);
         prop_assert!(steps.into_iter().all(|pair| pair[0].instances <= pair[1].instances));
         let last = ran.progress.last().copied();

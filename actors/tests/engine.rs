@@ -81,16 +81,17 @@ impl Running {
             registry: registry.with(Costly(step)),
             sources: (0..2).map(source).collect::<HashMap<_, _>>(),
             resources,
-            past: PriorResults::default(),
-            below: None,
+            prior: PriorResults::default(),
+            spill: None,
             stop: stopped,
         });
         Self { engine: engine.expect("it starts"), watch, stop: Some(stop) }
     }
 
-    fn part(&mut self, plan: ExecutionPlan, keeps: bool) -> PlanOutcome {
+    fn part(&mut self, plan: ExecutionPlan, retains_results: bool) -> PlanOutcome {
         let costs = Arc::new(Mutex::default());
-        let part = PlanRun { plan, finished: BTreeSet::new(), costs, observer: Box::new(|_| {}), keeps };
+        let part =
+            PlanRun { plan, finished: BTreeSet::new(), costs, observer: Box::new(|_| {}), retains_results };
         self.engine.run(part).expect("the plan runs")
     }
 
@@ -165,8 +166,8 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
         registry: registry.with(crowd),
         sources: HashMap::from([(input_key(0), input)]),
         resources: Resources { slots, memory_bytes: u64::MAX, active_paths, meter: unmetered },
-        past: PriorResults::default(),
-        below: None,
+        prior: PriorResults::default(),
+        spill: None,
         stop: stopped,
     })
     .expect("it starts");
@@ -176,7 +177,7 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
         finished: BTreeSet::new(),
         costs: Arc::new(Mutex::default()),
         observer: Box::new(|_| {}),
-        keeps: false,
+        retains_results: false,
     };
     let finished = engine.run(part).expect("the plan runs");
     assert_eq!(finished.outcome.results.len(), 8);
@@ -203,7 +204,7 @@ fn is_right(finished: &PlanOutcome) {
         let result = finished.outcome.results[&InstanceId((SETS.len() + id) as u32)][0].get("x");
         assert_eq!(result, Some(expected((tile + 1) as f64, set)));
     }
-    assert_eq!((finished.left_bytes, finished.outcome.stopped), (0, false));
+    assert_eq!((finished.retained_bytes, finished.outcome.stopped), (0, false));
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn a_plan_that_is_refused_is_no_harm_to_the_next() {
     broken.buckets.pop();
     let costs = Arc::new(Mutex::default());
     let observer = Box::new(|_: pleach_actors::manager::StudyEvent<'_>| {});
-    let part = PlanRun { plan: broken, finished: BTreeSet::new(), costs, observer, keeps: true };
+    let part = PlanRun { plan: broken, finished: BTreeSet::new(), costs, observer, retains_results: true };
     assert!(running.engine.run(part).unwrap_err().to_string().starts_with("the plan cannot be executed"));
     is_right(&running.part(shared(), false));
 }

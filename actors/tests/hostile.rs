@@ -14,7 +14,7 @@ use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::join::{JoinError, join};
 use pleach_actors::transport::quic::{Peer, Server, ServerSetup};
 use pleach_actors::transport::refusal::Cause;
-use pleach_actors::transport::refusal_log::MOST;
+use pleach_actors::transport::refusal_log::MAX_NOTICES;
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Link, codec, frames};
@@ -258,7 +258,7 @@ async fn used_expired_or_foreign_token_is_refused() {
 #[tokio::test]
 async fn too_long_frame_ends_the_connection() {
     let (cluster, server, good) = served(patient()).await;
-    let hello = hello::write(&Version::here(), &Hello::default()).unwrap();
+    let hello = hello::write(&Version::current(), &Hello::default()).unwrap();
     let mut after_hello = Vec::new();
     frames::append(&hello, &mut after_hello);
     after_hello.extend((17_u32 << 20).to_le_bytes());
@@ -291,7 +291,7 @@ fn noise_ends_the_connection() {
             let (mut send, mut recv) = connection.open_bi().await.unwrap();
             let mut bytes = Vec::new();
             if is_greeted {
-                let hello = hello::write(&Version::here(), &Hello::default()).unwrap();
+                let hello = hello::write(&Version::current(), &Hello::default()).unwrap();
                 frames::append(&hello, &mut bytes);
                 send.write_all(&bytes).await.unwrap();
                 let answer = soon(frames::read(&mut recv, 1 << 20)).await.unwrap();
@@ -329,7 +329,7 @@ async fn stalled_region_is_stopped_and_connection_stays() {
         let (_endpoint, connection) = connect(&cluster, &server).await;
         let (mut send, mut recv) = connection.open_bi().await.unwrap();
         let mut hello = Vec::new();
-        frames::append(&hello::write(&Version::here(), &Hello::default()).unwrap(), &mut hello);
+        frames::append(&hello::write(&Version::current(), &Hello::default()).unwrap(), &mut hello);
         send.write_all(&hello).await.unwrap();
         soon(frames::read(&mut recv, 1 << 20)).await.unwrap().expect("the manager's first frame");
         let mut region = soon(connection.open_uni()).await.unwrap();
@@ -429,7 +429,7 @@ async fn memory_is_bounded_under_ten_thousand_half_open() {
     good.check().await;
     until(|| server.connections() == 0).await;
     let told = cluster.told();
-    assert!(told.len() <= MOST, "{} notices", told.len());
+    assert!(told.len() <= MAX_NOTICES, "{} notices", told.len());
     assert!(told.iter().all(|notice| notice.refusal.cause == Cause::Deadline), "{told:?}");
 }
 

@@ -55,7 +55,7 @@ fn execute(
 
 /// Runs a study like [`execute`], with tiers below memory.
 fn execute_above(
-    below: Option<Arc<SpillStore>>,
+    spill: Option<Arc<SpillStore>>,
     study: &Study,
     finished: &BTreeSet<InstanceId>,
     (slots, memory_bytes, active_paths): (u32, u64, Option<NonZeroU32>),
@@ -75,9 +75,9 @@ fn execute_above(
         sources: study.sources(&watch),
         resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
         costs: Arc::default(),
-        past: PriorResults::default(),
+        prior: PriorResults::default(),
         ledger,
-        below,
+        spill,
         observer: Box::new(move |notice| {
             let mut seen = seen.lock();
             if let StudyEvent::Reported { instance, results } = notice {
@@ -142,7 +142,7 @@ fn least_recently_used_regions_are_spilled_and_read_back() {
         let but = HashSet::from([two.0]);
         let made =
             storage.send(FreeMemory { bytes: 10_001, but, replicas: Vec::new() }).await.expect("there");
-        assert_eq!(made, MemoryFreed { bytes: 20_000, gone: Vec::new() });
+        assert_eq!(made, MemoryFreed { bytes: 20_000, removed: Vec::new() });
         let mut left = ram.keys();
         left.sort_unstable();
         assert_eq!(left, [one.0, two.0]);
@@ -288,7 +288,7 @@ fn replicas_are_dropped_first_without_a_spill_tier() {
         let storage = StorageActor::new(HashMap::new(), pool, Arc::clone(&ram)).start();
         let (but, replicas) = (HashSet::new(), vec![keys[3], keys[1], keys[2]]);
         let made = storage.send(FreeMemory { bytes: 10_001, but, replicas }).await.expect("there");
-        assert_eq!(made, MemoryFreed { bytes: 20_000, gone: vec![keys[1], keys[2]] });
+        assert_eq!(made, MemoryFreed { bytes: 20_000, removed: vec![keys[1], keys[2]] });
     });
     let mut left = ram.keys();
     left.sort_unstable();
@@ -350,11 +350,11 @@ proptest! {
         more in prop_oneof![Just(0u64), 1u64..20_000],
         active_paths in prop_oneof![Just(None), (1u32..3).prop_map(NonZeroU32::new)],
     ) {
-        let budget = study.plan().needs.least_bytes + more;
+        let budget = study.plan().needs.min_bytes + more;
         let ran = execute(&study, &BTreeSet::new(), (slots, budget, active_paths), usize::MAX);
         prop_assert!(ran.finished.outcome.failures.is_empty());
         prop_assert_eq!(&ran.results, &study.expected());
-        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert_eq!(ran.finished.retained_bytes, 0);
         prop_assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
         prop_assert!(ran.held_bytes.iter().all(|held| *held <= ran.finished.peak_bytes));
         prop_assert!(ran.held_bytes.iter().any(|held| *held > 0), "nothing was seen");
@@ -374,7 +374,7 @@ proptest! {
         let ran = execute_above(above, &study, &BTreeSet::new(), (slots, budget, active_paths), usize::MAX);
         prop_assert!(ran.finished.outcome.failures.is_empty());
         prop_assert_eq!(&ran.results, &study.expected());
-        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert_eq!(ran.finished.retained_bytes, 0);
         prop_assert!(below.is_empty(), "{} regions are left below", below.len());
         prop_assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
         let passed = below.passed();
@@ -384,10 +384,10 @@ proptest! {
     /// A study with too small a budget finishes and reports its peak above the budget.
     #[test]
     fn study_beyond_budget_completes_and_reports_its_peak(study in studies(), slots in 1u32..5) {
-        let least = study.plan().needs.least_bytes;
+        let least = study.plan().needs.min_bytes;
         let ran = execute(&study, &BTreeSet::new(), (slots, least - 1, None), usize::MAX);
         prop_assert_eq!(&ran.results, &study.expected());
-        prop_assert_eq!(ran.finished.left_bytes, 0);
+        prop_assert_eq!(ran.finished.retained_bytes, 0);
         let ran = execute(&study, &BTreeSet::new(), (slots, 1, None), usize::MAX);
         prop_assert_eq!(&ran.results, &study.expected());
         prop_assert!(ran.finished.peak_bytes > 1);
@@ -398,7 +398,7 @@ proptest! {
     fn resumed_study_has_the_same_results(
         study in studies(), slots in 1u32..5, stops in prop::collection::vec(1usize..40, 1..4), more in 0u64..5000,
     ) {
-        let setup = (slots, study.plan().needs.least_bytes + more, None);
+        let setup = (slots, study.plan().needs.min_bytes + more, None);
         let mut results = HashMap::new();
         for notices in stops.into_iter().chain([usize::MAX]) {
             let finished: BTreeSet<InstanceId> = results.keys().copied().collect();
@@ -407,7 +407,7 @@ proptest! {
             let open: BTreeSet<InstanceId> = study.expected().into_keys().filter(|id| !finished.contains(id)).collect();
             let all = ran.results.len() == open.len();
             prop_assert_eq!(ran.finished.outcome.stopped, !all);
-            prop_assert!(!all || ran.finished.left_bytes == 0, "{} left, open {open:?}, finished {finished:?}, notices {notices}", ran.finished.left_bytes);
+            prop_assert!(!all || ran.finished.retained_bytes == 0, "{} left, open {open:?}, finished {finished:?}, notices {notices}", ran.finished.retained_bytes);
             prop_assert!(ran.finished.peak_bytes <= setup.1);
             results.extend(ran.results);
         }

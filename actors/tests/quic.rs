@@ -232,7 +232,7 @@ async fn a_lost_manager_is_tried_again_until_it_is_there() {
         &cluster.network,
         address,
         credentials,
-        Version::here(),
+        Version::current(),
         settings,
         &cluster.clock(),
         cluster.board(),
@@ -302,7 +302,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
     let idle = if is_torn { Duration::from_millis(500) } else { Duration::from_secs(20) };
     let cluster = Cluster::new(Settings { idle, keep_alive: idle / 4, ..patient() });
     let mut core = Manager::new(0);
-    core.handle_submit(PlanId::whole(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(PlanId::first_round(0), plan(sets, 4), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     let workers: Vec<_> = ["w1", "w2"].iter().map(|name| cluster.connector(name, Role::Worker)).collect();
     System::new().block_on(async {
@@ -322,7 +322,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
                 0 if is_torn => {
                     let (credentials, board) = (cluster.credentials("w1", Role::Worker, 30), cluster.board());
                     let (clock, settings) = (cluster.clock(), cluster.settings.clone());
-                    let version = Version::here();
+                    let version = Version::current();
                     let address = server.address();
                     &pleach_actors::transport::quic::Connector::new(
                         &torn,
@@ -357,8 +357,8 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
                 costs: Arc::default(),
-                past: PriorResults::default(),
-                below: None,
+                prior: PriorResults::default(),
+                spill: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
                 remote: None,

@@ -79,7 +79,7 @@ fn execute_until(
     mut ends: Option<(Duration, f64)>,
 ) -> (StudyOutcome, Vec<usize>) {
     let mut core = Manager::new(0);
-    core.handle_submit(PlanId::whole(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
+    core.handle_submit(PlanId::first_round(0), plan(sets, bucket), &BTreeSet::new()).expect("a valid plan");
     let (done, outcome) = oneshot::channel();
     System::new().block_on(async {
         let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("threads"));
@@ -116,8 +116,8 @@ fn execute_until(
                 pool: Arc::clone(&pool),
                 ram: Arc::clone(&ram),
                 costs: Arc::new(Mutex::new(costs)),
-                past: PriorResults::default(),
-                below: None,
+                prior: PriorResults::default(),
+                spill: None,
                 ledger: Arc::clone(&ledger),
                 peak_bytes: Arc::default(),
                 remote: None,
@@ -160,7 +160,7 @@ fn worker_before_time_limit_returns_unfinishable_instances() {
 fn worker_that_violates_the_protocol_is_disconnected() {
     let sets: Sets = (0..10).map(|n| (0, [n, 0, 0, 1, 2])).collect();
     let mut core = Manager::new(0);
-    core.handle_submit(PlanId::whole(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
+    core.handle_submit(PlanId::first_round(0), plan(&sets, 2), &BTreeSet::new()).unwrap();
     let (done, _outcome) = oneshot::channel();
     System::new().block_on(async {
         let manager = ManagerActor::new(core, done, Box::new(|_| {})).start();
@@ -222,7 +222,7 @@ impl Replanner for OneByOne {
 #[test]
 fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
     System::new().block_on(async {
-        let manager = ManagerActor::service(service()).start();
+        let manager = ManagerActor::for_service(service()).start();
         let (done, _outcome) = oneshot::channel();
         let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
         let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
@@ -232,10 +232,10 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
             inputs: HashMap::new(),
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
-            keeps: false,
+            retains_results: false,
             done,
         };
-        manager.send(StartPlan { id: PlanId::whole(1), study }).await.unwrap().unwrap();
+        manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap().unwrap();
         let replanned = async |expected: &[u32]| -> ManagerView {
             let looking = async {
                 loop {
@@ -263,7 +263,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
 #[test]
 fn reattached_worker_drops_studies_finished_meanwhile() {
     System::new().block_on(async {
-        let manager = ManagerActor::service(service()).start();
+        let manager = ManagerActor::for_service(service()).start();
         for study in [3, 4, 5] {
             manager.do_send(RetainResults(study));
         }
@@ -274,7 +274,7 @@ fn reattached_worker_drops_studies_finished_meanwhile() {
             incoming: near.incoming,
             newcomer: PendingWorker::local(),
         });
-        let before = ReattachState { manager: 7, studies: Vec::new(), kept: vec![2, 3, 4, 5] };
+        let before = ReattachState { manager: 7, studies: Vec::new(), retained_studies: vec![2, 3, 4, 5] };
         let join = ToManager::Join { slots: 1, incarnation: 1, exchange_port: None, before: Some(before) };
         far.link.send(codec::encode(&join).unwrap()).unwrap();
         assert!(matches!(said(&mut far.incoming).await, ToWorker::Welcome { manager: 7 }));

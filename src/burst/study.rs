@@ -51,7 +51,7 @@ struct Operation {
 
 /// Study that can be simulated.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct SimulatedStudy {
     pub(crate) name: String,
     pub(crate) evaluations: usize,
     pub(crate) tiles: usize,
@@ -66,7 +66,7 @@ fn workload(tables: StageTables) -> StageWorkload {
     StageWorkload { levels, instances, inputs, keys, seconds }
 }
 
-impl Planned {
+impl SimulatedStudy {
     /// Plans a study for `slots` slots, with the tree reuse scope.
     ///
     /// # Errors

@@ -84,7 +84,7 @@ pub(crate) struct WorkerProcessArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
-    pub(crate) below: SpillArgs,
+    pub(crate) spill: SpillArgs,
     /// Address for other workers, which fetch regions (QUIC over UDP); port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,

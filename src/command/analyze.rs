@@ -9,8 +9,8 @@ use pleach_interop::method::MethodRequest;
 use pleach_interop::problem::Problem;
 use pleach_interop::responses::{self, ResponseColumn};
 use pleach_interop::samples::SampleTable;
-use pleach_report::Along;
-use pleach_report::drawings::plots::{self, Drawn};
+use pleach_report::ScatterColumn;
+use pleach_report::drawings::plots::{self, ResponsePlots};
 use pleach_report::raster;
 use pleach_report::summary;
 use pleach_results::analysis::Analysis;
@@ -24,8 +24,8 @@ use std::path::Path;
 use std::{fs, io};
 
 /// Returns a parameter and its values for a plot.
-fn along<'a>((parameter, values): (&'a Parameter, &'a [f64])) -> Along<'a> {
-    Along { name: &parameter.name, values, domain: &parameter.domain }
+fn along<'a>((parameter, values): (&'a Parameter, &'a [f64])) -> ScatterColumn<'a> {
+    ScatterColumn { name: &parameter.name, values, domain: &parameter.domain }
 }
 
 /// Runs the command.
@@ -39,7 +39,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
     let measured = responses::read(&problem, &samples, file, &args.response)?;
     let resamples = wanted.resamples.unwrap_or_else(|| analysis::usual_resamples(samples.rows));
     let bootstrap = Bootstrap { resamples, seed };
-    let analyses = analysis::analyze(&form, wanted.way, &measured, bootstrap)
+    let analyses = analysis::analyze(&form, wanted.method, &measured, bootstrap)
         .map_err(|error| CommandError::Input(format!("{}: {error}", file.display())))?;
     let doubts = doubts::doubts(&samples, &form);
     let document = document(&wanted, &samples, bootstrap, &analyses, &doubts)?;
@@ -47,9 +47,9 @@ pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
         write(out, &analyses, &document)?;
     }
     if let Some(folder) = &args.plot {
-        let drawn = measured.iter().zip(&analyses).map(|(measured, analysis)| Drawn {
+        let drawn = measured.iter().zip(&analyses).map(|(measured, analysis)| ResponsePlots {
             analysis,
-            steps: analysis::convergence(&form, wanted.way, measured, bootstrap),
+            steps: analysis::convergence(&form, wanted.method, measured, bootstrap),
             along: samples.varying().map(along).collect(),
             responses: &measured.values,
             independent: form.independent(),
@@ -70,7 +70,7 @@ pub(super) fn execute(args: &AnalyzeArgs) -> CommandResult {
 
 /// Returns the document of `indices.json`.
 fn document(
-    wanted: &MethodRequest<'_>,
+    request: &MethodRequest<'_>,
     samples: &SampleTable,
     bootstrap: Bootstrap,
     analyses: &[Analysis],
@@ -83,7 +83,7 @@ fn document(
     };
     let responses = analyses.iter().map(response).collect::<CommandResult<Vec<_>>>()?;
     Ok(json!({
-        "method": wanted.kind(),
+        "method": request.kind(),
         "evaluations": samples.rows,
         "seed": bootstrap.seed,
         "sample_warnings": doubts,
@@ -115,7 +115,7 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Com
 }
 
 /// Writes the figures of each response as SVG and PNG. With several responses, file names contain the response.
-fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = Drawn<'a>>) -> CommandResult {
+fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = ResponsePlots<'a>>) -> CommandResult {
     let fail = |what: &str, error: io::Error| {
         CommandError::writing(format_args!("--plot {}: {what}", folder.display()), &error)
     };

@@ -14,14 +14,14 @@ pub(super) mod watched;
 use crate::cli::ManagerArgs;
 use crate::exit::CommandResult;
 use crate::terminal::print_notice;
-use pleach_client::{Client, Waiting};
+use pleach_client::{Client, InterruptibleWait};
 use pleach_workflow::text::quoted;
 
 /// Maximum length of a notice.
 const MAX_LETTERS: usize = 800;
 
 /// Creates a client for the manager that the arguments name. Its notices go to stderr.
-pub(super) fn connect(args: &ManagerArgs, waiting: Waiting) -> CommandResult<Client> {
+pub(super) fn connect(args: &ManagerArgs, waiting: InterruptibleWait) -> CommandResult<Client> {
     let client = Client::new(&args.options(), super::manager_token().as_deref(), waiting)?;
     Ok(client.with_notices(line_on_stderr))
 }

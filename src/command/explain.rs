@@ -51,7 +51,7 @@ pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
         options: args.plan.options(),
         buckets: args.plan.buckets.limits(),
         slots: workers,
-        workers: &[WorkerMemory { memory_bytes: default_memory_bytes(), below_bytes: 0 }],
+        workers: &[WorkerMemory { memory_bytes: default_memory_bytes(), spill_bytes: 0 }],
         // As in `run --cache`: only the value scope finds results in a cache.
         tree_fallback: args.cache.is_none(),
     };

@@ -19,7 +19,7 @@ use pleach_report::drawings::scaling::{self, Curve, Point, Scaling};
 use pleach_report::raster;
 use pleach_results::cache_walk;
 use pleach_results::folder::publish;
-use pleach_results::record::Annotated;
+use pleach_results::record::AnnotatedTile;
 use pleach_study::{PreparedStudy, annotations};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -34,7 +34,7 @@ struct Plans {
     parts: Vec<parts::Forecast>,
     /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    annotations: Vec<Annotated>,
+    annotations: Vec<AnnotatedTile>,
 }
 
 /// Runs the command.
@@ -73,10 +73,10 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     }
     if args.json {
         // The JSON document omits strategies that were left out. Only the text output lists them.
-        let annotations = Annotated::of(&prepared.study);
+        let annotations = AnnotatedTile::of(&prepared.study);
         return print_json(&Plans { plans, parts: parts::forecast(&prepared.study), annotations });
     }
-    annotations::told(&prepared.study).iter().for_each(|line| print_line(line));
+    annotations::notes(&prepared.study).iter().for_each(|line| print_line(line));
     table::show(&prepared.study.name, &plans).iter().chain(&left_out).for_each(|line| print_line(line));
     let too_much = args.memory.map_or(u64::MAX, MemorySize::bytes);
     table::beyond(&plans, too_much).iter().for_each(|line| print_line(line));

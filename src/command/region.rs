@@ -41,7 +41,7 @@ fn read(file: &Path) -> CommandResult<(DataRegion, Description, u64)> {
 }
 
 fn show(file: &Path, as_json: bool) -> CommandResult {
-    if template::is_there(file) {
+    if template::exists(file) {
         return show_template(file, as_json);
     }
     let (region, description, file_bytes) = read(file)?;

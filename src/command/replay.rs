@@ -30,14 +30,14 @@ pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
     if args.json {
         let steps: Vec<Step> = steps.collect();
         let breach = steps.last().and_then(|step| step.breach.clone());
-        return print_json(&Replayed { schedule: &log.schedule, events: log.said.len(), steps, breach });
+        return print_json(&Replayed { schedule: &log.schedule, events: log.events.len(), steps, breach });
     }
     let seed = log.schedule.seed;
     let (nodes, incidents) = (log.schedule.nodes.len(), log.schedule.incidents.len());
     print_line(&format!(
         "seed {seed}: {nodes} workers at first, {} studies, {incidents} incidents, {} events",
         log.schedule.studies.len(),
-        log.said.len(),
+        log.events.len(),
     ));
     let mut told = 0;
     for step in steps {

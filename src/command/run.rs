@@ -11,11 +11,11 @@ use crate::cli::RunArgs;
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::terminal::{print_json, print_line, print_notice};
-use part::{Ended, Runner};
+use part::{RunEnd, Runner};
 use pleach_execution::rounds::RoundResult;
 use pleach_execution::session::Existing;
 use pleach_report::summary;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::folder::Folder;
 use pleach_study::{PreparedStudy, annotations};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub(super) fn execute(args: &RunArgs) -> CommandResult {
     }
     let mut runner = Runner::new(args, &prepared, &mut interrupt)?;
     if !args.quiet && !args.json {
-        annotations::told(&prepared.study).iter().for_each(|line| print_line(line));
+        annotations::notes(&prepared.study).iter().for_each(|line| print_line(line));
     }
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(&prepared.study.name));
     if prepared.study.phases.is_empty() {
@@ -57,11 +57,11 @@ fn in_one_part(
     out: &Path,
 ) -> CommandResult {
     let part = match runner.execute(prepared, out, false)? {
-        Ended::Before(folder) => return already_complete(args, &folder),
-        Ended::Now(part) => part,
+        RunEnd::Before(folder) => return already_complete(args, &folder),
+        RunEnd::Now(part) => part,
     };
     runner.end();
-    let RoundResult { collected, written, session, left_bytes, .. } = *part;
+    let RoundResult { collected, written, session, retained_bytes, .. } = *part;
     session.end(collected.failed() == 0)?;
     let folder = &session.folder;
     if args.json {
@@ -73,9 +73,9 @@ fn in_one_part(
         written.run.cache.iter().flat_map(|cache| &cache.warnings).for_each(|report| {
             print_line(&format!("--cache: {report}"));
         });
-        written.gallery.told(runner.previews(), folder).iter().for_each(|told| print_line(told));
+        written.gallery.summary_line(runner.previews(), folder).iter().for_each(|told| print_line(told));
     }
-    nothing_left(left_bytes)?;
+    nothing_left(retained_bytes)?;
     status(&collected, folder)
 }
 
@@ -109,7 +109,7 @@ fn already_complete(args: &RunArgs, folder: &Folder) -> CommandResult {
 }
 
 /// Returns the result of the command. Failed runs give exit code 3.
-fn status(collected: &Collected, folder: &Folder) -> CommandResult {
+fn status(collected: &CollectedResponses, folder: &Folder) -> CommandResult {
     let Some(first) = collected.runs.iter().find_map(|run| run.result.as_ref().err()) else { return Ok(()) };
     let file = folder.path().join("failed.csv");
     Err(CommandError::SomeFailed(format!(

@@ -1,7 +1,7 @@
 //! `pleach simulate`: simulates a study on a base cluster and cloud pools under several policies. Prints a table or a
 //! document and writes figures.
 
-use crate::burst::{BurstFile, Deadline, Planned};
+use crate::burst::{BurstFile, Deadline, SimulatedStudy};
 use crate::cli::SimulateArgs;
 use crate::exit::{CommandError, CommandResult as Ended};
 use crate::terminal::{print_json, print_line};
@@ -46,7 +46,7 @@ pub(super) fn execute(args: &SimulateArgs) -> Ended {
     }
     let slots = NonZeroU32::new(file.burst.base.nodes.saturating_mul(file.burst.base.cores));
     let slots = slots.unwrap_or(NonZeroU32::MIN);
-    let planned = Planned::of(&file.study, slots, file.burst.seed)?;
+    let planned = SimulatedStudy::of(&file.study, slots, file.burst.seed)?;
     let record = args.out.is_some();
     let simulate = |policy: &Policy, record: bool| {
         run(&file.burst, policy, planned.workload.clone(), record).map_err(|stop| {
@@ -153,7 +153,7 @@ fn draw(out: &Path, pictures: &[Picture]) -> Ended {
     Ok(())
 }
 
-fn show(file: &BurstFile, planned: &Planned, deadline: Option<f64>, outcomes: &[Outcome]) {
+fn show(file: &BurstFile, planned: &SimulatedStudy, deadline: Option<f64>, outcomes: &[Outcome]) {
     let base = file.burst.base;
     print_line(&format!(
         "{}: {} evaluations on {} tiles; {} base nodes of {} cores; seed {}",
@@ -180,7 +180,7 @@ fn show(file: &BurstFile, planned: &Planned, deadline: Option<f64>, outcomes: &[
             format!("{:.1} %", 100.0 * outcome.reuse_kept),
             format!("{:.0}", outcome.lost_seconds),
             outcome.interruptions.to_string(),
-            format!("{}/{}", outcome.most_workers, outcome.asked),
+            format!("{}/{}", outcome.max_workers, outcome.requested),
         ]
     };
     let rows: Vec<[String; 9]> =

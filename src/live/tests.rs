@@ -54,7 +54,7 @@ fn frame_after_resize_leaves_no_rows_of_the_one_before() {
         ["first line of forty letters or some more", "second line, which is a bit longer than that one"];
     for columns in [120, 80, 60, 40, 25, 11] {
         let mut terminal = Terminal { columns: 80, lines: lines(&["$ pleach run", ""]) };
-        let mut drawn = Drawn::default();
+        let mut drawn = DrawnLines::default();
         let frame = drawn.replace(Size { columns: 80, rows: 24 }, true, &lines(&long));
         terminal.write(&frame);
         terminal.columns = columns;
@@ -76,7 +76,7 @@ fn frame_after_resize_leaves_no_rows_of_the_one_before() {
 #[test]
 fn frame_never_exceeds_screen() {
     let all: Vec<String> = (0..50).map(|number| format!("{number} {}", "x".repeat(200))).collect();
-    let mut drawn = Drawn::default();
+    let mut drawn = DrawnLines::default();
     let frame = drawn.replace(Size { columns: 40, rows: 10 }, true, &all);
     assert_eq!(frame.split("\r\n").count(), 9);
     assert!(frame.split("\r\n").all(|line| line.chars().count() == 39 && line.ends_with('…')), "{frame}");
@@ -84,7 +84,7 @@ fn frame_never_exceeds_screen() {
 
 #[test]
 fn terminal_that_cuts_lines_keeps_rows_above() {
-    let mut drawn = Drawn::default();
+    let mut drawn = DrawnLines::default();
     drawn.replace(Size { columns: 80, rows: 24 }, false, &lines(&["x".repeat(70).as_str(), "y"]));
     let frame = drawn.replace(Size { columns: 20, rows: 24 }, false, &lines(&["z"]));
     assert_eq!(frame, "\r\x1b[1A\x1b[Jz");

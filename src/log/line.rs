@@ -17,7 +17,7 @@ pub(super) struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
     /// Returns the fields of a closed span.
-    pub(super) fn over(name: &str, time: Duration) -> Self {
+    pub(super) fn closed_span(name: &str, time: Duration) -> Self {
         Self(vec![(MESSAGE, json!(format!("{name} is over"))), ("seconds", json!(time.as_secs_f64()))])
     }
 
@@ -66,9 +66,9 @@ impl Visit for Fields {
 
 /// Recorded state of a span.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct SpanState {
     pub(super) fields: Fields,
-    pub(super) begun: Instant,
+    pub(super) started: Instant,
 }
 
 /// Log line before formatting.

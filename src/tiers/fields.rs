@@ -37,17 +37,17 @@ pub(super) struct Fields<'a> {
     file: Option<&'a Path>,
     number: usize,
     table: Table,
-    asked: Vec<&'static str>,
+    requested: Vec<&'static str>,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn new(file: &'a Path, number: usize, table: Table) -> Self {
-        Self { file: Some(file), number, table, asked: Vec::new() }
+        Self { file: Some(file), number, table, requested: Vec::new() }
     }
 
     /// Creates the fields of a tier named on the command line. There are none.
     pub(super) fn of_arguments(number: usize) -> Self {
-        Self { file: None, number, table: Table::new(), asked: Vec::new() }
+        Self { file: None, number, table: Table::new(), requested: Vec::new() }
     }
 
     /// Removes and returns a text field.
@@ -56,7 +56,7 @@ impl<'a> Fields<'a> {
         field: &'static str,
         allowed: &'static str,
     ) -> Result<Option<String>, TierListError> {
-        self.asked.push(field);
+        self.requested.push(field);
         match self.table.remove(field) {
             None => Ok(None),
             // Paths and names cannot contain NUL, which system calls reject.
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
         field: &'static str,
         allowed: &'static str,
     ) -> Result<Option<i64>, TierListError> {
-        self.asked.push(field);
+        self.requested.push(field);
         match self.table.remove(field) {
             None => Ok(None),
             Some(Value::Integer(number)) => Ok(Some(number)),
@@ -81,7 +81,7 @@ impl<'a> Fields<'a> {
 
     /// Removes and returns a Boolean field.
     pub(super) fn flag(&mut self, field: &'static str) -> Result<Option<bool>, TierListError> {
-        self.asked.push(field);
+        self.requested.push(field);
         match self.table.remove(field) {
             None => Ok(None),
             Some(Value::Boolean(flag)) => Ok(Some(flag)),
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
     /// Rejects fields that were not removed.
     pub(super) fn end(&self) -> Result<(), TierListError> {
         let Some(field) = self.table.keys().next() else { return Ok(()) };
-        let problem = Problem::Unknown { allowed: self.asked.join(", ") };
+        let problem = Problem::Unknown { allowed: self.requested.join(", ") };
         Err(self.error(field, problem))
     }
 

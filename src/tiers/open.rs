@@ -2,7 +2,7 @@
 //!
 //! RAM is omitted, because its owner manages it. `pleach-storage` decides the placement of regions.
 
-use super::{Place, TierEntry, TierList};
+use super::{TierEntry, TierList, TierTarget};
 use pleach_storage::files::{FileSystem, OsFileSystem, SharedDisk};
 use pleach_storage::{
     FolderSettings, FolderTier, Tier, TierError, TierLevel, TierMaintenance, locks_are_local,
@@ -39,9 +39,9 @@ pub(crate) fn open(list: &TierList) -> Result<Vec<OpenTier>, TierError> {
 
 fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierError> {
     let capacity_bytes = entry.capacity_bytes;
-    let (upkeep, folder): (Arc<dyn TierMaintenance>, _) = match &entry.place {
-        Place::Ram => return Ok(None),
-        Place::Folder { kind, path, durability, reserve_bytes, striping } => {
+    let (upkeep, folder): (Arc<dyn TierMaintenance>, _) = match &entry.target {
+        TierTarget::Ram => return Ok(None),
+        TierTarget::Folder { kind, path, durability, reserve_bytes, striping } => {
             striping.apply(path)?;
             let mut settings = FolderSettings::new(*kind, capacity_bytes).packed();
             (settings.durability, settings.reserve_bytes) = (*durability, *reserve_bytes);
@@ -55,7 +55,7 @@ fn open_one(entry: &TierEntry, name: String) -> Result<Option<OpenTier>, TierErr
                 if kind.is_shared() { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) };
             (Arc::new(FolderTier::open(files, path, settings)?), Some(path.clone()))
         }
-        Place::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
+        TierTarget::Bucket(bucket) => (pleach_objects::open(bucket, capacity_bytes)?, None),
     };
     let (policy, write, shared) = (entry.policy, entry.write, entry.kind.is_shared());
     let tier = Arc::clone(&upkeep) as Arc<dyn Tier>;

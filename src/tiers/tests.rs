@@ -48,22 +48,22 @@ fn tier_list_of_all_kinds_is_read() {
     let kinds: Vec<StorageKind> = tiers.iter().map(|tier| tier.kind).collect();
     assert_eq!(kinds, StorageKind::ALL);
     assert_eq!(
-        (tiers[0].capacity_bytes, tiers[0].policy, &tiers[0].place),
-        (1 << 30, EvictionPolicy::Lru, &Place::Ram)
+        (tiers[0].capacity_bytes, tiers[0].policy, &tiers[0].target),
+        (1 << 30, EvictionPolicy::Lru, &TierTarget::Ram)
     );
-    let Place::Folder { path, reserve_bytes, .. } = &tiers[1].place else { panic!() };
+    let TierTarget::Folder { path, reserve_bytes, .. } = &tiers[1].target else { panic!() };
     assert_eq!((path, *reserve_bytes), (&folder.path().join("scratch"), 1_000_000));
     assert_eq!((tiers[1].write, tiers[1].policy), (WriteMode::Through, EvictionPolicy::CostBenefit));
     // A node's own disk is not durable by default. Shared tiers are always durable.
-    let durable = |place: &Place| match place {
-        Place::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),
+    let durable = |place: &TierTarget| match place {
+        TierTarget::Folder { durability, .. } => Some(*durability == Durability::PowerLoss),
         _ => None,
     };
-    let all: Vec<_> = tiers.iter().map(|tier| durable(&tier.place)).collect();
+    let all: Vec<_> = tiers.iter().map(|tier| durable(&tier.target)).collect();
     assert_eq!(all, [None, Some(false), Some(true), Some(true), None]);
-    let Place::Folder { striping, .. } = tiers[3].place else { panic!() };
+    let TierTarget::Folder { striping, .. } = tiers[3].target else { panic!() };
     assert_eq!(striping, Striping { count: Some(-1), size_bytes: Some(1 << 20) });
-    let Place::Bucket(bucket) = &tiers[4].place else { panic!() };
+    let TierTarget::Bucket(bucket) = &tiers[4].target else { panic!() };
     assert_eq!(bucket.address(), "s3://studies/a/b");
     assert!(tiers[4].kind.is_shared() && !tiers[2].kind.is_shared());
 }

@@ -4,7 +4,7 @@
 
 use super::error::{Problem, TierListError};
 use super::fields::Fields;
-use super::{Place, StorageKind, TierEntry};
+use super::{StorageKind, TierEntry, TierTarget};
 use pleach_storage::files::{DiskSpace, FileSystem, OsFileSystem};
 use rustix::fs::{Access, access};
 use std::fs;
@@ -18,17 +18,18 @@ pub(super) fn check(
     entry: &TierEntry,
 ) -> Result<(), TierListError> {
     order(fields, before, entry.kind)?;
-    match &entry.place {
-        Place::Ram => Ok(()),
-        Place::Bucket(bucket) => {
-            let same = |other: &TierEntry| matches!(&other.place, Place::Bucket(other) if other == bucket);
+    match &entry.target {
+        TierTarget::Ram => Ok(()),
+        TierTarget::Bucket(bucket) => {
+            let same =
+                |other: &TierEntry| matches!(&other.target, TierTarget::Bucket(other) if other == bucket);
             match before.iter().position(same) {
                 Some(other) => Err(fields.error("bucket", Problem::SameBucket { other: other + 1 })),
                 None => Ok(()),
             }
         }
-        Place::Folder { path, .. } => {
-            let disk_bytes = look(fields, path)?.total_bytes;
+        TierTarget::Folder { path, .. } => {
+            let disk_bytes = disk_space(fields, path)?.total_bytes;
             if entry.capacity_bytes > disk_bytes {
                 let bytes = entry.capacity_bytes;
                 return Err(fields.error("capacity", Problem::BeyondDisk { bytes, disk_bytes }));
@@ -50,7 +51,7 @@ fn order(fields: &Fields<'_>, before: &[TierEntry], kind: StorageKind) -> Result
 }
 
 /// Returns the disk space of a folder. Fails if the folder is missing or not writable.
-pub(super) fn look(fields: &Fields<'_>, path: &Path) -> Result<DiskSpace, TierListError> {
+pub(super) fn disk_space(fields: &Fields<'_>, path: &Path) -> Result<DiskSpace, TierListError> {
     let named = || path.to_owned();
     let of_path = |cause| fields.error("path", Problem::Path { path: named(), cause });
     if !fs::metadata(path).map_err(of_path)?.is_dir() {
@@ -67,7 +68,7 @@ fn apart(fields: &Fields<'_>, before: &[TierEntry], path: &Path) -> Result<(), T
     let failed = |cause| fields.error("path", Problem::Path { path: path.to_owned(), cause });
     let ours = identities(path).map_err(failed)?;
     for (place, other) in before.iter().enumerate() {
-        let Place::Folder { path: other_path, .. } = &other.place else { continue };
+        let TierTarget::Folder { path: other_path, .. } = &other.target else { continue };
         let theirs = identities(other_path).map_err(failed)?;
         let (path, other) = (path.to_owned(), place + 1);
         let problem = if ours.first() == theirs.first() {

@@ -128,10 +128,10 @@ impl State {
             Content::Folder(_) => (true, BLOCK_BYTES),
             Content::File(bytes) => (false, bytes.len() as u64),
         };
-        let taken_bytes = length_bytes.next_multiple_of(BLOCK_BYTES);
+        let disk_bytes = length_bytes.next_multiple_of(BLOCK_BYTES);
         // Later nodes have later times.
         let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(node as u64);
-        FileMeta { is_folder, length_bytes, taken_bytes, modified }
+        FileMeta { is_folder, length_bytes, disk_bytes, modified }
     }
 
     fn alive(&self) -> io::Result<()> {

@@ -43,12 +43,12 @@ pub(crate) fn rates(near: &QuicRuntime, far: &QuicRuntime, rounds: usize) -> Out
         let setup = ExchangeSetup {
             credentials: Arc::new(Credentials::load(&folder)?),
             hello: Hello::default(),
-            version: Version::here(),
+            version: Version::current(),
             settings: Settings::default(),
             board: RefusalReporter::new(Arc::clone(&clock), Arc::new(|_| {})),
             clock,
             ram: Arc::clone(&ram),
-            below: None,
+            spill: None,
             shared,
         };
         Ok((Exchange::start(network, ANYWHERE, setup)?, ram))

@@ -134,7 +134,7 @@ async fn fetch_from(
         match neighbor.ask(key, way, hub.settings.stalled).await {
             // The peer may have closed the connection as unused at the same moment.
             Err(HolderError::Refused(_)) if !is_new && !is_again => {
-                hub.gone(&neighbor);
+                hub.remove_peer(&neighbor);
                 is_again = true;
             }
             Err(failure) => return Err(failure),

@@ -44,7 +44,7 @@ pub(super) enum Message {
         /// Key of the region.
         key: RegionKey,
         /// Allowed way.
-        way: TransferPath,
+        path: TransferPath,
     },
     /// Denies a requested region.
     NotGiven {

@@ -156,7 +156,7 @@ impl PeerConnection {
     pub(super) async fn ask(
         &self,
         key: RegionKey,
-        way: TransferPath,
+        path: TransferPath,
         patience: Duration,
     ) -> Result<Answer, HolderError> {
         let (answer, mut answered) = oneshot::channel();
@@ -168,7 +168,7 @@ impl PeerConnection {
             state.used = Instant::now();
             state.waiting.insert(key, answer);
         }
-        self.say(&Message::Request { key, way });
+        self.say(&Message::Request { key, path });
         let mut heard = self.heard_bytes();
         let mut silent = 0;
         loop {
@@ -286,7 +286,7 @@ pub(super) async fn listen(
         }
     }
     neighbor.end(&Refusal::new(Cause::Ended, "the connection has ended"));
-    hub.gone(&neighbor);
+    hub.remove_peer(&neighbor);
     // Dropping the senders notifies all waiting requests.
     let mut state = neighbor.state.lock();
     state.waiting.clear();
@@ -299,12 +299,12 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         Message::Listening { .. } if neighbor.is_placed.swap(true, Ordering::Relaxed) => {}
         Message::Listening { port, place } => {
             hub.is_at(neighbor, port);
-            let is_here = hub.folder.as_ref().is_some_and(|folder| Some(folder.place()) == place.as_ref());
+            let is_here = hub.folder.as_ref().is_some_and(|folder| Some(folder.id()) == place.as_ref());
             neighbor.shares.store(is_here, Ordering::Relaxed);
         }
-        Message::Request { key, way } => match neighbor.begin_giving(key, way, hub.settings.requests) {
+        Message::Request { key, path } => match neighbor.begin_giving(key, path, hub.settings.requests) {
             Ok(true) => {
-                hub.spawn(give(Arc::clone(hub), Arc::clone(neighbor), key, way));
+                hub.spawn(give(Arc::clone(hub), Arc::clone(neighbor), key, path));
             }
             Ok(false) => {}
             Err(why) => neighbor.say(&Message::NotGiven { key, why }),

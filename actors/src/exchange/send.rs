@@ -48,7 +48,7 @@ async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKe
         None => {
             let whole = Arc::clone(&region);
             let Ok(digest) = spawn_blocking(move || whole.digest()).await else { return };
-            hub.keep_digest(key, digest);
+            hub.store_digest(key, digest);
             digest
         }
     };
@@ -79,7 +79,7 @@ async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     if let Some(region) = hub.ram.get(key) {
         return Some(region);
     }
-    let below = hub.below.clone().filter(|below| below.bytes(key).is_some())?;
+    let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;
     spawn_blocking(move || below.get(key)).await.ok().flatten()
 }
 
@@ -118,7 +118,7 @@ async fn lend(
     neighbor.say(&Message::BufferOffered { key, slot: number, file, bytes, head: ByteBuf::from(head.0) });
     let is_read = matches!(timeout(hub.settings.stalled, returned).await, Ok(Ok(true)));
     if is_read {
-        slots().put_back(slot);
+        slots().release(slot);
     } else {
         // The peer may still read the buffer, so it must not be overwritten.
         neighbor.forget(number);

@@ -41,22 +41,22 @@ pub(super) struct SharedMemoryId {
 #[derive(Debug)]
 pub(super) struct SharedMemoryFolder {
     path: PathBuf,
-    place: SharedMemoryId,
+    id: SharedMemoryId,
     /// Prefix of this process's file names.
     name: String,
     /// Locked while this file is open.
     _lock: File,
     /// Bytes of all buffers.
     used: Arc<AtomicU64>,
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
 impl SharedMemoryFolder {
     /// Removes the files of killed processes at `path`, and limits the buffers to `most_bytes`.
-    pub(super) fn open(path: &Path, most_bytes: u64) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         let metadata = fs::metadata(path)?;
-        let place = SharedMemoryId { boot, device: metadata.dev(), inode: metadata.ino() };
+        let id = SharedMemoryId { boot, device: metadata.dev(), inode: metadata.ino() };
         sweep(path)?;
         loop {
             let name = format!("{PREFIX}{}", random()?);
@@ -65,13 +65,13 @@ impl SharedMemoryFolder {
             // Another process may have removed the file as stale before it was locked.
             if lock.try_lock().is_ok() && lock.metadata()?.nlink() > 0 {
                 let used = Arc::default();
-                return Ok(Self { path: path.to_owned(), place, name, _lock: lock, used, most_bytes });
+                return Ok(Self { path: path.to_owned(), id, name, _lock: lock, used, max_bytes });
             }
         }
     }
 
-    pub(super) fn place(&self) -> &SharedMemoryId {
-        &self.place
+    pub(super) fn id(&self) -> &SharedMemoryId {
+        &self.id
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -85,7 +85,7 @@ impl SharedMemoryFolder {
 
     /// Reserves bytes for a buffer. `None` if the limit would be exceeded.
     fn reserve(&self, bytes: u64) -> Option<Reserved> {
-        let room = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.most_bytes);
+        let room = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
         taken.ok().map(|_| Reserved { used: Arc::clone(&self.used), bytes })
     }
@@ -178,7 +178,7 @@ mod tests {
             4,
             "the first one's two, the second one's lock, and what is not ours"
         );
-        assert_eq!(alive.place(), second.place());
+        assert_eq!(alive.id(), second.id());
         drop(second);
         assert_eq!(count(place.path()), 3);
     }

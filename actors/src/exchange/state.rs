@@ -53,7 +53,7 @@ pub(super) struct ExchangeState {
     pub(super) address: SocketAddr,
     pub(super) settings: Settings,
     pub(super) ram: Arc<RamTier>,
-    pub(super) below: Option<Arc<SpillStore>>,
+    pub(super) spill: Option<Arc<SpillStore>>,
     pub(super) folder: Option<Arc<SharedMemoryFolder>>,
     pub(super) hello: Hello,
     pub(super) server: Server,
@@ -93,7 +93,7 @@ impl ExchangeState {
         self.now.digests.lock().get(&key).copied()
     }
 
-    pub(super) fn keep_digest(&self, key: RegionKey, digest: Digest) {
+    pub(super) fn store_digest(&self, key: RegionKey, digest: Digest) {
         let mut digests = self.now.digests.lock();
         if digests.len() >= DIGESTS {
             digests.clear();
@@ -166,7 +166,7 @@ impl ExchangeState {
         // Sent before any request.
         neighbor.say(&Message::Listening {
             port: self.address.port(),
-            place: self.folder.as_ref().map(|folder| folder.place().clone()),
+            place: self.folder.as_ref().map(|folder| folder.id().clone()),
         });
         self.spawn(peer::listen(Arc::clone(self), Arc::clone(&neighbor), incoming, arrivals));
         neighbor
@@ -197,7 +197,7 @@ impl ExchangeState {
     }
 
     /// Removes a disconnected peer.
-    pub(super) fn gone(&self, neighbor: &Arc<PeerConnection>) {
+    pub(super) fn remove_peer(&self, neighbor: &Arc<PeerConnection>) {
         self.now.neighbors.lock().remove(neighbor);
     }
 
@@ -238,7 +238,7 @@ impl ExchangeState {
     }
 
     /// Waits until all tasks have ended, after [`end`](Self::end).
-    pub(super) async fn is_over(&self) {
+    pub(super) async fn finished(&self) {
         self.working.closed().await;
     }
 }

@@ -62,22 +62,22 @@ pub struct DropStudyResults(pub u32);
 pub struct SuspendStudy(pub PlanId);
 
 /// Moves a study's unstarted instances to the buckets of another plan, for workers with a different memory size.
-pub struct Recut {
+pub struct ReplacePlan {
     /// The study.
     pub id: PlanId,
     /// Replacement plan.
-    pub recut: study::Recut,
+    pub replacement: study::ReplacementPlan,
     /// Replaces the study's replanner.
     pub replanner: Option<Box<dyn Replanner>>,
 }
 
-impl Message for Recut {
+impl Message for ReplacePlan {
     type Result = Result<(), PlanError>;
 }
 
-impl fmt::Debug for Recut {
+impl fmt::Debug for ReplacePlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recut").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("ReplacePlan").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -103,12 +103,12 @@ pub struct DrainWorker {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrainError {
     /// No worker has this name.
-    #[error("no worker is named {name}; there are {there}")]
+    #[error("no worker is named {name}; there are {connected}")]
     Unknown {
         /// Requested name.
         name: String,
         /// Names of the connected workers.
-        there: String,
+        connected: String,
     },
 }
 
@@ -144,7 +144,7 @@ impl Handler<StartPlan> for ManagerActor {
     type Result = Result<(), BeginError>;
 
     fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) -> Self::Result {
-        let StudyRequest { plan, finished, inputs, observer, replanner, keeps, done } = study;
+        let StudyRequest { plan, finished, inputs, observer, replanner, retains_results, done } = study;
         if self.canceled.contains(&id.study) {
             // The receiver may have been dropped.
             let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
@@ -154,11 +154,11 @@ impl Handler<StartPlan> for ManagerActor {
         let mut running = RunningStudy::new(&self.core, id, done, observer);
         running.inputs = inputs;
         running.replanner = replanner;
-        running.keeps = keeps;
-        if keeps {
+        running.retains_results = retains_results;
+        if retains_results {
             self.retained.insert(id.study);
         }
-        running.all_instances = plan.open(&finished).into_iter().filter(|open| *open).count();
+        running.all_instances = plan.unfinished(&finished).into_iter().filter(|open| *open).count();
         self.studies.insert(id, running);
         if let Err(error) = self.core.handle_submit(id, plan, &finished) {
             self.studies.remove(&id);
@@ -218,13 +218,17 @@ impl Handler<SuspendStudy> for ManagerActor {
     }
 }
 
-impl Handler<Recut> for ManagerActor {
+impl Handler<ReplacePlan> for ManagerActor {
     type Result = Result<(), PlanError>;
 
-    fn handle(&mut self, Recut { id, recut, replanner }: Recut, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        ReplacePlan { id, replacement, replanner }: ReplacePlan,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         // The study may have ended meanwhile.
         let Some(running) = self.studies.get_mut(&id) else { return Ok(()) };
-        self.core.handle_recut(id, recut)?;
+        self.core.handle_replacement(id, replacement)?;
         running.replanner = replanner;
         self.schedule_replan(id, ctx);
         self.apply_effects(ctx);
@@ -252,8 +256,8 @@ impl Handler<DrainWorker> for ManagerActor {
         let Some(worker) = worker else {
             let there: Vec<&str> =
                 self.connections.iter().map(|(_, connection)| connection.newcomer.name.as_str()).collect();
-            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-            return Err(DrainError::Unknown { name, there });
+            let connected = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(DrainError::Unknown { name, connected });
         };
         self.core.handle_drain(worker);
         self.apply_effects(ctx);
@@ -277,7 +281,7 @@ impl Handler<GetView> for ManagerActor {
     type Result = MessageResult<GetView>;
 
     fn handle(&mut self, GetView: GetView, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.look())
+        MessageResult(self.snapshot())
     }
 }
 

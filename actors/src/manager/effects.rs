@@ -129,9 +129,9 @@ impl ManagerActor {
     fn introduce(&mut self, worker: WorkerId, study: PlanId) {
         let Some(plan) = self.core.study(study).map(Study::plan) else { return };
         let (stages, durable) = (plan.stages.clone(), plan.durable);
-        let least_bytes = self.core.least_bytes(worker, study);
-        let keeps = self.studies.get(&study).is_some_and(|running| running.keeps);
-        self.send(worker, &ToWorker::StartStudy { study, stages, least_bytes, durable, keeps });
+        let min_bytes = self.core.min_bytes(worker, study);
+        let retains_results = self.studies.get(&study).is_some_and(|running| running.retains_results);
+        self.send(worker, &ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results });
     }
 
     /// Sends a bucket to a worker. A bucket too large for a frame fails, because the study would wait for it forever.

@@ -130,15 +130,18 @@ impl ManagerActor {
 
     /// Reattaches a worker: resumes the leases and retains the regions that are still useful.
     fn take_up(&mut self, worker: WorkerId, before: ReattachState) {
-        for study in
-            before.kept.into_iter().filter(|study| !self.retained.contains(study)).collect::<Vec<_>>()
+        for study in before
+            .retained_studies
+            .into_iter()
+            .filter(|study| !self.retained.contains(study))
+            .collect::<Vec<_>>()
         {
             self.send(worker, &ToWorker::DropRetained { study });
         }
         for had in before.studies {
             let study = had.study;
             let is_known = self.core.study(study).is_some();
-            let needless = self.core.handle_holds(worker, study, &had.held);
+            let needless = self.core.handle_holds(worker, study, &had.regions);
             if !needless.is_empty() {
                 self.send(worker, &ToWorker::Release { keys: needless });
             }
@@ -261,7 +264,7 @@ impl ManagerActor {
         self.names.remove(id);
         if let Some(worker) = connection.worker() {
             self.core.handle_leave(worker, lost);
-            self.counters.gone(lost);
+            self.counters.record_departure(lost);
             if lost {
                 self.studies.values_mut().for_each(|running| running.lost_workers += 1);
             }

@@ -54,7 +54,7 @@ pub(super) struct ManagerCounters {
     pub(super) replanned: metrics::Counter,
     pub(super) joins: metrics::Counter,
     pub(super) duplicates: metrics::Counter,
-    left: metrics::Counter,
+    drained: metrics::Counter,
     lost: metrics::Counter,
 }
 
@@ -72,7 +72,7 @@ impl ManagerCounters {
             replanned: catalog::REPLANNED_INSTANCES.with([]),
             joins: catalog::WORKER_JOINS.with([]),
             duplicates: catalog::DUPLICATE_WORKERS.with([]),
-            left: catalog::WORKER_LEAVES.with(["drained"]),
+            drained: catalog::WORKER_LEAVES.with(["drained"]),
             lost: catalog::WORKER_LEAVES.with(["lost"]),
         }
     }
@@ -96,8 +96,8 @@ impl ManagerCounters {
         }
     }
 
-    pub(super) fn gone(&self, lost: bool) {
-        if lost { &self.lost } else { &self.left }.increment(1);
+    pub(super) fn record_departure(&self, lost: bool) {
+        if lost { &self.lost } else { &self.drained }.increment(1);
     }
 }
 
@@ -120,7 +120,7 @@ impl Handler<GetManagerMetrics> for ManagerActor {
             Some((connection.newcomer.name.clone(), connection.link.figures()?))
         });
         MessageResult(ManagerMetrics {
-            view: self.look(),
+            view: self.snapshot(),
             studies: studies.collect(),
             links: links.collect(),
         })

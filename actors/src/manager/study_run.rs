@@ -28,7 +28,7 @@ pub struct StudyRequest {
     pub replanner: Option<Box<dyn Replanner>>,
     /// The study may have a next round. Workers retain task results until the manager sends
     /// [`DropStudyResults`](super::DropStudyResults).
-    pub keeps: bool,
+    pub retains_results: bool,
     /// Receives the outcome of the study.
     pub done: oneshot::Sender<StudyOutcome>,
 }
@@ -45,7 +45,7 @@ pub(super) struct RunningStudy {
     pub(super) observer: Observer,
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
-    pub(super) keeps: bool,
+    pub(super) retains_results: bool,
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
@@ -54,7 +54,7 @@ pub(super) struct RunningStudy {
     pub(super) durable: u64,
     /// The study is suspended: its reports can no longer be stored.
     pub(super) is_halted: bool,
-    pub(super) begun: Instant,
+    pub(super) started: Instant,
     /// Workers lost since the start.
     pub(super) lost_workers: u64,
     /// Parent span of the study's log events.
@@ -74,13 +74,13 @@ impl RunningStudy {
             observer,
             inputs: HashMap::new(),
             replanner: None,
-            keeps: false,
+            retains_results: false,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
             records: 0,
             durable: 0,
             is_halted: false,
-            begun: Instant::now(),
+            started: Instant::now(),
             lost_workers: 0,
             span: info_span!("study", study = id.study),
         }

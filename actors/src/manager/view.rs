@@ -43,9 +43,9 @@ pub struct StudyView {
     /// Workers lost since this manager started the study.
     pub lost_workers: u64,
     /// Minimum memory of a worker for the study.
-    pub least_bytes: u64,
+    pub min_bytes: u64,
     /// Minimum memory if as much can be spilled.
-    pub least_bytes_with_spill: u64,
+    pub min_bytes_with_spill: u64,
 }
 
 /// State of a worker.
@@ -75,7 +75,7 @@ pub struct WorkerView {
     /// Memory limit in bytes.
     pub memory_bytes: u64,
     /// Capacity of its spill tiers in bytes.
-    pub below_bytes: u64,
+    pub spill_bytes: u64,
     /// Operations of present studies that the worker lacks.
     pub lacking: Vec<(String, u32)>,
     /// Time limit of the worker, in seconds since 1970, if any.
@@ -94,7 +94,7 @@ pub struct Duplicate {
 }
 
 impl ManagerActor {
-    pub(super) fn look(&self) -> ManagerView {
+    pub(super) fn snapshot(&self) -> ManagerView {
         let studies = self.studies.iter().map(|(id, running)| {
             let study = self.core.study(*id);
             StudyView {
@@ -105,11 +105,11 @@ impl ManagerActor {
                 failed: running.outcome.failures.len(),
                 durable: running.durable,
                 leases: study.map_or(0, Study::leases),
-                age: running.begun.elapsed(),
+                age: running.started.elapsed(),
                 able_workers: self.core.able_workers(*id),
                 lost_workers: running.lost_workers,
-                least_bytes: study.map_or(0, |study| study.plan().needs.least_bytes),
-                least_bytes_with_spill: study.map_or(0, |study| study.plan().needs.busy_bytes),
+                min_bytes: study.map_or(0, |study| study.plan().needs.min_bytes),
+                min_bytes_with_spill: study.map_or(0, |study| study.plan().needs.busy_bytes),
             }
         });
         let workers = self.connections.iter().filter_map(|(_, connection)| {
@@ -123,7 +123,7 @@ impl ManagerActor {
                 leases,
                 bytes: connection.bytes,
                 memory_bytes: connection.newcomer.facts.memory_bytes,
-                below_bytes: connection.newcomer.facts.below_bytes,
+                spill_bytes: connection.newcomer.facts.spill_bytes,
                 lacking: self.core.missing_operations(worker),
                 lease_end_seconds: connection.newcomer.lease_end_seconds,
                 duplicate: self.names.recent_duplicate(&connection.newcomer.name, Instant::now()),

@@ -31,7 +31,7 @@ pub struct StageContext {
     /// Memory tier of the storage actor. Stage actors insert outputs directly, so that every byte is counted at all times.
     pub ram: Arc<RamTier>,
     /// Spill tiers, if any.
-    pub below: Option<Arc<SpillStore>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// Bytes held on this node.
     pub ledger: Arc<MemoryCounter>,
     /// Task results of this worker's buckets.
@@ -41,7 +41,7 @@ pub struct StageContext {
     /// Cost model of operations, updated by all stages of a worker.
     pub costs: Arc<Mutex<CostModel>>,
     /// Results of earlier studies.
-    pub past: PriorResults,
+    pub prior: PriorResults,
     /// Default durability of outputs without a setting in their stage: whether they must outlive the worker. `None` if no
     /// other place can store them.
     pub durable: Option<bool>,
@@ -64,7 +64,7 @@ pub struct PriorResults {
 
 impl fmt::Debug for StageContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings").field("slots", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("StageContext").field("slots", &self.slots.len()).finish_non_exhaustive()
     }
 }
 
@@ -81,6 +81,6 @@ pub struct ResolvedStage {
 
 impl fmt::Debug for ResolvedStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runnable").field("stage", &self.stage.name).finish_non_exhaustive()
+        f.debug_struct("ResolvedStage").field("stage", &self.stage.name).finish_non_exhaustive()
     }
 }

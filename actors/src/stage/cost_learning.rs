@@ -9,7 +9,9 @@ impl StageActor {
     pub(super) fn runs_inline(&self, call: &TaskRequest) -> bool {
         let operation = &*self.operations[call.task];
         let costs = self.around.costs.lock();
-        costs.known(operation, &call.arguments, self.pixels).is_some_and(|seconds| seconds < SHORT_SECONDS)
+        costs
+            .predict_learned(operation, &call.arguments, self.pixels)
+            .is_some_and(|seconds| seconds < SHORT_SECONDS)
     }
 
     /// Records the measured memory of a task.

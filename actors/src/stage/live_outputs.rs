@@ -19,7 +19,7 @@ pub(super) struct RegionInfo {
 #[derive(Debug)]
 struct Holding {
     region: Arc<DataRegion>,
-    known: Option<RegionInfo>,
+    info: Option<RegionInfo>,
     /// The output is in the result cache, where other buckets may hold it too.
     shelved: bool,
 }
@@ -51,15 +51,15 @@ impl LiveOutputs {
         self.outputs.get(&output).map(|holding| &holding.region)
     }
 
-    pub(super) fn known(&self, output: OutputId) -> Option<RegionInfo> {
-        self.outputs.get(&output).and_then(|holding| holding.known)
+    pub(super) fn info(&self, output: OutputId) -> Option<RegionInfo> {
+        self.outputs.get(&output).and_then(|holding| holding.info)
     }
 
     /// Adds an output that only this bucket holds.
-    pub(super) fn add(&mut self, output: OutputId, region: Arc<DataRegion>, known: Option<RegionInfo>) {
+    pub(super) fn add(&mut self, output: OutputId, region: Arc<DataRegion>, info: Option<RegionInfo>) {
         self.ledger.add(region.bytes());
         self.bytes += region.bytes();
-        self.outputs.insert(output, Holding { region, known, shelved: false });
+        self.outputs.insert(output, Holding { region, info, shelved: false });
     }
 
     /// Adds the outputs of a task from the result cache. `origin` returns the provenance of each.
@@ -75,16 +75,16 @@ impl LiveOutputs {
                 self.ledger.add(region.bytes());
             }
             self.bytes += region.bytes();
-            let known = Some(RegionInfo { identity, origin: origin(number) });
-            self.outputs.insert(id(number), Holding { region, known, shelved: true });
+            let info = Some(RegionInfo { identity, origin: origin(number) });
+            self.outputs.insert(id(number), Holding { region, info, shelved: true });
         }
     }
 
     /// Removes an output. It may stay in the result cache.
     pub(super) fn remove(&mut self, output: OutputId) {
-        let Some(Holding { region, known, shelved }) = self.outputs.remove(&output) else { return };
+        let Some(Holding { region, info, shelved }) = self.outputs.remove(&output) else { return };
         self.bytes -= region.bytes();
-        let shelved = known.filter(|_| shelved);
+        let shelved = info.filter(|_| shelved);
         let holders = shelved.map(|known| self.results().shelf.release(&known.identity));
         if holders != Some(RefState::Further) {
             self.ledger.subtract(region.bytes());

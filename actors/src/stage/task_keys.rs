@@ -27,11 +27,11 @@ impl StageActor {
                 InputLocation::Stage { instance, input } => {
                     let key = self.work.get(&instance)?.inputs[input];
                     let identity = self.around.ram.identity(key);
-                    let identity = identity.or_else(|| self.around.past.identities.get(&key).copied());
+                    let identity = identity.or_else(|| self.around.prior.identities.get(&key).copied());
                     (identity.map_or(TaskInputId::Stored(key), TaskInputId::Output), TaskInputId::Stored(key))
                 }
                 InputLocation::Task(output) => {
-                    let RegionInfo { identity, origin } = self.held.known(output)?;
+                    let RegionInfo { identity, origin } = self.outputs.info(output)?;
                     (TaskInputId::Output(identity), TaskInputId::Output(origin))
                 }
             });
@@ -41,7 +41,7 @@ impl StageActor {
 
     /// Returns the lookup of a task in the task cache. `None` without a cache, or if the content of an input is unknown.
     pub(super) fn cache_lookup(&self, call: &TaskRequest, keys: Option<TaskKeys>) -> Option<TaskLookup> {
-        let cache = Arc::clone(self.around.past.cache.as_ref()?);
+        let cache = Arc::clone(self.around.prior.cache.as_ref()?);
         let inputs: Option<Vec<RegionIdentity>> = self
             .reads(call)?
             .into_iter()
@@ -51,6 +51,6 @@ impl StageActor {
             })
             .collect();
         let components = task_cache::components(&*self.operations[call.task], &call.arguments, &inputs?);
-        Some(TaskLookup { cache, key: keys?.key, components, wanted: call.wanted.clone() })
+        Some(TaskLookup { cache, key: keys?.key, components, requested: call.requested.clone() })
     }
 }

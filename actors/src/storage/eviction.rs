@@ -28,7 +28,7 @@ pub struct MemoryFreed {
     /// Bytes that have left memory.
     pub bytes: u64,
     /// Dropped replicas.
-    pub gone: Vec<RegionKey>,
+    pub removed: Vec<RegionKey>,
 }
 
 impl Handler<FreeMemory> for StorageActor {
@@ -36,11 +36,11 @@ impl Handler<FreeMemory> for StorageActor {
 
     fn handle(&mut self, room: FreeMemory, _: &mut Self::Context) -> Self::Result {
         let FreeMemory { bytes, but, replicas } = room;
-        let Some(below) = self.below.clone() else {
+        let Some(below) = self.spill.clone() else {
             let made = self.drop_some(bytes, replicas);
             return Box::pin(async move { made });
         };
-        let mut held = self.ram.held();
+        let mut held = self.ram.regions();
         held.retain(|region| !but.contains(&region.key));
         held.sort_unstable_by_key(|region| (self.last_use(region), region.key));
         let (mut made, mut left, mut written) = (0, 0, Vec::new());
@@ -75,7 +75,7 @@ impl Handler<FreeMemory> for StorageActor {
             for (of, is_done) in written {
                 left += if is_done.await.unwrap_or(false) { of } else { 0 };
             }
-            MemoryFreed { bytes: left, gone: Vec::new() }
+            MemoryFreed { bytes: left, removed: Vec::new() }
         })
     }
 }
@@ -92,10 +92,10 @@ impl StorageActor {
             }
             goes
         });
-        MemoryFreed { bytes: made, gone: replicas }
+        MemoryFreed { bytes: made, removed: replicas }
     }
 
     fn last_use(&self, region: &RamRegion) -> u64 {
-        self.asked.get(&region.key).map_or(region.since, |asked| region.since.max(*asked))
+        self.requested.get(&region.key).map_or(region.since, |asked| region.since.max(*asked))
     }
 }

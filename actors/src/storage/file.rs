@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 impl StorageActor {
     /// Searches a shared tier for a region, and reads the file if it is missing there.
-    pub(super) fn look_shared(&self, key: RegionKey, below: &Arc<SpillStore>, ctx: &mut Context<Self>) {
+    pub(super) fn find_shared(&self, key: RegionKey, below: &Arc<SpillStore>, ctx: &mut Context<Self>) {
         let (storage, from) = (ctx.address(), Arc::clone(below));
         below.spawn(move || match from.get_shared(key) {
             Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
@@ -22,7 +22,7 @@ impl StorageActor {
         let preparation = source.prepare();
         let pool = Arc::clone(&self.pool);
         let told = storage.clone();
-        let shares = self.below.clone().filter(|_| self.shares_inputs);
+        let shares = self.spill.clone().filter(|_| self.shares_inputs);
         let load = move || {
             pool.spawn(move || {
                 let result = crate::panic_guard::catch_panic("input", || source.load());

@@ -16,7 +16,7 @@ impl Handler<Prefetch> for StorageActor {
     type Result = ();
 
     fn handle(&mut self, Prefetch(keys): Prefetch, _: &mut Self::Context) {
-        let Some(below) = self.below.clone() else { return };
+        let Some(below) = self.spill.clone() else { return };
         let lies_below = |key: &RegionKey| {
             let is_there = below.bytes(*key).is_some() || self.would_come_from_shared(*key);
             is_there && self.ram.get(*key).is_none() && !self.waiting.contains_key(key)

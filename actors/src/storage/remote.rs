@@ -58,7 +58,7 @@ impl StorageActor {
         ctx: &mut Context<Self>,
     ) {
         let storage = ctx.address();
-        let below = self.below.clone().filter(|_| shared);
+        let below = self.spill.clone().filter(|_| shared);
         let exchange = self.exchange.clone().filter(|_| !workers.is_empty());
         let first = match (&below, &exchange) {
             (Some(_), Some(_)) => self.rates.preferred(),

@@ -28,12 +28,12 @@ impl Handler<FetchReplica> for StorageActor {
         FetchReplica { key, from, bytes }: FetchReplica,
         _: &mut Self::Context,
     ) -> Self::Result {
-        let is_below = self.below.as_ref().is_some_and(|below| below.bytes(key).is_some());
+        let is_below = self.spill.as_ref().is_some_and(|below| below.bytes(key).is_some());
         if is_below || self.ram.get(key).is_some() {
             return Box::pin(async { true });
         }
         let Some(exchange) = self.exchange.clone() else { return Box::pin(async { false }) };
-        match self.below.clone() {
+        match self.spill.clone() {
             Some(below) if below.free_bytes() < bytes || !below.begin_writing(bytes) => {
                 Box::pin(async { false })
             }

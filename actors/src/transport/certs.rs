@@ -10,7 +10,7 @@ mod credentials;
 pub mod secret_files;
 pub(crate) mod signing_request;
 
-pub use authority::{Authority, Issued, MAX_DAYS, Validity};
+pub use authority::{Authority, IssuedCertificate, MAX_DAYS, Validity};
 pub use credentials::Credentials;
 
 use super::identity::IdentityError;

@@ -74,7 +74,7 @@ mod tests {
             lease: u64, instance: u32, seconds in 0.0..1e6f64, name in ".{0,20}", value in -1e9..1e9f64,
         ) {
             let message = ToManager::Done {
-                study: PlanId::whole(0),
+                study: PlanId::first_round(0),
                 lease: LeaseId(lease),
                 instance: InstanceId(instance),
                 results: vec![Table::new([(name, value)])],
@@ -101,7 +101,7 @@ mod tests {
     fn a_hostile_length_allocates_nothing() {
         // Done, lease 0, instance 0, then a list that claims 2^60 tables.
         let mut frame = encode(&ToManager::Done {
-            study: PlanId::whole(0),
+            study: PlanId::first_round(0),
             lease: LeaseId(0),
             instance: InstanceId(0),
             results: vec![],

@@ -34,7 +34,7 @@ pub struct Version {
 impl Version {
     /// Returns the version of this program.
     #[must_use]
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         Self { protocol: PROTOCOL, build: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
@@ -112,18 +112,18 @@ impl Hello {
 /// Two nodes with different protocols.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{here_who} speaks {here}, {there_who} speaks {there}: {} is older and has to be updated",
-    if here.protocol < there.protocol { here_who } else { there_who }
+    "{local_node} speaks {local}, {remote_node} speaks {remote}: {} is older and has to be updated",
+    if local.protocol < remote.protocol { local_node } else { remote_node }
 )]
 pub struct Mismatch {
     /// Name of the reporting node.
-    pub here_who: String,
+    pub local_node: String,
     /// Version of the reporting node.
-    pub here: Version,
+    pub local: Version,
     /// Name of the peer.
-    pub there_who: String,
+    pub remote_node: String,
     /// Version of the peer.
-    pub there: Version,
+    pub remote: Version,
 }
 
 /// Reason for an invalid first frame.
@@ -178,10 +178,10 @@ pub fn read(
         // Operators read the build in the error, so only printable letters remain.
         let build = String::from_utf8_lossy(build).chars().filter(char::is_ascii_graphic).collect();
         return Err(HelloError::Mismatch(Box::new(Mismatch {
-            here_who: here_who.to_string(),
-            here: here.clone(),
-            there_who: there_who.to_string(),
-            there: Version { protocol, build },
+            local_node: here_who.to_string(),
+            local: here.clone(),
+            remote_node: there_who.to_string(),
+            remote: Version { protocol, build },
         })));
     }
     codec::decode(body).map_err(|error| HelloError::Content(error.to_string()))
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn read_by(frame: &[u8], protocol: u16) -> Result<Hello, HelloError> {
-        let here = Version { protocol, ..Version::here() };
+        let here = Version { protocol, ..Version::current() };
         read(frame, &here, &who(Role::Manager), &who(Role::Worker))
     }
 
@@ -250,7 +250,7 @@ mod tests {
             let hello = Hello {
                 operations, cores, memory_bytes, tiers, accelerator_slots, lease_end_seconds, host_name,
             };
-            prop_assert_eq!(read_by(&write(&Version::here(), &hello).unwrap(), PROTOCOL), Ok(hello));
+            prop_assert_eq!(read_by(&write(&Version::current(), &hello).unwrap(), PROTOCOL), Ok(hello));
         }
 
         #[test]

@@ -85,7 +85,7 @@ pub struct QuicRuntime {
 
 impl fmt::Debug for QuicRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Network").finish_non_exhaustive()
+        f.debug_struct("QuicRuntime").finish_non_exhaustive()
     }
 }
 
@@ -126,20 +126,20 @@ pub type OperatorLog = Arc<dyn Fn(&RefusalNotice) + Send + Sync>;
 pub struct RefusalReporter {
     notices: Arc<Mutex<RefusalLimiter>>,
     clock: Arc<dyn Clock>,
-    tell: OperatorLog,
+    log: OperatorLog,
 }
 
 impl fmt::Debug for RefusalReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Board").finish_non_exhaustive()
+        f.debug_struct("RefusalReporter").finish_non_exhaustive()
     }
 }
 
 impl RefusalReporter {
     /// Creates a reporter, which calls the operator's function on a thread of the network.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>, tell: OperatorLog) -> Self {
-        Self { notices: Arc::default(), clock, tell }
+    pub fn new(clock: Arc<dyn Clock>, log: OperatorLog) -> Self {
+        Self { notices: Arc::default(), clock, log }
     }
 
     fn note(&self, peer: IpAddr, refusal: &Refusal) {
@@ -152,7 +152,7 @@ impl RefusalReporter {
         // Releases the lock before the call: a slow operator log must not block other connections.
         drop(notices);
         if let Some(notice) = notice {
-            (self.tell)(&notice);
+            (self.log)(&notice);
         }
     }
 }

@@ -10,10 +10,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Interval between notices of the same cause and address, short enough to show that the problem persists.
-pub const AGAIN: Duration = Duration::from_secs(3600);
+pub const REPEAT_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Maximum number of notices within [`WITHIN`], over all causes.
-pub const MOST: usize = 20;
+pub const MAX_NOTICES: usize = 20;
 
 /// Period of the limit [`MOST`], 1 min: the operator gets at most one screen of notices per minute.
 pub const WITHIN: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ impl fmt::Display for RefusalNotice {
 /// Limits notices. Time is an argument, relative to any fixed moment.
 #[derive(Debug, Default)]
 pub struct RefusalLimiter {
-    told: HashMap<(Cause, IpAddr), Duration>,
+    last_notice: HashMap<(Cause, IpAddr), Duration>,
     /// Remembered causes and addresses, the oldest first.
     order: VecDeque<(Cause, IpAddr)>,
     /// Times of the latest notices.
@@ -57,24 +57,24 @@ impl RefusalLimiter {
     /// Records a refusal. Returns a notice if one is due.
     pub fn note(&mut self, now: Duration, peer: IpAddr, refusal: &Refusal) -> Option<RefusalNotice> {
         let what = (refusal.cause, peer);
-        let is_old = |then: &Duration| now.abs_diff(*then) >= AGAIN;
-        let is_known = self.told.get(&what).is_some_and(|then| !is_old(then));
+        let is_old = |then: &Duration| now.abs_diff(*then) >= REPEAT_INTERVAL;
+        let is_known = self.last_notice.get(&what).is_some_and(|then| !is_old(then));
         while self.recent.front().is_some_and(|then| now.abs_diff(*then) >= WITHIN) {
             self.recent.pop_front();
         }
-        if is_known || self.recent.len() >= MOST {
+        if is_known || self.recent.len() >= MAX_NOTICES {
             self.untold += 1;
             return None;
         }
         self.recent.push_back(now);
-        if self.told.insert(what, now).is_some() {
+        if self.last_notice.insert(what, now).is_some() {
             self.order.retain(|known| *known != what);
         }
         self.order.push_back(what);
         if self.order.len() > REMEMBERED
             && let Some(oldest) = self.order.pop_front()
         {
-            self.told.remove(&oldest);
+            self.last_notice.remove(&oldest);
         }
         Some(RefusalNotice { peer, refusal: refusal.clone(), untold: std::mem::take(&mut self.untold) })
     }
@@ -125,10 +125,10 @@ mod tests {
                     told.push(now);
                     untold += notice.untold;
                 }
-                prop_assert!(notices.told.len() <= REMEMBERED && notices.order.len() == notices.told.len());
+                prop_assert!(notices.last_notice.len() <= REMEMBERED && notices.order.len() == notices.last_notice.len());
             }
             prop_assert_eq!(told.len() as u64 + untold + notices.untold, peers.len() as u64);
-            prop_assert!(told.windows(MOST + 1).all(|some| some[MOST] - some[0] >= WITHIN));
+            prop_assert!(told.windows(MAX_NOTICES + 1).all(|some| some[MAX_NOTICES] - some[0] >= WITHIN));
         }
     }
 }

@@ -47,7 +47,7 @@ impl WorkerActor {
         later: bool,
         ctx: &mut Context<Self>,
     ) {
-        let work = if self.setup.below.is_some() { work.with_spill() } else { work };
+        let work = if self.setup.spill.is_some() { work.with_spill() } else { work };
         if !self.core.has_free_slot() {
             self.prefetch(&work);
         }
@@ -119,12 +119,12 @@ impl WorkerActor {
             storage: self.setup.storage.clone(),
             slots: self.tasks.slots().to_vec(),
             ram: Arc::clone(&self.setup.ram),
-            below: self.setup.below.clone(),
+            spill: self.setup.spill.clone(),
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(self.tasks.shared_results()),
             estimates: Arc::clone(self.tasks.estimates()),
             costs: Arc::clone(&self.setup.costs),
-            past: self.setup.past.clone(),
+            prior: self.setup.prior.clone(),
             durable: self.durable_by_default(study),
             active_paths: self.setup.resources.active_paths,
             has_time_limit: self.departure.time_limit_flag(),
@@ -135,7 +135,7 @@ impl WorkerActor {
     /// Requests a prefetch of the inputs of a waiting bucket.
     fn prefetch(&self, work: &BucketWork) {
         // All instances of a bucket read the same regions.
-        let Some(first) = work.instances.first().filter(|_| self.setup.below.is_some()) else { return };
+        let Some(first) = work.instances.first().filter(|_| self.setup.spill.is_some()) else { return };
         self.setup.storage.do_send(Prefetch(first.inputs.clone()));
     }
 

@@ -24,7 +24,7 @@ impl WorkerActor {
     /// Returns whether a study's outputs must outlive this worker before it reports their instances. `None` if no other
     /// place can store them.
     pub(super) fn durable_by_default(&self, study: PlanId) -> Option<bool> {
-        let has_shared_tier = self.setup.below.as_ref().is_some_and(|below| below.is_shared());
+        let has_shared_tier = self.setup.spill.as_ref().is_some_and(|below| below.is_shared());
         let can_store = self.setup.remote.is_some() || has_shared_tier;
         can_store.then_some(self.studies.durability(study) != Durability::None)
     }
@@ -40,7 +40,7 @@ impl WorkerActor {
         // A region may have left memory, or been released before its instance ran again. Then another worker fetches
         // the outputs that are still on this node.
         let regions: Option<Vec<(RegionKey, Arc<DataRegion>)>> = keys.iter().map(find).collect();
-        let below = self.setup.below.clone().filter(|below| below.is_shared());
+        let below = self.setup.spill.clone().filter(|below| below.is_shared());
         let (Some(below), Some(regions)) = (below, regions) else {
             return self.replicate(message, &keys, ctx);
         };
@@ -71,7 +71,7 @@ impl WorkerActor {
     /// Lets another worker fetch the outputs of an instance. The report follows once the fetch has succeeded or failed.
     fn replicate(&mut self, message: ToManager, keys: &[RegionKey], ctx: &mut Context<Self>) {
         let bytes = |key: RegionKey| {
-            let below = || self.setup.below.as_ref().and_then(|below| below.bytes(key));
+            let below = || self.setup.spill.as_ref().and_then(|below| below.bytes(key));
             self.setup.ram.bytes(key).or_else(below)
         };
         let regions: Vec<(RegionKey, u64)> =
@@ -117,7 +117,7 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let is_here = self.setup.ram.bytes(key).is_some();
-        let in_memory = replica.filter(|_| self.setup.below.is_none() && !is_here);
+        let in_memory = replica.filter(|_| self.setup.spill.is_none() && !is_here);
         if in_memory.is_some_and(|bytes| !self.core.handle_copy(bytes)) {
             return self.send(&ToManager::FetchFailed { study, key }, ctx);
         }
@@ -136,7 +136,7 @@ impl WorkerActor {
         ctx.spawn(got.into_actor(self).map(move |got, actor, ctx| {
             actor.observe_storage();
             if let Some(bytes) = in_memory {
-                actor.core.handle_copy_over(bytes);
+                actor.core.handle_copy_finished(bytes);
             }
             // The manager may have released the region during the fetch.
             let is_wanted = actor.studies.has_region(key);

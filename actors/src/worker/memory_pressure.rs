@@ -32,7 +32,7 @@ impl WorkerActor {
         // Unlocked before the spill, whose threads lock the results.
         drop(results);
         // With a task cache, results worth keeping are already on disk.
-        if let Some(below) = self.setup.below.as_ref().filter(|_| self.setup.past.cache.is_none()) {
+        if let Some(below) = self.setup.spill.as_ref().filter(|_| self.setup.prior.cache.is_none()) {
             spill_evicted(self.tasks.shared_results(), below, evicted);
         }
     }
@@ -41,7 +41,7 @@ impl WorkerActor {
     pub(super) fn report_spillable(&mut self) {
         let read = self.inputs_in_use(None);
         let bytes = |key: RegionKey| self.setup.ram.bytes(key);
-        let Some(below) = &self.setup.below else {
+        let Some(below) = &self.setup.spill else {
             let idle = self.replication.replicas().filter(|key| !read.contains(key));
             let movable_bytes = idle.filter_map(bytes).sum();
             return self.core.handle_spillable(movable_bytes, 0);
@@ -54,7 +54,7 @@ impl WorkerActor {
 
     /// Returns the regions read by started buckets and by this one.
     fn inputs_in_use(&self, also: Option<LeaseId>) -> HashSet<RegionKey> {
-        self.running.inputs_of(|lease| self.core.is_under_way(lease) || also == Some(lease))
+        self.running.inputs_of(|lease| self.core.is_started(lease) || also == Some(lease))
     }
 
     /// Has the storage actor free memory for the next task of a lease.
@@ -63,13 +63,13 @@ impl WorkerActor {
         let but = self.inputs_in_use(Some(lease));
         let replicas: Vec<RegionKey> = self.replication.replicas().filter(|key| !but.contains(key)).collect();
         assert!(
-            replicas.is_empty() || self.setup.below.is_none(),
+            replicas.is_empty() || self.setup.spill.is_none(),
             "replicas go to a spill tier if there is one"
         );
         let request = self.setup.storage.send(FreeMemory { bytes, but, replicas }).into_actor(self);
         ctx.spawn(request.map(|freed, actor, ctx| {
             let freed = freed.unwrap_or_default();
-            for key in freed.gone {
+            for key in freed.removed {
                 // Released meanwhile, if it is no replica any more: then the manager expects no message.
                 if let Some(study) = actor.replication.remove_replica(key) {
                     actor.counters.pressure.replica.increment(1);

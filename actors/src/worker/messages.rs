@@ -36,10 +36,10 @@ impl WorkerActor {
     fn handle_message(&mut self, message: ToWorker, ctx: &mut Context<Self>) {
         match message {
             ToWorker::Welcome { manager } => self.handle_welcome(manager, ctx),
-            ToWorker::StartStudy { study, stages, least_bytes, durable, keeps } => {
+            ToWorker::StartStudy { study, stages, min_bytes, durable, retains_results } => {
                 self.begin_study(study, &stages, durable);
-                self.begin_round(study.study, keeps);
-                self.core.handle_study(study, stages.len() as u32, least_bytes);
+                self.begin_round(study.study, retains_results);
+                self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {
                 self.register_origins(&work, &inputs, &peers);

@@ -119,7 +119,7 @@ impl Handler<GetWorkerMetrics> for WorkerActor {
         let (mut buckets, mut instances) = ((0, 0), (0, 0));
         for lease in self.running.leases() {
             let open = self.leases.open_instances(lease);
-            if self.core.is_under_way(lease) {
+            if self.core.is_started(lease) {
                 (buckets.1, instances.1) = (buckets.1 + 1, instances.1 + open);
             } else {
                 (buckets.0, instances.0) = (buckets.0 + 1, instances.0 + open);

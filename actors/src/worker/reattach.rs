@@ -56,7 +56,7 @@ impl WorkerActor {
         let before = self.connection.manager().map(|manager| ReattachState {
             manager,
             studies: self.reattached_studies(),
-            kept: self.retained_studies(),
+            retained_studies: self.retained_studies(),
         });
         self.send(&ToManager::Join { slots, incarnation, exchange_port, before }, ctx);
         // The join message comes first, because it lists the leases of these reports.
@@ -76,15 +76,15 @@ impl WorkerActor {
     /// Returns the leases and the held regions of each study, for the manager to resume.
     fn reattached_studies(&self) -> Vec<StudyReattach> {
         let mut studies: BTreeMap<PlanId, StudyReattach> = BTreeMap::new();
-        let empty = |study| StudyReattach { study, leases: Vec::new(), held: Vec::new() };
+        let empty = |study| StudyReattach { study, leases: Vec::new(), regions: Vec::new() };
         for (lease, study, instances) in self.leases.iter() {
             let study = studies.entry(study).or_insert_with(|| empty(study));
             study.leases.push((lease, instances.iter().copied().collect()));
         }
-        let is_below = |key| self.setup.below.as_ref().is_some_and(|below| below.bytes(key).is_some());
+        let is_below = |key| self.setup.spill.as_ref().is_some_and(|below| below.bytes(key).is_some());
         let is_held = |key: RegionKey| self.setup.ram.get(key).is_some() || is_below(key);
         for (key, study) in self.studies.regions().filter(|(key, _)| is_held(*key)) {
-            studies.entry(study).or_insert_with(|| empty(study)).held.push(key);
+            studies.entry(study).or_insert_with(|| empty(study)).regions.push(key);
         }
         studies.into_values().collect()
     }
@@ -101,7 +101,7 @@ impl WorkerActor {
             // The process may be ending.
             let _ = remote.events.send(WorkerEvent::Welcomed);
         }
-        if let Some(below) = &self.setup.below {
+        if let Some(below) = &self.setup.spill {
             below.set_namespace(manager);
         }
     }
@@ -130,7 +130,7 @@ impl WorkerActor {
         }
         debug_assert!(!self.studies.has_regions_of(study), "an ended study has no region");
         // Last, because other studies may get the memory of this one from now on.
-        self.core.handle_study_over(study);
+        self.core.handle_study_finished(study);
     }
 }
 

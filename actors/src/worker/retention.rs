@@ -18,9 +18,9 @@ pub struct HasWork;
 pub struct DropRetained(pub u32);
 
 impl WorkerActor {
-    /// Starts a plan of a study. With `keeps`, another plan may follow.
+    /// Starts a plan of a study. With `retains_results`, another plan may follow.
     pub(super) fn begin_round(&self, study: u32, keeps: bool) {
-        self.tasks.results().next(study, keeps);
+        self.tasks.results().start_round(study, keeps);
     }
 
     /// Drops the results of a study without a further plan.
@@ -33,7 +33,7 @@ impl WorkerActor {
 
     /// Removes spilled results from their tier, off this thread.
     pub(super) fn remove_spilled(&self, keys: Vec<RegionKey>) {
-        if let Some(below) = self.setup.below.as_ref().filter(|_| !keys.is_empty()) {
+        if let Some(below) = self.setup.spill.as_ref().filter(|_| !keys.is_empty()) {
             let from = Arc::clone(below);
             below.spawn(move || keys.into_iter().for_each(|key| from.remove(key)));
         }
@@ -41,7 +41,7 @@ impl WorkerActor {
 
     /// Returns the studies that may have retained results.
     pub(super) fn retained_studies(&self) -> Vec<u32> {
-        self.tasks.results().kept()
+        self.tasks.results().retained_studies()
     }
 }
 

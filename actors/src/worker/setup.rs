@@ -44,13 +44,13 @@ pub struct WorkerSetup {
     /// Memory tier of the storage actor.
     pub ram: Arc<RamTier>,
     /// Spill tiers, if any. The storage actor uses the same ones.
-    pub below: Option<Arc<SpillStore>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// Bytes held on this node.
     pub ledger: Arc<MemoryCounter>,
     /// Cost model of operations, updated after every task.
     pub costs: Arc<Mutex<CostModel>>,
     /// Results and identities from before the study.
-    pub past: PriorResults,
+    pub prior: PriorResults,
     /// Receives the peak of held and reserved bytes.
     pub peak_bytes: Arc<AtomicU64>,
     /// Parts that only a worker in its own process has.
@@ -89,7 +89,7 @@ pub struct RemoteSetup {
 
 impl fmt::Debug for RemoteSetup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("incarnation", &self.incarnation).finish_non_exhaustive()
+        f.debug_struct("RemoteSetup").field("incarnation", &self.incarnation).finish_non_exhaustive()
     }
 }
 

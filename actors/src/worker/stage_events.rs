@@ -70,10 +70,10 @@ impl WorkerActor {
 
     /// Updates the demand of a waiting bucket, whose inputs may have left memory since it was computed.
     fn present_demand(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
-        let may_leave = self.setup.below.is_some() || self.setup.remote.is_some();
+        let may_leave = self.setup.spill.is_some() || self.setup.remote.is_some();
         let waits = may_leave && !demand.started;
         let Some(bucket) = self.running.get(lease).filter(|_| waits) else { return demand };
-        let (here_bytes, load_bytes) = bucket.input_bytes(&self.setup.ram);
-        BucketDemand { here_bytes, load_bytes, ..demand }
+        let (local_bytes, load_bytes) = bucket.input_bytes(&self.setup.ram);
+        BucketDemand { local_bytes, load_bytes, ..demand }
     }
 }

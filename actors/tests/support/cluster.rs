@@ -97,7 +97,7 @@ impl Cluster {
         ServerSetup {
             credentials: self.credentials("m1", Role::Manager, 3000),
             hello: Hello::default(),
-            version: Version::here(),
+            version: Version::current(),
             roles: vec![Role::Worker],
             settings: self.settings.clone(),
             clock: self.clock(),
@@ -115,7 +115,7 @@ impl Cluster {
     }
 
     pub(crate) fn connector(&self, name: &str, role: Role) -> Connector {
-        self.connector_with(self.credentials(name, role, 30), Version::here())
+        self.connector_with(self.credentials(name, role, 30), Version::current())
     }
 
     pub(crate) fn connector_with(&self, credentials: Arc<Credentials>, version: Version) -> Connector {

@@ -28,12 +28,12 @@ impl Worker {
         let setup = ExchangeSetup {
             credentials: cluster.credentials(name, Role::Worker, 30),
             hello: Hello::default(),
-            version: Version::here(),
+            version: Version::current(),
             settings,
             clock: cluster.clock(),
             board: cluster.board(),
             ram: Arc::clone(&ram),
-            below: None,
+            spill: None,
             shared,
         };
         let exchange = Exchange::start(&cluster.network, ANYWHERE, setup).expect("an address");

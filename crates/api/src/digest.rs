@@ -13,7 +13,7 @@ pub struct InputDigest([u8; 32]);
 /// Error for a text that is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
-pub struct NoDigest;
+pub struct InvalidDigest;
 
 impl InputDigest {
     /// Returns the digest as 32 bytes.
@@ -29,21 +29,21 @@ impl From<blake3::Hash> for InputDigest {
 }
 
 impl FromStr for InputDigest {
-    type Err = NoDigest;
+    type Err = InvalidDigest;
 
-    fn from_str(text: &str) -> Result<Self, NoDigest> {
+    fn from_str(text: &str) -> Result<Self, InvalidDigest> {
         // Lower case only: a file has one name in the store, so a digest has one text form.
         if text.bytes().any(|digit| digit.is_ascii_uppercase()) {
-            return Err(NoDigest);
+            return Err(InvalidDigest);
         }
-        blake3::Hash::from_hex(text).map(Self::from).map_err(|_| NoDigest)
+        blake3::Hash::from_hex(text).map(Self::from).map_err(|_| InvalidDigest)
     }
 }
 
 impl TryFrom<String> for InputDigest {
-    type Error = NoDigest;
+    type Error = InvalidDigest;
 
-    fn try_from(text: String) -> Result<Self, NoDigest> {
+    fn try_from(text: String) -> Result<Self, InvalidDigest> {
         text.parse()
     }
 }

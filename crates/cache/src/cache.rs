@@ -6,7 +6,7 @@
 use crate::folder::{self, Folder};
 use crate::index::Index;
 use crate::key::{CacheKey, operation_tag};
-use crate::open::{Opened, index_records, seconds};
+use crate::open::{OpenedCache, index_records, seconds};
 use crate::record::{Header, Kind};
 use crate::segment::{RecordLocation, Segment};
 use crate::stats::{CacheCounters, CacheStats, CacheWarning, CacheWarnings, count};
@@ -46,10 +46,10 @@ pub enum InsertOutcome {
 }
 
 impl Cache {
-    pub(crate) fn new(folder: Folder, opened: Opened, writer: Option<Writer>, now_seconds: u64) -> Self {
-        let Opened { index, reports, damaged, evicted } = opened;
+    pub(crate) fn new(folder: Folder, opened: OpenedCache, writer: Option<Writer>, now_seconds: u64) -> Self {
+        let OpenedCache { index, reports, corrupt, evicted } = opened;
         let tally =
-            CacheCounters { damaged: damaged.into(), evicted: evicted.into(), ..CacheCounters::default() };
+            CacheCounters { corrupt: corrupt.into(), evicted: evicted.into(), ..CacheCounters::default() };
         Self {
             folder,
             index: RwLock::new(index),
@@ -116,7 +116,7 @@ impl Cache {
     }
 
     fn refresh_segment(&self, index: &mut Index, number: u64) -> io::Result<()> {
-        let (segment, from) = match index.known(number) {
+        let (segment, from) = match index.indexed(number) {
             Some(known) => known,
             None => match open_segment(&self.folder, number, self.writable)? {
                 Some(segment) => (Arc::new(segment), crate::segment::START),
@@ -163,17 +163,17 @@ impl Cache {
                 Some(entry)
             }
             None => {
-                self.drop_damaged(kind, id, &segment, &place);
+                self.drop_corrupt(kind, id, &segment, &place);
                 count(&self.tally.misses, 1);
                 None
             }
         }
     }
 
-    fn drop_damaged(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &RecordLocation) {
-        segment.bury(place);
+    fn drop_corrupt(&self, kind: Kind, id: &[u8; 32], segment: &Segment, place: &RecordLocation) {
+        segment.write_tombstone(place);
         self.index.write().remove(kind, id, place);
-        count(&self.tally.damaged, 1);
+        count(&self.tally.corrupt, 1);
         self.report(CacheWarning::Damaged { segment: folder::name(place.segment), offset: place.offset });
     }
 
@@ -219,7 +219,7 @@ impl Cache {
         evicted.into_iter().for_each(|number| index.forget(number));
         match written {
             Ok(Some(written)) => {
-                index.add(header, written.place);
+                index.add(header, written.location);
                 index.know(&written.segment, written.end);
                 InsertOutcome::New
             }
@@ -238,7 +238,7 @@ impl Cache {
     pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
         let places = self.index.read().of_operation(operation_tag(operation));
         places.into_iter().filter_map(|(key, place)| {
-            let (segment, _) = self.index.read().known(place.segment)?;
+            let (segment, _) = self.index.read().indexed(place.segment)?;
             let (header, body) = segment.read(&place).ok()??;
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
             Some((CacheKey(key), place.written_seconds, trace))

@@ -60,7 +60,7 @@ pub(crate) fn merge(
     let target = Arc::new(new_segment(folder, lock, bytes, used_seconds)?);
     let mut end = START;
     for source in &sources {
-        let Some((segment, _)) = index.known(source.number) else { continue };
+        let Some((segment, _)) = index.indexed(source.number) else { continue };
         for place in index.of_segment(source.number) {
             end += copy(&segment, &place, &target, end, index)?;
         }

@@ -22,12 +22,12 @@ pub(crate) struct EvictionCandidate {
 /// used, and no more than needed. `None` if all of them are not enough. Then nothing should be evicted.
 pub(crate) fn choose(
     mut candidates: Vec<EvictionCandidate>,
-    taken_bytes: u64,
+    disk_bytes: u64,
     extra_bytes: u64,
     limit_bytes: u64,
 ) -> Option<Vec<u64>> {
     candidates.sort_unstable_by_key(|candidate| (candidate.used_seconds, candidate.number));
-    let mut excess = taken_bytes.saturating_add(extra_bytes).saturating_sub(limit_bytes);
+    let mut excess = disk_bytes.saturating_add(extra_bytes).saturating_sub(limit_bytes);
     let mut chosen = Vec::new();
     for candidate in candidates {
         if excess == 0 {

@@ -44,9 +44,9 @@ pub(crate) struct Folder {
 
 /// The folder lock, held until drop.
 #[derive(Debug)]
-pub(crate) struct Locked<'a>(&'a dyn OpenFile);
+pub(crate) struct FolderLock<'a>(&'a dyn OpenFile);
 
-impl Drop for Locked<'_> {
+impl Drop for FolderLock<'_> {
     fn drop(&mut self) {
         // Closing the file also releases the lock, so a failure needs no handling.
         let _ = self.0.unlock();
@@ -143,9 +143,9 @@ impl Folder {
     }
 
     /// Waits for the folder lock. A process must not request it twice at a time through one file.
-    pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<Locked<'_>> {
+    pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<FolderLock<'_>> {
         lock.lock()?;
-        Ok(Locked(lock))
+        Ok(FolderLock(lock))
     }
 
     /// Returns the numbers of all segments in ascending order.

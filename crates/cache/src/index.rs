@@ -12,12 +12,12 @@ use std::sync::Arc;
 pub(crate) struct Index {
     traces: HashMap<[u8; 32], RecordLocation>,
     blobs: HashMap<[u8; 32], RecordLocation>,
-    segments: BTreeMap<u64, Known>,
+    segments: BTreeMap<u64, IndexedSegment>,
 }
 
 /// A segment and the end of its indexed part.
 #[derive(Debug)]
-struct Known {
+struct IndexedSegment {
     segment: Arc<Segment>,
     end: u64,
 }
@@ -45,13 +45,13 @@ impl Index {
 
     /// Adds a segment whose records up to `end` have been indexed.
     pub(crate) fn know(&mut self, segment: &Arc<Segment>, end: u64) {
-        let known = || Known { segment: Arc::clone(segment), end };
+        let known = || IndexedSegment { segment: Arc::clone(segment), end };
         let slot = self.segments.entry(segment.number).or_insert_with(known);
         slot.end = slot.end.max(end);
     }
 
     /// Returns a segment and the end of its indexed part. `None` if it is not indexed.
-    pub(crate) fn known(&self, number: u64) -> Option<(Arc<Segment>, u64)> {
+    pub(crate) fn indexed(&self, number: u64) -> Option<(Arc<Segment>, u64)> {
         self.segments.get(&number).map(|known| (Arc::clone(&known.segment), known.end))
     }
 

@@ -26,7 +26,7 @@ pub enum Difference {
         /// In the cache.
         found: u32,
         /// Requested.
-        wanted: u32,
+        expected: u32,
     },
     /// The value of an argument.
     Argument {
@@ -35,7 +35,7 @@ pub enum Difference {
         /// In the cache.
         found: Option<String>,
         /// Requested.
-        wanted: Option<String>,
+        expected: Option<String>,
     },
     /// The identity of an input.
     Input {
@@ -44,7 +44,7 @@ pub enum Difference {
         /// In the cache.
         found: Option<Digest>,
         /// Requested.
-        wanted: Option<Digest>,
+        expected: Option<Digest>,
     },
 }
 
@@ -54,11 +54,11 @@ impl fmt::Display for Difference {
             value.as_ref().map_or_else(|| "nothing".to_owned(), T::to_string)
         }
         match self {
-            Self::Version { found, wanted } => write!(f, "version {wanted}, stored is {found}"),
-            Self::Argument { name, found, wanted } => {
+            Self::Version { found, expected } => write!(f, "version {expected}, stored is {found}"),
+            Self::Argument { name, found, expected: wanted } => {
                 write!(f, "{name} = {}, stored is {}", side(wanted), side(found))
             }
-            Self::Input { name, found, wanted } => {
+            Self::Input { name, found, expected: wanted } => {
                 write!(f, "input {name} is {}, stored is {}", side(wanted), side(found))
             }
         }
@@ -85,12 +85,20 @@ impl Cache {
 fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference> {
     let mut differences = Vec::new();
     if found.version != wanted.version {
-        differences.push(Difference::Version { found: found.version, wanted: wanted.version });
+        differences.push(Difference::Version { found: found.version, expected: wanted.version });
     }
     let arguments = named_differences(&found.arguments, &wanted.arguments);
-    differences.extend(arguments.map(|(name, found, wanted)| Difference::Argument { name, found, wanted }));
+    differences.extend(arguments.map(|(name, found, expected)| Difference::Argument {
+        name,
+        found,
+        expected,
+    }));
     let inputs = named_differences(&found.inputs, &wanted.inputs);
-    differences.extend(inputs.map(|(name, found, wanted)| Difference::Input { name, found, wanted }));
+    differences.extend(inputs.map(|(name, found, wanted)| Difference::Input {
+        name,
+        found,
+        expected: wanted,
+    }));
     differences
 }
 

@@ -66,7 +66,7 @@ impl Cache {
     ) -> Result<Self, CacheError> {
         let folder = Folder::find(files, path, access == Access::Write)?;
         let now_seconds = seconds(now);
-        let mut opened = Opened::default();
+        let mut opened = OpenedCache::default();
         let mut lock = None;
         if access == Access::Write {
             let prepared = folder.prepare().and_then(|file| {
@@ -94,14 +94,14 @@ impl Cache {
 
 /// State found at open.
 #[derive(Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedCache {
     pub(crate) index: Index,
     pub(crate) reports: CacheWarnings,
-    pub(crate) damaged: u64,
+    pub(crate) corrupt: u64,
     pub(crate) evicted: u64,
 }
 
-impl Opened {
+impl OpenedCache {
     /// Reads all segments, repairs those without a writer, and enforces the limits.
     fn recover(
         &mut self,
@@ -149,7 +149,7 @@ impl Opened {
                     SegmentHead::Segment { .. } => self.evicted += 1,
                     SegmentHead::Nothing => {}
                     SegmentHead::Broken => {
-                        self.damaged += 1;
+                        self.corrupt += 1;
                         self.reports.add(CacheWarning::NotASegment { segment: folder::name(number) });
                     }
                 }
@@ -161,7 +161,7 @@ impl Opened {
         let (end, ending) = index_records(&mut self.index, &segment, START)?;
         let length = segment.file.length()?;
         if ending != ScanEnd::Clean {
-            self.damaged += 1;
+            self.corrupt += 1;
             let (segment, dropped_bytes) = (folder::name(number), length - end);
             self.reports.add(CacheWarning::Cut { segment, kept_bytes: end, dropped_bytes });
         }

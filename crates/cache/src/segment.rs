@@ -159,7 +159,7 @@ impl Segment {
     }
 
     /// Marks a record as buried. If the write fails, the next read finds the record corrupt again.
-    pub(crate) fn bury(&self, place: &RecordLocation) {
+    pub(crate) fn write_tombstone(&self, place: &RecordLocation) {
         let (behind, state) = record::tombstone();
         if self.writable {
             let _ = self.file.write_at(&state, place.offset + behind);
@@ -257,7 +257,7 @@ mod tests {
         let segment = segment(&folder);
         let place = segment.write(START, &header(1, b"one"), b"one").unwrap();
         segment.write(START + 91, &header(2, b"two"), b"two").unwrap();
-        segment.bury(&place);
+        segment.write_tombstone(&place);
         assert_eq!(segment.read(&place).unwrap(), None);
         assert_eq!(names(&segment).0, [2]);
     }

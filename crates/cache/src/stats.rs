@@ -106,7 +106,7 @@ pub struct CacheStats {
     /// Entries not stored for lack of space or because the folder is not writable.
     pub not_stored: u64,
     /// Corrupt entries and segment ends.
-    pub damaged: u64,
+    pub corrupt: u64,
     /// Segments evicted for space or age.
     pub evicted: u64,
 }
@@ -119,7 +119,7 @@ pub(crate) struct CacheCounters {
     pub(crate) stored: AtomicU64,
     pub(crate) known: AtomicU64,
     pub(crate) not_stored: AtomicU64,
-    pub(crate) damaged: AtomicU64,
+    pub(crate) corrupt: AtomicU64,
     pub(crate) evicted: AtomicU64,
 }
 
@@ -137,7 +137,7 @@ impl CacheCounters {
             stored: read(&self.stored),
             known: read(&self.known),
             not_stored: read(&self.not_stored),
-            damaged: read(&self.damaged),
+            corrupt: read(&self.corrupt),
             evicted: read(&self.evicted),
             ..CacheStats::default()
         }

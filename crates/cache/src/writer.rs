@@ -44,7 +44,7 @@ struct Active {
 /// A written entry.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) place: RecordLocation,
+    pub(crate) location: RecordLocation,
     pub(crate) segment: Arc<Segment>,
     /// Offset of the end of its record.
     pub(crate) end: u64,
@@ -71,9 +71,9 @@ impl Writer {
             return Ok(None);
         }
         let Some(active) = &mut self.active else { return Ok(None) };
-        let place = active.segment.write(active.end, header, body)?;
+        let location = active.segment.write(active.end, header, body)?;
         active.end += record_bytes;
-        Ok(Some(Written { place, segment: Arc::clone(&active.segment), end: active.end }))
+        Ok(Some(Written { location, segment: Arc::clone(&active.segment), end: active.end }))
     }
 
     /// Returns the segments evicted since the last call.

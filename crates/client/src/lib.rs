@@ -17,7 +17,7 @@ mod wait;
 pub use error::{ClientError, CredentialsError, StudyEndError, SubmitError};
 pub use remote_text::plain;
 pub use transfer::TransferProgress;
-pub use wait::{Interrupted, Waiting};
+pub use wait::{Interrupted, InterruptibleWait};
 
 use address::ManagerUrl;
 use error::{AnswerError, ConnectionError, ManagerError, UnavailableError};
@@ -67,7 +67,7 @@ pub struct Client {
     /// Value of the `Authorization` header.
     authorization: Option<String>,
     timeout: Duration,
-    waiting: Waiting,
+    waiting: InterruptibleWait,
     /// Shows a notice to the user.
     notify: Box<dyn Fn(&str)>,
 }
@@ -101,7 +101,7 @@ impl Client {
     pub fn new(
         options: &ClientOptions,
         token: Option<&str>,
-        waiting: Waiting,
+        waiting: InterruptibleWait,
     ) -> Result<Self, CredentialsError> {
         let trust = Trust::load(&options.certs)?;
         let token = match (&options.token_file, token) {
@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// Returns the wait that a signal interrupts.
-    pub fn waiting(&self) -> &Waiting {
+    pub fn waiting(&self) -> &InterruptibleWait {
         &self.waiting
     }
 

@@ -30,7 +30,7 @@ pub fn submit<T: TransferProgress>(
             return Ok(id);
         }
         let told = plain(&id);
-        client.waiting().goes_on(format!(
+        client.waiting().set_message(format!(
             "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
         ));
         let transfer = show();

@@ -6,7 +6,7 @@
 use super::Client;
 use super::error::SubmitError;
 use super::transfer::TransferProgress;
-use super::wait::Waiting;
+use super::wait::InterruptibleWait;
 use pleach_api::digest::InputDigest;
 use pleach_api::submission::InputFile;
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ fn send(client: &Client, file: &InputFile, transfer: &dyn TransferProgress) -> R
 struct Watched<'a> {
     file: io::Take<File>,
     transfer: &'a dyn TransferProgress,
-    waiting: &'a Waiting,
+    waiting: &'a InterruptibleWait,
 }
 
 impl Read for Watched<'_> {

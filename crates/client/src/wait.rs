@@ -10,41 +10,41 @@ use tokio::time::timeout;
 
 /// Interruption by a signal from the user.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{goes_on}")]
+#[error("{study_state}")]
 pub struct Interrupted {
     /// State of the study without this process.
-    pub goes_on: String,
+    pub study_state: String,
 }
 
 /// Interruptible waits.
-pub struct Waiting {
+pub struct InterruptibleWait {
     /// Receives the first signal. Without it, a signal ends the process.
-    asked: RefCell<Option<Receiver<()>>>,
-    was_asked: Cell<bool>,
+    signal: RefCell<Option<Receiver<()>>>,
+    interrupted: Cell<bool>,
     /// Message of an interruption: the state of the study without this process.
-    goes_on: RefCell<String>,
+    message: RefCell<String>,
     runtime: Runtime,
 }
 
-impl Waiting {
+impl InterruptibleWait {
     /// Creates waits that only the end of the process interrupts.
     ///
     /// # Errors
     /// [`Defect`] if the operating system cannot create the runtime.
     pub fn until_killed() -> Result<Self, Defect> {
         let runtime = Builder::new_current_thread().enable_time().build().map_err(Defect::new)?;
-        let goes_on = RefCell::new("nothing was submitted".to_owned());
-        Ok(Self { asked: RefCell::new(None), was_asked: Cell::new(false), goes_on, runtime })
+        let message = RefCell::new("nothing was submitted".to_owned());
+        Ok(Self { signal: RefCell::new(None), interrupted: Cell::new(false), message, runtime })
     }
 
     /// Makes the first signal, which `asked` receives, interrupt all later waits.
     pub fn listen_to(&self, asked: Receiver<()>) {
-        self.asked.replace(Some(asked));
+        self.signal.replace(Some(asked));
     }
 
     /// Sets the message of later interruptions.
-    pub fn goes_on(&self, words: String) {
-        self.goes_on.replace(words);
+    pub fn set_message(&self, words: String) {
+        self.message.replace(words);
     }
 
     /// Waits for `time`.
@@ -52,12 +52,12 @@ impl Waiting {
     /// # Errors
     /// [`Interrupted`] after a signal.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), Interrupted> {
-        if let Some(asked) = &mut *self.asked.borrow_mut()
-            && !self.was_asked.get()
+        if let Some(asked) = &mut *self.signal.borrow_mut()
+            && !self.interrupted.get()
         {
             let heard = self.runtime.block_on(async { timeout(time, asked).await });
             // An error means that the sender was dropped, so no signal can arrive any more.
-            self.was_asked.set(matches!(heard, Ok(Ok(()))));
+            self.interrupted.set(matches!(heard, Ok(Ok(()))));
         } else {
             std::thread::sleep(time);
         }
@@ -69,13 +69,13 @@ impl Waiting {
     /// # Errors
     /// [`Interrupted`] after a signal.
     pub(crate) fn check(&self) -> Result<(), Interrupted> {
-        if let Some(asked) = &mut *self.asked.borrow_mut()
-            && !self.was_asked.get()
+        if let Some(asked) = &mut *self.signal.borrow_mut()
+            && !self.interrupted.get()
         {
-            self.was_asked.set(asked.try_recv().is_ok());
+            self.interrupted.set(asked.try_recv().is_ok());
         }
-        if self.was_asked.get() {
-            Err(Interrupted { goes_on: self.goes_on.borrow().clone() })
+        if self.interrupted.get() {
+            Err(Interrupted { study_state: self.message.borrow().clone() })
         } else {
             Ok(())
         }

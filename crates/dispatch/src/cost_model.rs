@@ -42,7 +42,12 @@ impl CostModel {
 
     /// As [`predict`](Self::predict), but returns `None` until the ratio has been learned from several runs.
     #[must_use]
-    pub fn known(&self, operation: &dyn Operation, arguments: &[Value], pixels: u64) -> Option<f64> {
+    pub fn predict_learned(
+        &self,
+        operation: &dyn Operation,
+        arguments: &[Value],
+        pixels: u64,
+    ) -> Option<f64> {
         let seen = classes(operation, arguments).find_map(|class| self.0.get(&class));
         let known = seen.filter(|seen| seen.runs >= SEVERAL);
         known.map(|seen| operation.cost_seconds(pixels) * seen.ratio)

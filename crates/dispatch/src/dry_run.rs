@@ -21,7 +21,7 @@ use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};
 
 /// The only study of the dry run.
-const STUDY: PlanId = PlanId::whole(0);
+const STUDY: PlanId = PlanId::first_round(0);
 
 /// Result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn rehearse(
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
     worker.handle_study(STUDY, plan.stages.len() as u32, 0);
     let drains = vec![OutputConsumption::default(); plan.stages.len()];
-    let needs = MinimumMemory { least_bytes: 0, busy_bytes: 0, drains };
+    let needs = MinimumMemory { min_bytes: 0, busy_bytes: 0, drains };
     let memory = Memory {
         stored: HashMap::new(),
         stored_bytes: 0,
@@ -168,7 +168,7 @@ impl Bucket {
     /// Ends a task. Returns the finished instances, with the keys and bytes of their stored outputs.
     fn end(&mut self, call: &TaskRequest, memory: &mut Memory) -> Vec<(InstanceId, Vec<(RegionKey, u64)>)> {
         for (output, bytes) in
-            self.bytes[call.task].outputs.iter().enumerate().filter(|(o, _)| call.wanted[*o])
+            self.bytes[call.task].outputs.iter().enumerate().filter(|(o, _)| call.requested[*o])
         {
             self.written.insert(OutputId { node: call.node, output }, *bytes);
             memory.held_bytes += bytes;
@@ -269,8 +269,8 @@ impl Memory {
         let DryRun { needs, dearest } = &mut self.rehearsal;
         let busy = now - unread;
         needs.busy_bytes = needs.busy_bytes.max(busy);
-        if now > needs.least_bytes {
-            needs.least_bytes = now;
+        if now > needs.min_bytes {
+            needs.min_bytes = now;
             *dearest = Some(instance);
         }
         for (drain, before) in needs.drains.iter_mut().zip(&self.before) {

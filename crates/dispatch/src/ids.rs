@@ -39,7 +39,7 @@ pub struct PlanId {
 impl PlanId {
     /// Creates the id of a study with one round, or of the first round of a study.
     #[must_use]
-    pub const fn whole(study: u32) -> Self {
+    pub const fn first_round(study: u32) -> Self {
         Self { study, phase: 0, round: 0 }
     }
 

@@ -28,7 +28,7 @@ mod speed;
 mod time_limit;
 
 use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
-use crate::study::{self, Recut, Study};
+use crate::study::{self, ReplacementPlan, Study};
 use crate::{InstanceId, PlanId, WorkerId};
 pub use effect::Effect;
 pub use members::WorkerInfo;
@@ -156,10 +156,10 @@ impl Manager {
                 self.queue.push_after(worker, stage as usize);
             }
             None => {
-                if member.wanted == 0 {
+                if member.requested == 0 {
                     self.queue.push(worker);
                 }
-                member.wanted = member.wanted.saturating_add(buckets);
+                member.requested = member.requested.saturating_add(buckets);
             }
         }
         self.schedule();
@@ -176,14 +176,14 @@ impl Manager {
         Ok(())
     }
 
-    /// Moves all unstarted instances into the buckets of another plan (see [`Study::handle_recut`]). Workers with enough
+    /// Moves all unstarted instances into the buckets of another plan (see [`Study::handle_replacement`]). Workers with enough
     /// memory for that plan get work of it from now on.
     ///
     /// # Errors
     /// [`PlanError`] when the plan has other instances. Nothing changes then.
-    pub fn handle_recut(&mut self, id: PlanId, recut: Recut) -> Result<(), PlanError> {
+    pub fn handle_replacement(&mut self, id: PlanId, recut: ReplacementPlan) -> Result<(), PlanError> {
         let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
-        study.handle_recut(recut)?;
+        study.handle_replacement(recut)?;
         for (_, member) in self.members.iter_mut() {
             let suited = StudyFit::of(member.facts(), study.plan());
             if let Some(known) = member.studies.get_mut(&id) {

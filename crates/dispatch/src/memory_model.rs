@@ -58,7 +58,7 @@ pub struct BucketDemand {
     /// Stage inputs that the first task loads into storage, where they may outlast the bucket.
     pub load_bytes: u64,
     /// Stage inputs of the bucket that are in storage already. Only a worker with a spill tier asks for them.
-    pub here_bytes: u64,
+    pub local_bytes: u64,
     /// Maximum that one finished instance leaves in storage for its readers.
     pub store_bytes: u64,
     /// Bytes that unfinished instances and their readers leave in storage beyond the end of the bucket.
@@ -84,7 +84,8 @@ pub struct OutputConsumption {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinimumMemory {
     /// Minimum for the whole study, executed by one worker one task at a time.
-    pub least_bytes: u64,
+    #[serde(rename = "least_bytes")]
+    pub min_bytes: u64,
     /// Minimum memory when regions that no running bucket reads can spill.
     pub busy_bytes: u64,
     /// Maximum of each stage. Missing stages take nothing.
@@ -92,11 +93,11 @@ pub struct MinimumMemory {
 }
 
 impl MinimumMemory {
-    /// Returns the minimum memory with a spill tier of `below_bytes`. The spill tier holds all regions that are ever
+    /// Returns the minimum memory with a spill tier of `spill_bytes`. The spill tier holds all regions that are ever
     /// stored at once if it has the size of the minimum without it.
     #[must_use]
-    pub fn with_spill(&self, below_bytes: u64) -> u64 {
-        if below_bytes >= self.least_bytes { self.busy_bytes } else { self.least_bytes }
+    pub fn with_spill(&self, spill_bytes: u64) -> u64 {
+        if spill_bytes >= self.min_bytes { self.busy_bytes } else { self.min_bytes }
     }
 }
 
@@ -105,11 +106,11 @@ impl MinimumMemory {
 pub struct MemoryBudget {
     /// Maximum of held and reserved bytes.
     pub bytes: u64,
-    /// As [`MinimumMemory::least_bytes`]: kept free when a task that leaves regions behind starts out of order.
-    pub least_bytes: u64,
+    /// As [`MinimumMemory::min_bytes`]: kept free when a task that leaves regions behind starts out of order.
+    pub min_bytes: u64,
 }
 
 impl MemoryBudget {
     /// No limit.
-    pub const UNLIMITED: Self = Self { bytes: u64::MAX, least_bytes: 0 };
+    pub const UNLIMITED: Self = Self { bytes: u64::MAX, min_bytes: 0 };
 }

@@ -146,7 +146,7 @@ pub struct ReattachState {
     /// Leases and regions, by study.
     pub studies: Vec<StudyReattach>,
     /// Studies with retained task results, for a possible next round.
-    pub kept: Vec<u32>,
+    pub retained_studies: Vec<u32>,
 }
 
 /// Leases and regions of one study on a worker that reattaches.
@@ -157,7 +157,7 @@ pub struct StudyReattach {
     /// Leases, with the instances that are running or unacknowledged.
     pub leases: Vec<(LeaseId, Vec<InstanceId>)>,
     /// Regions in its storage.
-    pub held: Vec<RegionKey>,
+    pub regions: Vec<RegionKey>,
 }
 
 /// Message from the manager to a worker.
@@ -175,11 +175,11 @@ pub enum ToWorker {
         /// Its stages, in the plan's order.
         stages: Vec<Stage>,
         /// Minimum memory of the study, one task at a time.
-        least_bytes: u64,
+        min_bytes: u64,
         /// Data that must survive the worker.
         durable: Durability,
         /// Another round of the same study may follow: task results are retained for it, within the memory limit.
-        keeps: bool,
+        retains_results: bool,
     },
     /// A bucket to execute.
     Assign {

@@ -124,7 +124,7 @@ impl ExecutionPlan {
     /// Returns for each instance whether it must be executed after the `finished` ones have reported their results. An
     /// instance without reported outputs is executed if an open instance reads from it, or if it has no readers.
     #[must_use]
-    pub fn open(&self, finished: &BTreeSet<InstanceId>) -> Vec<bool> {
+    pub fn unfinished(&self, finished: &BTreeSet<InstanceId>) -> Vec<bool> {
         let mut open = vec![false; self.instances.len()];
         let (mut has_children, mut has_open_children) = (open.clone(), open.clone());
         for (number, instance) in self.instances.iter().enumerate().rev() {

@@ -47,7 +47,7 @@ pub struct BucketExecution {
     /// Suspended tasks: another bucket runs the same task, and the shell waits for it.
     suspended: BTreeSet<NodeId>,
     /// For running tasks: the outputs that the shell must keep.
-    wanted: BTreeMap<NodeId, Vec<bool>>,
+    requested: BTreeMap<NodeId, Vec<bool>>,
     /// Maximum of running tasks, each on its own path: `activePaths` of Algorithm 1.
     active_paths: u32,
     /// Number of nodes that are neither done, failed nor withdrawn.
@@ -102,7 +102,7 @@ impl BucketExecution {
             sizes,
             running: BTreeSet::new(),
             suspended: BTreeSet::new(),
-            wanted: BTreeMap::new(),
+            requested: BTreeMap::new(),
             active_paths: active_paths.map_or(u32::MAX, NonZeroU32::get),
             held_bytes: 0,
             loading: None,
@@ -156,7 +156,7 @@ impl BucketExecution {
             held_bytes: self.held_bytes,
             next_bytes,
             load_bytes: if self.started { self.loading.map_or(0, |(_, bytes)| bytes) } else { missing_bytes },
-            here_bytes: 0,
+            local_bytes: 0,
             store_bytes: self.sizes.store_bytes(),
             stay_bytes: self.sizes.staying(&self.graph),
             now,
@@ -220,10 +220,10 @@ impl BucketExecution {
             task: at.level,
             arguments: at.arguments.clone(),
             inputs: inputs.collect(),
-            wanted: outputs.map(|output| self.graph.readers(output) > 0).collect(),
+            requested: outputs.map(|output| self.graph.readers(output) > 0).collect(),
             brings_inputs,
         };
-        self.wanted.insert(node, call.wanted.clone());
+        self.requested.insert(node, call.requested.clone());
         Some(call)
     }
 
@@ -246,7 +246,7 @@ impl BucketExecution {
         let wanted = self.stop_running(node);
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
-        self.held_bytes += self.sizes.wanted(&self.graph, node);
+        self.held_bytes += self.sizes.requested_bytes(&self.graph, node);
         // The readers may have failed meanwhile.
         let kept = (0..wanted.len()).filter(|&output| wanted[output]).map(|output| OutputId { node, output });
         let unread = kept.filter(|&output| self.graph.readers(output) == 0).map(Effect::Drop);
@@ -314,7 +314,7 @@ impl BucketExecution {
     fn stop_running(&mut self, node: NodeId) -> Vec<bool> {
         self.running.remove(&node);
         self.loading = self.loading.filter(|(first, _)| *first != node);
-        self.wanted.remove(&node).unwrap_or_default()
+        self.requested.remove(&node).unwrap_or_default()
     }
 
     fn release_read(&mut self, output: OutputId) {

@@ -30,7 +30,7 @@ mod worker_loss;
 pub use grant::Eligibility;
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
-pub use replan::{Recut, Replanner};
+pub use replan::{ReplacementPlan, Replanner};
 pub(crate) use throughput::TaskTimings;
 
 use crate::message::TaskFailure;

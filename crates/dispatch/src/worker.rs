@@ -30,7 +30,7 @@ use crate::memory_model::{BucketDemand, MemoryBudget};
 use crate::{BucketId, LeaseId, PlanId, SlotId};
 use admission::{Admission, takes};
 pub use effect::Effect;
-use state::{Buckets, Held, ManagerSync, Memory, Requests, Slots, Studies};
+use state::{BucketEntry, Buckets, ManagerSync, Memory, Requests, Slots, Studies};
 use std::collections::VecDeque;
 use time_limit::Clock;
 
@@ -45,7 +45,7 @@ pub struct Worker {
     sync: ManagerSync,
     clock: Clock,
     stopping: bool,
-    left: bool,
+    has_left: bool,
     effects: VecDeque<Effect>,
 }
 
@@ -62,7 +62,7 @@ impl Worker {
             sync: ManagerSync::default(),
             clock: Clock::default(),
             stopping: false,
-            left: false,
+            has_left: false,
             effects: VecDeque::new(),
         };
         worker.balance();
@@ -79,15 +79,15 @@ impl Worker {
 
     /// Adds a study with its number of stages and its minimum memory. Each of several studies can be
     /// finished one task at a time, and all of them together with the sum of their minimums.
-    pub fn handle_study(&mut self, study: PlanId, stages: u32, least_bytes: u64) {
-        self.studies.add(study, stages, least_bytes);
-        self.memory.set_least_bytes(self.studies.least_bytes());
+    pub fn handle_study(&mut self, study: PlanId, stages: u32, min_bytes: u64) {
+        self.studies.add(study, stages, min_bytes);
+        self.memory.set_min_bytes(self.studies.min_bytes());
     }
 
     /// Removes a study: the manager will send nothing more of it.
-    pub fn handle_study_over(&mut self, study: PlanId) {
+    pub fn handle_study_finished(&mut self, study: PlanId) {
         self.studies.remove(study);
-        self.memory.set_least_bytes(self.studies.least_bytes());
+        self.memory.set_min_bytes(self.studies.min_bytes());
         self.balance();
     }
 
@@ -168,8 +168,8 @@ impl Worker {
 
     /// Returns whether a task of the bucket has been started: its inputs must stay in memory.
     #[must_use]
-    pub fn is_under_way(&self, lease: LeaseId) -> bool {
-        self.buckets.get(lease).is_some_and(Held::is_under_way)
+    pub fn is_started(&self, lease: LeaseId) -> bool {
+        self.buckets.get(lease).is_some_and(BucketEntry::is_started)
     }
 
     /// Handles the manager's answer to a [`Call`](Effect::Call): no message is pending. If nothing is admitted even now, the
@@ -230,8 +230,8 @@ impl Worker {
     /// After the `echo` of such a sync, admits tasks in order.
     fn balance_after(&mut self, echo: bool) {
         if self.stopping {
-            if self.slots.running() == 0 && !self.left {
-                self.left = true;
+            if self.slots.running() == 0 && !self.has_left {
+                self.has_left = true;
                 self.effects.push_back(Effect::Leave);
             }
             return;

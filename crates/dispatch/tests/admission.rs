@@ -9,10 +9,10 @@ use pleach_dispatch::{BucketId, LeaseId, PlanId, SlotId};
 const NONE: [u64; 0] = [];
 
 /// Creates a worker with 4 slots and `bytes` of memory, and one study of 3 stages that needs at least
-/// `least_bytes`.
-fn worker(bytes: u64, least_bytes: u64) -> Worker {
+/// `min_bytes`.
+fn worker(bytes: u64, min_bytes: u64) -> Worker {
     let mut worker = Worker::new(4, MemoryBudget { bytes, ..MemoryBudget::UNLIMITED });
-    worker.handle_study(PlanId::whole(0), 3, least_bytes);
+    worker.handle_study(PlanId::first_round(0), 3, min_bytes);
     effects(&mut worker);
     worker
 }
@@ -409,7 +409,7 @@ fn regions_are_spilled_before_a_task_is_refused() {
     worker.handle_stored(80);
     assign(&mut worker, 0, 0);
     // The bucket reads 10 of the 50 spillable bytes itself.
-    worker.handle_demand(LeaseId(0), BucketDemand { here_bytes: 10, ..task(45) });
+    worker.handle_demand(LeaseId(0), BucketDemand { local_bytes: 10, ..task(45) });
     let asked = Effect::MakeRoom { bytes: 25, lease: LeaseId(0) };
     assert!(effects(&mut worker).contains(&asked));
     // No other bucket starts meanwhile: its inputs may be among the regions being spilled.

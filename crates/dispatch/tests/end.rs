@@ -26,7 +26,7 @@ fn task_beyond_the_time_limit_is_returned_unstarted() {
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let back = |lease| Effect::HandBack { lease: LeaseId(lease) };
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
-    worker.handle_study(PlanId::whole(0), 1, 0);
+    worker.handle_study(PlanId::first_round(0), 1, 0);
     worker.handle_end(Duration::from_secs(100));
     // The earliest time limit applies.
     worker.handle_end(Duration::from_secs(200));
@@ -57,7 +57,7 @@ fn task_beyond_the_time_limit_is_returned_unstarted() {
 #[test]
 fn waiting_bucket_is_returned_once_it_cannot_finish() {
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
-    worker.handle_study(PlanId::whole(0), 1, 0);
+    worker.handle_study(PlanId::first_round(0), 1, 0);
     worker.handle_end(Duration::from_secs(30));
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), taking(0, 20));
@@ -86,7 +86,7 @@ proptest! {
         slots in 1u32..4, end in 0u64..60, buckets in vec((0u32..4, vec(0u64..30, 1..5)), 1..8), waits in vec(0u64..8, 60),
     ) {
         let mut worker = Worker::new(slots, MemoryBudget::UNLIMITED);
-        worker.handle_study(PlanId::whole(0), STAGES, 0);
+        worker.handle_study(PlanId::first_round(0), STAGES, 0);
         worker.handle_end(Duration::from_secs(end));
         let (mut now, mut running) = (0, VecDeque::new());
         let mut left: BTreeMap<LeaseId, (u64, VecDeque<u64>)> = BTreeMap::new();

@@ -83,7 +83,7 @@ impl<'a> Sizes<'a> {
             Event::End(which) => {
                 let call = self.running.remove(which % self.running.len());
                 let sizes = self.case.bytes[call.task].outputs.iter().enumerate();
-                for (output, bytes) in sizes.filter(|(output, _)| call.wanted[*output]) {
+                for (output, bytes) in sizes.filter(|(output, _)| call.requested[*output]) {
                     self.held.insert(OutputId { node: call.node, output }, *bytes);
                 }
                 self.run.handle_done(call.node);

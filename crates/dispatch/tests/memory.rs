@@ -51,7 +51,7 @@ fn reporters(study: &Study, chosen: &[bool]) -> BTreeSet<InstanceId> {
 }
 
 fn open(study: &Study, finished: &BTreeSet<InstanceId>) -> BTreeSet<InstanceId> {
-    let open = (0u32..).map(InstanceId).zip(study.plan.open(finished));
+    let open = (0u32..).map(InstanceId).zip(study.plan.unfinished(finished));
     open.filter(|(_, open)| *open).map(|(id, _)| id).collect()
 }
 
@@ -75,7 +75,7 @@ proptest! {
         seed: u64,
     ) {
         let study = rehearsed(study, 4);
-        let budget = study.plan.needs.least_bytes + more;
+        let budget = study.plan.needs.min_bytes + more;
         let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed: 4, seed, below: 0 }, &BTreeSet::new());
         all_is_done_within(&mut node, &study, budget)?;
     }
@@ -94,7 +94,7 @@ proptest! {
     ) {
         let study = rehearsed(study, 4);
         let needs = &study.plan.needs;
-        prop_assert!(needs.busy_bytes <= needs.least_bytes);
+        prop_assert!(needs.busy_bytes <= needs.min_bytes);
         let budget = needs.busy_bytes + more;
         let setup = Setup { slots, budget, active_paths, believed: 4, seed, below: 1 << 40 };
         let mut node = Node::new(&study, setup, &BTreeSet::new());
@@ -107,7 +107,7 @@ proptest! {
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, below in 0u64..500, seed: u64,
     ) {
         let study = rehearsed(study, believed);
-        let budget = study.plan.needs.least_bytes * quarters / 4;
+        let budget = study.plan.needs.min_bytes * quarters / 4;
         let setup = Setup { slots, budget, active_paths: None, believed, seed, below };
         let mut node = Node::new(&study, setup, &BTreeSet::new());
         while node.step() {}
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn ample_memory_never_delays_a_task(study in studies(), slots in 1u32..5, seed: u64) {
         let study = rehearsed(study, 4);
-        let all = study.plan.needs.least_bytes * 8 * (study.plan.instances.len() as u64 + 1);
+        let all = study.plan.needs.min_bytes * 8 * (study.plan.instances.len() as u64 + 1);
         let run = |budget| {
             let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
             let mut node = Node::new(&study, setup, &BTreeSet::new());
@@ -142,7 +142,7 @@ proptest! {
         study in studies(), slots in 1u32..5, believed in 0u64..5, quarters in 0u64..5, active_paths in active_paths(), seed: u64,
     ) {
         let study = rehearsed(study, believed);
-        let budget = study.plan.needs.least_bytes * quarters / 4;
+        let budget = study.plan.needs.min_bytes * quarters / 4;
         let mut node = Node::new(&study, Setup { slots, budget, active_paths, believed, seed, below: 0 }, &BTreeSet::new());
         while node.step() {}
         prop_assert!(node.complete, "stuck:\n{}", node.log.join("\n"));
@@ -160,7 +160,7 @@ proptest! {
     ) {
         let study = rehearsed(study, 4);
         let finished = reporters(&study, &chosen);
-        let budget = study.plan.needs.least_bytes;
+        let budget = study.plan.needs.min_bytes;
         let mut node = Node::new(&study, Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 }, &finished);
         while node.step() {}
         prop_assert!(node.complete);
@@ -175,7 +175,7 @@ proptest! {
         study in studies(), slots in 1u32..5, more in 0u64..200, steps in 0usize..150, seed: u64,
     ) {
         let study = rehearsed(study, 4);
-        let budget = study.plan.needs.least_bytes + more;
+        let budget = study.plan.needs.min_bytes + more;
         let setup = Setup { slots, budget, active_paths: None, believed: 4, seed, below: 0 };
         let mut node = Node::new(&study, setup, &BTreeSet::new());
         for _ in 0..steps {

@@ -68,7 +68,7 @@ fn a_tile_prepared_and_two_masks_of_it_compared() {
     let rehearsal = rehearse(&plan(instances, &[&[0], &[1, 2], &[3], &[4]]), bytes).expect("valid");
     // The tile and its preparation need 250 bytes. The peak comes later: the prepared image, the first mask,
     // the reference and the comparison need 100 + 20 + 100 + 71 bytes, before the second mask is started.
-    let least_bytes = 291;
+    let min_bytes = 291;
     let drains = vec![
         // From 0 bytes held before the prepared image to the end of the study.
         OutputConsumption { bytes: 291, rest_bytes: 0, busy_bytes: 291 },
@@ -80,7 +80,7 @@ fn a_tile_prepared_and_two_masks_of_it_compared() {
     let busy_bytes = 291;
     assert_eq!(
         rehearsal,
-        DryRun { needs: MinimumMemory { least_bytes, busy_bytes, drains }, dearest: Some(InstanceId(3)) }
+        DryRun { needs: MinimumMemory { min_bytes, busy_bytes, drains }, dearest: Some(InstanceId(3)) }
     );
 }
 
@@ -90,7 +90,7 @@ fn a_mask_that_waits_for_its_reference_stays() {
     let instances: &[Raw<'_>] =
         &[(0, 0, &[TILE], &[]), (1, 1, &[0], &[0]), (1, 2, &[0], &[0]), (2, 0, &[1, 2], &[1, 2])];
     let rehearsal = rehearse(&plan(instances, &[&[0], &[1], &[2], &[3]]), bytes).expect("valid");
-    assert_eq!(rehearsal.needs.least_bytes, 250, "preparing the tile takes most");
+    assert_eq!(rehearsal.needs.min_bytes, 250, "preparing the tile takes most");
     // With a spill tier, the first mask does not count as held before: the comparison loads both masks.
     assert_eq!(rehearsal.needs.drains[1], OutputConsumption { bytes: 91, rest_bytes: 20, busy_bytes: 111 });
     assert_eq!(rehearsal.dearest, Some(InstanceId(0)));
@@ -104,7 +104,7 @@ fn equal_instances_end_together_and_leave_a_region_each() {
         instance.outputs[0].stored = true;
     }
     // 100 bytes of the tile and 9 times 20 bytes of outputs: more than either of the two tasks needs.
-    assert_eq!(rehearse(&plan, bytes).expect("valid").needs.least_bytes, 280);
+    assert_eq!(rehearse(&plan, bytes).expect("valid").needs.min_bytes, 280);
 }
 
 #[test]

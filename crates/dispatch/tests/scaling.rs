@@ -44,7 +44,7 @@ fn half_the_time_takes_extra_workers_and_startup_time() {
     // base has done 28,800 s, and each worker that arrives after 100 s does 3,500 s. 10.06 workers are needed.
     let pools = [base(8), pool(100, 0.36, 100.0)];
     let answer = first(&WorkDemand::of(64_000.0, 0.0).by(4_000.0), &pools);
-    assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 11].as_slice(), Reason::Deadline));
+    assert_eq!((answer.desired.as_slice(), answer.reason), ([8, 11].as_slice(), Reason::Deadline));
     let seconds = (64_000.0 + 11.0 * 100.0) / 19.0;
     close(answer.forecast.seconds, seconds);
     close(answer.forecast.cost, 11.0 * seconds * 0.0001);
@@ -55,9 +55,9 @@ fn half_the_time_takes_extra_workers_and_startup_time() {
 fn no_worker_is_desired_without_deadline_or_work() {
     let pools = [base(8), pool(100, 1.0, 100.0)];
     let answer = first(&WorkDemand::of(1e9, 0.0), &pools);
-    assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Minimum));
+    assert_eq!((answer.desired.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Minimum));
     let answer = first(&WorkDemand::default().by(10.0), &pools);
-    assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Idle));
+    assert_eq!((answer.desired.as_slice(), answer.reason), ([8, 0].as_slice(), Reason::Idle));
     assert_eq!(answer.forecast, MakespanForecast { seconds: 0.0, cost: 0.0 });
 }
 
@@ -66,7 +66,7 @@ fn infeasible_deadline_returns_the_fastest_option() {
     let pools = [base(8), pool(4, 3.6, 100.0)];
     for deadline in [2_000.0, 50.0, 0.0, -5.0] {
         let answer = first(&WorkDemand::of(64_000.0, 0.0).by(deadline), &pools);
-        assert_eq!((answer.wanted.as_slice(), answer.reason), ([8, 4].as_slice(), Reason::Unreachable));
+        assert_eq!((answer.desired.as_slice(), answer.reason), ([8, 4].as_slice(), Reason::Unreachable));
         let fastest = answer.fastest.expect("it cannot be reached");
         close(fastest.forecast.seconds, (64_000.0 + 400.0) / 12.0);
         close(fastest.forecast.cost, 4.0 * 0.001 * 64_400.0 / 12.0);
@@ -83,17 +83,17 @@ fn budget_limits_workers_and_reports_unlimited_cost() {
     let need = WorkDemand::of(1_000.0, 0.0);
     let answer = first(&need.clone().within(2.0), &pools);
     // Every number of workers costs the same, so the maximum is chosen.
-    assert_eq!((answer.wanted[0], answer.reason), (100, Reason::Budget));
+    assert_eq!((answer.desired[0], answer.reason), (100, Reason::Budget));
     let billed = [WorkerPool { billing_seconds: 60.0, ..pools[0].clone() }];
     let answer = first(&need.clone().by(20.0).within(1.2), &billed);
     // 56 workers would meet the deadline, each billed for 1 minute. The budget allows 20.
-    assert_eq!((answer.wanted[0], answer.reason), (20, Reason::Budget));
+    assert_eq!((answer.desired[0], answer.reason), (20, Reason::Budget));
     let beyond = answer.without_budget.expect("more is needed");
     close(beyond.cost, 56.0 * 0.06);
     assert!(beyond.seconds <= 20.0 && answer.forecast.cost <= 1.2 + 1e-9);
     // The budget does not reduce a pool below its minimum.
     let kept = [WorkerPool { min: 3, ..billed[0].clone() }];
-    assert_eq!(first(&need.within(0.0), &kept).wanted, [3]);
+    assert_eq!(first(&need.within(0.0), &kept).desired, [3]);
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn the_cheaper_work_by_the_deadline_comes_first() {
     // The second pool is cheaper per hour, but starts so slowly that its work before the deadline is more
     // expensive.
     let pools = [pool(50, 2.0, 60.0), pool(50, 1.0, 700.0)];
-    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &pools).wanted, [6, 0]);
-    assert_eq!(first(&WorkDemand::of(50_000.0, 0.0).by(10_000.0), &pools).wanted, [0, 7]);
+    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &pools).desired, [6, 0]);
+    assert_eq!(first(&WorkDemand::of(50_000.0, 0.0).by(10_000.0), &pools).desired, [0, 7]);
     // Present workers work at once.
     let there = [pools[0].clone(), WorkerPool { running: 50, ..pools[1].clone() }];
-    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &there).wanted, [0, 6]);
+    assert_eq!(first(&WorkDemand::of(5_000.0, 0.0).by(1_000.0), &there).desired, [0, 6]);
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn more_slots_with_less_reuse_stop_being_faster() {
     let need = WorkDemand { cuts, ..WorkDemand::default() };
     let answer = first(&need.clone().by(1.0), &[pool(100, 1.0, 0.0)]);
     // 20 slots take 75 s, 40 take 100 s, and 100 take 40 s: beyond the last partition, no more reuse is lost.
-    assert_eq!(answer.fastest.expect("too little time").wanted, [100]);
+    assert_eq!(answer.fastest.expect("too little time").desired, [100]);
     let answer = first(&need.clone().by(1.0), &[pool(40, 1.0, 0.0)]);
-    assert_eq!(answer.wanted, [20]);
+    assert_eq!(answer.desired, [20]);
     let answer = first(&need.by(90.0 / IN_TIME), &[pool(40, 1.0, 0.0)]);
     // 13 slots do 1,150 s of work in 88.5 s. 12 slots take 91.7 s.
-    assert_eq!(answer.wanted, [13]);
+    assert_eq!(answer.desired, [13]);
 }
 
 #[test]
@@ -129,26 +129,26 @@ fn desired_workers_stay_unless_a_goal_forces_a_change() {
     let pools = [WorkerPool { running: 10, ..pool(100, 1.0, 60.0) }];
     let need = |work: f64| WorkDemand::of(work, 0.0).by(1_000.0);
     let before = first(&need(9_000.0), &pools);
-    assert_eq!(before.wanted, [10]);
+    assert_eq!(before.desired, [10]);
     // The margin absorbs a small increase. A larger one takes effect at once.
-    assert_eq!(decide(&need(9_400.0), &pools, Some(&before.held), 1.0).wanted, [10]);
-    let grown = decide(&need(9_800.0), &pools, Some(&before.held), 1.0);
-    assert_eq!((grown.wanted[0], grown.reason, grown.held.since_seconds), (11, Reason::Deadline, 1.0));
+    assert_eq!(decide(&need(9_400.0), &pools, Some(&before.previous), 1.0).desired, [10]);
+    let grown = decide(&need(9_800.0), &pools, Some(&before.previous), 1.0);
+    assert_eq!((grown.desired[0], grown.reason, grown.previous.since_seconds), (11, Reason::Deadline, 1.0));
     // A decrease takes effect after the stabilization window, and only if it is large enough.
-    let early = decide(&need(4_500.0), &pools, Some(&before.held), 100.0);
-    assert_eq!((early.wanted[0], early.reason), (10, Reason::Held));
-    assert_eq!(decide(&need(4_500.0), &pools, Some(&before.held), 121.0).wanted, [5]);
-    assert_eq!(decide(&need(8_100.0), &pools, Some(&before.held), 1e6).wanted, [10]);
+    let early = decide(&need(4_500.0), &pools, Some(&before.previous), 100.0);
+    assert_eq!((early.desired[0], early.reason), (10, Reason::Held));
+    assert_eq!(decide(&need(4_500.0), &pools, Some(&before.previous), 121.0).desired, [5]);
+    assert_eq!(decide(&need(8_100.0), &pools, Some(&before.previous), 1e6).desired, [10]);
     // Once no work remains, present workers stay for the stabilization window, and no new ones are requested.
     let six = [WorkerPool { running: 6, ..pools[0].clone() }];
-    assert_eq!(decide(&need(0.0), &six, Some(&before.held), 1.0).wanted, [6]);
-    assert_eq!(decide(&need(0.0), &six, Some(&before.held), 121.0).wanted, [0]);
+    assert_eq!(decide(&need(0.0), &six, Some(&before.previous), 1.0).desired, [6]);
+    assert_eq!(decide(&need(0.0), &six, Some(&before.previous), 121.0).desired, [0]);
     // Changed limits apply at once.
     let less = [WorkerPool { max: 7, ..pools[0].clone() }];
-    assert_eq!(decide(&need(9_000.0), &less, Some(&before.held), 1.0).wanted, [7]);
+    assert_eq!(decide(&need(9_000.0), &less, Some(&before.previous), 1.0).desired, [7]);
     // A previous decision for another number of pools is ignored.
-    let held = PreviousDecision { wanted: vec![1, 2], since_seconds: 0.0 };
-    assert_eq!(decide(&need(9_000.0), &pools, Some(&held), 1.0).wanted, [10]);
+    let held = PreviousDecision { desired: vec![1, 2], since_seconds: 0.0 };
+    assert_eq!(decide(&need(9_000.0), &pools, Some(&held), 1.0).desired, [10]);
 }
 
 fn any_pool() -> impl Strategy<Value = WorkerPool> {
@@ -194,28 +194,28 @@ proptest! {
             let need = goal.map_or(need.clone(), |deadline| need.by(deadline));
             let need = WorkDemand { budget, ..need };
             let answer = decide(&need, &pools, None, now);
-            for (pool, wanted) in pools.iter().zip(&answer.wanted) {
+            for (pool, wanted) in pools.iter().zip(&answer.desired) {
                 prop_assert!((pool.min..=pool.max).contains(wanted), "{answer:?}");
             }
             let least: Vec<u32> = pools.iter().map(|pool| pool.min).collect();
             if let Some(budget) = budget {
-                prop_assert!(answer.forecast.cost <= budget + 1e-9 || answer.wanted == least, "{answer:?}");
+                prop_assert!(answer.forecast.cost <= budget + 1e-9 || answer.desired == least, "{answer:?}");
             }
             if answer.fastest.is_none() && answer.without_budget.is_none() && goal.is_some() {
                 prop_assert!(answer.forecast.seconds <= deadline.max(0.0), "{answer:?}");
             }
             // The same demand leads to the same decision at any later time.
             for later in [0.0, 1.0, 1e9] {
-                let again = decide(&need, &pools, Some(&answer.held), now + later);
-                prop_assert_eq!(&again.wanted, &answer.wanted);
-                prop_assert_eq!(again.held, answer.held.clone());
+                let again = decide(&need, &pools, Some(&answer.previous), now + later);
+                prop_assert_eq!(&again.desired, &answer.desired);
+                prop_assert_eq!(again.previous, answer.previous.clone());
             }
         }
     }
 
     #[test]
     fn more_work_never_wants_fewer(pools in vec(any_pool(), 1..4), work in 100.0..1e5_f64, more in 1.0..3.0_f64, deadline in 1.0..1e5_f64) {
-        let of = |work| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).wanted;
+        let of = |work| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).desired;
         let (less, more) = (of(work), of(work * more));
         prop_assert!(less.iter().zip(&more).all(|(less, more)| less <= more), "{less:?} {more:?}");
     }
@@ -226,7 +226,7 @@ proptest! {
         // ones.
         let alike = |pool: &WorkerPool| WorkerPool { running: 0, starting: 0, startup_seconds: 100.0, billing_seconds: 0.0, ..pool.clone() };
         let pools: Vec<WorkerPool> = pools.iter().map(alike).collect();
-        let of = |deadline| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).wanted;
+        let of = |deadline| first(&WorkDemand::of(work, 50.0).by(deadline), &pools).desired;
         let (long, short) = (of(deadline), of(deadline * less));
         prop_assert!(slots(&pools, &long) <= slots(&pools, &short), "{long:?} {short:?}");
     }
@@ -246,9 +246,9 @@ proptest! {
         let comfortable = in_time(IN_TIME);
         if !comfortable.is_empty() {
             prop_assert_eq!(answer.reason, Reason::Deadline);
-            prop_assert!(comfortable.contains(&answer.wanted));
+            prop_assert!(comfortable.contains(&answer.desired));
             if let [_] = pools.as_slice() {
-                prop_assert_eq!(Some(&answer.wanted), comfortable.first());
+                prop_assert_eq!(Some(&answer.desired), comfortable.first());
             }
         }
     }
@@ -280,13 +280,13 @@ proptest! {
             let pools = [base(8), WorkerPool { running, starting, starting_seconds, ..pool(200, 1.0, startup) }];
             let need = WorkDemand::of(left * errors[number % errors.len()], 0.0).by(deadline - now);
             let answer = decide(&need, &pools, held.as_ref(), now);
-            let change = i64::from(answer.wanted[1]) - there.len() as i64;
+            let change = i64::from(answer.desired[1]) - there.len() as i64;
             if change != 0 {
                 turns += u32::from(change.signum() != last_change && last_change != 0);
                 last_change = change.signum();
             }
-            there.resize(answer.wanted[1] as usize, now + startup);
-            held = Some(answer.held);
+            there.resize(answer.desired[1] as usize, now + startup);
+            held = Some(answer.previous);
             left -= step * f64::from(8 + running);
             now += step;
             number += 1;

@@ -165,9 +165,9 @@ fn unread_outputs_are_not_requested() {
     let work = work(&stage, &FOUR);
     let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("fits");
     let a = run.start_task(&stage, NodeId(0), 0).expect("a(1)");
-    assert_eq!(a.wanted, [true, true]);
+    assert_eq!(a.requested, [true, true]);
     run.handle_done(a.node);
-    assert_eq!(run.start_task(&stage, NodeId(1), 0).expect("b(1)").wanted, [true, false]);
+    assert_eq!(run.start_task(&stage, NodeId(1), 0).expect("b(1)").requested, [true, false]);
 }
 
 #[test]

@@ -71,7 +71,7 @@ struct Shell {
 impl Shell {
     fn new(slots: u32, waiting: Vec<Bucket>) -> Self {
         let mut worker = Worker::new(slots, MemoryBudget::UNLIMITED);
-        worker.handle_study(PlanId::whole(0), STAGES, 0);
+        worker.handle_study(PlanId::first_round(0), STAGES, 0);
         let waiting = waiting.into();
         let (buckets, running) = (BTreeMap::new(), BTreeMap::new());
         let mut shell = Self {
@@ -295,7 +295,7 @@ fn bucket_without_a_demand_keeps_its_slot() {
     };
     let grant = |lease| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(0) };
     let mut worker = Worker::new(2, MemoryBudget::UNLIMITED);
-    worker.handle_study(PlanId::whole(0), 1, 0);
+    worker.handle_study(PlanId::first_round(0), 1, 0);
     assert_eq!(effects(&mut worker), [request(2, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     worker.handle_demand(LeaseId(0), demand(0));
@@ -319,7 +319,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
     };
     let grant = |lease, node| Effect::Grant { lease: LeaseId(lease), slot: SlotId(0), node: NodeId(node) };
     let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
-    worker.handle_study(PlanId::whole(0), 3, 0);
+    worker.handle_study(PlanId::first_round(0), 3, 0);
     assert_eq!(effects(&mut worker), [request(1, None)]);
     worker.handle_assigned(LeaseId(0), 0, BucketId(0), false);
     assert_eq!(effects(&mut worker), [request(1, Some(0))]);
@@ -349,7 +349,7 @@ fn one_bucket_of_a_later_stage_is_asked_for_at_a_time() {
 fn replica_takes_no_memory_that_tasks_need() {
     let budget = MemoryBudget { bytes: 100, ..MemoryBudget::UNLIMITED };
     let mut worker = Worker::new(1, budget);
-    worker.handle_study(PlanId::whole(0), 1, 40);
+    worker.handle_study(PlanId::first_round(0), 1, 40);
     worker.handle_stored(30);
     // The minimum memory of the study stays free.
     assert!(!worker.handle_copy(31));
@@ -357,7 +357,7 @@ fn replica_takes_no_memory_that_tasks_need() {
     assert_eq!(worker.needed_bytes(), 60);
     assert!(!worker.handle_copy(1), "what is on its way counts");
     worker.handle_stored(60);
-    worker.handle_copy_over(30);
+    worker.handle_copy_finished(30);
     assert_eq!(worker.needed_bytes(), 60);
     assert!(!worker.handle_copy(1));
     worker.handle_stored(30);

@@ -31,7 +31,7 @@ pub fn read(cache: &Path) -> CostModel {
 /// # Errors
 /// Returns the I/O error. After a failed write, the earlier costs are lost, because the digest no longer
 /// matches.
-pub fn keep(cache: &Path, learned: &CostModel) -> io::Result<()> {
+pub fn store(cache: &Path, learned: &CostModel) -> io::Result<()> {
     let path = cache.join(NAME);
     let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
@@ -75,26 +75,26 @@ mod tests {
     fn cost_history_is_read_by_the_next_study() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()), CostModel::default());
-        keep(folder.path(), &learned(3, 2.0)).unwrap();
+        store(folder.path(), &learned(3, 2.0)).unwrap();
         assert_eq!(read(folder.path()), learned(3, 2.0));
         // Of two models, the one learned from more runs wins.
-        keep(folder.path(), &learned(2, 1.0)).unwrap();
+        store(folder.path(), &learned(2, 1.0)).unwrap();
         assert_eq!(read(folder.path()), learned(3, 2.0));
-        keep(folder.path(), &learned(9, 1.0)).unwrap();
+        store(folder.path(), &learned(9, 1.0)).unwrap();
         assert_eq!(read(folder.path()), learned(9, 1.0));
     }
 
     #[test]
     fn corrupt_cost_history_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        keep(folder.path(), &learned(3, 2.0)).unwrap();
+        store(folder.path(), &learned(3, 2.0)).unwrap();
         let path = folder.path().join(NAME);
         let whole = std::fs::read(&path).unwrap();
         for damaged in [&whole[..whole.len() - 1], &[0xff; 100], b"", b"pleach-costs-1 \nx"] {
             std::fs::write(&path, damaged).unwrap();
             assert_eq!(read(folder.path()), CostModel::default());
         }
-        keep(folder.path(), &learned(1, 2.0)).unwrap();
+        store(folder.path(), &learned(1, 2.0)).unwrap();
         assert_eq!(read(folder.path()), learned(1, 2.0));
     }
 }

@@ -80,7 +80,11 @@ impl ExecutionResult {
     }
 
     /// Returns the known responses.
-    pub(crate) fn known(&self, prepared: &PreparedStudy, planned: &PlannedStudy) -> Vec<JournaledResponse> {
+    pub(crate) fn known_responses(
+        &self,
+        prepared: &PreparedStudy,
+        planned: &PlannedStudy,
+    ) -> Vec<JournaledResponse> {
         let stage = prepared.study.workflow.response.stage;
         let first = usize::from(!prepared.defaults_run());
         let runs = (first..=prepared.design.evaluations.len())
@@ -130,7 +134,7 @@ pub struct LocalExecutor {
     /// Manager, worker and storage in this process. They persist between plans.
     pub engine: EmbeddedEngine,
     /// Retains task results for the next plan, within the memory limit.
-    pub keeps: bool,
+    pub retains_results: bool,
     stop: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -139,7 +143,7 @@ impl LocalExecutor {
     pub fn start(
         prepared: &PreparedStudy,
         past: &PriorResults,
-        below: Option<Arc<SpillStore>>,
+        spill: Option<Arc<SpillStore>>,
         resources: Resources,
         stopped: oneshot::Receiver<()>,
         stop: impl Fn() + Send + Sync + 'static,
@@ -148,11 +152,11 @@ impl LocalExecutor {
             registry: prepared.registry.clone(),
             sources: inputs::sources(prepared),
             resources,
-            past: past.clone(),
-            below,
+            prior: past.clone(),
+            spill,
             stop: stopped,
         });
-        Ok(Self { engine: engine.map_err(Defect::new)?, keeps: false, stop: Arc::new(stop) })
+        Ok(Self { engine: engine.map_err(Defect::new)?, retains_results: false, stop: Arc::new(stop) })
     }
 }
 
@@ -161,7 +165,13 @@ impl Executor for LocalExecutor {
 
     fn execute(&mut self, work: ExecutionRequest) -> Result<PlanOutcome, ExecutionError> {
         let ExecutionRequest { plan, finished, observer, costs } = work;
-        let executed = self.engine.run(PlanRun { plan, finished, costs, observer, keeps: self.keeps });
+        let executed = self.engine.run(PlanRun {
+            plan,
+            finished,
+            costs,
+            observer,
+            retains_results: self.retains_results,
+        });
         Ok(executed.map_err(Defect::new)?)
     }
 
@@ -201,20 +211,20 @@ pub fn execute<E: Executor>(
     let place = |known: &JournaledResponse| planned.instance(known.evaluation, known.tile, stage);
     let mut before: HashMap<InstanceId, &JournaledResponse> =
         session.known.iter().filter(within).map(|known| (place(known), known)).collect();
-    let open_after_journal = planned.plan.open(&before.keys().copied().collect());
-    for known in session.here.iter().filter(within) {
+    let open_after_journal = planned.plan.unfinished(&before.keys().copied().collect());
+    for known in session.local.iter().filter(within) {
         before.entry(place(known)).or_insert(known);
     }
-    let open_before = planned.plan.open(&before.keys().copied().collect());
+    let open_before = planned.plan.unfinished(&before.keys().copied().collect());
     let recalling = Instant::now();
-    let recalled = cache_walk::known(prepared, past);
+    let recalled = cache_walk::known_responses(prepared, past);
     let recall_seconds = recalling.elapsed().as_secs_f64();
     for known in &recalled {
         before.entry(place(known)).or_insert(known);
     }
     let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
     let plan = std::mem::take(&mut planned.plan);
-    let open = plan.open(&finished);
+    let open = plan.unfinished(&finished);
     let whole = vec![true; open.len()];
     let task_counts = |open: &[bool], sharing| {
         task_counts(&plan, open, sharing).map_err(|error| ExecutionError::Defect(Defect::new(error)))
@@ -245,17 +255,17 @@ pub fn execute<E: Executor>(
         shared_in_buckets: tasks_shared_in_buckets,
         recalled: tasks_recalled,
         runs_of,
-        left: left(prepared, &counts),
+        remaining_work: left(prepared, &counts),
     };
     let progress = Progress::new(display, totals, ledger, Mark::in_folder(session.folder.path()));
-    progress.known(before.values().map(|known| (known.evaluation, known.tile)));
+    progress.count_journaled(before.values().map(|known| (known.evaluation, known.tile)));
     follow(progress.clone());
     let told = progress.clone();
     let (mut durable, mut records) = (executor.durable(), 0);
     let acknowledge = move |known: &[JournaledResponse]| {
         records += known.len() as u64;
         durable(records);
-        told.known(known.iter().map(|known| (known.evaluation, known.tile)));
+        told.count_journaled(known.iter().map(|known| (known.evaluation, known.tile)));
     };
     let writer = session.record(acknowledge, executor.broken()).map_err(ExecutionError::Defect)?;
     let (recorder, told) = (writer.recorder(), progress.clone());

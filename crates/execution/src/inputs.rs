@@ -112,7 +112,7 @@ impl WorkersFile {
     }
 
     fn here(&self, file: &FileContent) -> Result<PathBuf, TaskFailure> {
-        self.files.here(file).map_err(|path| TaskFailure {
+        self.files.open_local(file).map_err(|path| TaskFailure {
             at: "input".to_owned(),
             cause: format!("{path}: it has changed since the study was submitted"),
         })
@@ -152,7 +152,7 @@ impl Source for WorkersFile {
         let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
         if loaded.is_err() {
             // A fetched copy may be corrupt: the store removes it, so that the next task fetches it again.
-            self.files.is_damaged(&self.input.file.digest);
+            self.files.handle_corrupt(&self.input.file.digest);
         }
         loaded
     }

@@ -34,7 +34,7 @@ pub(crate) struct Totals {
     /// Runs that share an instance, by the run that represents it.
     pub(crate) runs_of: HashMap<Run, Vec<Run>>,
     /// Remaining tasks with their predicted times.
-    pub(crate) left: RemainingWork,
+    pub(crate) remaining_work: RemainingWork,
 }
 
 /// Progress of a study.
@@ -92,7 +92,7 @@ pub struct ProgressView {
     /// Time since this process began the study.
     pub passed: Duration,
     /// Remaining time at the throughput so far. `None` before the first task is done.
-    pub left: Option<Duration>,
+    pub remaining: Option<Duration>,
 }
 
 /// Display of progress. The study calls it under a lock, after each change.
@@ -179,12 +179,12 @@ impl Progress {
         let ran = tasks.iter().filter(|task| matches!(task.done, TaskOutcome::Ran { .. })).count();
         state.done += tasks.len() as u64;
         state.tasks += ran as u64;
-        state.totals.left.done(tasks);
+        state.totals.remaining_work.done(tasks);
         state.show();
     }
 
     /// Counts journaled responses of instances. Each instance is named by the run that represents it.
-    pub(crate) fn known(&self, runs: impl IntoIterator<Item = Run>) {
+    pub(crate) fn count_journaled(&self, runs: impl IntoIterator<Item = Run>) {
         let mut state = self.0.lock();
         runs.into_iter().for_each(|run| state.count(run, false));
         state.show();
@@ -213,9 +213,9 @@ impl Progress {
             remaining_tasks: state.totals.tasks.saturating_sub(state.done),
             tasks_done: state.done,
             passed: state.start.elapsed(),
-            work_seconds: state.totals.left.work_seconds(),
-            run_seconds: state.totals.left.run_seconds(),
-            share: state.totals.left.share_done(),
+            work_seconds: state.totals.remaining_work.work_seconds(),
+            run_seconds: state.totals.remaining_work.run_seconds(),
+            share: state.totals.remaining_work.share_done(),
         }
     }
 
@@ -285,7 +285,7 @@ impl State {
             held_bytes: self.ledger.held_bytes(),
             share: self.share(),
             passed,
-            left: (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)),
+            remaining: (self.done > 0).then(|| passed.mul_f64(open / self.done as f64)),
         }
     }
 
@@ -309,9 +309,16 @@ mod tests {
             ((2, 0), vec![(2, 0)]),
             ((1, 1), vec![(1, 1), (2, 1)]),
         ]);
-        let left = RemainingWork::new([((0, 0), 9, 2.0)]);
-        let totals =
-            Totals { evaluations: 2, tiles: 2, tasks: 9, tasks_a_run: 3, runs_of, left, ..Totals::default() };
+        let remaining_work = RemainingWork::new([((0, 0), 9, 2.0)]);
+        let totals = Totals {
+            evaluations: 2,
+            tiles: 2,
+            tasks: 9,
+            tasks_a_run: 3,
+            runs_of,
+            remaining_work,
+            ..Totals::default()
+        };
         let ledger = Arc::new(MemoryCounter::default());
         ledger.add(12_900_000);
         Progress::new(None, totals, ledger, Mark::nowhere())
@@ -342,10 +349,10 @@ mod tests {
         let counts = progress.counts();
         assert_eq!(counts.work_seconds, 4.0 * (16.0 + 4.0 * 4.0) / (5.0 + 4.0));
         assert_eq!(counts.run_seconds, 4.0);
-        progress.known([(0, 0), (1, 0)]);
+        progress.count_journaled([(0, 0), (1, 0)]);
         expect(0, 1, 0, 4, 0);
         progress.done(&[RAN, RAN]);
-        progress.known([(1, 1)]);
+        progress.count_journaled([(1, 1)]);
         expect(1, 3, 0, 6, 3);
         progress.failed((2, 0));
         expect(2, 4, 1, 6, 3);

@@ -14,7 +14,7 @@ use pleach_planner::PlanRecord;
 use pleach_report::WrittenResults;
 use pleach_report::gallery::{self, PreviewError, previews::Previews};
 use pleach_results::analysis::extremes::Extremes;
-use pleach_results::analysis::{self, Collected};
+use pleach_results::analysis::{self, CollectedResponses};
 use pleach_results::folder::{Folder, FolderError};
 use pleach_results::record::{Convergence, PlanFile};
 use pleach_results::tables;
@@ -45,9 +45,9 @@ pub struct CompletedStudy<'a> {
     /// Execution of the last round, with the task counts of all rounds and of earlier processes.
     pub executed: &'a ExecutionResult,
     /// Task cache and content identities of the inputs from before the study.
-    pub past: &'a PriorResults,
+    pub prior: &'a PriorResults,
     /// Spill tiers of a local run.
-    pub below: Option<&'a SpillStore>,
+    pub spill: Option<&'a SpillStore>,
     /// Reason why the learned costs of operations were not saved. `None` if they were.
     pub costs_lost: Option<String>,
     /// Growth of the sample. `None` for a sample of fixed size.
@@ -79,11 +79,11 @@ pub(crate) fn write_plan(
 /// [`ResultsError`] if the folder is not writable.
 pub fn write(
     done: &CompletedStudy<'_>,
-    collected: &Collected,
+    collected: &CollectedResponses,
     previews: &Previews,
     folder: &Folder,
 ) -> Result<WrittenResults, ResultsError> {
-    let CompletedStudy { prepared, plan, past, .. } = *done;
+    let CompletedStudy { prepared, plan, prior, .. } = *done;
     let names = &prepared.design.names;
     let tiles: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
     let metrics: Vec<&str> =
@@ -102,7 +102,7 @@ pub fn write(
     let extremes = Extremes::of_all(prepared, collected);
     let run = record::of(done, collected, extremes);
     folder.write_json("run.json", &run)?;
-    let gallery = gallery::make(prepared, past, collected, &run.extremes, previews, folder)?;
+    let gallery = gallery::make(prepared, prior, collected, &run.extremes, previews, folder)?;
     let failures = collected.failures(prepared);
     let (analysis, further) = analyses.split_first().ok_or_else(|| Defect::new("a study of no response"))?;
     let html = pleach_report::html(&pleach_report::Report {
@@ -114,7 +114,7 @@ pub fn write(
         runs,
         failures: failures.as_ref(),
         gallery: &gallery,
-        sampled: Some(pleach_report::Sampled { design: &prepared.design, collected }),
+        sampled: Some(pleach_report::SampleResponses { design: &prepared.design, collected }),
     });
     folder.write("report.html", html.as_bytes())?;
     Ok(WrittenResults { run, analyses, gallery, failures })

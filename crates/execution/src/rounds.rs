@@ -11,7 +11,7 @@ use crate::session::Session;
 use pleach_planner::Plan;
 use pleach_planner::PlanRecord;
 use pleach_report::WrittenResults;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::record::{Convergence, RoundRecord};
 use pleach_study::{Defect, PrepareError, PreparedStudy};
 use thiserror::Error;
@@ -37,13 +37,13 @@ pub struct RoundResult {
     /// Record of the plan of the final sample.
     pub plan: PlanRecord,
     /// Responses of all runs.
-    pub collected: Collected,
+    pub collected: CollectedResponses,
     /// Analyses, failures and pictures, as written to the result folder.
     pub written: WrittenResults,
     /// Session that owns the result folder.
     pub session: Session,
     /// Bytes of regions still held at the end. It is 0 unless regions leaked.
-    pub left_bytes: u64,
+    pub retained_bytes: u64,
 }
 
 /// Planner and executor of rounds.
@@ -68,7 +68,7 @@ pub trait Runner {
         &self,
         prepared: &PreparedStudy,
         executed: &ExecutionResult,
-        collected: &Collected,
+        collected: &CollectedResponses,
         session: &Session,
     ) -> Self::Error;
 }
@@ -82,7 +82,7 @@ pub struct StudyResult {
     /// Execution of the last round, with the task counts of all rounds and of earlier processes.
     pub executed: ExecutionResult,
     /// Responses of all runs of the final sample.
-    pub collected: Collected,
+    pub collected: CollectedResponses,
     /// Growth of the sample. `None` without a stopping rule.
     pub convergence: Option<Convergence>,
 }
@@ -105,7 +105,7 @@ pub fn execute<R: Runner>(
         result_files::write_plan(current, &planned.record, &session.folder).map_err(RoundsError::Results)?;
         let mut executed = runner.execute(current, &mut planned, session, rounds.len())?;
         before.iter().for_each(|before| executed.add_prior(before));
-        let collected = Collected::new(current, &planned.study, &executed.finished.outcome);
+        let collected = CollectedResponses::new(current, &planned.study, &executed.finished.outcome);
         if executed.finished.outcome.stopped {
             return Err(runner.stopped(current, &executed, &collected, session));
         }
@@ -119,7 +119,7 @@ pub fn execute<R: Runner>(
             break (executed, collected);
         }
         let next = first.grown(times).map_err(RoundsError::Prepare)?;
-        session.here = executed.known(current, &planned.study);
+        session.local = executed.known_responses(current, &planned.study);
         planned = runner.plan(&next)?;
         (grown, before) = (Some(next), Some(executed));
     };

@@ -40,7 +40,7 @@ pub struct Session {
     /// Responses that earlier processes recorded.
     pub known: Vec<JournaledResponse>,
     /// Responses that this process computed in earlier rounds or phases of the study.
-    pub(crate) here: Vec<JournaledResponse>,
+    pub(crate) local: Vec<JournaledResponse>,
     /// Unreadable bytes removed from the journal's end.
     pub cut_bytes: u64,
     /// Whether the session started without an earlier journal.
@@ -166,7 +166,7 @@ pub fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> Result
     Ok(SessionState::Open(Session {
         folder,
         known: read.known,
-        here: Vec::new(),
+        local: Vec::new(),
         cut_bytes: read.bad_bytes,
         is_new: false,
         journal,
@@ -183,7 +183,7 @@ fn fresh(out: &Path, prepared: &PreparedStudy, header: &Header) -> Result<Sessio
     Ok(SessionState::Open(Session {
         folder,
         known: Vec::new(),
-        here: Vec::new(),
+        local: Vec::new(),
         cut_bytes: 0,
         is_new: true,
         journal,

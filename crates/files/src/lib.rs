@@ -12,7 +12,7 @@ mod shared;
 mod unsynced;
 mod writeback;
 
-pub use looks::Looks;
+pub use looks::FileStamp;
 pub use shared::SharedDisk;
 pub use unsynced::UnsyncedFileSystem;
 
@@ -33,7 +33,7 @@ pub struct FileMeta {
     /// Length of a file in bytes. For a folder, the value is up to the file system.
     pub length_bytes: u64,
     /// Disk usage in bytes.
-    pub taken_bytes: u64,
+    pub disk_bytes: u64,
     /// Time of the last write.
     pub modified: SystemTime,
 }
@@ -193,9 +193,9 @@ impl From<Metadata> for FileMeta {
         let (is_folder, length_bytes) = (metadata.is_dir(), metadata.len());
         // File systems with compression or delayed allocation may report too little.
         let least_bytes = if is_folder { 0 } else { length_bytes };
-        let taken_bytes = (metadata.blocks() * COUNTED_BYTES).max(least_bytes);
+        let disk_bytes = (metadata.blocks() * COUNTED_BYTES).max(least_bytes);
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        Self { is_folder, length_bytes, taken_bytes, modified }
+        Self { is_folder, length_bytes, disk_bytes, modified }
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 /// Identity, length and times of a file. Equal looks mean equal content, as far as the file system reports: a write changes
 /// the times, and unlike `modified`, `changed` cannot be set back. Bit rot changes neither length nor times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct FileStamp {
     device: u64,
     inode: u64,
     length_bytes: u64,
@@ -14,7 +14,7 @@ pub struct Looks {
     changed: (i64, i64),
 }
 
-impl From<&Metadata> for Looks {
+impl From<&Metadata> for FileStamp {
     fn from(found: &Metadata) -> Self {
         Self {
             device: found.dev(),

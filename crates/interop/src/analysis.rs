@@ -49,10 +49,10 @@ impl DesignForm {
     /// # Errors
     /// [`DesignFormError`] with the first row that does not fit the design.
     pub fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> Result<Self, DesignFormError> {
-        if !matches!(wanted.way, ExternalMethod::Columns(_)) {
+        if !matches!(wanted.method, ExternalMethod::Columns(_)) {
             samples.check_complete()?;
         }
-        let found: Result<Self, DesignFormProblem> = match wanted.way {
+        let found: Result<Self, DesignFormProblem> = match wanted.method {
             ExternalMethod::Moat { levels, .. } => {
                 // `SampleTable::read` has checked the values against their types, so the fallback is unused.
                 let value = |row: usize, column: usize| {

@@ -48,7 +48,7 @@ pub enum ExternalMethod {
 #[derive(Debug)]
 pub struct MethodRequest<'a> {
     /// Requested method. Settings that neither the arguments nor the file give have their defaults.
-    pub way: ExternalMethod,
+    pub method: ExternalMethod,
     /// Number of bootstrap resamples, 0–100,000. 0 gives no confidence intervals. `None` if neither the arguments
     /// nor the file give it.
     pub resamples: Option<u32>,
@@ -56,7 +56,7 @@ pub struct MethodRequest<'a> {
     kind: &'static str,
     problem: &'a Problem,
     /// Keys given on the command line.
-    said: Vec<&'static str>,
+    given: Vec<&'static str>,
 }
 
 /// Names of the methods, each with its allowed keys.
@@ -89,7 +89,7 @@ impl<'a> MethodRequest<'a> {
     /// [`MethodError`] if neither names a method, or if a setting does not belong to the method or is out of
     /// range.
     pub fn of(problem: &'a Problem, arguments: MethodSpec) -> Result<Self, MethodError> {
-        let said = arguments.given();
+        let given = arguments.given();
         let named = arguments.kind.as_deref().or(problem.recipe.kind.as_deref());
         let (file, allowed) = (|| problem.file.clone(), || METHODS.map(|(name, _)| name).to_vec());
         let Some(named) = named else {
@@ -105,12 +105,12 @@ impl<'a> MethodRequest<'a> {
         let of_file = if mine { problem.recipe.clone() } else { MethodSpec::default() };
         let recipe = merged(of_file, arguments);
         let mut wanted = Self {
-            way: ExternalMethod::Columns(GivenDataAnalysis::Delta),
+            method: ExternalMethod::Columns(GivenDataAnalysis::Delta),
             resamples: None,
             recipe,
             kind,
             problem,
-            said,
+            given,
         };
         for key in wanted.recipe.given() {
             if key != "kind" && !keys.contains(&key) {
@@ -118,7 +118,7 @@ impl<'a> MethodRequest<'a> {
             }
         }
         wanted.resamples = wanted.number("resamples", wanted.recipe.resamples, 0, MAX_RESAMPLES)?;
-        wanted.way = wanted.method()?;
+        wanted.method = wanted.method()?;
         Ok(wanted)
     }
 
@@ -169,7 +169,7 @@ impl<'a> MethodRequest<'a> {
         let is_grid = named.ends_with("factorial");
         let samples = if is_grid { 0 } else { self.samples()? };
         let sampler = self.sampler_named("sampler", named, samples)?;
-        let wanted = match self.way {
+        let wanted = match self.method {
             ExternalMethod::Columns(GivenDataAnalysis::Correlation | GivenDataAnalysis::Regression) => {
                 SamplePurpose::Correlation
             }
@@ -264,7 +264,7 @@ impl<'a> MethodRequest<'a> {
     }
 
     fn fault(&self, key: &'static str, problem: impl Into<SettingProblem>) -> MethodError {
-        let location = if self.said.contains(&key) {
+        let location = if self.given.contains(&key) {
             SettingLocation::Option(key)
         } else {
             SettingLocation::Field { file: self.problem.file.clone(), key }
@@ -288,22 +288,22 @@ fn unknown_name(name: &str, allowed: &[&'static str]) -> SettingProblem {
 }
 
 /// Merges the keys of the arguments with those of the file. Arguments take precedence.
-fn merged(file: MethodSpec, said: MethodSpec) -> MethodSpec {
+fn merged(file: MethodSpec, given: MethodSpec) -> MethodSpec {
     // `sampler` on the command line replaces `base` in the file: only one of the keys may be set.
-    let base = if said.sampler.is_some() { None } else { said.base.or(file.base) };
+    let base = if given.sampler.is_some() { None } else { given.base.or(file.base) };
     MethodSpec {
-        kind: said.kind.or(file.kind),
-        sampler: said.sampler.or(file.sampler),
+        kind: given.kind.or(file.kind),
+        sampler: given.sampler.or(file.sampler),
         base,
-        samples: said.samples.or(file.samples),
-        trajectories: said.trajectories.or(file.trajectories),
-        levels: said.levels.or(file.levels),
-        candidates: said.candidates.or(file.candidates),
-        second_order: said.second_order.or(file.second_order),
-        estimator: said.estimator.or(file.estimator),
-        slices: said.slices.or(file.slices),
-        harmonics: said.harmonics.or(file.harmonics),
-        resamples: said.resamples.or(file.resamples),
-        file: said.file.or(file.file),
+        samples: given.samples.or(file.samples),
+        trajectories: given.trajectories.or(file.trajectories),
+        levels: given.levels.or(file.levels),
+        candidates: given.candidates.or(file.candidates),
+        second_order: given.second_order.or(file.second_order),
+        estimator: given.estimator.or(file.estimator),
+        slices: given.slices.or(file.slices),
+        harmonics: given.harmonics.or(file.harmonics),
+        resamples: given.resamples.or(file.resamples),
+        file: given.file.or(file.file),
     }
 }

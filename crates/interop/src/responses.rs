@@ -7,7 +7,7 @@
 
 use crate::error::{ResponsesError, ResponsesProblem};
 use crate::problem::Problem;
-use crate::samples::{SampleTable, evaluation_column, whole};
+use crate::samples::{SampleTable, evaluation_column, evaluation_number};
 use pleach_tables::{Column, ColumnRequest, Table, TableData};
 use pleach_workflow::Aggregate;
 use std::path::Path;
@@ -136,9 +136,9 @@ fn places(
 ) -> Result<Vec<u32>, ResponsesProblem> {
     let mut places = Vec::with_capacity(numbers.len());
     for (row, number) in numbers.into_iter().enumerate() {
-        let evaluation = whole(number, row, content)?;
-        let Some(place) = samples.place(evaluation) else {
-            let (row, table, (first, last)) = (content.place(row), samples.file.clone(), samples.span());
+        let evaluation = evaluation_number(number, row, content)?;
+        let Some(place) = samples.index_of(evaluation) else {
+            let (row, table, (first, last)) = (content.row_label(row), samples.file.clone(), samples.span());
             return Err(ResponsesProblem::UnknownEvaluation { row, evaluation, table, first, last });
         };
         // The cast is lossless: a sample has at most 10,000,000 rows.
@@ -157,7 +157,7 @@ fn apart(
     let mut seen = vec![false; evaluations];
     for (row, &place) in places.iter().enumerate() {
         if std::mem::replace(&mut seen[place as usize], true) {
-            return Err(ResponsesProblem::DuplicateEvaluation { row: content.place(row) });
+            return Err(ResponsesProblem::DuplicateEvaluation { row: content.row_label(row) });
         }
     }
     let sorted = |column: &Vec<f64>| {
@@ -198,7 +198,7 @@ fn together(
     let mut found = vec![0_u32; rows.evaluations];
     for (row, (&place, &tile)) in rows.places.iter().zip(&tiles.of).enumerate() {
         if std::mem::replace(&mut seen[place as usize * tiles.count + tile as usize], true) {
-            let (row, tile) = (rows.content.place(row), tiles.names[tile as usize].clone());
+            let (row, tile) = (rows.content.row_label(row), tiles.names[tile as usize].clone());
             return Err(ResponsesProblem::DuplicateTile { row, tile });
         }
         found[place as usize] += 1;

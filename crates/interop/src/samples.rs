@@ -92,7 +92,7 @@ impl SampleTable {
     }
 
     /// Returns the index of an evaluation with this number.
-    pub(crate) fn place(&self, number: u64) -> Option<usize> {
+    pub(crate) fn index_of(&self, number: u64) -> Option<usize> {
         match &self.numbers {
             Some(numbers) => numbers.binary_search(&number).ok(),
             None => usize::try_from(number.checked_sub(1)?).ok().filter(|place| *place < self.rows),
@@ -178,7 +178,8 @@ fn columns_of(
 
 /// Checks that all numbers are valid values of a parameter.
 fn check(parameter: &Parameter, numbers: &[f64], content: &TableData) -> Result<(), SampleTableProblem> {
-    let at = |row: usize, problem: ValueProblem| Err(invalid_value(parameter, content.place(row), problem));
+    let at =
+        |row: usize, problem: ValueProblem| Err(invalid_value(parameter, content.row_label(row), problem));
     if let Some(row) = numbers.iter().position(|number| number.is_nan()) {
         return at(row, ValueProblem::Missing);
     }
@@ -224,7 +225,7 @@ fn check_bounds(
     };
     let (outside, values) = (outside().count(), numbers.len());
     let problem = ValueProblem::OutOfBounds { farthest, low, high, outside, values };
-    Err(invalid_value(parameter, content.place(row), problem))
+    Err(invalid_value(parameter, content.row_label(row), problem))
 }
 
 /// Numbers of the evaluations, ascending, and for each row its index among them. Each is `None` where
@@ -234,7 +235,7 @@ type Numbering = (Option<Vec<u64>>, Option<Vec<u32>>);
 fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, SampleTableProblem> {
     let mut rows: Vec<(u64, u32)> = Vec::with_capacity(numbers.len());
     for (row, number) in (0..).zip(numbers) {
-        rows.push((whole(number, row as usize, content)?, row));
+        rows.push((evaluation_number(number, row as usize, content)?, row));
     }
     let sorted = rows.iter().zip(1..).all(|((number, _), expected)| *number == expected);
     if sorted {
@@ -243,7 +244,7 @@ fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, Sampl
     rows.sort_unstable();
     if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let (evaluation, row) = pair[1];
-        let row = content.place(row as usize);
+        let row = content.row_label(row as usize);
         return Err(SampleTableProblem::DuplicateEvaluation { row, evaluation });
     }
     let mut order = vec![0; rows.len()];
@@ -256,9 +257,13 @@ fn numbers_of(numbers: Vec<f64>, content: &TableData) -> Result<Numbering, Sampl
 }
 
 /// Converts a number to that of an evaluation.
-pub(super) fn whole(number: f64, row: usize, content: &TableData) -> Result<u64, EvaluationNumberError> {
+pub(super) fn evaluation_number(
+    number: f64,
+    row: usize,
+    content: &TableData,
+) -> Result<u64, EvaluationNumberError> {
     if number >= 1.0 && number.fract() == 0.0 && number < 1e15 {
         return Ok(number as u64);
     }
-    Err(EvaluationNumberError { row: content.place(row), given: number })
+    Err(EvaluationNumberError { row: content.row_label(row), given: number })
 }

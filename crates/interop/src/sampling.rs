@@ -29,7 +29,7 @@ pub fn draw(problem: &Problem, wanted: &MethodRequest<'_>, seed: u64, out: &Path
     check_room(problem, wanted, out)?;
     let mut rows = Rows::create(problem, out)?;
     let fail = |cause: DesignError| DrawError::Design { file: problem.file.clone(), cause };
-    match wanted.way {
+    match wanted.method {
         ExternalMethod::Moat { trajectories, levels, base, candidates } => {
             let morris = Morris { trajectories, levels, seed };
             let base = base.map_or(BasePointSource::Random, BasePointSource::Points);
@@ -75,7 +75,7 @@ fn check_room(problem: &Problem, wanted: &MethodRequest<'_>, out: &Path) -> Resu
     let varying: Vec<&Parameter> = places.iter().map(|&place| &parameters[place]).collect();
     let groups = problem.groups_of(&places)?.names().len();
     let count = varying.len() as u64;
-    let (rows, needed, option) = match wanted.way {
+    let (rows, needed, option) = match wanted.method {
         ExternalMethod::Moat { trajectories, candidates, .. } => {
             let rows = u64::from(trajectories) * (groups as u64 + 1);
             let needed = footprint::trajectories_bytes(parameters, groups, trajectories, candidates);

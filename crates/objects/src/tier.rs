@@ -364,8 +364,8 @@ impl Tier for S3Tier {
 impl TierMaintenance for S3Tier {
     fn inventory(&self) -> Result<Vec<RegionFile>, TierError> {
         let region = |object: ObjectMeta| {
-            let (taken_bytes, modified) = (object.size, object.last_modified.into());
-            key_of(&object.location).map(|key| RegionFile { key, taken_bytes, modified, is_packed: false })
+            let (disk_bytes, modified) = (object.size, object.last_modified.into());
+            key_of(&object.location).map(|key| RegionFile { key, disk_bytes, modified, is_packed: false })
         };
         let mut all: Vec<RegionFile> = self.found()?.into_iter().filter_map(region).collect();
         all.sort_unstable_by_key(|region| region.key);
@@ -377,7 +377,7 @@ impl TierMaintenance for S3Tier {
         let away = |object: ObjectMeta| {
             object.location.prefix_matches(&folder).then(|| Quarantined {
                 path: self.shown(&object.location),
-                taken_bytes: object.size,
+                disk_bytes: object.size,
                 modified: object.last_modified.into(),
             })
         };
@@ -393,7 +393,7 @@ impl TierMaintenance for S3Tier {
         });
         or_none(gone)?;
         let mut books = self.books.lock();
-        books.held_bytes = books.held_bytes.saturating_sub(file.taken_bytes);
+        books.held_bytes = books.held_bytes.saturating_sub(file.disk_bytes);
         Ok(())
     }
 

@@ -62,7 +62,7 @@ impl FreeList {
     }
 
     /// Adds a live block to the idle blocks. Returns false if the list is full or over the limit.
-    pub(crate) fn keep(&mut self, block: Block) -> bool {
+    pub(crate) fn add(&mut self, block: Block) -> bool {
         let room = self.count < SLOTS && !self.is_over();
         if room {
             self.blocks[self.count] = block;

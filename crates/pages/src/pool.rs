@@ -81,7 +81,7 @@ impl Pool {
     /// # Safety
     /// `block` came from [`Self::obtain`] or [`Self::resize`], and is no longer in use.
     unsafe fn release(&self, block: Block) {
-        if self.lock().keep(block) {
+        if self.lock().add(block) {
             return;
         }
         // SAFETY: guaranteed by the caller. The block is not in the free list, so no other thread can get it.

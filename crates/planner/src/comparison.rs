@@ -125,12 +125,12 @@ impl<'a> PlanComparison<'a> {
     ) -> Result<PlanRecord, PlanningError> {
         let (builder, setup_seconds) = Self::builder(&mut self.builders, self.study, options)?;
         let start = Instant::now();
-        let workers = &[WorkerMemory { memory_bytes, below_bytes: 0 }];
+        let workers = &[WorkerMemory { memory_bytes, spill_bytes: 0 }];
         let request = PlanRequest { options, buckets: self.buckets, slots, workers, tree_fallback: false };
         let FittedPlan { options, limits, draft, .. } = fit(builder, &request)?;
         let summary = summary::summarize(builder, draft.solutions(), options.mode(limits), slots.get())?;
         let seconds = setup_seconds + start.elapsed().as_secs_f64();
         let record = PlanRecord::new(options, limits, summary, seconds, slots);
-        Ok(PlanRecord { least_bytes: Some(draft.needs().least_bytes), ..record })
+        Ok(PlanRecord { min_bytes: Some(draft.needs().min_bytes), ..record })
     }
 }

@@ -5,7 +5,7 @@ use super::builder::StageProblem;
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study};
 use pleach_dispatch::{BucketId, InstanceId};
-use pleach_reuse::{Buckets, Member, Previous, replan};
+use pleach_reuse::{Buckets, Member, PreviousPlan, replan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -65,7 +65,7 @@ impl Stage {
         study: &Study,
         waiting: &BTreeMap<BucketId, &BTreeSet<InstanceId>>,
         before: NonZeroUsize,
-        wanted: NonZeroUsize,
+        desired: NonZeroUsize,
     ) -> Option<Vec<BucketPlan>> {
         let StageProblem { members, problem, tree, .. } = &self.problem;
         let id = |member: Member| InstanceId(members[member.0 as usize].0);
@@ -86,8 +86,8 @@ impl Stage {
             let bucket = study.bucket_of(id(member));
             bucket.and_then(|bucket| waiting.get(&bucket)).is_some_and(|open| open.contains(&id(member)))
         };
-        let previous = Previous { buckets: &buckets, max_buckets: before };
-        let replanned = replan(problem, tree, previous, |member| !waits(member), wanted).ok()?;
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
+        let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
         if replanned.moved.is_empty() {
             return None;
         }

@@ -73,14 +73,14 @@ pub enum TemplateError {
         allowed: Box<SpatialBounds>,
     },
     /// The name already refers to a data region of the same or a later version.
-    #[error("region template: version {found} of {name:?}; versions above the present {held} are allowed")]
+    #[error("region template: version {found} of {name:?}; versions above the present {stored} are allowed")]
     Version {
         /// The data region.
         name: String,
         /// Given version.
         found: u64,
         /// Current version.
-        held: u64,
+        stored: u64,
     },
     /// Two data regions of a stored template have the same name.
     #[error("region template: two data regions are named {name:?}; names must be unique")]
@@ -204,7 +204,7 @@ impl RegionTemplate {
             Some(held) if held.version >= region.version => Err(TemplateError::Version {
                 name: name.into_string(),
                 found: region.version,
-                held: held.version,
+                stored: held.version,
             }),
             _ => Ok(self.regions.insert(name, region)),
         }

@@ -99,7 +99,7 @@ fn region_is_replaced_by_later_versions_only() {
     for version in [0, 1] {
         let older = RegionEntry { version, ..held };
         let error = slide.insert("mask", older).unwrap_err();
-        assert_eq!(error, TemplateError::Version { name: "mask".to_owned(), found: version, held: 1 });
+        assert_eq!(error, TemplateError::Version { name: "mask".to_owned(), found: version, stored: 1 });
         assert_eq!(slide.region("mask"), Some(&held));
     }
     let later = RegionEntry { version: 2, key: RegionKey([8; 16]), ..held };

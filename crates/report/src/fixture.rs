@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::gallery::window::Window;
-use crate::gallery::{Gallery, Jpeg, ShownEvaluation, Shows, TilePictures};
+use crate::gallery::{EvaluationResponse, Gallery, Jpeg, ShownEvaluation, TilePictures};
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::PlanRecord;
@@ -168,7 +168,7 @@ fn gallery() -> Gallery {
     let shown = |evaluation, role, on_tile, moved, side| ShownEvaluation {
         evaluation,
         roles: vec![(0, role)],
-        responses: vec![Shows { metric: 0, on_tile: Some(on_tile), over_tiles: Some(0.8) }],
+        responses: vec![EvaluationResponse { metric: 0, on_tile: Some(on_tile), over_tiles: Some(0.8) }],
         moved,
         outlines: vec![square(side)],
     };

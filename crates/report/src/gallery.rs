@@ -19,7 +19,7 @@ use pleach_actors::stage::PriorResults;
 use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_pathology::outline::Loop;
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::{Extremes, Role, Setting};
 use pleach_results::folder::{Folder, FolderError};
 use pleach_slides::SlideError;
@@ -45,7 +45,7 @@ pub struct Gallery {
 
 impl Gallery {
     /// Returns a line about the previews. `None` if none were requested.
-    pub fn told(&self, asked: &Previews, folder: &Folder) -> Option<String> {
+    pub fn summary_line(&self, asked: &Previews, folder: &Folder) -> Option<String> {
         if asked.outputs.is_empty() {
             return None;
         }
@@ -85,7 +85,7 @@ pub(crate) struct ShownEvaluation {
     /// Roles, each with its response as a column among the metrics of the workflow.
     pub(crate) roles: Vec<(usize, Role)>,
     /// Responses of its roles. All responses for the default.
-    pub(crate) responses: Vec<Shows>,
+    pub(crate) responses: Vec<EvaluationResponse>,
     /// Parameters with other values than their defaults, the most distant first.
     pub(crate) moved: Vec<Setting>,
     /// Outlines in pixels of the window, as for the reference.
@@ -94,7 +94,7 @@ pub(crate) struct ShownEvaluation {
 
 /// Response of an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Shows {
+pub(crate) struct EvaluationResponse {
     /// Column among the metrics of the workflow.
     pub(crate) metric: usize,
     /// Response on the tile.
@@ -156,7 +156,7 @@ enum GalleryError {
 pub fn make(
     prepared: &PreparedStudy,
     past: &PriorResults,
-    collected: &Collected,
+    collected: &CollectedResponses,
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
@@ -180,7 +180,7 @@ pub fn make(
 fn pictures(
     prepared: &PreparedStudy,
     past: &PriorResults,
-    collected: &Collected,
+    collected: &CollectedResponses,
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
@@ -224,7 +224,7 @@ fn pictures(
 }
 
 /// Selects the evaluations and the tile by the first analyzed response.
-fn choose(prepared: &PreparedStudy, collected: &Collected, extremes: &[Extremes]) -> Option<Choice> {
+fn choose(prepared: &PreparedStudy, collected: &CollectedResponses, extremes: &[Extremes]) -> Option<Choice> {
     let study = &prepared.study;
     let (_, over_tiles) = &study.workflow.response.metrics[study.metric];
     let responses = collected.responses(study.metric, *over_tiles);
@@ -239,7 +239,12 @@ fn evaluations(prepared: &PreparedStudy, choice: &Choice) -> Vec<usize> {
     reference.into_iter().chain(choice.panels.iter().map(|panel| panel.evaluation)).collect()
 }
 
-fn shown_as(prepared: &PreparedStudy, collected: &Collected, tile: usize, panel: &Panel) -> ShownEvaluation {
+fn shown_as(
+    prepared: &PreparedStudy,
+    collected: &CollectedResponses,
+    tile: usize,
+    panel: &Panel,
+) -> ShownEvaluation {
     let &Panel { evaluation, ref roles } = panel;
     let study = &prepared.study;
     let metrics = &study.workflow.response.metrics;
@@ -247,7 +252,7 @@ fn shown_as(prepared: &PreparedStudy, collected: &Collected, tile: usize, panel:
     let is_told = |metric: &usize| is_default || roles.iter().any(|(of, _)| of == metric);
     let runs = if evaluation == 0 { &collected.defaults } else { &collected.runs };
     let run = runs.iter().find(|run| run.evaluation == evaluation && run.tile == tile);
-    let shows = |metric: usize| Shows {
+    let shows = |metric: usize| EvaluationResponse {
         metric,
         on_tile: run.and_then(|run| run.result.as_ref().ok()?.get(metric).copied()),
         over_tiles: match evaluation {

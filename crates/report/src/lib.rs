@@ -15,8 +15,8 @@ mod sections;
 pub mod summary;
 mod verdict;
 
-pub use charts::{raster, scatter::Along};
-pub use sections::sample_plots::Sampled;
+pub use charts::{raster, scatter::ScatterColumn};
+pub use sections::sample_plots::SampleResponses;
 
 use crate::gallery::Gallery;
 use page::contents::Sections;
@@ -52,7 +52,7 @@ pub struct Report<'a> {
     /// Pictures of one tile, overviews of the slides, and the names of the preview files.
     pub gallery: &'a Gallery,
     /// Design and responses for the figures of the sample. `None` omits these figures.
-    pub sampled: Option<sample_plots::Sampled<'a>>,
+    pub sampled: Option<sample_plots::SampleResponses<'a>>,
 }
 
 /// Written results, for printing.

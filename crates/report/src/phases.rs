@@ -4,13 +4,13 @@ use crate::page::contents::Sections;
 use crate::page::format_number::{count, duration, names};
 use crate::page::html::{Html, Table, html, p, strong};
 use crate::sections::heading;
-use crate::sections::sample_plots::Sampled;
+use crate::sections::sample_plots::SampleResponses;
 use crate::{Report, WrittenResults};
 use crate::{add_sections, head, listed, methods, page, provenance};
 use pleach_planner::PlanRecord;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::record::RunRecord;
-use pleach_results::survivors::Screened;
+use pleach_results::survivors::PhaseSurvivors;
 use pleach_study::PreparedStudy;
 
 /// Executed phase.
@@ -25,9 +25,9 @@ pub struct Phase<'a> {
     /// Results in the phase's folder.
     pub written: &'a WrittenResults,
     /// Responses of all runs of the phase, failed runs included.
-    pub collected: &'a Collected,
+    pub collected: &'a CollectedResponses,
     /// Survivors. `None` for the last phase.
-    pub screened: Option<&'a Screened>,
+    pub screened: Option<&'a PhaseSurvivors>,
 }
 
 impl<'a> Phase<'a> {
@@ -43,7 +43,7 @@ impl<'a> Phase<'a> {
             runs: &self.collected.runs,
             failures: self.written.failures.as_ref(),
             gallery: &self.written.gallery,
-            sampled: Some(Sampled { design: &self.prepared.design, collected: self.collected }),
+            sampled: Some(SampleResponses { design: &self.prepared.design, collected: self.collected }),
         })
     }
 }
@@ -91,8 +91,8 @@ fn screenings(phases: &[Phase<'_>]) -> Html {
     phases.iter().filter_map(|phase| phase.screened).map(survivors).collect()
 }
 
-fn survivors(screened: &Screened) -> Html {
-    let Screened { phase, response, rule, survivors, fixed } = screened;
+fn survivors(screened: &PhaseSurvivors) -> Html {
+    let PhaseSurvivors { phase, response, rule, survivors, fixed } = screened;
     let all = |of: &[String]| names(of.iter().map(String::as_str), of.len().max(1));
     let mut text = html![
         format!("Phase {phase} leaves, by "),

@@ -17,7 +17,7 @@ pub use run::{RunFailure, RunResponse};
 
 pub use both_empty::BothEmptyRuns;
 pub use correlations::{CorrelationTable, ParameterCorrelation};
-pub use failures::OfParameter;
+pub use failures::ParameterFailures;
 pub use failures::{Failures, Unit};
 pub use index_table::IndexTable;
 pub use points::{GivenDataAnalysis, of_points};
@@ -40,7 +40,7 @@ use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.
 #[derive(Debug)]
-pub struct Collected {
+pub struct CollectedResponses {
     /// Responses of evaluations 1, 2, … on all tiles, failed runs included.
     pub runs: Vec<RunResponse>,
     /// Responses of evaluation 0, the defaults. Empty if the defaults are not run.
@@ -71,7 +71,7 @@ pub enum Analysis {
     },
 }
 
-impl Collected {
+impl CollectedResponses {
     /// Collects the responses of an executed study. A run without a finite value of each metric counts as failed.
     pub fn new(prepared: &PreparedStudy, planned: &PlannedStudy, outcome: &manager::StudyOutcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
@@ -302,7 +302,7 @@ impl Analysis {
         }
     }
 
-    /// Returns the width of the widest interval, as [`Collected::widest`].
+    /// Returns the width of the widest interval, as [`CollectedResponses::widest`].
     fn widest(&self) -> Option<f64> {
         let listed = IndexTable::of(self)?;
         let counts = |column: &&str| match self.moat() {

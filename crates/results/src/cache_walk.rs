@@ -124,7 +124,7 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionId
 }
 
 /// Returns the responses that follow from the traces of earlier studies.
-pub fn known(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
+pub fn known_responses(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
     let Some(cache) = &past.cache else { return Vec::new() };
     let first = usize::from(!prepared.defaults_run());
     let mut walk = CacheWalk::new(prepared, cache, &past.identities);

@@ -80,7 +80,7 @@ pub fn of_another(path: &Path, name: &str) -> FolderError {
 }
 
 /// Returns the error for a folder whose `plan.json` is damaged.
-pub fn damaged(path: &Path, why: &str) -> FolderError {
+pub fn corrupt_plan(path: &Path, why: &str) -> FolderError {
     FolderError::CorruptPlan { folder: path.to_owned(), problem: why.to_owned() }
 }
 
@@ -161,7 +161,7 @@ impl Folder {
             Owner::None => {}
             Owner::Study(owner) if owner == digest => {}
             Owner::Study(_) => return Err(of_another(path, PLAN)),
-            Owner::Damaged(why) => return Err(damaged(path, &why)),
+            Owner::Damaged(why) => return Err(corrupt_plan(path, &why)),
             Owner::Unknown(name) => return Err(of_another(path, name)),
         }
         let not_writable = |cause| FolderError::NotWritable { folder: path.to_owned(), cause };

@@ -71,7 +71,7 @@ pub struct RunRecord {
     pub excluded_tiles: Vec<String>,
     /// Positions of the annotations of each reference file in its tile. Empty without annotation files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub annotations: Vec<Annotated>,
+    pub annotations: Vec<AnnotatedTile>,
     /// Runs whose mask and reference are both empty, by response. Empty without such runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub both_empty: Vec<BothEmptyRuns>,
@@ -88,7 +88,7 @@ pub struct RunRecord {
 
 /// Reference file of annotations, and their positions in its tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Annotated {
+pub struct AnnotatedTile {
     /// Name of the tile.
     pub tile: String,
     /// Name of the reference file, without its folder.
@@ -103,7 +103,7 @@ pub struct Annotated {
     pub unusable: usize,
 }
 
-impl Annotated {
+impl AnnotatedTile {
     /// Returns the entries of all reference files of the study.
     pub fn of(study: &Study) -> Vec<Self> {
         let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
@@ -219,7 +219,7 @@ impl CacheRecord {
             misses: now.misses,
             stored: now.stored,
             not_stored: now.not_stored,
-            corrupt: now.damaged,
+            corrupt: now.corrupt,
             traces: now.traces,
             regions: now.blobs,
             bytes: now.bytes,
@@ -233,11 +233,11 @@ impl CacheRecord {
 #[derive(Clone, Debug, Serialize)]
 pub struct StorageRecord {
     /// Regions dropped because they can be read again from their source.
-    pub(crate) dropped: Moved,
+    pub(crate) dropped: MovedRegions,
     /// Regions demoted to a spill tier.
-    pub(crate) demoted: Moved,
+    pub(crate) demoted: MovedRegions,
     /// Regions promoted to memory.
-    pub(crate) promoted: Moved,
+    pub(crate) promoted: MovedRegions,
     /// Regions missing or corrupt in the spill tiers. Their tasks were executed again.
     pub(crate) lost: u64,
     /// Regions that could not be written to a spill tier.
@@ -247,7 +247,7 @@ pub struct StorageRecord {
 
 /// Number and bytes of moved regions.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Moved {
+pub(crate) struct MovedRegions {
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
 }
@@ -275,7 +275,7 @@ impl StorageRecord {
     /// Returns the counts of spill tiers since they were opened.
     pub fn of(below: &pleach_actors::spill::SpillStore) -> Self {
         let passed = below.passed();
-        let moved = |regions, bytes| Moved { regions, bytes };
+        let moved = |regions, bytes| MovedRegions { regions, bytes };
         let tier = |counts: pleach_storage::LevelStats| StorageTier {
             name: counts.name,
             capacity_bytes: counts.capacity_bytes,

@@ -10,7 +10,7 @@ pub const SURVIVORS: &str = "survivors.json";
 /// Survivors of a phase: parameters that the next phases vary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Screened {
+pub struct PhaseSurvivors {
     /// Number of the phase, from 1.
     pub phase: usize,
     /// Response that determined the survivors.
@@ -27,7 +27,7 @@ pub struct Screened {
 #[derive(Serialize)]
 struct WithChecksum<'a> {
     #[serde(flatten)]
-    screened: &'a Screened,
+    screened: &'a PhaseSurvivors,
     checksum: String,
 }
 
@@ -37,12 +37,12 @@ pub enum FoundSurvivors {
     /// No file.
     None,
     /// The file is intact. One of an earlier version, without a checksum, names each varied parameter once.
-    Sound(Screened),
+    Sound(PhaseSurvivors),
     /// The file is corrupt, for this reason.
     Corrupt(String),
 }
 
-impl Screened {
+impl PhaseSurvivors {
     /// Returns the BLAKE3 checksum of the content in the order of its fields, and the text of the file.
     fn text(&self) -> Result<(String, Vec<u8>), serde_json::Error> {
         let checksum = blake3::hash(&serde_json::to_vec(self)?).to_hex().to_string();
@@ -110,9 +110,9 @@ impl Screened {
 mod tests {
     use super::*;
 
-    fn screened() -> Screened {
+    fn screened() -> PhaseSurvivors {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Screened {
+        PhaseSurvivors {
             phase: 1,
             response: "dice".to_owned(),
             rule: "most_influential = 2".to_owned(),
@@ -126,18 +126,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::take(place.path(), "a").unwrap();
         let varied = ["G1", "T1", "T2"];
-        assert_eq!(Screened::read(&folder, &varied).unwrap(), FoundSurvivors::None);
+        assert_eq!(PhaseSurvivors::read(&folder, &varied).unwrap(), FoundSurvivors::None);
         screened().write(&folder).unwrap();
-        assert_eq!(Screened::read(&folder, &varied).unwrap(), FoundSurvivors::Sound(screened()));
+        assert_eq!(PhaseSurvivors::read(&folder, &varied).unwrap(), FoundSurvivors::Sound(screened()));
         let file = place.path().join(SURVIVORS);
         let text = std::fs::read(&file).unwrap();
         for place in 0..text.len() {
             for bit in 0..8 {
                 let mut changed = text.clone();
                 changed[place] ^= 1 << bit;
-                assert!(Screened::of_text(&changed).is_err(), "bit {bit} of byte {place}");
+                assert!(PhaseSurvivors::of_text(&changed).is_err(), "bit {bit} of byte {place}");
             }
-            assert!(Screened::of_text(&text[..place]).is_err(), "cut at {place}");
+            assert!(PhaseSurvivors::of_text(&text[..place]).is_err(), "cut at {place}");
         }
     }
 
@@ -146,9 +146,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = Folder::take(place.path(), "a").unwrap();
         folder.write_json(SURVIVORS, &screened()).unwrap();
-        assert_eq!(Screened::read(&folder, &["T2", "T1", "G1"]).unwrap(), FoundSurvivors::Sound(screened()));
+        assert_eq!(
+            PhaseSurvivors::read(&folder, &["T2", "T1", "G1"]).unwrap(),
+            FoundSurvivors::Sound(screened())
+        );
         for varied in [&["T1", "T2"][..], &["T1", "T2", "G1", "G2"], &["T1", "T2", "T3"]] {
-            let found = Screened::read(&folder, varied).unwrap();
+            let found = PhaseSurvivors::read(&folder, varied).unwrap();
             let FoundSurvivors::Corrupt(why) = found else { panic!("{varied:?}: {found:?}") };
             assert!(why.contains("survivors.json: corrupt: survivors and fixed"), "{why}");
         }

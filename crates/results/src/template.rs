@@ -75,7 +75,7 @@ pub fn file_of(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// Returns whether a folder contains a template.
-pub fn is_there(folder: &Path) -> bool {
+pub fn exists(folder: &Path) -> bool {
     folder.join(LIST).is_file()
 }
 

@@ -18,8 +18,8 @@ use std::time::Instant;
 
 use application::task_graph;
 use pleach_reuse::{
-    Dataflow, Interner, LeftoverRule, MergeProblem, Previous, ReuseSummary, ReuseTree, Strategy, TaskCosts,
-    TransferCost, TransferPlan, TrtmaOptions, replan,
+    Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, Strategy,
+    TaskCosts, TransferCost, TransferPlan, TrtmaOptions, replan,
 };
 
 /// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor
@@ -222,7 +222,7 @@ fn afterwards(sizes: &[usize]) {
             TransferPlan::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets),
         );
         let mut cells = vec![built - start, processor_seconds() - built];
-        let previous = Previous { buckets: &buckets, max_buckets };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets };
         let mut moved = Vec::new();
         for limit in [765, 771] {
             let start = processor_seconds();

@@ -273,7 +273,7 @@ impl<'a> Target<'a> {
             }
             variable.producers.iter().map(node).for_each(|producer| network.bind(wanted, producer));
         }
-        let near = network.near_side_of_minimum_cut();
+        let near = network.source_side_of_minimum_cut();
         (0..vertices).map(|v| self.reused[v] || (self.admissible[v] && near[ends::inner(v)])).collect()
     }
 }

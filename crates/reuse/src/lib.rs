@@ -46,6 +46,6 @@ pub use key_minimization::{
 };
 pub use merge_problem::{Member, MergeProblem, ProblemError, TaskCosts};
 pub use strategy::{
-    LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, Previous, Pruning, Replanned, SolveError,
-    Strategy, TrtmaOptions, TrtmaReport, replan, trtma,
+    LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned,
+    SolveError, Strategy, TrtmaOptions, TrtmaReport, replan, trtma,
 };

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 pub use self::sca::MAX_INSTANCES as MAX_INSTANCES_TO_CUT;
 pub use self::trtma::{
-    MoveSearch, PartnerRule, Previous, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,
+    MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,
 };
 use crate::buckets::Buckets;
 use crate::graph::interner::Interner;

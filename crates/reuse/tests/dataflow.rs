@@ -192,7 +192,7 @@ proptest! {
         let plan = TransferPlan::decide(&dataflow, &buckets, &bytes, link);
         for ((bucket, members), work) in (0..).zip(buckets.iter()).zip(plan.work(&buckets)) {
             for task in &work.received {
-                prop_assert!(plan.is_handed_over(*task) && plan.owner(*task) < bucket);
+                prop_assert!(plan.is_transferred(*task) && plan.owner(*task) < bucket);
                 prop_assert!(plan.move_seconds(*task) < plan.recompute_seconds(*task));
             }
             prop_assert_eq!(work.receive_seconds, work.received.iter().map(|task| plan.move_seconds(*task)).sum::<f64>());
@@ -203,7 +203,7 @@ proptest! {
             let mut wanted: Vec<TaskId> = all.difference(&read).copied().collect();
             let (mut computed, mut received) = (BTreeSet::new(), BTreeSet::new());
             while let Some(task) = wanted.pop() {
-                if plan.is_handed_over(task) && plan.owner(task) != bucket {
+                if plan.is_transferred(task) && plan.owner(task) != bucket {
                     received.insert(task);
                 } else if computed.insert(task) {
                     wanted.extend(dataflow.reads(task));

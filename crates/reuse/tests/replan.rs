@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use pleach_reuse::{
-    Buckets, Member, MergeProblem, PartitionError, Previous, ReuseTree, TaskCosts, TrtmaOptions,
+    Buckets, Member, MergeProblem, PartitionError, PreviousPlan, ReuseTree, TaskCosts, TrtmaOptions,
     bucket_costs, replan, trtma,
 };
 use proptest::collection::vec;
@@ -60,7 +60,7 @@ struct Outcome {
 fn outcome(change: &Change) -> Outcome {
     let buckets = previous(change);
     let tree = ReuseTree::build(&change.problem);
-    let previous = Previous { buckets: &buckets, max_buckets: change.before };
+    let previous = PreviousPlan { buckets: &buckets, max_buckets: change.before };
     let begun = |member: Member| change.begun[member.0 as usize];
     let found = replan(&change.problem, &tree, previous, begun, change.after).unwrap();
     assert_eq!(found.buckets().check_partition(&change.problem), Ok(()));
@@ -166,7 +166,7 @@ fn a_second_worker_gets_half_of_what_waits() {
     let problem = MergeProblem::new(3, vec![0; 12], keys, TaskCosts::Count).unwrap();
     let mut buckets = Buckets::default();
     buckets.push(problem.members());
-    let previous = Previous { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+    let previous = PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
     let two = NonZeroUsize::new(2).unwrap();
     let found = replan(&problem, &ReuseTree::build(&problem), previous, |member| member.0 < 2, two).unwrap();
     let costs = bucket_costs(&ReuseTree::build(&problem), &found.buckets(), |member| member.0 >= 2);
@@ -185,7 +185,7 @@ fn added_instance_joins_the_bucket_with_most_shared_tasks() {
     buckets.push([Member(2), Member(3)]);
     let after = |before: usize, after: usize| {
         let [before, after] = [before, after].map(|limit| NonZeroUsize::new(limit).unwrap());
-        let previous = Previous { buckets: &buckets, max_buckets: before };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
         replan(&problem, &tree, previous, |_| false, after).unwrap()
     };
     // While buckets can be opened, none exceeds the most expensive one.
@@ -203,7 +203,7 @@ fn a_plan_of_other_instances_is_refused() {
     let plan = |lists: &[&[u32]]| {
         let mut buckets = Buckets::default();
         lists.iter().for_each(|list| buckets.push(list.iter().copied().map(Member)));
-        let previous = Previous { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: NonZeroUsize::MIN };
         replan(&problem, &tree, previous, |_| false, NonZeroUsize::MIN).map(|found| found.bucket_of)
     };
     assert_eq!(plan(&[&[0, 1]]), Ok(vec![0, 0, 0]));

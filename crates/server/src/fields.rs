@@ -90,7 +90,7 @@ impl Document {
 
     /// Returns the top-level table.
     pub fn root(&self) -> Section<'_> {
-        Section { file: &self.file, path: String::new(), table: &self.table, asked: RefCell::default() }
+        Section { file: &self.file, path: String::new(), table: &self.table, requested: RefCell::default() }
     }
 }
 
@@ -100,7 +100,7 @@ pub struct Section<'a> {
     file: &'a Path,
     path: String,
     table: &'a Table,
-    asked: RefCell<Vec<&'static str>>,
+    requested: RefCell<Vec<&'static str>>,
 }
 
 impl<'a> Section<'a> {
@@ -123,7 +123,7 @@ impl<'a> Section<'a> {
     }
 
     fn get(&self, key: &'static str) -> Option<&'a Value> {
-        let mut asked = self.asked.borrow_mut();
+        let mut asked = self.requested.borrow_mut();
         if !asked.contains(&key) {
             asked.push(key);
         }
@@ -199,9 +199,12 @@ impl<'a> Section<'a> {
     pub fn section(&self, key: &'static str) -> Result<Option<Section<'a>>, FieldError> {
         match self.get(key) {
             None => Ok(None),
-            Some(Value::Table(table)) => {
-                Ok(Some(Section { file: self.file, path: self.field(key), table, asked: RefCell::default() }))
-            }
+            Some(Value::Table(table)) => Ok(Some(Section {
+                file: self.file,
+                path: self.field(key),
+                table,
+                requested: RefCell::default(),
+            })),
             Some(other) => Err(self.wrong(key, &shown(other), &format!("a table [{key}] is allowed"))),
         }
     }
@@ -217,7 +220,7 @@ impl<'a> Section<'a> {
         let section = |(number, value): (usize, &'a Value)| {
             let Value::Table(table) = value else { return Err(wrong(value)) };
             let path = format!("{} {}", self.field(key), number + 1);
-            Ok(Section { file: self.file, path, table, asked: RefCell::default() })
+            Ok(Section { file: self.file, path, table, requested: RefCell::default() })
         };
         list.iter().enumerate().map(section).collect()
     }
@@ -229,7 +232,7 @@ impl<'a> Section<'a> {
 
     /// Rejects fields that the caller did not request.
     pub fn end(&self) -> Result<(), FieldError> {
-        self.end_with(self.asked.borrow().iter().copied())
+        self.end_with(self.requested.borrow().iter().copied())
     }
 
     /// Rejects fields that are not `known`.

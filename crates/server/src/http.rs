@@ -25,7 +25,7 @@ use actix_web::{App, web};
 use control::Control;
 use pleach_api::token::ApiToken;
 use rustls::ServerConfig;
-use shares::Shares;
+use shares::ClientPermits;
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
@@ -126,9 +126,9 @@ struct State {
     limits: Limits,
     metrics: Text,
     /// Permits for submission bodies, [`Limits::bodies`] per client.
-    bodies: Shares,
+    bodies: ClientPermits,
     /// Permits for submissions that are parsed and planned, one per client.
-    turns: Shares,
+    turns: ClientPermits,
     submissions: Semaphore,
 }
 
@@ -158,8 +158,8 @@ pub fn serve(setup: Setup) -> io::Result<Server> {
         inputs,
         limits,
         metrics: Text::default(),
-        bodies: Shares::new(limits.bodies),
-        turns: Shares::new(1),
+        bodies: ClientPermits::new(limits.bodies),
+        turns: ClientPermits::new(1),
         submissions: Semaphore::new(limits.submissions),
     };
     let make = move |draining| serving(state, tls, draining);

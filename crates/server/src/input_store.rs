@@ -8,7 +8,7 @@
 
 use parking_lot::Mutex;
 use pleach_api::digest::InputDigest;
-use pleach_storage::files::{Looks, private};
+use pleach_storage::files::{FileStamp, private};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -74,7 +74,7 @@ pub struct InputStore {
 /// Looks of the verified files, by digest. The lock is held while a file gets or loses its name: a corrupt file may
 /// just have been replaced by a good one, which must not be set aside. Each change is one call, so a panic leaves the map
 /// consistent.
-type Verified = Arc<Mutex<HashMap<InputDigest, Looks>>>;
+type Verified = Arc<Mutex<HashMap<InputDigest, FileStamp>>>;
 
 impl InputStore {
     /// Opens the store in `folder` and creates the folder if it is missing. Removes partial files of transfers that a
@@ -130,7 +130,7 @@ impl InputStore {
     }
 
     /// Renames a corrupt file, unless its looks differ from `damaged`: another file has the name by now.
-    fn set_aside(&self, digest: InputDigest, damaged: Looks, why: &str) {
+    fn set_aside(&self, digest: InputDigest, damaged: FileStamp, why: &str) {
         let path = self.path(digest);
         let away = self.folder.join(format!("{digest}{DAMAGED}"));
         let mut verified = self.verified.lock();
@@ -199,7 +199,7 @@ impl InputStore {
             .map_err(|source| InputError::at(&part, source))?;
         let target = self.path(digest);
         let (hasher, verified) = (blake3::Hasher::new(), self.verified.clone());
-        Ok(Receiving { expected: digest, hasher, file, part: Part(part), target, verified })
+        Ok(Receiving { expected: digest, hasher, file, part: TemporaryFile(part), target, verified })
     }
 }
 
@@ -209,7 +209,7 @@ pub(crate) struct Receiving {
     expected: InputDigest,
     hasher: blake3::Hasher,
     file: File,
-    part: Part,
+    part: TemporaryFile,
     target: PathBuf,
     verified: Verified,
 }
@@ -250,16 +250,16 @@ impl Receiving {
 }
 
 /// Returns the looks of a regular file.
-fn looks(path: &Path) -> io::Result<Looks> {
+fn looks(path: &Path) -> io::Result<FileStamp> {
     let found = fs::metadata(path)?;
-    if found.is_file() { Ok(Looks::from(&found)) } else { Err(ErrorKind::InvalidInput.into()) }
+    if found.is_file() { Ok(FileStamp::from(&found)) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 
 /// Temporary file, removed on drop unless it was renamed.
 #[derive(Debug)]
-struct Part(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Drop for Part {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After a rename nothing is left to remove. If the removal fails, the next `InputStore::open` removes the
         // file.

@@ -75,7 +75,7 @@ pub enum ClusterError {
 
 impl ClusterError {
     /// Returns whether the pod does not exist.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
 

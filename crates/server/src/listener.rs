@@ -23,7 +23,7 @@ pub(crate) use probes::Probes;
 pub(crate) use service::{Serve, answer_once, service};
 pub(crate) use stream::Stream;
 
-use admission::{Admission, Facts, admit};
+use admission::{Admission, ConnectionInfo, admit};
 use socket2::SockRef;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -244,14 +244,14 @@ impl Open {
     /// Admits a connection, and ends an open one for it if necessary. Returns `None` if no connection may end.
     fn admit(self: &Rc<Self>, address: SocketAddr) -> Option<(Entry, Rc<Connection>)> {
         let network = admission::network(address.ip());
-        let facts = |(id, connection): (&u64, &Rc<Connection>)| Facts {
+        let facts = |(id, connection): (&u64, &Rc<Connection>)| ConnectionInfo {
             id: *id,
             network: connection.network(),
             is_anonymous: connection.is_anonymous(),
             step: connection.step(),
             idle: connection.idle(),
         };
-        let open: Vec<Facts> = self.connections.borrow().iter().map(facts).collect();
+        let open: Vec<ConnectionInfo> = self.connections.borrow().iter().map(facts).collect();
         match admit(network, &open, &self.bounds) {
             Admission::Room => {}
             Admission::Instead(id) => {

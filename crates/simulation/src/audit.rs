@@ -69,8 +69,8 @@ fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Re
 #[derive(Clone, Debug)]
 struct WorkerModel {
     facts: WorkerInfo,
-    told: BTreeSet<PlanId>,
-    wanted: u32,
+    notified: BTreeSet<PlanId>,
+    requested: u32,
     wants_after: Option<u32>,
     draining: bool,
     /// Time limit.
@@ -157,7 +157,7 @@ impl Audit {
 
     /// Returns the regions of a study that a worker holds.
     #[must_use]
-    pub fn held(&self, study: PlanId, worker: WorkerId) -> Vec<RegionKey> {
+    pub fn regions_of(&self, study: PlanId, worker: WorkerId) -> Vec<RegionKey> {
         let holders = self.studies.get(&study).map(|model| &model.holders);
         let held = holders.into_iter().flatten().filter(|(_, holders)| holders.contains(&worker));
         held.map(|(key, _)| *key).collect()
@@ -165,7 +165,7 @@ impl Audit {
 
     /// Returns the instances of a study that are done.
     #[must_use]
-    pub fn over(&self, study: PlanId) -> BTreeSet<InstanceId> {
+    pub fn done(&self, study: PlanId) -> BTreeSet<InstanceId> {
         let fates = self.studies.get(&study).map(|model| &model.fate);
         let all = (0..).map(InstanceId).zip(fates.into_iter().flatten());
         all.filter(|(_, fate)| **fate == Fate::Done).map(|(id, _)| id).collect()
@@ -188,12 +188,12 @@ impl Audit {
                 let granted = self.studies.get_mut(study).and_then(|model| model.leases.get_mut(lease));
                 let granted = granted.filter(|granted| {
                     granted.worker == *worker
-                        && !granted.asked
+                        && !granted.requested
                         && granted.open.len() > 1
                         && *event == Event::Tick
                 });
                 granted
-                    .map(|granted| granted.asked = true)
+                    .map(|granted| granted.requested = true)
                     .ok_or_else(|| breach("steal request that is not allowed", effect))
             }
             Effect::Copy { worker, study, key, from, replica: Some(_) } => {
@@ -216,7 +216,7 @@ impl Audit {
             }
             Effect::Study(study, happened) => self.happened(event, *study, happened),
             Effect::Over { worker, study } => {
-                let knew = self.workers.get_mut(worker).is_some_and(|model| model.told.remove(study));
+                let knew = self.workers.get_mut(worker).is_some_and(|model| model.notified.remove(study));
                 require(
                     knew && self.ended.contains(study),
                     "end of a study that the worker does not have",
@@ -230,7 +230,7 @@ impl Audit {
                 let fresh = self.workers.get_mut(worker).filter(|model| !model.draining);
                 let fresh = fresh.filter(|_| matches!(event, Event::Drain { worker: of } if of == worker));
                 let model = fresh.ok_or_else(|| breach("second or unrequested drain", effect))?;
-                (model.draining, model.wanted, model.wants_after) = (true, 0, None);
+                (model.draining, model.requested, model.wants_after) = (true, 0, None);
                 Ok(())
             }
             Effect::Dismiss(worker) => self.dismissed(*worker, effect),
@@ -288,7 +288,7 @@ impl Audit {
                 Ok(())
             }
             Happened::Reopened(id) => {
-                let expected = self.to_reopen.entry(study).or_insert_with(|| model.lost());
+                let expected = self.to_reopen.entry(study).or_insert_with(|| model.instances_to_reopen());
                 require(expected.remove(id), "instance reopened without a reason", happened)?;
                 model.reopen(*id);
                 Ok(())
@@ -313,7 +313,7 @@ impl Audit {
             Happened::Revoke { .. } => Err(breach("revocation not passed on by the manager", happened)),
             Happened::Complete => {
                 require(
-                    model.is_over() && model.leases.is_empty(),
+                    model.is_complete() && model.leases.is_empty(),
                     "incomplete study reported as complete",
                     happened,
                 )?;
@@ -333,12 +333,12 @@ impl Audit {
         let left: BTreeSet<_> = std::mem::take(&mut self.to_reopen).into_values().flatten().collect();
         require(left.is_empty(), "instance with lost outputs not reopened", &left)?;
         let ended = std::mem::take(&mut self.ended);
-        let knows = self.workers.iter().find(|(_, model)| !model.told.is_disjoint(&ended));
+        let knows = self.workers.iter().find(|(_, model)| !model.notified.is_disjoint(&ended));
         require(knows.is_none(), "worker not informed of the end of a study", &knows)?;
         for (id, model) in &self.studies {
-            let lost = model.lost();
+            let lost = model.instances_to_reopen();
             require(lost.is_empty(), "instance with lost outputs not reopened", &lost)?;
-            require(!model.is_over(), "end of a study not reported", id)?;
+            require(!model.is_complete(), "end of a study not reported", id)?;
             let brought = match event {
                 Event::Holds { study, keys, .. } if study == id => keys.as_slice(),
                 _ => &[],

@@ -20,10 +20,10 @@ use cloud::Cloud;
 pub use outcome::{Outcome, Timeline, WorkerInterval};
 use pleach_dispatch::PlanId;
 use pleach_dispatch::scaling::WorkerPool;
-use policy::Decider;
+use policy::PolicyRun;
 
 /// The only study of a burst.
-const STUDY: PlanId = PlanId::whole(0);
+const STUDY: PlanId = PlanId::first_round(0);
 
 /// Delay of a replan after workers have joined or left: a cloud's workers arrive one by one.
 const REPLAN_AFTER_SECONDS: f64 = 10.0;
@@ -150,17 +150,17 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
     // After 10 ms the study is submitted and the base nodes have joined.
     cluster.run_until(10_000)?;
     let mut cloud = Cloud::new(burst);
-    let mut decider = Decider::new(burst, policy, &cluster);
+    let mut decider = PolicyRun::new(burst, policy, &cluster);
     let mut first = None;
     let limit_us = (burst.limit_seconds * 1e6) as u64;
-    while !cluster.is_over() {
+    while !cluster.is_complete() {
         let (now_us, step_us) = (cluster.now_us(), (burst.step_seconds * 1e6) as u64);
         if now_us >= limit_us {
             let open = cluster.observed().manager().study(STUDY).map_or(0, |study| study.unfinished());
             return Err(Aborted::Late { seconds: burst.limit_seconds, open });
         }
         let answer = decider.decide(&cluster, &cloud);
-        cloud.follow(&answer.wanted, &mut cluster)?;
+        cloud.follow(&answer.desired, &mut cluster)?;
         first.get_or_insert(answer);
         cloud.run_until(now_us + step_us, &mut cluster)?;
     }

@@ -187,7 +187,7 @@ pub struct Cluster {
     workers: BTreeMap<WorkerId, usize>,
     /// Submitted studies, and those that are complete or canceled.
     submitted: BTreeSet<usize>,
-    over: BTreeSet<usize>,
+    ended: BTreeSet<usize>,
     /// Finished instances by study: the only state that a restarted manager finds.
     journal: Vec<BTreeSet<InstanceId>>,
     epoch: u32,
@@ -236,7 +236,7 @@ impl Cluster {
             nodes: schedule.nodes.iter().map(|spec| Node::new(*spec)).collect(),
             workers: BTreeMap::new(),
             submitted: BTreeSet::new(),
-            over: BTreeSet::new(),
+            ended: BTreeSet::new(),
             journal: vec![BTreeSet::new(); workloads.len()],
             epoch: 0,
             is_up: true,
@@ -278,10 +278,10 @@ impl Cluster {
     /// Returns [`Aborted`] if the manager violates a rule or the simulation exceeds the scenario's time limit.
     pub fn run(&mut self) -> Result<ClusterStats, Aborted> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
-        while !self.is_over() {
+        while !self.is_complete() {
             let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
             let Some(Reverse(Entry(at_us, _, due))) = next else {
-                let studies = (0..self.workloads.len() as u32).map(PlanId::whole);
+                let studies = (0..self.workloads.len() as u32).map(PlanId::first_round);
                 let open = |study| self.observed.manager().study(study).map_or(0, |study| study.unfinished());
                 let open = studies.map(open).sum();
                 return Err(Aborted::Late { seconds: self.schedule.limit_seconds, open });
@@ -319,7 +319,7 @@ impl Cluster {
             DueEvent::Incident(number) => self.incident(self.schedule.incidents[number].1),
             DueEvent::Tick => {
                 self.at(self.now_us + 1000 * self.schedule.tick_ms.max(1), DueEvent::Tick);
-                if self.is_up { self.tell(Event::Tick) } else { Ok(()) }
+                if self.is_up { self.apply(Event::Tick) } else { Ok(()) }
             }
             DueEvent::ToManager(node, link, say) => self.arrives(node, link, say),
             DueEvent::ToNode(node, link, hear) => {
@@ -355,7 +355,7 @@ impl Cluster {
                 Ok(())
             }
             DueEvent::ManagerUp => self.manager_up(),
-            DueEvent::Resume => self.tell(Event::Resume),
+            DueEvent::Resume => self.apply(Event::Resume),
             DueEvent::Replan(study) => self.replan(study),
         }
     }
@@ -411,6 +411,6 @@ impl Cluster {
 /// Returns the workloads of a scenario.
 #[must_use]
 pub fn workloads(schedule: &Scenario) -> Vec<Workload> {
-    let recipes = (0..).map(PlanId::whole).zip(&schedule.studies);
+    let recipes = (0..).map(PlanId::first_round).zip(&schedule.studies);
     recipes.map(|(study, (_, recipe))| Workload::new(study, recipe.design())).collect()
 }

@@ -23,7 +23,7 @@ pub struct Log {
     /// The scenario.
     pub schedule: Scenario,
     /// The manager's events, in order.
-    pub said: Vec<RecordedEvent>,
+    pub events: Vec<RecordedEvent>,
 }
 
 /// Cause of an invalid log.
@@ -76,7 +76,7 @@ impl Log {
         }
         let said = lines
             .map(|(line, text)| serde_json::from_str(text).map_err(|cause| LogError::Line { line, cause }));
-        Ok(Self { schedule: head.schedule, said: said.collect::<Result<_, _>>()? })
+        Ok(Self { schedule: head.schedule, events: said.collect::<Result<_, _>>()? })
     }
 
     /// Creates a manager with the plans of the log, for a replay.

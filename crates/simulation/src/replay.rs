@@ -35,14 +35,14 @@ pub struct Replay<'a> {
     log: &'a Log,
     manager: RecordedManager,
     next: usize,
-    over: bool,
+    ended: bool,
 }
 
 impl<'a> Replay<'a> {
     /// Creates a replay before its first event.
     #[must_use]
     pub fn new(log: &'a Log) -> Self {
-        Self { log, manager: log.manager(), next: 0, over: false }
+        Self { log, manager: log.manager(), next: 0, ended: false }
     }
 }
 
@@ -50,14 +50,14 @@ impl Iterator for Replay<'_> {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {
-        let said = self.log.said.get(self.next).filter(|_| !self.over)?;
+        let said = self.log.events.get(self.next).filter(|_| !self.ended)?;
         self.next += 1;
         let told = self.manager.apply(said.at_us, said.event.clone());
         let (answer, effects, breach): (_, _, Option<Violation>) = match told {
             Ok((answer, effects)) => (in_words(&answer), effects.iter().map(effect_in_words).collect(), None),
             Err(breach) => (None, Vec::new(), Some(breach)),
         };
-        self.over = breach.is_some();
+        self.ended = breach.is_some();
         Some(Step {
             number: self.next,
             seconds: said.at_us as f64 / 1e6,

@@ -22,7 +22,7 @@ fn apart(instances: u32) -> Workload {
         cut: Bucketing::Single,
         seed: 1,
     };
-    Workload::new(PlanId::whole(0), recipe.design())
+    Workload::new(PlanId::first_round(0), recipe.design())
 }
 
 /// Instances with reuse, after a first stage on each tile.
@@ -39,7 +39,7 @@ fn shared(tiles: u32, buckets: usize) -> Workload {
         cut: Bucketing::Trtma(NonZeroUsize::new(buckets).expect("some")),
         seed: 2,
     };
-    Workload::new(PlanId::whole(0), recipe.design())
+    Workload::new(PlanId::first_round(0), recipe.design())
 }
 
 fn site(max: u32, startup_seconds: f64) -> CloudPool {
@@ -94,7 +94,7 @@ fn arriving_worker_takes_its_share_and_is_billed_by_period() {
     near(outcome.makespan_seconds, 80.0, 0.5);
     // 0.01 per second, and 2 started minutes.
     near(outcome.cost, 1.2, 1e-9);
-    assert_eq!((outcome.asked, outcome.most_workers, outcome.interruptions), (1, 1, 0));
+    assert_eq!((outcome.requested, outcome.max_workers, outcome.interruptions), (1, 1, 0));
     near(outcome.utilization, 1.0, 0.01);
     let whole: f64 = outcome.happened.spans.iter().map(|span| (span.to_us - span.from_us) as f64 / 1e6).sum();
     near(whole, 120.0, 1e-6);
@@ -105,7 +105,10 @@ fn arriving_worker_takes_its_share_and_is_billed_by_period() {
 fn interrupted_worker_loses_its_tasks_and_is_replaced() {
     let taken = CloudPool { interruptions_per_hour: 60.0, ..site(4, 10.0) };
     let outcome = fixed(&burst(1, vec![taken.clone()]), 3, apart(90));
-    assert!(outcome.interruptions > 3 && outcome.asked as u64 == 3 + outcome.interruptions, "{outcome:?}");
+    assert!(
+        outcome.interruptions > 3 && outcome.requested as u64 == 3 + outcome.interruptions,
+        "{outcome:?}"
+    );
     assert!(outcome.lost_seconds > 0.0, "{outcome:?}");
     let lost = outcome.happened.spans.iter().filter(|span| !span.is_whole);
     let lost: f64 = lost.map(|span| (span.to_us - span.from_us) as f64 / 1e6).sum();
@@ -138,7 +141,7 @@ fn budget_is_kept_and_queue_policy_requests_while_work_waits() {
     let queue = policy(PolicyKind::QueueLength(2.0), None, None);
     let outcome = run(&cloud, &queue, shared(10, 60), false).expect("it ends");
     // 10 tiles wait at first.
-    assert!(outcome.most_workers > 3 && outcome.workers.len() > 3, "{outcome:?}");
+    assert!(outcome.max_workers > 3 && outcome.workers.len() > 3, "{outcome:?}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn the_same_schedule_gives_the_same_events() {
     let mut text = Vec::new();
     Log::write(&schedule, &first, &mut text).expect("memory takes anything");
     let log = Log::parse(&String::from_utf8(text).expect("JSON")).expect("a log");
-    assert_eq!((&log.schedule, &log.said), (&schedule, &first));
+    assert_eq!((&log.schedule, &log.events), (&schedule, &first));
     let steps: Vec<_> = Replay::new(&log).collect();
     assert_eq!(steps.len(), first.len());
     assert!(steps.iter().all(|step| step.breach.is_none()));
@@ -134,16 +134,16 @@ fn log_with_a_violation_is_replayed_up_to_it() {
     let schedule = schedule(2, RECIPE);
     let mut cluster = Cluster::new(schedule.clone(), true, true);
     cluster.run().expect("it comes to its end");
-    let mut said = cluster.observed().record().to_vec();
+    let mut events = cluster.observed().record().to_vec();
     // A submission of a plan that the log does not have.
     let done =
-        said.iter().position(|said| matches!(said.event, pleach_simulation::event::Event::Submit { .. }));
-    let mut again = said[done.expect("a submission")].clone();
+        events.iter().position(|said| matches!(said.event, pleach_simulation::event::Event::Submit { .. }));
+    let mut again = events[done.expect("a submission")].clone();
     if let pleach_simulation::event::Event::Submit { plan, .. } = &mut again.event {
         *plan = 7;
     }
-    said.insert(10, again);
-    let log = Log { schedule, said };
+    events.insert(10, again);
+    let log = Log { schedule, events };
     let steps: Vec<_> = Replay::new(&log).collect();
     assert_eq!(steps.len(), 11, "nothing after the breach");
     assert!(steps[10].breach.as_ref().is_some_and(|breach| breach.contains("plan: 7")), "{:?}", steps[10]);

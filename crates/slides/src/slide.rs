@@ -216,7 +216,7 @@ impl Slide {
 /// damage anywhere affects all levels.
 fn damages(path: &Path, levels: &[PyramidLevel]) -> Vec<Option<String>> {
     let mut damages = vec![None; levels.len()];
-    for tags::Damage { size_px, cause } in tags::damages(path) {
+    for tags::CorruptLevel { size_px, cause } in tags::damages(path) {
         let is_of = |level: &PyramidLevel| size_px == [level.width_px, level.height_px].map(u64::from);
         let is_known = levels.iter().any(is_of);
         for (level, damage) in levels.iter().zip(&mut damages) {

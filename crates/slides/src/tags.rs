@@ -33,7 +33,7 @@ const FIELDS: [(u16, &str, u64, u64); 4] = [
 
 /// A damaged level of a slide, whose pixels would be wrong.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Damage {
+pub(crate) struct CorruptLevel {
     /// Width and height in the directory, pixels.
     pub(crate) size_px: [u64; 2],
     /// The field, and the kind of its damage.
@@ -42,7 +42,7 @@ pub(crate) struct Damage {
 
 /// Returns the damaged directories with tiles of a file. Empty for files that are not TIFF or whose directories cannot
 /// be followed: OpenSlide reports those.
-pub(crate) fn damages(path: &Path) -> Vec<Damage> {
+pub(crate) fn damages(path: &Path) -> Vec<CorruptLevel> {
     let mut damages = Vec::new();
     let read = File::open(path).and_then(|file| {
         let length = file.metadata()?.len();
@@ -56,7 +56,7 @@ pub(crate) fn damages(path: &Path) -> Vec<Damage> {
 /// A field of a directory: tag, type, count, and its value if it is a single integer.
 type Field = (u16, u16, u64, Option<u64>);
 
-fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<Damage>) -> io::Result<()> {
+fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<CorruptLevel>) -> io::Result<()> {
     let mut reader = Reader::open(file)?;
     let mut at = reader.first;
     for _ in 0..MAX_DIRECTORIES {
@@ -70,7 +70,7 @@ fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<Damage>)
     Ok(())
 }
 
-fn damage(fields: &[Field]) -> Option<Damage> {
+fn damage(fields: &[Field]) -> Option<CorruptLevel> {
     let field = |number: u16| fields.iter().find(|field| field.0 == number);
     let value = |number: u16| field(number).and_then(|field| field.3);
     // Labels and thumbnails have no tiles and are no levels.
@@ -90,7 +90,7 @@ fn damage(fields: &[Field]) -> Option<Damage> {
             Some(_) => None,
         }
     })?;
-    Some(Damage { size_px: [value(WIDTH)?, value(HEIGHT)?], cause })
+    Some(CorruptLevel { size_px: [value(WIDTH)?, value(HEIGHT)?], cause })
 }
 
 struct Reader<'a, F> {

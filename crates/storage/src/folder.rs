@@ -66,7 +66,7 @@ pub struct FolderSettings {
     /// Bytes that must stay free on the disk, whichever program uses the rest.
     pub reserve_bytes: u64,
     /// Minimum region size in memory. Smaller regions are refused.
-    pub least_bytes: u64,
+    pub min_bytes: u64,
     /// Regions with encodings below this size share segments. In a shared folder without locks, nothing is packed.
     pub pack_below_bytes: u64,
 }
@@ -79,7 +79,7 @@ impl FolderSettings {
     #[must_use]
     pub fn new(kind: FolderKind, capacity_bytes: u64) -> Self {
         let durability = Durability::PowerLoss;
-        Self { kind, capacity_bytes, durability, reserve_bytes: 0, least_bytes: 0, pack_below_bytes: 0 }
+        Self { kind, capacity_bytes, durability, reserve_bytes: 0, min_bytes: 0, pack_below_bytes: 0 }
     }
 
     /// Makes the folder scratch: regions need not survive a power loss.
@@ -178,7 +178,7 @@ impl FolderTier {
 
     /// Updates the accounting with the disk usage of the segments.
     fn count_packed(&self) {
-        self.pack.tell_taken(|bytes| self.books.lock().set_packed(bytes));
+        self.pack.with_disk_usage(|bytes| self.books.lock().set_packed(bytes));
     }
 
     fn hold(&self, leaf: usize) -> MutexGuard<'_, ()> {

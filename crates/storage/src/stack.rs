@@ -68,7 +68,7 @@ pub struct PlacementHints {
     /// The fastest allowed level. If it has no space, slower levels follow.
     pub first: LevelId,
     /// Pins the region to its level until it is removed: the level does not evict it.
-    pub keep: bool,
+    pub pin: bool,
 }
 
 /// Result of storing a region.
@@ -148,7 +148,7 @@ impl TierStack {
         region: &Arc<DataRegion>,
         worth: RetentionValue,
     ) -> Result<PlacedAt, TierError> {
-        self.store_with(key, region, worth, PlacementHints { first, keep: false })
+        self.store_with(key, region, worth, PlacementHints { first, pin: false })
     }
 
     /// Stores a region like [`store`](Self::store), with placement hints. A region already stored stays where it is, and its
@@ -161,7 +161,7 @@ impl TierStack {
         key: RegionKey,
         region: &Arc<DataRegion>,
         worth: RetentionValue,
-        PlacementHints { first, keep }: PlacementHints,
+        PlacementHints { first, pin }: PlacementHints,
     ) -> Result<PlacedAt, TierError> {
         let about = RegionMeta { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
         let _claim = self.claim(key, Some(about));
@@ -172,10 +172,10 @@ impl TierStack {
                 self.books.lock().touch(id, key);
                 PlacedAt { level: LevelId(id), inserted: Inserted::AlreadyPresent }
             }
-            None => self.place(first.0, key, region, |id| !worth.durable || self.is_durable(id))?,
+            None => self.insert_from(first.0, key, region, |id| !worth.durable || self.is_durable(id))?,
         };
-        if keep {
-            self.books.lock().keep(placed.level.0, key);
+        if pin {
+            self.books.lock().pin(placed.level.0, key);
         }
         Ok(placed)
     }

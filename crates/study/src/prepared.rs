@@ -389,7 +389,7 @@ fn design_of_rows(study: &Study, method: &Method, rows: Vec<Vec<Value>>) -> Desi
 }
 
 /// Tiles as described by their headers.
-struct Looked {
+struct InspectedInputs {
     tiles: Vec<PlanTile>,
     unreadable: Vec<String>,
     annotations: Vec<Annotations>,
@@ -401,7 +401,7 @@ struct Looked {
 /// # Errors
 /// [`PrepareError`] if a slide is listed as a tile, if a reference does not match its tile, or if no tile is
 /// readable.
-fn look_at_tiles(study_file: &Path, study: &Study) -> Result<Looked, PrepareError> {
+fn look_at_tiles(study_file: &Path, study: &Study) -> Result<InspectedInputs, PrepareError> {
     let (mut tiles, mut annotations) = (Vec::with_capacity(study.tiles.len()), Vec::new());
     let mut unreadable = Vec::new();
     let is_slide = |slide: &Path| {
@@ -444,7 +444,7 @@ fn look_at_tiles(study_file: &Path, study: &Study) -> Result<Looked, PrepareErro
             Err(PrepareError::UnreadableTiles { first: first.clone(), tiles: tiles.len() })
         }
         Some(first) if unreadable.len() == tiles.len() => Err(PrepareError::UnreadableTile(first.clone())),
-        _ => Ok(Looked { tiles, unreadable, annotations }),
+        _ => Ok(InspectedInputs { tiles, unreadable, annotations }),
     }
 }
 

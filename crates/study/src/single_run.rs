@@ -68,7 +68,7 @@ enum Source<'a> {
 }
 
 /// Region and the number of its remaining readers.
-struct Held {
+struct LiveRegion {
     region: Arc<DataRegion>,
     readers: usize,
 }
@@ -86,7 +86,7 @@ impl SingleRun<'_> {
     ) -> Result<Vec<Arc<DataRegion>>, ReplayError> {
         let needed = self.needed(wanted);
         let mut readers = self.readers(&needed, wanted);
-        let mut held: BTreeMap<TaskOutput, Held> = BTreeMap::new();
+        let mut held: BTreeMap<TaskOutput, LiveRegion> = BTreeMap::new();
         for &(stage, task) in &needed {
             let declared = &self.workflow.stages[stage].tasks[task];
             let outputs = self.task(stage, declared, &held, &mut timed)?;
@@ -94,7 +94,7 @@ impl SingleRun<'_> {
             for (output, region) in outputs.into_iter().enumerate() {
                 let place = TaskOutput { stage, task, output };
                 if let Some(readers) = readers.remove(&place) {
-                    held.insert(place, Held { region: Arc::new(region), readers });
+                    held.insert(place, LiveRegion { region: Arc::new(region), readers });
                 }
             }
         }
@@ -106,7 +106,7 @@ impl SingleRun<'_> {
         &self,
         stage: usize,
         task: &Task,
-        held: &BTreeMap<TaskOutput, Held>,
+        held: &BTreeMap<TaskOutput, LiveRegion>,
         timed: &mut impl FnMut(&Task, Duration),
     ) -> Result<Vec<DataRegion>, ReplayError> {
         let operation = self.registry.get(&task.operation, task.version);
@@ -194,7 +194,7 @@ pub fn of_stage(workflow: &Workflow, stage: usize, output: usize) -> TaskOutput 
     TaskOutput { stage, task: declared.task, output: declared.output }
 }
 
-fn release(held: &mut BTreeMap<TaskOutput, Held>, place: TaskOutput) {
+fn release(held: &mut BTreeMap<TaskOutput, LiveRegion>, place: TaskOutput) {
     if let Some(entry) = held.get_mut(&place) {
         entry.readers -= 1;
         if entry.readers == 0 {

@@ -72,7 +72,7 @@ pub enum TableProblem {
     #[error("invalid Parquet: {0}")]
     Parquet(String),
     /// A field is not a number.
-    #[error("{}, column {column}: {problem}", place(*.is_line, *.row))]
+    #[error("{}, column {column}: {problem}", row_label(*.is_line, *.row))]
     NoNumber {
         /// Number of its line or row.
         row: usize,
@@ -102,7 +102,7 @@ pub enum TableProblem {
     TooManyRows,
 }
 
-fn place(is_line: bool, row: usize) -> String {
+fn row_label(is_line: bool, row: usize) -> String {
     format!("{} {row}", if is_line { "line" } else { "row" })
 }
 

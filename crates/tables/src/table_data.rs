@@ -37,7 +37,7 @@ pub struct TableData {
 impl TableData {
     /// Returns the location of a row (from 0) in the file: its line, if known, or its number from 1.
     #[must_use]
-    pub fn place(&self, row: usize) -> String {
+    pub fn row_label(&self, row: usize) -> String {
         match self.first_line {
             Some(first) => format!("line {}", first + row),
             None => format!("row {}", row + 1),

@@ -49,7 +49,7 @@ fn columns_of_pandas_are_read() {
         let Column::Labels { texts, of } = &content.columns[0] else { panic!("{content:?}") };
         assert_eq!(texts, &["even", "odd"]);
         assert!(of.iter().zip(0..).all(|(label, row)| *label == row % 2));
-        assert_eq!((content.rows, content.place(4)), (40, "row 5".to_owned()));
+        assert_eq!((content.rows, content.row_label(4)), (40, "row 5".to_owned()));
     }
 }
 

@@ -26,13 +26,13 @@ pub enum ExpositionError {
 }
 
 /// A metric whose series can be cleared.
-enum Sampled {
+enum ClearableMetric {
     Counter(IntCounterVec),
     Gauge(GaugeVec),
     Histogram(HistogramVec),
 }
 
-impl Sampled {
+impl ClearableMetric {
     fn forget(&self) {
         match self {
             Self::Counter(family) => family.reset(),
@@ -45,7 +45,7 @@ impl Sampled {
 /// Registry of a process's metrics and their text format.
 pub struct Exposition {
     registry: Registry,
-    sampled: Vec<Sampled>,
+    sampled: Vec<ClearableMetric>,
     process: Process,
     /// Serializes scrapes: concurrent ones would clear each other's samples.
     one_by_one: Mutex<()>,
@@ -90,17 +90,17 @@ impl Exposition {
             let Family { labels, buckets, .. } = **family;
             let options = Opts::new(family.name, family.help);
             let made = match family.kind {
-                Kind::Counter => Sampled::Counter(IntCounterVec::new(options, labels)?),
-                Kind::Gauge => Sampled::Gauge(GaugeVec::new(options, labels)?),
+                Kind::Counter => ClearableMetric::Counter(IntCounterVec::new(options, labels)?),
+                Kind::Gauge => ClearableMetric::Gauge(GaugeVec::new(options, labels)?),
                 Kind::Histogram => {
                     let options = HistogramOpts { common_opts: options, buckets: buckets.bounds().to_vec() };
-                    Sampled::Histogram(HistogramVec::new(options, labels)?)
+                    ClearableMetric::Histogram(HistogramVec::new(options, labels)?)
                 }
             };
             builder = match &made {
-                Sampled::Counter(family) => builder.try_with_metric(family.clone())?,
-                Sampled::Gauge(family) => builder.try_with_metric(family.clone())?,
-                Sampled::Histogram(family) => builder.try_with_metric(family.clone())?,
+                ClearableMetric::Counter(family) => builder.try_with_metric(family.clone())?,
+                ClearableMetric::Gauge(family) => builder.try_with_metric(family.clone())?,
+                ClearableMetric::Histogram(family) => builder.try_with_metric(family.clone())?,
             };
             if family.life != SeriesLifetime::Recorded {
                 sampled.push(made);
@@ -117,7 +117,7 @@ impl Exposition {
     pub fn text(&self, sample: impl FnOnce()) -> Result<String, ExpositionError> {
         // The lock protects the sampled series, which every call sets again.
         let _only = self.one_by_one.lock();
-        self.sampled.iter().for_each(Sampled::forget);
+        self.sampled.iter().for_each(ClearableMetric::forget);
         sample();
         self.process.sample();
         Ok(TextEncoder::new().encode_to_string(&self.registry.gather())?)
@@ -194,8 +194,8 @@ mod tests {
                 assert!(text.contains("pleach_replans_total 1"));
             }
         });
-        let Some(Sampled::Gauge(family)) = exposition.sampled.iter().find(|family| {
-            matches!(family, Sampled::Gauge(family) if family.desc()[0].fq_name == "pleach_instances")
+        let Some(ClearableMetric::Gauge(family)) = exposition.sampled.iter().find(|family| {
+            matches!(family, ClearableMetric::Gauge(family) if family.desc()[0].fq_name == "pleach_instances")
         }) else {
             panic!("it is sampled");
         };

@@ -4,11 +4,11 @@ use super::connect;
 use crate::cli::DrainArgs;
 use crate::exit::CommandResult;
 use crate::terminal::print_line;
-use pleach_client::{Waiting, plain};
+use pleach_client::{InterruptibleWait, plain};
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &DrainArgs) -> CommandResult {
-    let client = connect(&args.manager, Waiting::until_killed()?)?;
+    let client = connect(&args.manager, InterruptibleWait::until_killed()?)?;
     let worker = client.drain(&args.worker)?;
     print_line(&format!("worker {} is {}", plain(&worker.name), worker.state));
     Ok(())

@@ -6,17 +6,17 @@ use crate::cli::ResultsArgs;
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
-use pleach_client::{TransferProgress, Waiting, download, plain};
+use pleach_client::{InterruptibleWait, TransferProgress, download, plain};
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &ResultsArgs) -> CommandResult {
-    let client = connect(&args.manager, Waiting::until_killed()?)?;
+    let client = connect(&args.manager, InterruptibleWait::until_killed()?)?;
     let mut interrupt = Interrupt::listen()?;
-    client.waiting().listen_to(interrupt.take_asked());
+    client.waiting().listen_to(interrupt.take_stop_requested());
     let (id, out) = (plain(&args.id), args.out.display());
     client
         .waiting()
-        .goes_on(format!("nothing in {out} was changed; pleach results {id} --out {out} begins again"));
+        .set_message(format!("nothing in {out} was changed; pleach results {id} --out {out} begins again"));
     let transfer = TransferBar::new("receiving results", false);
     let received = download::results(&client, &args.id, &args.out, &transfer);
     transfer.finish();

@@ -5,7 +5,7 @@ use crate::cli::StatusArgs;
 use crate::exit::CommandResult;
 use crate::terminal::{print_json, print_line};
 use pleach_api::schema::{ScalingStatus, StudyStatus, WorkerStatus};
-use pleach_client::Waiting;
+use pleach_client::InterruptibleWait;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -17,7 +17,7 @@ struct Status {
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &StatusArgs) -> CommandResult {
-    let client = connect(&args.manager, Waiting::until_killed()?)?;
+    let client = connect(&args.manager, InterruptibleWait::until_killed()?)?;
     let studies = match &args.id {
         Some(id) => vec![client.study(id)?],
         None => client.studies()?,

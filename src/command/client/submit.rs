@@ -10,7 +10,7 @@ use crate::terminal::{print_json, print_line, print_notice};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::{PlanChoice, Submission, SubmissionOptions};
 use pleach_client::submit::submit;
-use pleach_client::{Client, TransferProgress, Waiting, download, follow, plain};
+use pleach_client::{Client, InterruptibleWait, TransferProgress, download, follow, plain};
 use pleach_study::{PreparedStudy, annotations};
 use pleach_workflow::Method;
 use serde::Serialize;
@@ -23,13 +23,13 @@ struct Accepted<'a> {
 /// Runs the command.
 pub(in crate::command) fn execute(args: &SubmitArgs) -> CommandResult {
     let waits = args.wait || args.out.is_some();
-    let client = connect(&args.manager, Waiting::until_killed()?)?;
+    let client = connect(&args.manager, InterruptibleWait::until_killed()?)?;
     let submission = read(args)?;
     // Use stderr: scripts read the study's id from stdout.
-    annotations::told(&submission.study).iter().for_each(|line| line_on_stderr(line));
+    annotations::notes(&submission.study).iter().for_each(|line| line_on_stderr(line));
     // Listen only now: before the submission a signal may simply end the process.
     let mut interrupt = Interrupt::listen()?;
-    client.waiting().listen_to(interrupt.take_asked());
+    client.waiting().listen_to(interrupt.take_stop_requested());
     let id = submit(&client, &submission, || TransferBar::new("sending files", args.json))?;
     if !waits {
         if args.json {
@@ -80,7 +80,7 @@ fn now() -> u64 {
 
 fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandResult {
     let told = plain(id);
-    client.waiting().goes_on(format!(
+    client.waiting().set_message(format!(
         "study {told} goes on; pleach watch {told} follows it, pleach cancel {told} ends it"
     ));
     let mut bar = StudyBar::new(args.json);
@@ -91,7 +91,7 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
     if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
         client
             .waiting()
-            .goes_on(format!("study {told} is complete; pleach results {told} brings its results"));
+            .set_message(format!("study {told} is complete; pleach results {told} brings its results"));
         let transfer = TransferBar::new("receiving results", args.json);
         let received = download::results(client, id, out, &transfer);
         transfer.finish();

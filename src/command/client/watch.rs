@@ -6,14 +6,14 @@ use crate::cli::WatchArgs;
 use crate::exit::CommandResult;
 use crate::interrupt::Interrupt;
 use crate::terminal::print_line;
-use pleach_client::{Waiting, follow};
+use pleach_client::{InterruptibleWait, follow};
 
 /// Runs the command.
 pub(in crate::command) fn execute(args: &WatchArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
-    let waiting = Waiting::until_killed()?;
-    waiting.listen_to(interrupt.take_asked());
-    waiting.goes_on("studies go on; pleach cancel ends them".to_owned());
+    let waiting = InterruptibleWait::until_killed()?;
+    waiting.listen_to(interrupt.take_stop_requested());
+    waiting.set_message("studies go on; pleach cancel ends them".to_owned());
     let client = connect(&args.manager, waiting)?;
     let mut view = WatchedStudies::new();
     let ended = follow::watch(&client, args.id.as_deref(), |studies, workers| view.show(studies, workers));

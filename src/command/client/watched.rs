@@ -11,7 +11,7 @@ use std::time::Instant;
 /// Display of watched studies.
 pub(in crate::command) enum WatchedStudies {
     /// A bar for each study, and the workers below.
-    Live(Live),
+    Live(LiveDisplay),
     /// A line for each study when its state changes, and at intervals.
     Lines(Lines),
 }
@@ -20,7 +20,7 @@ impl WatchedStudies {
     /// Creates a live display if stdout is a terminal.
     pub(in crate::command) fn new() -> Self {
         match LiveArea::new(Stream::Stdout) {
-            Some(area) => Self::Live(Live { area, studies: Vec::new() }),
+            Some(area) => Self::Live(LiveDisplay { area, studies: Vec::new() }),
             None => Self::Lines(Lines::default()),
         }
     }
@@ -63,13 +63,13 @@ impl Lines {
 }
 
 /// Live display on a terminal.
-pub(in crate::command) struct Live {
+pub(in crate::command) struct LiveDisplay {
     area: LiveArea,
     /// Latest status of each study, sorted by id.
     studies: Vec<StudyStatus>,
 }
 
-impl Live {
+impl LiveDisplay {
     fn show(&mut self, studies: &BTreeMap<String, StudyStatus>, workers: &[WorkerStatus]) {
         self.studies = studies.values().cloned().collect();
         self.area.show(|width| {

@@ -23,7 +23,7 @@ use pleach_server::pools::Pools;
 use pleach_server::service::metrics::record_expiry;
 use pleach_server::service::pod_deletion_cost;
 use pleach_server::service::state::StateDir;
-use pleach_server::service::studies::{Asked, Retention, StudyContext};
+use pleach_server::service::studies::{Retention, ServiceControl, StudyContext};
 use pleach_storage::files::private;
 use pleach_telemetry::Exposition;
 use std::net::TcpListener;
@@ -71,7 +71,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let setup = ServerSetup {
         credentials: Arc::clone(&credentials),
         hello: Hello::default(),
-        version: Version::here(),
+        version: Version::current(),
         roles: vec![Role::Worker],
         settings,
         clock: Arc::clone(&clock),
@@ -89,7 +89,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     };
     let exposition = exposition.map_err(CommandError::defect)?;
     record_expiry(&credentials);
-    let asked_to_stop = interrupt.take_asked();
+    let asked_to_stop = interrupt.take_stop_requested();
     System::new().block_on(async move {
         let shared: Arc<OnceLock<Arc<StudyContext>>> = Arc::default();
         let (files, checked) = (Arc::clone(&shared), Arc::clone(&shared));
@@ -110,17 +110,17 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
         let manager = context.address();
         let opened =
             StudyContext::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
-        network.handle().spawn(Arc::clone(&opened).keep_scaling());
+        network.handle().spawn(Arc::clone(&opened).run_scaler());
         let retention = Retention {
             days: args.keep_days.map(NonZeroU32::get),
             bytes: args.keep_size.map(MemorySize::bytes),
         };
-        network.handle().spawn(Arc::clone(&opened).keep_tidy(retention));
+        network.handle().spawn(Arc::clone(&opened).enforce_retention(retention));
         if let Some(pods) = pods {
-            network.handle().spawn(pod_deletion_cost::keep_telling(Arc::clone(&opened), pods));
+            network.handle().spawn(pod_deletion_cost::run(Arc::clone(&opened), pods));
         }
         // Grant no leases until workers have had time to reattach with theirs.
-        if opened.goes_on() {
+        if opened.has_unfinished() {
             manager.do_send(PauseGrants(COMING_BACK));
         }
         // No other code sets this cell.
@@ -128,7 +128,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
         let (server, mut peers) =
             Server::listen(&network, args.listen, setup).map_err(CommandError::input)?;
         let http = listener.local_addr().map_err(CommandError::defect)?;
-        let control = Arc::new(Asked(opened, Arc::new(exposition)));
+        let control = Arc::new(ServiceControl(opened, Arc::new(exposition)));
         let served = http::serve(http::Setup {
             listener,
             tls,
@@ -138,7 +138,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
             limits: Limits::default(),
         });
         let served = served.map_err(CommandError::defect)?;
-        context.run(ManagerActor::service(service));
+        context.run(ManagerActor::for_service(service));
         info!("workers connect to {}, clients to https://{http}", server.address());
         let mut asked_to_stop = asked_to_stop;
         loop {
@@ -183,7 +183,7 @@ fn connect(peer: Peer) -> Connect {
             facts: WorkerInfo {
                 slots: hello.cores,
                 memory_bytes: hello.memory_bytes,
-                below_bytes: below,
+                spill_bytes: below,
                 operations: Some(operations.collect()),
                 host: Some(address.ip()),
             },

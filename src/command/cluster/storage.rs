@@ -32,6 +32,6 @@ fn opened(args: &TierArgs) -> CommandResult<Vec<OpenTier>> {
             TierList::of_folders(&folders)
         }
     };
-    let list = list.map_err(CommandError::input)?.found().map_err(CommandError::input)?;
+    let list = list.map_err(CommandError::input)?.detect().map_err(CommandError::input)?;
     tiers::open(&list).map_err(CommandError::input)
 }

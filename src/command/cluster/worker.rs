@@ -85,7 +85,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
     let settings = Settings::default();
     let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
-    let mut asked = interrupt.take_asked();
+    let mut asked = interrupt.take_stop_requested();
     let place = certificate::JoinTarget {
         manager,
         network: &network,
@@ -112,8 +112,8 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     pleach_pages::set_limit_bytes(memory_bytes);
     let until = args.until.map(moment);
     let registry = builtin::registry();
-    let tiers = spill::open(&args.below.options())?;
-    let (below, sizes) = tiers.map(|tiers| (tiers.below, tiers.sizes)).unzip();
+    let tiers = spill::open(&args.spill.options())?;
+    let (below, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
     let sizes: Vec<(String, u64)> = sizes.unwrap_or_default();
     let tier_size = |(name, bytes)| TierSize { name, bytes };
     let hello = Hello {
@@ -129,7 +129,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
         &network,
         manager,
         Arc::clone(&credentials),
-        Version::here(),
+        Version::current(),
         settings.clone(),
         &clock,
         board.clone(),
@@ -140,18 +140,18 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     let exchange = ExchangeSetup {
         credentials,
         hello: hello.clone(),
-        version: Version::here(),
+        version: Version::current(),
         settings: Settings { handshake: SILENT_PEER, ..settings.clone() },
         clock,
         board,
         ram: Arc::clone(&ram),
-        below: below.clone(),
+        spill: below.clone(),
         shared: args.shm_dir.is_dir().then(|| args.shm_dir.clone()),
     };
     let exchange = Exchange::start(&network, args.listen, exchange).map_err(CommandError::input)?;
-    let temporary = if args.below.ssd.is_none() { Some(scratch()?) } else { None };
+    let temporary = if args.spill.ssd.is_none() { Some(scratch()?) } else { None };
     let ssd =
-        args.below.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
+        args.spill.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
     let (ask, asks) = unbounded_channel();
     let files = InputFileStore::open(ssd.join("inputs"), ask)
         .map_err(|error| CommandError::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
@@ -176,10 +176,10 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
             storage,
             pool,
             ram: Arc::clone(&ram),
-            below: below.clone(),
+            spill: below.clone(),
             ledger,
             costs: Arc::default(),
-            past: PriorResults::default(),
+            prior: PriorResults::default(),
             peak_bytes: Arc::default(),
             remote: Some(RemoteSetup {
                 incarnation,
@@ -192,7 +192,7 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
             }),
         };
         let worker = WorkerActor::unconnected(setup).start();
-        let figures = WorkerSampler { worker: worker.clone(), ram, below, exchange: exchange.clone() };
+        let figures = WorkerSampler { worker: worker.clone(), ram, spill: below, exchange: exchange.clone() };
         process.standing.begin(figures);
         if let Some(until) = until {
             worker.do_send(SetTimeLimit(Instant::now() + left(until, Duration::ZERO)));
@@ -314,7 +314,7 @@ impl Process<'_> {
         let Some(OpenLink { end, welcome, .. }) = link else { return Duration::ZERO };
         let refusal = end.ended();
         let cause = refusal.as_ref().map(|refusal| refusal.cause);
-        let wait = retry.ended(welcome.map(|since| since.elapsed()), cause);
+        let wait = retry.record_end(welcome.map(|since| since.elapsed()), cause);
         if welcome.is_some() {
             warn!("the manager is lost; what is under way goes on");
         } else if let Some(refusal) = refusal {

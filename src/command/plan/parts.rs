@@ -19,15 +19,17 @@ pub(super) struct Forecast {
 /// Minimum and maximum of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Bounds {
-    least: usize,
-    most: usize,
+    #[serde(rename = "least")]
+    min: usize,
+    #[serde(rename = "most")]
+    max: usize,
 }
 
 impl Bounds {
     fn text(self, of: &str) -> String {
         match self {
-            Self { least, most } if least == most => format!("{least} {of}"),
-            Self { least, most } => format!("{least} to {most} {of}"),
+            Self { min, max } if min == max => format!("{min} {of}"),
+            Self { min, max } => format!("{min} to {max} {of}"),
         }
     }
 }
@@ -35,7 +37,7 @@ impl Bounds {
 /// Returns the forecast of each phase. Empty for a study with one phase and a fixed sample.
 pub(super) fn forecast(study: &Study) -> Vec<Forecast> {
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
-    let mut parameters = Bounds { least: varied, most: varied };
+    let mut parameters = Bounds { min: varied, max: varied };
     let alone = || Phase { method: study.method.clone(), until: study.until, survivors: None };
     let phases = match study.until {
         _ if !study.phases.is_empty() => study.phases.clone(),
@@ -44,23 +46,23 @@ pub(super) fn forecast(study: &Study) -> Vec<Forecast> {
     };
     let mut forecasts = Vec::with_capacity(phases.len());
     for (number, phase) in phases.iter().enumerate() {
-        let least = phase.method.evaluations(parameters.least);
-        let most = phase.method.evaluations(parameters.most);
+        let least = phase.method.evaluations(parameters.min);
+        let most = phase.method.evaluations(parameters.max);
         let response = |metric: usize| &study.workflow.response.metrics[metric].0;
         let rule = phase.survivors.map(|of| format!("{} of {}", of.rule.text(), response(of.metric)));
         forecasts.push(Forecast {
             phase: number + 1,
             method: phase.method.kind(),
             parameters,
-            evaluations: Bounds { least, most: phase.until.map_or(most, |until| grown(until, most)) },
+            evaluations: Bounds { min: least, max: phase.until.map_or(most, |until| grown(until, most)) },
             survivors: rule,
         });
         parameters = match phase.survivors.map(|of| of.rule) {
             Some(SurvivorRule::MostInfluential(count)) => {
-                Bounds { least: count.min(parameters.least), most: count.min(parameters.most) }
+                Bounds { min: count.min(parameters.min), max: count.min(parameters.max) }
             }
             Some(SurvivorRule::Threshold(_) | SurvivorRule::CumulativeShare(_)) => {
-                Bounds { least: 1, most: parameters.most }
+                Bounds { min: 1, max: parameters.max }
             }
             None => parameters,
         };

@@ -69,7 +69,7 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
 /// Returns the memory that a worker needs if the plan was made for a memory limit. Otherwise returns the predicted peak
 /// of the largest buckets.
 fn memory(plan: &PlanRecord) -> String {
-    match plan.least_bytes {
+    match plan.min_bytes {
         Some(bytes) => format!("a worker needs {} MB", bytes.div_ceil(1_000_000)),
         None => format!("{:.0} MB", plan.summary.predicted_peak_bytes as f64 / 1e6),
     }
@@ -77,10 +77,10 @@ fn memory(plan: &PlanRecord) -> String {
 
 /// Returns a line for each plan that needs more memory than a worker has.
 pub(super) fn beyond(plans: &[PlanRecord], memory_bytes: u64) -> Vec<String> {
-    let too_large = |plan: &&PlanRecord| plan.least_bytes.is_some_and(|bytes| bytes > memory_bytes);
+    let too_large = |plan: &&PlanRecord| plan.min_bytes.is_some_and(|bytes| bytes > memory_bytes);
     let line = |plan: &PlanRecord| {
         let reuse = plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default();
-        let megabytes = plan.least_bytes.unwrap_or_default().div_ceil(1_000_000);
+        let megabytes = plan.min_bytes.unwrap_or_default().div_ceil(1_000_000);
         format!(
             "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers share tasks as in trees \
              where that fits",
@@ -132,7 +132,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
             seconds(stage.min_bucket_cost),
             seconds(figures.predicted_makespan_seconds),
             seconds(figures.lower_bound_seconds),
-            match plan.least_bytes {
+            match plan.min_bytes {
                 Some(bytes) => bytes.div_ceil(1_000_000).to_string(),
                 None => format!("{:.0}", figures.predicted_peak_bytes as f64 / 1e6),
             },

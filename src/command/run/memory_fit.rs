@@ -18,7 +18,7 @@ impl Runner<'_> {
                 "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
                 human(self.memory_bytes),
                 options.reuse_name().unwrap_or_default(),
-                plan.requested_needs.with_spill(self.below_bytes).div_ceil(1_000_000),
+                plan.requested_needs.with_spill(self.spill_bytes).div_ceil(1_000_000),
             ));
         }
         Ok(plan)
@@ -30,7 +30,7 @@ impl Runner<'_> {
     }
 
     fn fitting(&self, prepared: &PreparedStudy) -> CommandResult<Plan> {
-        let workers = &[WorkerMemory { memory_bytes: self.memory_bytes, below_bytes: self.below_bytes }];
+        let workers = &[WorkerMemory { memory_bytes: self.memory_bytes, spill_bytes: self.spill_bytes }];
         let request = PlanRequest {
             options: self.options,
             buckets: self.args.plan.buckets.limits(),
@@ -47,7 +47,7 @@ impl Runner<'_> {
     }
 
     fn too_little(&self, prepared: &PreparedStudy, plan: &Plan) -> CommandError {
-        let bytes = plan.study.plan.needs.with_spill(self.below_bytes);
+        let bytes = plan.study.plan.needs.with_spill(self.spill_bytes);
         // Rounded up, so that the amount in the message suffices.
         let megabytes = bytes.div_ceil(1_000_000);
         let budget = human(self.memory_bytes);

@@ -20,7 +20,7 @@ use pleach_planner::memory_limit::default_memory_bytes;
 use pleach_planner::memory_size::MemorySize;
 use pleach_planner::{Plan, PlanOptions};
 use pleach_report::gallery::previews::Previews;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::cache_walk;
 use pleach_results::folder::Folder;
 use pleach_results::journal;
@@ -39,12 +39,12 @@ pub(super) struct Runner<'a> {
     pub(super) workers: NonZeroU32,
     /// Memory limit in bytes.
     pub(super) memory_bytes: u64,
-    below: Option<Arc<SpillStore>>,
-    pub(super) below_bytes: u64,
-    past: PriorResults,
+    spill: Option<Arc<SpillStore>>,
+    pub(super) spill_bytes: u64,
+    prior: PriorResults,
     /// Interrupt, taken when the engine starts.
     interrupt: Option<&'a mut Interrupt>,
-    here: Option<LocalExecutor>,
+    executor: Option<LocalExecutor>,
 }
 
 /// Prints a notice that `--resume` found nothing to continue: the folder may be mistyped.
@@ -55,7 +55,7 @@ pub(super) fn notice_of_nothing(args: &RunArgs, out: &Path) {
 }
 
 /// Outcome of a study or phase.
-pub(super) enum Ended {
+pub(super) enum RunEnd {
     /// All results existed before. Nothing was executed.
     Before(Folder),
     /// Executed by this process.
@@ -69,7 +69,7 @@ impl<'a> Runner<'a> {
         prepared: &PreparedStudy,
         interrupt: &'a mut Interrupt,
     ) -> CommandResult<Self> {
-        let previews = Previews::asked(&args.preview, &prepared.study.workflow)?;
+        let previews = Previews::find(&args.preview, &prepared.study.workflow)?;
         let options = args.plan.options();
         if args.cache.cache.is_some() && options.reuse_name() != Some("value") {
             return Err(CommandError::Input(
@@ -78,8 +78,8 @@ impl<'a> Runner<'a> {
             ));
         }
         let cache = args.cache.options().map(cache_walk::open).transpose()?;
-        let tiers = spill::open(&args.below.options())?;
-        let below_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
+        let tiers = spill::open(&args.spill.options())?;
+        let spill_bytes = tiers.as_ref().map_or(0, OpenTiers::bytes);
         let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
         Ok(Self {
             args,
@@ -87,11 +87,11 @@ impl<'a> Runner<'a> {
             options,
             workers: workers(args.workers),
             memory_bytes,
-            below: tiers.map(|tiers| tiers.below),
-            below_bytes,
-            past: PriorResults { cache, identities: Arc::default() },
+            spill: tiers.map(|tiers| tiers.spill),
+            spill_bytes,
+            prior: PriorResults { cache, identities: Arc::default() },
             interrupt: Some(interrupt),
-            here: None,
+            executor: None,
         })
     }
 
@@ -100,8 +100,8 @@ impl<'a> Runner<'a> {
         &self.previews
     }
 
-    fn here(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor> {
-        if let Some(here) = self.here.take() {
+    fn executor(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor> {
+        if let Some(here) = self.executor.take() {
             return Ok(here);
         }
         let interrupt =
@@ -112,11 +112,11 @@ impl<'a> Runner<'a> {
             active_paths: self.args.active_paths,
             meter,
         };
-        let (stopped, stop) = (interrupt.take_asked(), interrupt.asker());
-        Ok(LocalExecutor::start(prepared, &self.past, self.below.clone(), resources, stopped, stop)?)
+        let (stopped, stop) = (interrupt.take_stop_requested(), interrupt.stopper());
+        Ok(LocalExecutor::start(prepared, &self.prior, self.spill.clone(), resources, stopped, stop)?)
     }
 
-    /// Executes a study or phase into a folder. With `keeps`, another phase may follow.
+    /// Executes a study or phase into a folder. With `retains_results`, another phase may follow.
     ///
     /// # Errors
     /// [`CommandError::Input`] as in [`session::begin`], or if it cannot be planned. [`CommandError::Interrupted`] if
@@ -125,18 +125,18 @@ impl<'a> Runner<'a> {
         &mut self,
         mut first: PreparedStudy,
         out: &Path,
-        keeps: bool,
-    ) -> CommandResult<Ended> {
+        retains_results: bool,
+    ) -> CommandResult<RunEnd> {
         let (start, args) = (Instant::now(), self.args);
         load_costs(&mut first, args.plan.buckets, args.cache.cache.as_deref())?;
         let planned = self.fitting_plan(&first)?;
         pleach_pages::set_limit_bytes(self.memory_bytes);
-        if self.past.cache.is_some() && self.here.is_none() {
+        if self.prior.cache.is_some() && self.executor.is_none() {
             let identities: HashMap<_, _> = cache_walk::identities(&first);
-            self.past.identities = Arc::new(identities);
+            self.prior.identities = Arc::new(identities);
         }
         let mut session = match session::begin(out, &first, args.existing())? {
-            SessionState::Complete(folder) => return Ok(Ended::Before(folder)),
+            SessionState::Complete(folder) => return Ok(RunEnd::Before(folder)),
             SessionState::Open(session) => session,
         };
         // A study with phases prints this notice once, for all phases.
@@ -144,9 +144,9 @@ impl<'a> Runner<'a> {
             notice_of_nothing(args, out);
         }
         self.say_what_is_known(&first, &session);
-        let mut here = self.here(&first)?;
-        here.keeps = keeps || first.study.until.is_some();
-        self.here = Some(here);
+        let mut here = self.executor(&first)?;
+        here.retains_results = retains_results || first.study.until.is_some();
+        self.executor = Some(here);
         let StudyResult { prepared, planned, executed, collected, convergence } =
             rounds::execute(self, first, planned, &mut session)?;
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
@@ -154,21 +154,21 @@ impl<'a> Runner<'a> {
             prepared: &prepared,
             plan: &planned.record,
             executed: &executed,
-            past: &self.past,
-            below: self.below.as_deref(),
+            prior: &self.prior,
+            spill: self.spill.as_deref(),
             costs_lost,
             convergence: convergence.as_ref(),
             start,
         };
         let written = result_files::write(&done, &collected, &self.previews, &session.folder)?;
-        let (plan, left_bytes) = (planned.record, executed.finished.left_bytes);
-        Ok(Ended::Now(Box::new(RoundResult { prepared, plan, collected, written, session, left_bytes })))
+        let (plan, retained_bytes) = (planned.record, executed.finished.retained_bytes);
+        Ok(RunEnd::Now(Box::new(RoundResult { prepared, plan, collected, written, session, retained_bytes })))
     }
 
     /// Writes the learned costs to the cache, for later studies. Returns a message if that fails.
     fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
-        let lost = cost_history::keep(folder, learned).err()?;
+        let lost = cost_history::store(folder, learned).err()?;
         Some(format!("what operations cost is not kept for later plans: {lost}"))
     }
 
@@ -189,7 +189,7 @@ impl<'a> Runner<'a> {
 
     /// Ends the engine, if it has been started.
     pub(super) fn end(&mut self) {
-        if let Some(here) = self.here.take() {
+        if let Some(here) = self.executor.take() {
             here.engine.end();
         }
     }
@@ -211,15 +211,15 @@ impl rounds::Runner for Runner<'_> {
     ) -> CommandResult<ExecutionResult> {
         let args = self.args;
         let display = (!args.quiet && !args.json).then(fitting_stderr);
-        let here = self.here.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
-        Ok(executor::execute(prepared, &mut planned.study, session, &self.past, here, display, |_| {})?)
+        let here = self.executor.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
+        Ok(executor::execute(prepared, &mut planned.study, session, &self.prior, here, display, |_| {})?)
     }
 
     fn stopped(
         &self,
         prepared: &PreparedStudy,
         executed: &ExecutionResult,
-        collected: &Collected,
+        collected: &CollectedResponses,
         session: &Session,
     ) -> CommandError {
         // Later studies can use the learned costs although this study was interrupted.

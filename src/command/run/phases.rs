@@ -3,7 +3,7 @@
 //! All phases run on one engine, so that a phase reuses the results of earlier ones. A resumed study continues with the
 //! interrupted phase. The journals of earlier phases keep their responses until the study has ended.
 
-use super::part::{Ended, Runner, notice_of_nothing};
+use super::part::{RunEnd, Runner, notice_of_nothing};
 use super::{already_complete, nothing_left, status};
 use crate::cli::RunArgs;
 use crate::command::load_costs;
@@ -23,30 +23,30 @@ use std::time::Instant;
 pub(super) fn execute(
     args: &RunArgs,
     runner: &mut Runner<'_>,
-    whole: &PreparedStudy,
+    study: &PreparedStudy,
     out: &Path,
 ) -> CommandResult {
     let start = Instant::now();
-    let names = phases::names(&whole.study);
-    let mut first = whole.of_phase(0, None)?;
+    let names = phases::names(&study.study);
+    let mut first = study.of_phase(0, None)?;
     let digest = phases::digest(&first);
     // Reject a study that cannot be planned before writing any file.
     load_costs(&mut first, args.plan.buckets, args.cache.cache.as_deref())?;
     runner.can_be_planned(&first)?;
     let folder = match begin(args, out, &digest, &names)? {
-        Begun::Complete(folder) => return already_complete(args, &folder),
-        Begun::Open(folder) => folder,
+        PhaseStart::Complete(folder) => return already_complete(args, &folder),
+        PhaseStart::Open(folder) => folder,
     };
-    folder.write_json("plan.json", &results::PlanOfPhases::new(&whole.study.name, &digest, &names))?;
+    folder.write_json("plan.json", &results::PlanOfPhases::new(&study.study.name, &digest, &names))?;
     let tell = |what: &str| {
         if !args.quiet && !args.json {
             print_line(what);
         }
     };
-    let parts = phases::execute(whole, out, tell, |phase, out_of_phase| {
-        match runner.execute(phase.prepared, out_of_phase, phase.keeps)? {
-            Ended::Now(part) => Ok(*part),
-            Ended::Before(folder) => Err(CommandError::Input(format!(
+    let parts = phases::execute(study, out, tell, |phase, out_of_phase| {
+        match runner.execute(phase.prepared, out_of_phase, phase.retains_results)? {
+            RunEnd::Now(part) => Ok(*part),
+            RunEnd::Before(folder) => Err(CommandError::Input(format!(
                 "--out {}: {} has no {} to go on from; a new folder is allowed",
                 out.display(),
                 folder.path().display(),
@@ -55,7 +55,7 @@ pub(super) fn execute(
         }
     })?;
     runner.end();
-    let phases = phases::told(&parts, &names);
+    let phases = phases::report_phases(&parts, &names);
     let run = results::write(&phases, start.elapsed().as_secs_f64(), &folder)?;
     let failed: usize = parts.iter().map(|(part, _)| part.collected.failed()).sum();
     // End the last phase first: a missing journal then proves that all results are written.
@@ -72,15 +72,15 @@ pub(super) fn execute(
             print_line(&format!("--cache: {report}"));
         });
         for (part, _) in &parts {
-            let told = part.written.gallery.told(runner.previews(), &part.session.folder);
+            let told = part.written.gallery.summary_line(runner.previews(), &part.session.folder);
             told.iter().for_each(|told| print_line(told));
         }
     }
-    nothing_left(parts.iter().map(|(part, _)| part.left_bytes).sum())?;
+    nothing_left(parts.iter().map(|(part, _)| part.retained_bytes).sum())?;
     parts.iter().try_for_each(|(part, _)| status(&part.collected, &part.session.folder))
 }
 
-enum Begun {
+enum PhaseStart {
     /// All phases have ended.
     Complete(Folder),
     /// The study can be run.
@@ -88,7 +88,7 @@ enum Begun {
 }
 
 /// Opens the folder of all phases. `args` decides how to treat results of an earlier run.
-fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandResult<Begun> {
+fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandResult<PhaseStart> {
     let folder = Folder::take(out, digest)?;
     let journals = names.iter().filter(|name| out.join(name).join(journal::NAME).exists()).count();
     let is_done = folder.holds("run.json");
@@ -100,7 +100,7 @@ fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandR
             if journals == 0 && !is_done {
                 notice_of_nothing(args, out);
             }
-            return Ok(if is_complete { Begun::Complete(folder) } else { Begun::Open(folder) });
+            return Ok(if is_complete { PhaseStart::Complete(folder) } else { PhaseStart::Open(folder) });
         }
         Existing::Keep if is_complete => {
             return Err(SessionError::Complete { folder: out.to_owned() }.into());
@@ -123,5 +123,5 @@ fn begin(args: &RunArgs, out: &Path, digest: &str, names: &[String]) -> CommandR
             part.remove(journal::NAME)?;
         }
     }
-    Ok(Begun::Open(folder))
+    Ok(PhaseStart::Open(folder))
 }

@@ -37,18 +37,18 @@ struct Open {
 pub(in crate::exchange) struct BufferName {
     path: PathBuf,
     name: String,
-    is_there: AtomicBool,
+    exists: AtomicBool,
 }
 
 impl BufferName {
     /// Returns the name while a file has it.
     pub(in crate::exchange) fn get(&self) -> Option<&str> {
-        self.is_there.load(Ordering::Relaxed).then_some(&self.name)
+        self.exists.load(Ordering::Relaxed).then_some(&self.name)
     }
 
     /// Removes the name. Processes that have opened the file keep it, and no other process can open it.
     pub(in crate::exchange) fn remove(&self) {
-        if self.is_there.swap(false, Ordering::Relaxed) {
+        if self.exists.swap(false, Ordering::Relaxed) {
             // After a failure, a sweep removes the file once this process's lock is free.
             let _ = fs::remove_file(&self.path);
         }
@@ -79,7 +79,7 @@ impl SendBuffer {
                 let name = self.folder.file_name()?;
                 let path = self.folder.path.join(&name);
                 let mut file = private(&path)?;
-                let name = Arc::new(BufferName { path, name, is_there: AtomicBool::new(true) });
+                let name = Arc::new(BufferName { path, name, exists: AtomicBool::new(true) });
                 file.write_all(content)?;
                 self.open = Some(Open { file, name: Arc::clone(&name), map: None });
                 return Ok(name);
@@ -138,7 +138,7 @@ impl SendBuffers {
     }
 
     /// Returns a buffer that the peer has read.
-    pub(in crate::exchange) fn put_back(&mut self, mut slot: SendBuffer) {
+    pub(in crate::exchange) fn release(&mut self, mut slot: SendBuffer) {
         self.lent -= 1;
         slot.last = Instant::now();
         self.free.push(slot);
@@ -189,7 +189,7 @@ mod tests {
             assert_eq!(files(place.path()), 1, "the lock");
             let (decoder, body) = view.read(Decoder::new(&head).unwrap());
             assert_eq!(decoder.finish(body), Ok(region));
-            slots.put_back(slot);
+            slots.release(slot);
         }
         assert!(
             views.open(1, place.path(), None, 1).is_err()
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(lent.len(), MOST);
         assert!(slots.take(&folder, 10).0.is_none(), "all are lent");
         let first = lent.remove(0);
-        slots.put_back(first);
+        slots.release(first);
         // The free buffer is too small and is evicted.
         let (larger, gone) = slots.take(&folder, 70);
         assert_eq!((larger.map(|slot| slot.bytes()), gone), (Some(70), Some(0)));

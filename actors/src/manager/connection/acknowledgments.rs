@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn report_waits_for_earlier_reports() {
-        let study = PlanId::whole(1);
+        let study = PlanId::first_round(1);
         let mut acknowledgments = Acknowledgments::default();
         for record in [None, Some((study, 1)), None, Some((study, 2))] {
             acknowledgments.push(record);

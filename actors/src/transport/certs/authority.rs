@@ -49,7 +49,7 @@ impl Validity {
 
 /// Certificate issued to a node.
 #[derive(Clone, Debug)]
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The node's certificate.
     pub certificate: CertificateDer<'static>,
     /// The node's certificate, followed by the authority's.
@@ -142,7 +142,7 @@ impl Authority {
         identity: &NodeIdentity,
         validity: Validity,
         folder: &Path,
-    ) -> Result<Issued, CertsError> {
+    ) -> Result<IssuedCertificate, CertsError> {
         let paths: [PathBuf; 2] = [NODE_FILE, NODE_KEY_FILE].map(|name| folder.join(name));
         if let Some(path) = paths.iter().find(|path| path.symlink_metadata().is_ok()) {
             return Err(CertsError::Exists(path.clone()));
@@ -165,7 +165,7 @@ impl Authority {
         request: &[u8],
         identity: &NodeIdentity,
         validity: Validity,
-    ) -> Result<Issued, CertsError> {
+    ) -> Result<IssuedCertificate, CertsError> {
         let mut request =
             CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(request))
                 .map_err(CertsError::Request)?;
@@ -173,9 +173,9 @@ impl Authority {
         Ok(self.chain(&request.signed_by(&self.issuer)?))
     }
 
-    fn chain(&self, certificate: &rcgen::Certificate) -> Issued {
+    fn chain(&self, certificate: &rcgen::Certificate) -> IssuedCertificate {
         let chain_pem = format!("{}{}", certificate.pem(), self.pem);
-        Issued { certificate: certificate.der().clone(), chain_pem }
+        IssuedCertificate { certificate: certificate.der().clone(), chain_pem }
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(NodeIdentity::of_certificate(&issued.certificate), Ok(identity("w1")));
         let credentials = Credentials::load(&node).unwrap();
         assert_eq!(credentials.identity(), &identity("w1"));
-        assert_eq!([0, 29, 31].map(|days| credentials.is_over(NOW + DAY * days)), [false, false, true]);
+        assert_eq!([0, 29, 31].map(|days| credentials.is_expired(NOW + DAY * days)), [false, false, true]);
         assert_eq!(credentials.expiry(), [30, MAX_DAYS].map(|days| Some(NOW + DAY * days)));
         let key = fs::read(node.join(NODE_KEY_FILE)).unwrap();
         assert!(matches!(authority.issue(&identity("w1"), validity, &node), Err(CertsError::Exists(_))));

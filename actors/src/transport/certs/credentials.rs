@@ -54,7 +54,7 @@ impl Credentials {
     /// Returns whether the certificate has expired at `now`, a time since 1970. Returns `false` if it is invalid for another
     /// reason.
     #[must_use]
-    pub fn is_over(&self, now: Duration) -> bool {
+    pub fn is_expired(&self, now: Duration) -> bool {
         let [certificate, authority] = &self.chain[..] else { return false };
         let provider = rustls::crypto::ring::default_provider();
         let verified = webpki::EndEntityCert::try_from(certificate).and_then(|node| {

@@ -28,7 +28,7 @@ impl SigningRequest {
     }
 
     /// Writes the key and the received certificates to a folder. Returns them as credentials.
-    pub(crate) fn keep(self, chain_pem: &str, folder: &Path) -> Result<Credentials, CertsError> {
+    pub(crate) fn write_credentials(self, chain_pem: &str, folder: &Path) -> Result<Credentials, CertsError> {
         let path = folder.join(NODE_FILE);
         let chain = certificates(chain_pem.as_bytes());
         let [certificate, _] = &chain[..] else {

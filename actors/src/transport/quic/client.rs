@@ -1,6 +1,6 @@
 //! Opens connections to nodes: once, or with retries until accepted.
 
-use super::server::{first_frame, identity, lost, not_understood, peer};
+use super::server::{connection_lost, first_frame, identity, not_understood, peer};
 use super::{NetworkError, Peer, QuicRuntime, RefusalReporter, endpoint, link, tls};
 use crate::transport::backoff::Backoff;
 use crate::transport::certs::Credentials;
@@ -131,7 +131,7 @@ impl Connector {
             &hello::write(&self.version, hello).map_err(|error| not_understood(&error))?,
             &mut bytes,
         );
-        send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+        send.write_all(&bytes).await.map_err(|error| connection_lost(connection, &error))?;
         let mut recv = link::buffered(recv);
         let frame = first_frame(&mut recv, connection).await?;
         let hello =

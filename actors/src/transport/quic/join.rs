@@ -3,7 +3,7 @@
 //! The worker creates its key and sends a signing request. The key never travels. The worker verifies the manager by the
 //! fingerprint in the token before it sends anything. The service decides the identity: a worker with the requested name.
 
-use super::server::{first_frame, lost};
+use super::server::{connection_lost, first_frame};
 use super::{NetworkError, QuicRuntime, client, endpoint, tls};
 use crate::transport::certs::secret_files::make_folder;
 use crate::transport::certs::{
@@ -130,7 +130,7 @@ pub(super) async fn serve(
     let mut bytes = Vec::new();
     let answer = codec::encode(&Answer { chain_pem });
     frames::append(&answer.map_err(|error| Refusal::new(Cause::Lost, error))?, &mut bytes);
-    send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+    send.write_all(&bytes).await.map_err(|error| connection_lost(connection, &error))?;
     if send.finish().is_ok() {
         // The worker may close the connection once it has its certificate.
         let _ = send.stopped().await;
@@ -199,14 +199,14 @@ pub async fn join(
         }
         Err(_) => return Err(Refusal::new(Cause::Lost, "the network has ended").into()),
     };
-    Ok(applicant.keep(&chain_pem, folder)?)
+    Ok(applicant.write_credentials(&chain_pem, folder)?)
 }
 
 async fn ask(connection: &Connection, request: &Request) -> Result<String, Refusal> {
     let (mut send, recv) = connection.open_bi().await.map_err(|error| Refusal::of_connection(&error))?;
     let mut bytes = Vec::new();
     frames::append(&codec::encode(request).map_err(|error| Refusal::new(Cause::Lost, error))?, &mut bytes);
-    send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+    send.write_all(&bytes).await.map_err(|error| connection_lost(connection, &error))?;
     let frame = first_frame(&mut BufReader::new(recv), connection).await?;
     let answer = codec::decode::<Answer>(&frame);
     answer.map(|answer| answer.chain_pem).map_err(|error| Refusal::new(Cause::Language, error))

@@ -35,13 +35,13 @@ pub struct QuicLink {
     queue: UnboundedSender<Vec<u8>>,
     /// Bytes of frames not yet written to the stream.
     unsent: Arc<AtomicUsize>,
-    most_unsent: usize,
+    max_unsent: usize,
     connection: Connection,
     board: RefusalReporter,
 }
 
 impl QuicLink {
-    fn let_go(&self, refusal: &Refusal) {
+    fn disconnect(&self, refusal: &Refusal) {
         self.board.note(self.connection.remote_address().ip(), refusal);
         refusal.close(&self.connection);
     }
@@ -84,10 +84,9 @@ impl Link for QuicLink {
         let bytes = frame.len() + FRAME_BYTES;
         let before = self.unsent.fetch_add(bytes, Ordering::Relaxed);
         // A frame on an empty queue may exceed the limit.
-        if before > 0 && before + bytes > self.most_unsent {
-            let text =
-                format!("{before} bytes were sent and not read; at most {} are kept", self.most_unsent);
-            self.let_go(&Refusal::new(Cause::Busy, text));
+        if before > 0 && before + bytes > self.max_unsent {
+            let text = format!("{before} bytes were sent and not read; at most {} are kept", self.max_unsent);
+            self.disconnect(&Refusal::new(Cause::Busy, text));
             return Err(Disconnected);
         }
         self.queue.send(frame).map_err(|_| Disconnected)
@@ -105,11 +104,11 @@ impl Link for QuicLink {
     }
 
     fn refuse(&self, why: &dyn Display) {
-        self.let_go(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
+        self.disconnect(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
     }
 
     fn refuse_name(&self, why: &dyn Display) {
-        self.let_go(&Refusal::new(Cause::NameInUse, why));
+        self.disconnect(&Refusal::new(Cause::NameInUse, why));
     }
 }
 
@@ -126,9 +125,9 @@ pub(super) fn start(
     let writing = write(unsent_frames, send, Arc::clone(&unsent), settings.between_frames);
     let reading = read(recv, arrived, settings.unread_bytes);
     tokio::spawn(carry(connection.clone(), board.clone(), settings.stalled, writing, reading));
-    let most_unsent = settings.unsent_bytes;
+    let max_unsent = settings.unsent_bytes;
     let (connection, board) = (connection.clone(), board.clone());
-    (QuicLink { queue, unsent, most_unsent, connection, board }, incoming)
+    (QuicLink { queue, unsent, max_unsent, connection, board }, incoming)
 }
 
 /// Creates the receiving half of a control stream.
@@ -207,10 +206,10 @@ async fn write(
 async fn read(
     mut recv: BufReader<RecvStream>,
     arrived: UnboundedSender<Frame>,
-    most_unread: usize,
+    max_unread: usize,
 ) -> Result<(), FrameError> {
     // At least one frame of maximum length: a permit beyond the limit would never be granted.
-    let most_unread = most_unread.clamp(MAX_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
+    let most_unread = max_unread.clamp(MAX_FRAME_BYTES + FRAME_BYTES, u32::MAX as usize);
     let unread = Arc::new(Semaphore::new(most_unread));
     while let Some(length) = frames::read_length(&mut recv, MAX_FRAME_BYTES).await? {
         // Counted before the body is read, so that QUIC's flow control stops a sender that is too fast.

@@ -228,7 +228,7 @@ async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Ref
     let answer = hello::write(&setup.version, &setup.hello).map_err(|error| not_understood(&error))?;
     let mut bytes = Vec::new();
     frames::append(&answer, &mut bytes);
-    send.write_all(&bytes).await.map_err(|error| lost(connection, &error))?;
+    send.write_all(&bytes).await.map_err(|error| connection_lost(connection, &error))?;
     Ok(peer(connection, there, hello, (send, recv), &setup.settings, &setup.board))
 }
 
@@ -242,11 +242,11 @@ pub(super) async fn first_frame(
         Ok(None) => Err(Refusal::new(Cause::Language, "it ended before its first frame")),
         Err(error @ FrameError::TooLong { .. }) => Err(Refusal::new(Cause::TooLong, error)),
         Err(error @ FrameError::Cut) => Err(Refusal::new(Cause::Language, error)),
-        Err(error) => Err(lost(connection, &error)),
+        Err(error) => Err(connection_lost(connection, &error)),
     }
 }
 
-pub(super) fn lost(connection: &Connection, error: &dyn fmt::Display) -> Refusal {
+pub(super) fn connection_lost(connection: &Connection, error: &dyn fmt::Display) -> Refusal {
     let closed = connection.close_reason().map(|error| Refusal::of_connection(&error));
     closed.unwrap_or_else(|| Refusal::new(Cause::Lost, error))
 }

@@ -84,7 +84,7 @@ impl OpenLeases {
 mod tests {
     use super::*;
 
-    const STUDY: PlanId = PlanId::whole(1);
+    const STUDY: PlanId = PlanId::first_round(1);
 
     fn ids(instances: impl IntoIterator<Item = u32>) -> BTreeSet<InstanceId> {
         instances.into_iter().map(InstanceId).collect()

@@ -58,7 +58,7 @@ proptest! {
         let all = || (0..COUNT).flat_map(|number| [(entry(number), false), (entry(number), true)]);
         let missing = all().filter(|(entry, blob)| !entry.is_in(&cache, *blob)).count();
         // A changed state byte buries its record without a warning. The cache detects every other change.
-        let damaged = cache.statistics().damaged as usize;
+        let damaged = cache.statistics().corrupt as usize;
         prop_assert!(missing <= changes.len() || damaged > 0);
         prop_assert_eq!(cache.take_reports().len(), damaged);
 
@@ -68,7 +68,7 @@ proptest! {
         drop(cache);
         let cache = open(folder.path());
         prop_assert!(all().all(|(entry, blob)| entry.is_in(&cache, blob)));
-        prop_assert_eq!((cache.statistics().damaged, cache.take_reports()), (0, vec![]));
+        prop_assert_eq!((cache.statistics().corrupt, cache.take_reports()), (0, vec![]));
     }
 
     #[test]
@@ -105,7 +105,7 @@ fn warning_names_segment_and_offset_of_a_corrupt_entry() {
     drop(cache);
     let cache = open(folder.path());
     assert!(!entry(0).is_in(&cache, true));
-    assert_eq!(cache.statistics().damaged, 0);
+    assert_eq!(cache.statistics().corrupt, 0);
     drop(cache);
 
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

@@ -56,7 +56,7 @@ proptest! {
         drop(cache);
         let cache = open(folder.path());
         prop_assert!(entries.iter().all(|(entry, blob)| entry.is_in(&cache, *blob)));
-        prop_assert_eq!(cache.statistics().damaged, 0);
+        prop_assert_eq!(cache.statistics().corrupt, 0);
         prop_assert_eq!(cache.statistics().bytes, folder_bytes(folder.path()));
     }
 

@@ -120,7 +120,7 @@ fn small_segments_are_merged() {
     let statistics = cache.statistics();
     assert!(statistics.segments <= 17, "{statistics:?}");
     assert_eq!(
-        (statistics.traces, statistics.blobs, statistics.damaged, statistics.evicted),
+        (statistics.traces, statistics.blobs, statistics.corrupt, statistics.evicted),
         (100, 100, 0, 0)
     );
     assert_eq!(cache.take_reports(), []);

@@ -60,7 +60,7 @@ proptest! {
         for (cache, known) in caches.iter().flatten().zip(known) {
             let statistics = cache.statistics();
             prop_assert_eq!(statistics.traces + statistics.blobs, known.len() as u64);
-            prop_assert_eq!((statistics.damaged, statistics.not_stored), (0, 0));
+            prop_assert_eq!((statistics.corrupt, statistics.not_stored), (0, 0));
             prop_assert_eq!(cache.take_reports(), vec![]);
         }
     }

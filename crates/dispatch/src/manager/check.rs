@@ -19,13 +19,13 @@ impl Manager {
         self.members.check()?;
         for (worker, member) in self.members.iter() {
             let queued = self.queue.count(worker);
-            if queued != (usize::from(member.wanted > 0), usize::from(member.wants_later)) {
+            if queued != (usize::from(member.requested > 0), usize::from(member.wants_later)) {
                 return Err(format!("{worker} is queued {queued:?} times, and is {member:?}"));
             }
             if member.studies.keys().ne(self.studies.keys()) {
                 return Err(format!("{worker} knows other studies than there are"));
             }
-            let idle = member.wanted > 0 && !self.stopping && !self.holding;
+            let idle = member.requested > 0 && !self.stopping && !self.holding;
             let alone = self.studies.values().any(|study| study.runs_isolated(worker));
             let suits = |(id, study): (&crate::PlanId, &crate::study::Study)| {
                 let runs = self.runs(worker, member, *id).unwrap_or_default();

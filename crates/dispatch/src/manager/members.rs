@@ -21,7 +21,8 @@ pub struct WorkerInfo {
     /// Its memory limit in bytes.
     pub memory_bytes: u64,
     /// Bytes that it can store in its spill tier in addition.
-    pub below_bytes: u64,
+    #[serde(rename = "below_bytes")]
+    pub spill_bytes: u64,
     /// Names and versions of the operations it can run. `None` means all.
     pub operations: Option<BTreeSet<(String, u32)>>,
     /// The host that it runs on, if known.
@@ -32,7 +33,7 @@ pub struct WorkerInfo {
 impl WorkerInfo {
     /// A worker without restrictions.
     pub const ANY: Self =
-        Self { slots: 1, memory_bytes: u64::MAX, below_bytes: 0, operations: None, host: None };
+        Self { slots: 1, memory_bytes: u64::MAX, spill_bytes: 0, operations: None, host: None };
 }
 
 /// Pending fetch of a region from a draining worker.
@@ -60,7 +61,7 @@ impl StudyFit {
         let has = |operation: &str, version: u32| {
             facts.operations.as_ref().is_none_or(|all| all.contains(&(operation.to_owned(), version)))
         };
-        let fits = plan.needs.with_spill(facts.below_bytes) <= facts.memory_bytes;
+        let fits = plan.needs.with_spill(facts.spill_bytes) <= facts.memory_bytes;
         let runs = plan
             .stages
             .iter()
@@ -75,7 +76,7 @@ impl StudyFit {
 pub(super) struct WorkerEntry {
     facts: WorkerInfo,
     /// Buckets requested and not granted yet.
-    pub(super) wanted: u32,
+    pub(super) requested: u32,
     /// Whether it has an open request for a bucket after some stage.
     pub(super) wants_later: bool,
     draining: bool,
@@ -125,7 +126,7 @@ impl Members {
         self.next += 1;
         let entry = WorkerEntry {
             facts,
-            wanted: 0,
+            requested: 0,
             wants_later: false,
             draining: false,
             end: None,
@@ -187,7 +188,7 @@ impl Members {
     pub(super) fn drain(&mut self, worker: WorkerId) -> bool {
         let Some(entry) = self.by_id.get_mut(&worker).filter(|entry| !entry.draining) else { return false };
         entry.draining = true;
-        (entry.wanted, entry.wants_later) = (0, false);
+        (entry.requested, entry.wants_later) = (0, false);
         self.speeds.remove(entry.facts.slots, entry.speed);
         let is_new = self.draining.insert(worker);
         assert!(is_new, "{worker} begins to drain, and was counted as draining");

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A lease is a straggler after four times the time of an instance of its stage without a report: estimates are off by a
 /// factor of 2 where tiles differ, so a smaller factor would waste much speculative execution. At least 3 s, since moving
 /// an instance takes as long.
-pub(super) const BEHIND: StragglerPolicy = StragglerPolicy { factor: 4, least: Duration::from_secs(3) };
+pub(super) const BEHIND: StragglerPolicy = StragglerPolicy { factor: 4, min_time: Duration::from_secs(3) };
 
 /// Maximum of idle workers served at one tick: about as many as find work before the asked workers have answered.
 const MAX_AT_ONCE: usize = 32;
@@ -69,8 +69,8 @@ impl Manager {
             let Some(work) = work else { continue };
             self.queue.take(idle);
             if let Some(member) = self.members.get_mut(idle) {
-                member.wanted -= 1;
-                if member.wanted > 0 {
+                member.requested -= 1;
+                if member.requested > 0 {
                     self.queue.push(idle);
                 }
             }

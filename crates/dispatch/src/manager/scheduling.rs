@@ -31,8 +31,8 @@ impl Manager {
         let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
         self.queue.take(worker);
         let Some(member) = self.members.get_mut(worker) else { return true };
-        member.wanted -= 1;
-        if member.wanted > 0 {
+        member.requested -= 1;
+        if member.requested > 0 {
             self.queue.push(worker);
         }
         self.grant(worker, study, bucket, false);
@@ -113,16 +113,15 @@ impl Manager {
             return true;
         }
         let introduced = member.studies.iter().filter(|(_, suited)| suited.introduced).map(|(id, _)| *id);
-        let all =
-            introduced.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.least_bytes(worker, id)));
+        let all = introduced.chain([id]).fold(0u64, |sum, id| sum.saturating_add(self.min_bytes(worker, id)));
         all <= member.facts().memory_bytes
     }
 
     /// Returns the minimum memory of a study on a worker.
     #[must_use]
-    pub fn least_bytes(&self, worker: WorkerId, id: PlanId) -> u64 {
-        let below_bytes = self.members.get(worker).map_or(0, |member| member.facts().below_bytes);
-        self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(below_bytes))
+    pub fn min_bytes(&self, worker: WorkerId, id: PlanId) -> u64 {
+        let spill_bytes = self.members.get(worker).map_or(0, |member| member.facts().spill_bytes);
+        self.studies.get(&id).map_or(0, |study| study.plan().needs.with_spill(spill_bytes))
     }
 
     fn grant(&mut self, worker: WorkerId, id: PlanId, bucket: BucketId, later: bool) {

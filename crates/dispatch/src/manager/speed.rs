@@ -129,7 +129,7 @@ impl Manager {
         let unlike = self.members.speeds().by_mean_if_unlike(member.speed());
         let slow = unlike.filter(|(speed, mean)| speed < mean);
         let by_speed = slow.map(|(speed, mean)| ((planned as u64 * speed + mean / 2) / mean) as usize);
-        let by_end = self.instances_left(worker, id, stage);
+        let by_end = self.instances_before_limit(worker, id, stage);
         let most = by_speed.into_iter().chain(by_end).min()?;
         Some(most.max(1))
     }

@@ -27,7 +27,8 @@ impl Manager {
             return Some(Cow::Borrowed(&suited.runs));
         }
         let runs = suited.runs.iter().zip(&suited.late).enumerate();
-        let in_time = |stage| self.instances_left(worker, id, stage).is_none_or(|instances| instances > 0);
+        let in_time =
+            |stage| self.instances_before_limit(worker, id, stage).is_none_or(|instances| instances > 0);
         Some(runs.map(|(stage, (runs, late))| *runs && !late && in_time(stage)).collect())
     }
 
@@ -38,7 +39,7 @@ impl Manager {
         clippy::cast_sign_loss,
         reason = "not negative, and saturates"
     )]
-    pub(super) fn instances_left(&self, worker: WorkerId, id: PlanId, stage: usize) -> Option<usize> {
+    pub(super) fn instances_before_limit(&self, worker: WorkerId, id: PlanId, stage: usize) -> Option<usize> {
         let end = self.members.get(worker)?.end()?;
         let left = end.saturating_sub(self.now).as_secs_f64();
         if left <= 0.0 {
@@ -50,7 +51,9 @@ impl Manager {
 
     /// Records instances that a worker returns without a steal request: it lacks the time for their stage.
     pub(super) fn note_late(&mut self, worker: WorkerId, id: PlanId, lease: LeaseId) {
-        let Some(study) = self.studies.get(&id).filter(|study| !study.is_asked_back(lease)) else { return };
+        let Some(study) = self.studies.get(&id).filter(|study| !study.has_steal_request(lease)) else {
+            return;
+        };
         let own = study.leased(lease).is_some_and(|(of, _)| of == worker);
         let Some(stage) = study.stage_of(lease).filter(|_| own) else { return };
         let ending =

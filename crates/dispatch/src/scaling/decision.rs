@@ -52,14 +52,14 @@ pub struct FastestOption {
     /// Its time and cost.
     pub forecast: MakespanForecast,
     /// Workers of each pool.
-    pub wanted: Vec<u32>,
+    pub desired: Vec<u32>,
 }
 
 /// Desired number of workers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalingDecision {
     /// Workers of each pool, in the order of the pools, present ones included.
-    pub wanted: Vec<u32>,
+    pub desired: Vec<u32>,
     /// Why.
     pub reason: Reason,
     /// Their time and cost from now on.
@@ -69,14 +69,14 @@ pub struct ScalingDecision {
     /// If the budget rules out meeting the deadlines: the time and cost without it.
     pub without_budget: Option<MakespanForecast>,
     /// Argument for the next step.
-    pub held: PreviousDecision,
+    pub previous: PreviousDecision,
 }
 
 impl ScalingDecision {
     /// Returns the number of surplus workers of a pool.
     #[must_use]
     pub fn surplus(&self, pools: &[WorkerPool], pool: usize) -> u32 {
-        pools[pool].running.saturating_sub(self.wanted[pool])
+        pools[pool].running.saturating_sub(self.desired[pool])
     }
 }
 
@@ -91,23 +91,23 @@ pub fn decide(
     now_seconds: f64,
 ) -> ScalingDecision {
     let chosen = choose(need, pools);
-    let held = before.filter(|held| held.wanted.len() == pools.len());
-    let (wanted, reason, since_seconds) = match held {
-        Some(held) if held.wanted == chosen.wanted => (chosen.wanted, chosen.reason, held.since_seconds),
-        Some(held) if is_still_valid(held, &chosen.wanted, need, pools, now_seconds) => {
+    let held = before.filter(|held| held.desired.len() == pools.len());
+    let (desired, reason, since_seconds) = match held {
+        Some(held) if held.desired == chosen.desired => (chosen.desired, chosen.reason, held.since_seconds),
+        Some(held) if is_still_valid(held, &chosen.desired, need, pools, now_seconds) => {
             (stays(held, need, pools), Reason::Held, held.since_seconds)
         }
-        _ => (chosen.wanted, chosen.reason, now_seconds),
+        _ => (chosen.desired, chosen.reason, now_seconds),
     };
-    let forecast = MakespanForecast::of(need, pools, &wanted);
-    let held = PreviousDecision { wanted: wanted.clone(), since_seconds };
+    let forecast = MakespanForecast::of(need, pools, &desired);
+    let previous = PreviousDecision { desired: desired.clone(), since_seconds };
     ScalingDecision {
-        wanted,
+        desired,
         reason,
         forecast,
         fastest: chosen.fastest,
         without_budget: chosen.without_budget,
-        held,
+        previous,
     }
 }
 
@@ -117,11 +117,11 @@ fn stays(held: &PreviousDecision, need: &WorkDemand, pools: &[WorkerPool]) -> Ve
     let stays = |(wanted, pool): (&u32, &WorkerPool)| {
         if is_nothing { (*wanted).min(pool.running.max(pool.min)) } else { *wanted }
     };
-    held.wanted.iter().zip(pools).map(stays).collect()
+    held.desired.iter().zip(pools).map(stays).collect()
 }
 
 struct Chosen {
-    wanted: Vec<u32>,
+    desired: Vec<u32>,
     reason: Reason,
     fastest: Option<FastestOption>,
     without_budget: Option<MakespanForecast>,
@@ -130,7 +130,7 @@ struct Chosen {
 /// A tried number of workers and its forecast.
 struct Tried {
     forecast: MakespanForecast,
-    wanted: Vec<u32>,
+    desired: Vec<u32>,
 }
 
 /// Best options among all tried.
@@ -147,7 +147,7 @@ struct Found {
 
 fn choose(need: &WorkDemand, pools: &[WorkerPool]) -> Chosen {
     let minimum: Vec<u32> = pools.iter().map(|pool| pool.min).collect();
-    let as_it_is = |reason| Chosen { wanted: minimum.clone(), reason, fastest: None, without_budget: None };
+    let as_it_is = |reason| Chosen { desired: minimum.clone(), reason, fastest: None, without_budget: None };
     if need.is_nothing() {
         return as_it_is(Reason::Idle);
     }
@@ -159,22 +159,22 @@ fn choose(need: &WorkDemand, pools: &[WorkerPool]) -> Chosen {
     let has_goals = !need.goals.is_empty();
     let Some(fastest) = found.fastest else { return as_it_is(Reason::Minimum) };
     let known = (has_goals && !found.is_reachable)
-        .then(|| FastestOption { forecast: fastest.forecast, wanted: fastest.wanted.clone() });
+        .then(|| FastestOption { forecast: fastest.forecast, desired: fastest.desired.clone() });
     let reason = if known.is_some() { Reason::Unreachable } else { Reason::Deadline };
     let best = found.in_time.unwrap_or(fastest);
     let fits = need.budget.is_none_or(|budget| best.forecast.cost <= budget);
     if has_goals && fits {
-        return Chosen { wanted: best.wanted, reason, fastest: known, without_budget: None };
+        return Chosen { desired: best.desired, reason, fastest: known, without_budget: None };
     }
     // The minimum applies whatever it costs.
-    let wanted = found.affordable.map_or(minimum, |tried| tried.wanted);
+    let wanted = found.affordable.map_or(minimum, |tried| tried.desired);
     let without_budget = has_goals.then_some(best.forecast);
-    Chosen { wanted, reason: Reason::Budget, fastest: known, without_budget }
+    Chosen { desired: wanted, reason: Reason::Budget, fastest: known, without_budget }
 }
 
 impl Found {
     fn look(&mut self, need: &WorkDemand, forecast: MakespanForecast, staff: &WorkerSupply) {
-        let tried = || Some(Tried { forecast, wanted: staff.workers.clone() });
+        let tried = || Some(Tried { forecast, desired: staff.workers.clone() });
         let is_faster =
             |best: &Option<Tried>| best.as_ref().is_none_or(|best| forecast.seconds < best.forecast.seconds);
         if is_faster(&self.fastest) {

@@ -10,7 +10,7 @@ const FORESEEN_COUNTS: f64 = 4.0;
 /// One task of one stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
-    left: u64,
+    remaining: u64,
     /// Seconds of one task, as predicted by the cost model.
     foreseen_seconds: f64,
     /// Reported tasks, including those that did not have to run.
@@ -30,9 +30,9 @@ impl RemainingWork {
     /// Creates the remaining work from the number of tasks of each stage and task, and the predicted seconds of one.
     #[must_use]
     pub fn new(kinds: impl IntoIterator<Item = ((u32, u32), u64, f64)>) -> Self {
-        let kind = |(place, left, foreseen_seconds): (_, _, f64)| {
+        let kind = |(place, remaining, foreseen_seconds): (_, _, f64)| {
             let foreseen_seconds = if foreseen_seconds.is_finite() { foreseen_seconds.max(0.0) } else { 0.0 };
-            (place, Kind { left, foreseen_seconds, ..Kind::default() })
+            (place, Kind { remaining, foreseen_seconds, ..Kind::default() })
         };
         Self { kinds: kinds.into_iter().map(kind).collect() }
     }
@@ -41,7 +41,7 @@ impl RemainingWork {
     pub fn done(&mut self, tasks: &[TaskReport]) {
         for report in tasks {
             let Some(kind) = self.kinds.get_mut(&(report.stage, report.task)) else { continue };
-            kind.left = kind.left.saturating_sub(1);
+            kind.remaining = kind.remaining.saturating_sub(1);
             kind.done += 1;
             if let TaskOutcome::Ran { seconds, .. } = report.done
                 && seconds.is_finite()
@@ -57,7 +57,7 @@ impl RemainingWork {
     #[must_use]
     pub fn work_seconds(&self) -> f64 {
         let ratio = self.ratio();
-        self.kinds.values().map(|kind| kind.left as f64 * kind.each(ratio)).sum()
+        self.kinds.values().map(|kind| kind.remaining as f64 * kind.each(ratio)).sum()
     }
 
     /// Returns the share of the predicted work that is done, 0–1. `None` if the study has no work. It never falls: measured
@@ -66,7 +66,8 @@ impl RemainingWork {
     pub fn share_done(&self) -> Option<f64> {
         let sums = |of: fn(&Kind) -> f64| {
             let done: f64 = self.kinds.values().map(|kind| kind.done as f64 * of(kind)).sum();
-            let all: f64 = self.kinds.values().map(|kind| (kind.done + kind.left) as f64 * of(kind)).sum();
+            let all: f64 =
+                self.kinds.values().map(|kind| (kind.done + kind.remaining) as f64 * of(kind)).sum();
             (all > 0.0).then_some(done / all)
         };
         // Without any predicted time, all tasks count alike.
@@ -77,7 +78,7 @@ impl RemainingWork {
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
         let ratio = self.ratio();
-        self.kinds.values().filter(|kind| kind.left > 0).map(|kind| kind.each_run(ratio)).sum()
+        self.kinds.values().filter(|kind| kind.remaining > 0).map(|kind| kind.each_run(ratio)).sum()
     }
 
     /// Returns the ratio of measured to predicted time. Kinds that have not run are assumed to be off by the same factor.

@@ -10,7 +10,7 @@ use super::{DeadlineGoal, WorkDemand, WorkerPool};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PreviousDecision {
     /// Workers of each pool.
-    pub wanted: Vec<u32>,
+    pub desired: Vec<u32>,
     /// Time of the decision.
     pub since_seconds: f64,
 }
@@ -37,10 +37,10 @@ pub(super) fn is_still_valid(
     now_seconds: f64,
 ) -> bool {
     let within = |(pool, wanted): (&WorkerPool, &u32)| (pool.min..=pool.max.max(pool.min)).contains(wanted);
-    if !pools.iter().zip(&held.wanted).all(within) {
+    if !pools.iter().zip(&held.desired).all(within) {
         return false;
     }
-    let (old, new) = (WorkerSupply::of(pools, &held.wanted), WorkerSupply::of(pools, chosen));
+    let (old, new) = (WorkerSupply::of(pools, &held.desired), WorkerSupply::of(pools, chosen));
     let in_time = |staff: &WorkerSupply, margin: f64| {
         let meets =
             |goal: &DeadlineGoal| staff.seconds(need, goal.share) <= goal.deadline_seconds * (1.0 - margin);

@@ -41,7 +41,7 @@ pub struct TaskRequest {
     /// Inputs of the operation.
     pub inputs: Vec<InputLocation>,
     /// For each output of the operation: whether it has a reader. The shell may drop outputs without one at once.
-    pub wanted: Vec<bool>,
+    pub requested: Vec<bool>,
     /// Set for the bucket's first task: the shell must load all inputs of the bucket into storage before it runs, since
     /// the worker admitted all of them.
     pub brings_inputs: bool,

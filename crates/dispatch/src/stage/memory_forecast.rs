@@ -20,7 +20,7 @@ pub(super) struct TaskSizes {
     /// By level.
     tasks: Vec<TaskMemory>,
     /// By node: maximum of held bytes from there on when all tasks run in order, one at a time.
-    most_from: Vec<u64>,
+    max_from: Vec<u64>,
     /// Bytes that one finished instance leaves in storage.
     store_bytes: u64,
     /// Memory to have these bytes read and released, themselves included.
@@ -37,8 +37,8 @@ impl TaskSizes {
     ) -> Self {
         // The consumption of outputs needs at least the outputs themselves.
         let drain = OutputConsumption { bytes: drain.bytes.max(store_bytes), ..drain };
-        let mut sizes = Self { tasks, most_from: Vec::new(), store_bytes, drain };
-        sizes.most_from = sizes.most_from(graph);
+        let mut sizes = Self { tasks, max_from: Vec::new(), store_bytes, drain };
+        sizes.max_from = sizes.most_from(graph);
         sizes
     }
 
@@ -53,7 +53,7 @@ impl TaskSizes {
         reads.sort_unstable();
         let last_reads = reads.chunk_by(|a, b| a == b).filter(|reads| graph.readers(reads[0]) == reads.len());
         let released: u64 = last_reads.map(|reads| self.of(graph, reads[0])).sum();
-        let after = (self.wanted(graph, node) + self.left(graph, node)).saturating_sub(released);
+        let after = (self.requested_bytes(graph, node) + self.left(graph, node)).saturating_sub(released);
         self.tasks[graph.nodes[node.index()].level].running().max(after)
     }
 
@@ -63,7 +63,7 @@ impl TaskSizes {
     }
 
     /// Returns the bytes of a task's wanted outputs.
-    pub(super) fn wanted(&self, graph: &BucketGraph, node: NodeId) -> u64 {
+    pub(super) fn requested_bytes(&self, graph: &BucketGraph, node: NodeId) -> u64 {
         wanted(graph, &graph.readers, node, &self.tasks[graph.nodes[node.index()].level])
     }
 
@@ -113,13 +113,13 @@ impl TaskSizes {
     /// Returns an upper bound of [`forecast`](Self::forecast). All tasks before the first open one have run or are running:
     /// the held bytes from there on are at most those of an execution in order, plus outputs written ahead of it.
     fn bounded(&self, graph: &BucketGraph, running: &BTreeSet<NodeId>, held_bytes: u64) -> MemoryForecast {
-        let keeps = |&node: &NodeId| self.wanted(graph, node) + self.left(graph, node);
+        let keeps = |&node: &NodeId| self.requested_bytes(graph, node) + self.left(graph, node);
         let growth_bytes: u64 = running.iter().map(keeps).sum();
         let mut finish_bytes = growth_bytes + self.drain.bytes;
         if let Some(first) = graph.first_open(running) {
             let ahead = graph.done_after(first).chain(running.range(first..).copied());
-            let ahead_bytes: u64 = ahead.map(|node| self.wanted(graph, node)).sum();
-            let most = self.most_from[first.index()] + ahead_bytes;
+            let ahead_bytes: u64 = ahead.map(|node| self.requested_bytes(graph, node)).sum();
+            let most = self.max_from[first.index()] + ahead_bytes;
             finish_bytes = finish_bytes.max(most.saturating_sub(held_bytes));
         }
         MemoryForecast { growth_bytes, finish_bytes: finish_bytes + self.staying(graph) }

@@ -30,15 +30,18 @@ pub(super) fn order(tree: &mut BucketTree, stage: &Stage, tasks: &[TaskMemory]) 
 struct Levels<'a> {
     tasks: &'a [TaskMemory],
     /// Bytes of a task's outputs that have a reader.
-    keeps: Vec<u64>,
+    retained_bytes: Vec<u64>,
     /// `lets_go[writer][reader]`: bytes of a task's outputs that another task reads last.
     lets_go: Vec<Vec<u64>>,
 }
 
 impl<'a> Levels<'a> {
     fn new(stage: &Stage, tasks: &'a [TaskMemory]) -> Self {
-        let mut levels =
-            Self { tasks, keeps: vec![0; tasks.len()], lets_go: vec![vec![0; tasks.len()]; tasks.len()] };
+        let mut levels = Self {
+            tasks,
+            retained_bytes: vec![0; tasks.len()],
+            lets_go: vec![vec![0; tasks.len()]; tasks.len()],
+        };
         for (writer, bytes) in tasks.iter().enumerate() {
             for (output, bytes) in bytes.outputs.iter().enumerate() {
                 let read = TaskInput::Task { task: writer, output };
@@ -46,7 +49,7 @@ impl<'a> Levels<'a> {
                 let reader = stage.tasks.iter().rposition(|task| task.reads.contains(&read));
                 // An instance's outputs are returned with its last task.
                 if let Some(reader) = if given { tasks.len().checked_sub(1) } else { reader } {
-                    levels.keeps[writer] += bytes;
+                    levels.retained_bytes[writer] += bytes;
                     levels.lets_go[writer][reader] += bytes;
                 }
             }
@@ -66,7 +69,7 @@ impl<'a> Levels<'a> {
     fn walk(&self, tree: &BucketTree, node: NodeIndex, last: usize, held: &mut u64, most: &mut u64) {
         let at = &tree.nodes[node];
         *most = (*most).max(*held + self.tasks[at.level].running());
-        *held += self.keeps[at.level];
+        *held += self.retained_bytes[at.level];
         *held -= self.lets_go[last..=at.level].iter().map(|readers| readers[at.level]).sum::<u64>();
         for child in &at.children {
             let last = if Some(child) == at.children.last() { last } else { at.level + 1 };

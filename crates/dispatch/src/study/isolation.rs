@@ -42,7 +42,7 @@ impl Study {
     /// Returns the stages of isolated buckets that have been ready for longer than the timeout of a straggler, in order.
     pub(crate) fn overdue(&mut self, now: Duration, behind: StragglerPolicy) -> Vec<usize> {
         let throughput = &self.throughput;
-        self.ready.overdue(now, |stage| behind.timeout(stage, throughput).unwrap_or(behind.least))
+        self.ready.overdue(now, |stage| behind.timeout(stage, throughput).unwrap_or(behind.min_time))
     }
 
     /// Clears a reported instance of suspicion.

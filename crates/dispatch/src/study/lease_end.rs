@@ -1,6 +1,6 @@
 //! Ends of leases: instances are reported one by one, the worker returns them, or the worker is lost.
 
-use super::state::{InstanceState, Returned};
+use super::state::{InstanceState, ReturnedInstances};
 use super::{Effect, Study};
 use crate::plan::BucketPlan;
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
@@ -22,8 +22,8 @@ impl Study {
 
     /// Reclaims instances of an ended lease: those in its twin stay leased to that, the others go into a bucket of
     /// their own. Fails none. Returns the instances that are not leased.
-    pub(super) fn reclaim(&mut self, returned: Returned) -> Vec<InstanceId> {
-        let Returned { instances, twin } = returned;
+    pub(super) fn reclaim(&mut self, returned: ReturnedInstances) -> Vec<InstanceId> {
+        let ReturnedInstances { instances, twin } = returned;
         let other = twin.and_then(|twin| self.leases.get(twin)).map(|twin| twin.open());
         let stays = |id: &InstanceId| other.is_some_and(|open| open.contains(id));
         let (kept, back): (BTreeSet<_>, BTreeSet<_>) = instances.into_iter().partition(stays);

@@ -35,7 +35,7 @@ impl Study {
     fn is_stored(&self, instance: InstanceId) -> bool {
         let waits = self.instances.state(instance).is_unstarted();
         let mut outputs = self.plan.instances[instance.index()].outputs.iter();
-        let there = |key: RegionKey| !self.regions.is_used(key) || self.regions.is_held(key);
+        let there = |key: RegionKey| !self.regions.is_used(key) || self.regions.is_stored(key);
         waits && outputs.all(|output| !output.reported && (!output.stored || there(output.key)))
     }
 

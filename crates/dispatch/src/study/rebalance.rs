@@ -23,14 +23,14 @@ pub(crate) struct StragglerPolicy {
     /// Time since its last report, as a multiple of the time of an instance of its stage.
     pub(crate) factor: u32,
     /// Minimum of that time.
-    pub(crate) least: Duration,
+    pub(crate) min_time: Duration,
 }
 
 impl StragglerPolicy {
     /// Returns the time without a report after which a lease of a stage is a straggler. `None` until an
     /// instance of the stage has been finished.
     pub(super) fn timeout(self, stage: usize, throughput: &Throughput) -> Option<Duration> {
-        Some(throughput.report_interval(stage)?.saturating_mul(self.factor).max(self.least))
+        Some(throughput.report_interval(stage)?.saturating_mul(self.factor).max(self.min_time))
     }
 }
 
@@ -105,8 +105,8 @@ impl Study {
 
     /// Returns whether a lease's worker has a steal request that it has not answered.
     #[must_use]
-    pub fn is_asked_back(&self, lease: LeaseId) -> bool {
-        self.leases.get(lease).is_some_and(Lease::is_asked_back)
+    pub fn has_steal_request(&self, lease: LeaseId) -> bool {
+        self.leases.get(lease).is_some_and(Lease::has_steal_request)
     }
 
     /// Returns the stage of a lease's instances.

@@ -16,7 +16,7 @@ pub trait Replanner: Send {
 
 /// Another plan for the same instances, with buckets that need a different amount of memory.
 #[derive(Clone, Debug, Default)]
-pub struct Recut {
+pub struct ReplacementPlan {
     /// All buckets of the plan.
     pub buckets: Vec<BucketPlan>,
     /// Minimum memory of the plan.
@@ -70,7 +70,7 @@ impl Study {
     ///
     /// # Errors
     /// As [`handle_replanned`](Self::handle_replanned), if the plan omits an instance. Nothing changes then.
-    pub fn handle_recut(&mut self, recut: Recut) -> Result<(), PlanError> {
+    pub fn handle_replacement(&mut self, recut: ReplacementPlan) -> Result<(), PlanError> {
         let unstarted: BTreeSet<InstanceId> =
             self.unstarted().flat_map(|(_, open)| open.iter().copied()).collect();
         let mut buckets = recut.buckets;

@@ -23,7 +23,7 @@ impl Study {
     /// As [`new`](Self::new).
     pub fn resume(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Result<Self, PlanError> {
         let bucket_of = plan.validate()?;
-        let open = plan.open(finished);
+        let open = plan.unfinished(finished);
         let mut study = Self {
             instances: Instances::of(&plan, bucket_of, &open),
             ready: ReadyQueue::default(),

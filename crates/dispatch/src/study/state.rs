@@ -14,7 +14,7 @@ mod throughput;
 
 pub(super) use failures::Failures;
 pub(super) use instances::{InstanceState, Instances};
-pub(super) use leases::{Lease, Leases, Returned};
+pub(super) use leases::{Lease, Leases, ReturnedInstances};
 pub(super) use ready_queue::{Rank, ReadyQueue};
 pub(super) use regions::Regions;
 pub(super) use throughput::Throughput;

@@ -36,7 +36,7 @@ impl Study {
     /// Returns whether a referenced output of an instance has no holder besides this worker.
     #[must_use]
     pub fn is_single(&self, key: RegionKey, instance: InstanceId, worker: WorkerId) -> bool {
-        self.regions.is_output(key, instance) && !self.regions.is_held_besides(key, worker)
+        self.regions.is_output(key, instance) && !self.regions.is_stored_elsewhere(key, worker)
     }
 
     /// Records a replica of a region whose instance has yet to be reported.
@@ -47,7 +47,7 @@ impl Study {
     /// Records that a worker has dropped a region. Returns whether it counted as a holder.
     pub fn handle_dropped(&mut self, worker: WorkerId, key: RegionKey) -> bool {
         let counted = self.regions.remove_holder(worker, key);
-        if counted && !self.regions.is_held(key) {
+        if counted && !self.regions.is_stored(key) {
             self.reopen_producers(&[key]);
         }
         counted
@@ -156,7 +156,7 @@ impl Study {
         }
         let keys: Vec<RegionKey> = self.plan.instances[instance.index()].used();
         self.regions.add_user(&keys);
-        let gone = keys.into_iter().filter(|key| !self.regions.is_held(*key));
+        let gone = keys.into_iter().filter(|key| !self.regions.is_stored(*key));
         gone.filter_map(|key| self.regions.producer(key)).filter(|producer| *producer != instance).collect()
     }
 }

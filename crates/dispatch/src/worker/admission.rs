@@ -1,6 +1,6 @@
 //! Admission control: picks the ready task that memory admits (RMSR, paper 003, by bytes instead of equal paths).
 //!
-//! Running one task at a time in order of rank, later stages first, needs least memory: the study's `least_bytes` suffice
+//! Running one task at a time in order of rank, later stages first, needs least memory: the study's `min_bytes` suffice
 //! (see [`dry_run`](crate::dry_run)). Any further task is admitted only if the worker can return to this order at any
 //! time:
 //!
@@ -8,7 +8,7 @@
 //! 2. *All can finish.* When the running tasks are done, the started buckets can be finished one after the
 //!    other, in order of rank, and the stored outputs of their instances can be read and released: paths that hold a
 //!    part of their memory cannot deadlock.
-//! 3. *The rest can follow.* A bucket that will leave regions behind is started only if `least_bytes` stay free beside
+//! 3. *The rest can follow.* A bucket that will leave regions behind is started only if `min_bytes` stay free beside
 //!    the bytes in storage then: regions made ahead of their readers cannot block other buckets.
 //!
 //! With a spill tier, regions that no running bucket reads do not count for rules 2 and 3, as far
@@ -18,7 +18,7 @@
 //! runs by rule 1 alone, after a sync with the manager has shown that no pending message precedes it.
 
 use super::Worker;
-use super::state::{Held, Rank};
+use super::state::{BucketEntry, Rank};
 use crate::LeaseId;
 use crate::memory_model::BucketDemand;
 
@@ -77,7 +77,7 @@ impl Worker {
             })
         };
         self.ready().find_map(fits).unwrap_or_else(|| {
-            let demand = self.buckets.get(first).and_then(Held::demand);
+            let demand = self.buckets.get(first).and_then(BucketEntry::demand);
             match demand.map_or(0, |demand| self.memory.movable_for(&demand)) {
                 0 => Admission::Runs(first),
                 bytes => Admission::Needs { lease: first, bytes },
@@ -88,7 +88,7 @@ impl Worker {
     /// Returns the stages with a ready task, in order of rank, except those that would not finish before the time limit.
     fn ready(&self) -> impl Iterator<Item = (Rank, BucketDemand)> {
         let is_ready = |demand: &BucketDemand| demand.next.is_some() && self.in_time(demand);
-        let ready = move |(rank, held): (Rank, &Held)| Some((rank, held.demand().filter(is_ready)?));
+        let ready = move |(rank, held): (Rank, &BucketEntry)| Some((rank, held.demand().filter(is_ready)?));
         self.buckets.iter().filter_map(ready)
     }
 
@@ -165,7 +165,7 @@ impl Worker {
             left = left.saturating_add(bucket.store_bytes.max(bucket.stay_bytes));
         }
         let stays = left.saturating_sub(self.memory.free_after(moved));
-        let needed = read.saturating_add(stays).saturating_add(self.memory.least_bytes());
+        let needed = read.saturating_add(stays).saturating_add(self.memory.min_bytes());
         needed <= self.memory.budget_bytes()
     }
 }

@@ -11,7 +11,7 @@ impl Worker {
     }
 
     /// Ends the fetch of a replica, which counts as stored if it succeeded.
-    pub fn handle_copy_over(&mut self, bytes: u64) {
+    pub fn handle_copy_finished(&mut self, bytes: u64) {
         self.memory.end_copy(bytes);
         self.balance();
     }

@@ -1,6 +1,6 @@
 //! Requests to the manager: buckets for idle slots, and one bucket of a later stage.
 
-use super::state::{Held, Rank};
+use super::state::{BucketEntry, Rank};
 use super::{Effect, Worker};
 
 impl Worker {
@@ -21,7 +21,7 @@ impl Worker {
         let Some(earliest) = self.buckets.earliest_stage() else {
             return self.effects.len() > before;
         };
-        let waits = |(rank, held): (Rank, &Held)| (!held.is_under_way()).then_some(rank.0.0);
+        let waits = |(rank, held): (Rank, &BucketEntry)| (!held.is_started()).then_some(rank.0.0);
         let after = self.buckets.iter().filter_map(waits).max().unwrap_or(earliest);
         if after < self.studies.last_stage() && self.requests.request_after(after) {
             self.effects.push_back(Effect::Request { buckets: 1, after: Some(after) });
@@ -32,7 +32,8 @@ impl Worker {
     /// Counts buckets with a reserved slot: those without a demand yet, since otherwise every event before it would request
     /// one more, and those that wait for memory.
     fn spoken_for(&self) -> usize {
-        let waits = |held: &Held| held.demand().is_none_or(|demand| demand.ready > 0 && !demand.started);
+        let waits =
+            |held: &BucketEntry| held.demand().is_none_or(|demand| demand.ready > 0 && !demand.started);
         self.buckets.iter().filter(|(_, held)| waits(held)).count()
     }
 }

@@ -12,7 +12,7 @@ mod slots;
 mod studies;
 mod sync;
 
-pub(super) use buckets::{Buckets, Held, Rank};
+pub(super) use buckets::{BucketEntry, Buckets, Rank};
 pub(super) use memory::Memory;
 pub(super) use requests::Requests;
 pub(super) use slots::Slots;

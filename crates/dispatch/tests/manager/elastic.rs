@@ -6,12 +6,12 @@ use crate::solo::STUDY;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError};
-use pleach_dispatch::study::{Effect as Event, Recut};
+use pleach_dispatch::study::{Effect as Event, ReplacementPlan};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-const OTHER: PlanId = PlanId::whole(1);
+const OTHER: PlanId = PlanId::first_round(1);
 
 /// Returns the effects as short texts. Omits releases, replans, and the start and end of studies on workers.
 pub(crate) fn effects(manager: &mut Manager) -> Vec<String> {
@@ -218,7 +218,7 @@ fn reattached_worker_retracts_crashes_of_its_instances() {
 fn worker_gets_only_buckets_it_can_run() {
     let mut plan = chain(&[(0, None), (1, Some(0)), (0, None)], &[&[0], &[1], &[2]]);
     plan.stages[1].tasks[0].operation = "test.special".to_owned();
-    plan.needs.least_bytes = 10;
+    plan.needs.min_bytes = 10;
     let (mut manager, _) = manager(plan, 0);
     let plain = BTreeSet::from([("test.t1".to_owned(), 1)]);
     let poor = manager.handle_join(WorkerInfo { operations: Some(plain), ..WorkerInfo::ANY });
@@ -237,7 +237,7 @@ fn worker_gets_only_buckets_it_can_run() {
 #[test]
 fn studies_take_turns_and_a_worker_has_no_more_of_them_than_its_memory_has_room_for() {
     let mut plan = alike(&[&[0], &[1], &[2]]);
-    plan.needs.least_bytes = 10;
+    plan.needs.min_bytes = 10;
     let (mut manager, _) = manager(plan.clone(), 0);
     manager.handle_submit(OTHER, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
     let large = manager.handle_join(WorkerInfo { memory_bytes: 20, ..WorkerInfo::ANY });
@@ -285,7 +285,7 @@ fn replan_rebuilds_ungranted_buckets() {
 #[test]
 fn replan_lets_workers_with_less_memory_take_instances() {
     let mut plan = alike(&[&[0, 1], &[2, 3, 4]]);
-    plan.needs.least_bytes = 100;
+    plan.needs.min_bytes = 100;
     let (mut manager, _) = manager(plan, 0);
     let join = |manager: &mut Manager, memory_bytes| {
         manager.handle_join(WorkerInfo { memory_bytes, ..WorkerInfo::ANY })
@@ -294,21 +294,25 @@ fn replan_lets_workers_with_less_memory_take_instances() {
     assert_eq!(ask(&mut manager, large), ["w0 <- 0 1 under 0"]);
     assert_eq!(ask(&mut manager, small), NOTHING);
     assert_eq!(manager.able_workers(STUDY), 1);
-    let cut = |buckets: &[&[u32]], least_bytes| {
+    let cut = |buckets: &[&[u32]], min_bytes| {
         let bucket = |bucket: &&[u32]| BucketPlan { instances: ids(bucket.iter().copied()), pixels: 64 };
-        let needs = MinimumMemory { least_bytes, ..MinimumMemory::default() };
-        Recut { buckets: buckets.iter().map(bucket).collect(), needs, ..Recut::default() }
+        let needs = MinimumMemory { min_bytes, ..MinimumMemory::default() };
+        ReplacementPlan { buckets: buckets.iter().map(bucket).collect(), needs, ..ReplacementPlan::default() }
     };
-    let incomplete = manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3]], 40));
+    let incomplete = manager.handle_replacement(STUDY, cut(&[&[0], &[1], &[2], &[3]], 40));
     assert_eq!(incomplete, Err(PlanError::NotInOneBucket(InstanceId(4))));
     assert_eq!(effects(&mut manager), NOTHING, "nothing has changed");
     // The argument is the whole plan. Leased buckets end unchanged.
-    manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2, 3], &[4]], 40)).expect("a plan for all instances");
+    manager
+        .handle_replacement(STUDY, cut(&[&[0], &[1], &[2, 3], &[4]], 40))
+        .expect("a plan for all instances");
     assert_eq!(manager.able_workers(STUDY), 2);
     assert_eq!(effects(&mut manager), ["w1 <- 2 3 under 1"]);
     assert_eq!(ask(&mut manager, small), ["w1 <- 4 under 2"]);
     // Plans that need more than a worker has leave it without work again.
-    manager.handle_recut(STUDY, cut(&[&[0], &[1], &[2], &[3], &[4]], 41)).expect("a plan for all instances");
+    manager
+        .handle_replacement(STUDY, cut(&[&[0], &[1], &[2], &[3], &[4]], 41))
+        .expect("a plan for all instances");
     assert_eq!(manager.able_workers(STUDY), 1);
 }
 

@@ -28,9 +28,9 @@ struct Bucket {
 impl Bucket {
     /// Returns the demand of [`BucketExecution`], with the bytes that are truly held.
     fn demand(&self, storage: &Storage) -> BucketDemand {
-        let (here_bytes, missing_bytes) = storage.inputs(self);
+        let (local_bytes, missing_bytes) = storage.inputs(self);
         let demand = self.run.demand(missing_bytes);
-        BucketDemand { held_bytes: self.written.values().sum(), here_bytes, ..demand }
+        BucketDemand { held_bytes: self.written.values().sum(), local_bytes, ..demand }
     }
 }
 
@@ -49,7 +49,7 @@ impl Storage {
         (here, missing.map(|(key, bytes)| self.below.get(key).unwrap_or(bytes)).sum())
     }
 
-    fn below_bytes(&self) -> u64 {
+    fn spill_bytes(&self) -> u64 {
         self.below.values().sum()
     }
 
@@ -280,7 +280,7 @@ impl<'a> Node<'a> {
 
     /// Updates the worker's numbers about storage. The shell does so before every event.
     fn look(&mut self) {
-        let free = self.setup.below - self.storage.below_bytes();
+        let free = self.setup.below - self.storage.spill_bytes();
         let movable: u64 = self.movable(None).iter().map(|key| self.storage.ram[key]).sum();
         self.worker.handle_spillable(movable.min(free), free);
         for (lease, bucket) in &self.buckets {
@@ -293,13 +293,13 @@ impl<'a> Node<'a> {
     /// Updates the input bytes of a demand: inputs may have been loaded or spilled since the stage sent it.
     fn as_it_is(&self, lease: LeaseId, demand: BucketDemand) -> BucketDemand {
         let Some(bucket) = self.buckets.get(&lease).filter(|_| !demand.started) else { return demand };
-        let (here_bytes, load_bytes) = self.storage.inputs(bucket);
-        BucketDemand { here_bytes, load_bytes, ..demand }
+        let (local_bytes, load_bytes) = self.storage.inputs(bucket);
+        BucketDemand { local_bytes, load_bytes, ..demand }
     }
 
     /// Returns the regions in memory that no started bucket reads, nor the bucket under the lease `but`.
     fn movable(&self, but: Option<LeaseId>) -> Vec<RegionKey> {
-        let is_read = |lease: &LeaseId| self.worker.is_under_way(*lease) || but == Some(*lease);
+        let is_read = |lease: &LeaseId| self.worker.is_started(*lease) || but == Some(*lease);
         let read = self.buckets.iter().filter(|(lease, _)| is_read(lease));
         let read: BTreeSet<RegionKey> =
             read.flat_map(|(_, bucket)| bucket.inputs.iter().map(|(key, _)| *key)).collect();
@@ -316,7 +316,7 @@ impl<'a> Node<'a> {
                 self.log.push(format!("worker gets {lease} of stage {}, later: {later}", work.stage));
                 self.look();
                 self.worker.handle_assigned(lease, work.stage, work.bucket, later);
-                let has_room = self.setup.below >= self.study.plan.needs.least_bytes;
+                let has_room = self.setup.below >= self.study.plan.needs.min_bytes;
                 let work = if has_room { work.with_spill() } else { work };
                 let stage = &self.study.plan.stages[work.stage as usize];
                 let bytes = self.study.bytes(work.stage as usize, work.pixels);
@@ -373,7 +373,7 @@ impl<'a> Node<'a> {
             Local::Moved(keys) => {
                 let mut left = 0;
                 for key in keys {
-                    let free = self.setup.below - self.storage.below_bytes();
+                    let free = self.setup.below - self.storage.spill_bytes();
                     if let Entry::Occupied(stored) = self.storage.ram.entry(key)
                         && *stored.get() <= free
                     {
@@ -455,7 +455,7 @@ impl<'a> Node<'a> {
         let Running { slot, lease, call, .. } = self.running.swap_remove(which);
         let bucket = self.buckets.get_mut(&lease).expect("a bucket");
         let wanted =
-            bucket.bytes[call.task].outputs.iter().enumerate().filter(|(output, _)| call.wanted[*output]);
+            bucket.bytes[call.task].outputs.iter().enumerate().filter(|(output, _)| call.requested[*output]);
         let written = wanted.map(|(output, bytes)| (OutputId { node: call.node, output }, *bytes));
         bucket.written.extend(written.collect::<Vec<_>>());
         bucket.run.handle_done(call.node);

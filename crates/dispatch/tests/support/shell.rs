@@ -237,8 +237,9 @@ impl<'a> Shell<'a> {
         let task = &self.stage.tasks[call.task];
         match compute(call.task, &call.arguments, &inputs, task.writes.len(), self.failing) {
             Some(contents) => {
-                assert_eq!(call.wanted.len(), contents.len());
-                for (output, content) in contents.into_iter().enumerate().filter(|(o, _)| call.wanted[*o]) {
+                assert_eq!(call.requested.len(), contents.len());
+                for (output, content) in contents.into_iter().enumerate().filter(|(o, _)| call.requested[*o])
+                {
                     let id = OutputId { node: call.node, output };
                     self.held.insert(id, content);
                     self.sizes.insert(id, self.bytes[call.task].outputs[output]);

@@ -6,7 +6,7 @@ use pleach_dispatch::{InstanceId, PlanId};
 use std::collections::BTreeSet;
 
 /// The only study.
-pub(crate) const STUDY: PlanId = PlanId::whole(0);
+pub(crate) const STUDY: PlanId = PlanId::first_round(0);
 
 /// Creates a manager of a plan whose `finished` instances have been reported before.
 pub(crate) fn manager_of(plan: ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Result<Manager, PlanError> {

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Length and modification time of each file of a slide.
-type Looks = Vec<(u64, Option<SystemTime>)>;
+type FileStamps = Vec<(u64, Option<SystemTime>)>;
 
 /// Returns the metadata of a slide's files. `None` if it cannot be read for one of them.
-fn looks(path: &Path) -> Option<Looks> {
+fn looks(path: &Path) -> Option<FileStamps> {
     let look = |file: PathBuf| {
         let metadata = file.metadata().ok()?;
         Some((metadata.len(), metadata.modified().ok()))
@@ -32,7 +32,7 @@ pub(super) struct SlideFile {
     /// BLAKE3 digest of its content when the study began. `None` if it could not be read.
     digest: Option<[u8; 32]>,
     /// Metadata of its files when it had that digest.
-    seen: Mutex<Option<Looks>>,
+    seen: Mutex<Option<FileStamps>>,
 }
 
 impl SlideFile {

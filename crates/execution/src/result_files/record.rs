@@ -3,9 +3,9 @@
 use super::CompletedStudy;
 use pleach_actors::manager::TaskTotal;
 use pleach_planner::PlanRecord;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::Extremes;
-use pleach_results::record::{self, Annotated, HostRecord, RunRecord};
+use pleach_results::record::{self, AnnotatedTile, HostRecord, RunRecord};
 use pleach_workflow::Stage;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,11 @@ pub fn merged(plan: &PlanRecord, stages: &[Stage]) -> (u64, u64) {
 }
 
 /// Creates the record.
-pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec<Extremes>) -> RunRecord {
+pub(super) fn of(
+    done: &CompletedStudy<'_>,
+    collected: &CollectedResponses,
+    extremes: Vec<Extremes>,
+) -> RunRecord {
     let CompletedStudy { prepared, plan, executed, start, .. } = *done;
     let finished = &executed.finished;
     let cache = cache(done);
@@ -46,13 +50,13 @@ pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec
         tasks_reused,
         operations,
         cache,
-        storage: done.below.map(record::StorageRecord::of),
+        storage: done.spill.map(record::StorageRecord::of),
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers: plan.workers,
         tiles: prepared.study.tiles.iter().map(|tile| tile.name.clone()).collect(),
         excluded_tiles: collected.excluded_tiles(prepared),
-        annotations: Annotated::of(&prepared.study),
+        annotations: AnnotatedTile::of(&prepared.study),
         both_empty: collected.both_empty(prepared),
         extremes,
         convergence: done.convergence.cloned(),
@@ -62,7 +66,7 @@ pub(super) fn of(done: &CompletedStudy<'_>, collected: &Collected, extremes: Vec
 
 /// Returns the use of the task cache, with a warning if the learned costs were not saved. `None` without a cache.
 fn cache(done: &CompletedStudy<'_>) -> Option<record::CacheRecord> {
-    let mut cache = record::CacheRecord::of(done.past.cache.as_ref()?);
+    let mut cache = record::CacheRecord::of(done.prior.cache.as_ref()?);
     cache.warnings.extend(done.costs_lost.clone());
     Some(cache)
 }

@@ -4,7 +4,7 @@
 use super::RoundResult;
 use pleach_report::phases::Phase;
 use pleach_results::folder::FolderError;
-use pleach_results::survivors::{FoundSurvivors, Screened};
+use pleach_results::survivors::{FoundSurvivors, PhaseSurvivors};
 use pleach_sensitivity::screening::{self, ScreeningError};
 use pleach_study::{Defect, PrepareError, PreparedStudy};
 use pleach_workflow::{Study, Survivors};
@@ -75,7 +75,7 @@ pub enum SurvivorsProblem {
 }
 
 /// Finished phase and its survivors. `None` for the last phase.
-pub(crate) type PhaseOutcome = (RoundResult, Option<Screened>);
+pub(crate) type PhaseOutcome = (RoundResult, Option<PhaseSurvivors>);
 
 /// Phase to execute.
 pub struct PhaseRequest {
@@ -84,7 +84,7 @@ pub struct PhaseRequest {
     /// Study of this phase. Only survivors of the phase before vary.
     pub prepared: PreparedStudy,
     /// Whether another phase follows.
-    pub keeps: bool,
+    pub retains_results: bool,
 }
 
 /// Executes all phases of a study, each into its own folder in `out`. `tell` receives messages for operators.
@@ -104,8 +104,8 @@ pub fn execute<E: From<PhasesError>>(
         let survivors = parts.last().and_then(|(_, screened)| screened.as_ref());
         let prepared = whole.of_phase(number, survivors.map(|screened| screened.survivors.as_slice()));
         let prepared = prepared.map_err(PhasesError::Prepare)?;
-        let keeps = number + 1 < names.len();
-        let part = run(PhaseRequest { number, prepared, keeps }, &out.join(name))?;
+        let retains_results = number + 1 < names.len();
+        let part = run(PhaseRequest { number, prepared, retains_results }, &out.join(name))?;
         let rule = whole.study.phases[number].survivors;
         let screened = rule.map(|rule| screened(whole, number, rule, &part, &tell)).transpose()?;
         parts.push((part, screened));
@@ -114,7 +114,7 @@ pub fn execute<E: From<PhasesError>>(
 }
 
 /// Returns the phases for the combined report. `names` are their folders.
-pub fn told<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
+pub fn report_phases<'a>(parts: &'a [PhaseOutcome], names: &'a [String]) -> Vec<Phase<'a>> {
     let phase = |((part, screened), name): (&'a PhaseOutcome, &'a String)| Phase {
         folder: name,
         prepared: &part.prepared,
@@ -147,13 +147,13 @@ fn screened(
     rule: Survivors,
     part: &RoundResult,
     tell: impl Fn(&str),
-) -> Result<Screened, PhasesError> {
+) -> Result<PhaseSurvivors, PhasesError> {
     let study = &part.prepared.study;
     let (response, _) = &study.workflow.response.metrics[rule.metric];
     let folder = &part.session.folder;
     let varied = study.workflow.parameters.iter().filter(|parameter| parameter.domain.varies());
     let varied: Vec<&str> = varied.map(|parameter| parameter.name.as_str()).collect();
-    let corrupt = match Screened::read(folder, &varied)? {
+    let corrupt = match PhaseSurvivors::read(folder, &varied)? {
         FoundSurvivors::None => None,
         FoundSurvivors::Corrupt(why) => Some(why),
         FoundSurvivors::Sound(known) => {
@@ -189,8 +189,13 @@ fn screened(
     let survivors = screening::survivors(rule.rule, indices).map_err(|error| fail(error.into()))?;
     let fixed = indices.parameters.iter().map(|parameter| &parameter.name);
     let fixed = fixed.filter(|name| !survivors.contains(name)).cloned().collect();
-    let screened =
-        Screened { phase: number + 1, response: response.clone(), rule: rule.rule.text(), survivors, fixed };
+    let screened = PhaseSurvivors {
+        phase: number + 1,
+        response: response.clone(),
+        rule: rule.rule.text(),
+        survivors,
+        fixed,
+    };
     screened.write(folder)?;
     Ok(screened)
 }

@@ -4,7 +4,7 @@
 //! The outlines of label maps and masks follow the edges of pixels. The objects of a mask are its connected
 //! components (8 neighbors). Rasterizing the outlines gives the same pixels again.
 
-use super::rings::{Part, parts};
+use super::rings::{PolygonRings, parts};
 use pleach_pathology::kernels::Connectivity;
 use pleach_pathology::kernels::components::Components;
 use pleach_pathology::outline::trace;
@@ -34,7 +34,7 @@ fn feature(geometry: Value, properties: Value) -> Value {
 
 /// Returns the geometry of rings: a polygon, a multipolygon, or null without rings.
 fn geometry(rings: &[&[Position]]) -> Value {
-    let mut parts: Vec<Part> = parts(rings);
+    let mut parts: Vec<PolygonRings> = parts(rings);
     match parts.len() {
         0 => Value::Null,
         1 => json!({ "type": "Polygon", "coordinates": parts.remove(0) }),

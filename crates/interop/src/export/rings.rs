@@ -8,7 +8,7 @@ use pleach_regions::Position;
 
 /// Polygon: its outer ring, counterclockwise in its own coordinates, then its holes, clockwise. Rings are
 /// closed: the last position equals the first.
-pub(super) type Part = Vec<Vec<Position>>;
+pub(super) type PolygonRings = Vec<Vec<Position>>;
 
 /// Position of a ring's probe along its first edge, as a share of the edge. Rings that contain the probe contain
 /// the ring. No corner of a ring along pixel edges has this position, whatever the length of the edge.
@@ -22,7 +22,7 @@ struct Ring<'a> {
 }
 
 /// Returns the polygons that the rings form together.
-pub(super) fn parts(rings: &[&[Position]]) -> Vec<Part> {
+pub(super) fn parts(rings: &[&[Position]]) -> Vec<PolygonRings> {
     let rings: Vec<Ring<'_>> =
         rings.iter().filter(|ring| !ring.is_empty()).map(|ring| Ring::new(ring)).collect();
     let around: Vec<Vec<usize>> = (0..rings.len())
@@ -33,7 +33,7 @@ pub(super) fn parts(rings: &[&[Position]]) -> Vec<Part> {
         .collect();
     let is_hole = |ring: usize| !around[ring].len().is_multiple_of(2);
     let mut part_of = vec![None; rings.len()];
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<PolygonRings> = Vec::new();
     for ring in (0..rings.len()).filter(|&ring| !is_hole(ring)) {
         part_of[ring] = Some(parts.len());
         parts.push(vec![rings[ring].closed(true)]);

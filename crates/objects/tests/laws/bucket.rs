@@ -83,8 +83,8 @@ fn corrupt_object_is_quarantined() {
     assert_eq!(tier.get(key(1)).unwrap(), Some(region(1)));
     // An operator lists the quarantined object and removes it.
     let [kept] = tier.quarantine_files().unwrap().try_into().unwrap();
-    assert_eq!((kept.path.ends_with(away), kept.taken_bytes), (true, bytes.len() as u64));
-    let region_bytes = tier.inventory().unwrap()[0].taken_bytes;
+    assert_eq!((kept.path.ends_with(away), kept.disk_bytes), (true, bytes.len() as u64));
+    let region_bytes = tier.inventory().unwrap()[0].disk_bytes;
     tier.discard(&kept).unwrap();
     assert_eq!((tier.quarantine_files().unwrap(), tier.held_bytes()), (vec![], region_bytes));
     assert_eq!(tier.list().unwrap(), [key(1)]);
@@ -105,11 +105,11 @@ fn large_regions_are_put_in_parts_and_listed() {
         assert!(tier.get(key(number)).unwrap() == Some(noise(number, bytes)), "{bytes} bytes");
     }
     let inventory = tier.inventory().unwrap();
-    assert_eq!(inventory.iter().map(|region| region.taken_bytes).sum::<u64>(), tier.held_bytes());
+    assert_eq!(inventory.iter().map(|region| region.disk_bytes).sum::<u64>(), tier.held_bytes());
     let hour = std::time::Duration::from_secs(3600);
     for region in &inventory {
         let bytes = u64::from(sizes[(0..3).find(|number| key(*number) == region.key).unwrap() as usize]);
-        assert!((bytes..bytes + 1000).contains(&region.taken_bytes) && !region.is_packed, "{region:?}");
+        assert!((bytes..bytes + 1000).contains(&region.disk_bytes) && !region.is_packed, "{region:?}");
         assert!(region.modified.elapsed().unwrap_or_default() < hour);
     }
     assert_eq!(tier.compact(), 0);

@@ -89,7 +89,7 @@ impl Frame {
 
     /// Returns the length of the shortest file that can hold the image, in bytes. A Huffman code has at least one bit,
     /// and every block of every component needs one for its first coefficient (annexes F.1.2.1 and G.1.2.1).
-    pub(super) fn least_bytes(self) -> u64 {
+    pub(super) fn min_bytes(self) -> u64 {
         self.blocks / 8
     }
 }
@@ -100,7 +100,7 @@ impl Frame {
 ///
 /// # Errors
 /// Returns the system's error.
-pub(super) fn is_whole(file: &mut impl Read) -> io::Result<bool> {
+pub(super) fn is_complete(file: &mut impl Read) -> io::Result<bool> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes)?;
     let last_scan = bytes.windows(2).rposition(|pair| pair == [0xff, SCAN_START]).unwrap_or(0);

@@ -43,7 +43,7 @@ impl Header {
 
     /// Returns the length of the shortest file that can hold the image, in bytes. Rows are rounded up and have an extra
     /// byte, which only makes the file longer.
-    pub(super) fn least_bytes(self) -> u64 {
+    pub(super) fn min_bytes(self) -> u64 {
         let pixels = u64::from(self.info.width_px) * u64::from(self.info.height_px);
         pixels.saturating_mul(self.pixel_bits) / 8 / MAX_INFLATED
     }

@@ -26,7 +26,7 @@ pub struct TileInfo {
 /// # Errors
 /// Returns an [`ImageFileError`].
 pub fn probe(path: &Path) -> Result<TileInfo, ImageFileError> {
-    let mut opened = Opened::new(path)?;
+    let mut opened = OpenImageFile::new(path)?;
     if opened.format == ImageFormat::Jpeg {
         // The decoder would read the whole file.
         return Ok(opened.frame()?.info);
@@ -112,14 +112,14 @@ const START_BYTES: u64 = 16;
 const BIG_TIFF: [[u8; 4]; 2] = [*b"II+\0", *b"MM\0+"];
 
 /// A nonempty regular file that starts with the signature of a supported format.
-struct Opened<'a> {
+struct OpenImageFile<'a> {
     path: &'a Path,
     file: BufReader<File>,
     format: ImageFormat,
     length: u64,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenImageFile<'a> {
     fn new(path: &'a Path) -> Result<Self, ImageFileError> {
         let unreadable = |cause| ImageFileError::Unreadable { path: path.to_owned(), cause };
         // Checked before opening: opening a pipe waits for a writer.
@@ -224,10 +224,10 @@ impl<'a> Opened<'a> {
     }
 
     /// Returns the length of the shortest file that can hold the header's image, in bytes.
-    fn least_bytes(&mut self) -> Result<u64, ImageFileError> {
+    fn min_bytes(&mut self) -> Result<u64, ImageFileError> {
         match self.format {
-            ImageFormat::Jpeg => Ok(self.frame()?.least_bytes()),
-            ImageFormat::Png => Ok(self.png_header()?.least_bytes()),
+            ImageFormat::Jpeg => Ok(self.frame()?.min_bytes()),
+            ImageFormat::Png => Ok(self.png_header()?.min_bytes()),
             // A TIFF may use one strip repeatedly.
             _ => Ok(0),
         }
@@ -238,7 +238,7 @@ impl<'a> Opened<'a> {
         if self.format != ImageFormat::Jpeg {
             return Ok(());
         }
-        if !jpeg::is_whole(&mut self.file).map_err(|cause| failed(self.path, cause))? {
+        if !jpeg::is_complete(&mut self.file).map_err(|cause| failed(self.path, cause))? {
             let cause = io::Error::new(ErrorKind::UnexpectedEof, "the JPEG end marker is missing");
             return Err(failed(self.path, cause));
         }
@@ -324,8 +324,8 @@ enum Values {
 
 impl Samples {
     fn read(path: &Path) -> Result<Self, ImageFileError> {
-        let mut opened = Opened::new(path)?;
-        let (length, least) = (opened.length, opened.least_bytes()?);
+        let mut opened = OpenImageFile::new(path)?;
+        let (length, least) = (opened.length, opened.min_bytes()?);
         // Checked before the decoder allocates memory for the pixels.
         if length < least {
             let text = format!(

@@ -28,13 +28,13 @@ pub struct WorkerMemory {
     /// RAM budget in bytes.
     pub memory_bytes: u64,
     /// Capacity of its spill tiers in bytes.
-    pub below_bytes: u64,
+    pub spill_bytes: u64,
 }
 
 impl WorkerMemory {
     /// Returns whether a plan with these needs runs on the worker.
     pub fn fits(self, needs: &MinimumMemory) -> bool {
-        needs.with_spill(self.below_bytes) <= self.memory_bytes
+        needs.with_spill(self.spill_bytes) <= self.memory_bytes
     }
 }
 

@@ -29,7 +29,7 @@ const FITS: Misfit = (0, 0);
 
 fn misfit(needs: &MinimumMemory, workers: &[WorkerMemory]) -> Misfit {
     let too_small = workers.iter().filter(|worker| !worker.fits(needs)).count();
-    (too_small, if too_small == workers.len() && too_small > 0 { needs.least_bytes } else { 0 })
+    (too_small, if too_small == workers.len() && too_small > 0 { needs.min_bytes } else { 0 })
 }
 
 /// Searches for a plan that fits as many of the workers as possible.
@@ -47,7 +47,7 @@ pub(crate) fn fit(builder: &PlanBuilder<'_>, request: &PlanRequest<'_>) -> Resul
     let mut best = make(options, chosen)?;
     let requested_needs = best.3.needs().clone();
     // Half of the instances need at least half of the bytes, so no smaller factor can suffice.
-    let mut factor = requested_needs.least_bytes.div_ceil(smallest.max(1)).max(2);
+    let mut factor = requested_needs.min_bytes.div_ceil(smallest.max(1)).max(2);
     let mut limits = chosen;
     let mut singles_fit = None;
     while best.0 > FITS {
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn misfit_counts_workers_that_are_too_small() {
-        let worker = |memory_bytes, below_bytes| WorkerMemory { memory_bytes, below_bytes };
-        let needs = MinimumMemory { least_bytes: 100, busy_bytes: 60, drains: Vec::new() };
+        let worker = |memory_bytes, spill_bytes| WorkerMemory { memory_bytes, spill_bytes };
+        let needs = MinimumMemory { min_bytes: 100, busy_bytes: 60, drains: Vec::new() };
         assert_eq!(misfit(&needs, &[]), FITS);
         assert_eq!(misfit(&needs, &[worker(100, 0), worker(60, 100)]), FITS);
         assert_eq!(misfit(&needs, &[worker(99, 0), worker(100, 0)]), (1, 0));

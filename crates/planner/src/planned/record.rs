@@ -24,8 +24,8 @@ pub struct PlanRecord {
     /// Maximum number of buckets of a stage, if the strategy has this limit.
     pub max_buckets: Option<usize>,
     /// Minimum bytes of a worker, if the plan was made for a given memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub least_bytes: Option<u64>,
+    #[serde(rename = "least_bytes", skip_serializing_if = "Option::is_none")]
+    pub min_bytes: Option<u64>,
 }
 
 impl PlanRecord {
@@ -44,7 +44,7 @@ impl PlanRecord {
             workers: slots.get(),
             max_bucket_size: options.max_bucket_size(limits),
             max_buckets: options.max_buckets(limits),
-            least_bytes: None,
+            min_bytes: None,
         }
     }
 }

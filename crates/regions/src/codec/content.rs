@@ -6,7 +6,7 @@
 
 mod read;
 
-pub(crate) use read::{ExpectedLength, read, wanted};
+pub(crate) use read::{ExpectedLength, expected_length, read};
 
 use crate::data::number::{LittleEndian, each, write_numbers};
 use crate::{AnnotatedObjects, DataRegion, Table, TypedValues};
@@ -53,7 +53,7 @@ pub(crate) fn pieces(region: &DataRegion, sink: &mut dyn FnMut(&[u8])) {
 }
 
 /// Returns the content of a region in one piece, borrowed for pixels and arrays of bytes.
-pub(crate) fn whole(region: &DataRegion) -> Cow<'_, [u8]> {
+pub(crate) fn contiguous(region: &DataRegion) -> Cow<'_, [u8]> {
     match region {
         DataRegion::Bgr8(raster) | DataRegion::Gray8(raster) | DataRegion::Mask(raster) => {
             Cow::Borrowed(raster.data())

@@ -150,7 +150,7 @@ impl DataRegion {
     /// depends on the digest, as for small label maps and all types except images, masks, label maps and
     /// tables.
     #[must_use]
-    pub fn encode_ahead(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
+    pub fn encode_undigested(&self, is_small: bool) -> Option<(UndigestedHead, Cow<'_, [u8]>)> {
         let effort = if is_small { CompressionEffort::Quick } else { CompressionEffort::None };
         coding::is_of_first(self.element(), effort).then(|| {
             let (head, body) = self.coded(&Digest([0; 32]), effort, None, 0);
@@ -188,12 +188,12 @@ impl DataRegion {
         {
             return (coding, Cow::Owned(bytes), self.bytes());
         }
-        let content = content::whole(self);
+        let content = content::contiguous(self);
         let content_bytes = content.len() as u64;
         match coding::smaller(self.element(), shape, &content, effort, room) {
             Some((coding, bytes)) => (coding, Cow::Owned(bytes), content_bytes),
             None if room == 0 => (Coding::Raw, content, content_bytes),
-            None => (Coding::Raw, Cow::Owned(coding::behind(room, &content)), content_bytes),
+            None => (Coding::Raw, Cow::Owned(coding::zero_prefixed(room, &content)), content_bytes),
         }
     }
 
@@ -284,7 +284,7 @@ impl Header {
 
     fn unchecked(&self, body: Cow<'_, [u8]>) -> Result<DataRegion, DecodeError> {
         let &Self { element, coding, shape, .. } = self;
-        let wanted = content::wanted(element, &shape).ok_or_else(|| self.refuse())?;
+        let wanted = content::expected_length(element, &shape).ok_or_else(|| self.refuse())?;
         let expected = match (wanted, self.content_bytes) {
             (content::ExpectedLength::Exactly(bytes), None) => bytes,
             (content::ExpectedLength::Exactly(bytes), Some(said)) if said == bytes => bytes,

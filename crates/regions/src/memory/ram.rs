@@ -17,7 +17,7 @@ pub enum StoreError {
 }
 
 #[derive(Debug)]
-struct Stored {
+struct StoredRegion {
     region: Arc<DataRegion>,
     identity: Option<RegionIdentity>,
     /// The tier's revision when it was stored.
@@ -38,7 +38,7 @@ pub struct RamRegion {
 /// A concurrent map from key to data region with exact byte accounting.
 #[derive(Debug, Default)]
 pub struct RamTier {
-    regions: DashMap<RegionKey, Stored>,
+    regions: DashMap<RegionKey, StoredRegion>,
     bytes: AtomicU64,
     revision: AtomicU64,
     ledger: Arc<MemoryCounter>,
@@ -76,7 +76,7 @@ impl RamTier {
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
                 let since = self.revision.fetch_add(1, Ordering::Release);
-                slot.insert(Stored { region, identity, since });
+                slot.insert(StoredRegion { region, identity, since });
                 Ok(())
             }
         }
@@ -96,7 +96,7 @@ impl RamTier {
 
     /// Removes a region. Its memory is freed when the last reader drops it.
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        let (_, Stored { region, .. }) = self.regions.remove(&key)?;
+        let (_, StoredRegion { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
         self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
         self.revision.fetch_add(1, Ordering::Release);
@@ -111,9 +111,9 @@ impl RamTier {
 
     /// Returns all regions in any order.
     #[must_use]
-    pub fn held(&self) -> Vec<RamRegion> {
+    pub fn regions(&self) -> Vec<RamRegion> {
         let held = self.regions.iter().map(|stored| {
-            let Stored { region, since, .. } = stored.value();
+            let StoredRegion { region, since, .. } = stored.value();
             RamRegion { key: *stored.key(), bytes: region.bytes(), since: *since }
         });
         held.collect()

@@ -115,7 +115,7 @@ pub struct ResultCache {
 impl ResultCache {
     /// Returns the outputs of a task, if all wanted ones are cached, and the origin they were inserted with.
     /// The caller holds them until [`release`](Self::release).
-    pub fn take(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
+    pub fn acquire(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
         let Outputs { identities: outputs, origin } = self.tasks.get(key)?;
         let origin = *origin;
         let is_here = |(wanted, output): (&bool, &Option<RegionIdentity>)| !wanted || output.is_some();
@@ -316,17 +316,17 @@ mod tests {
     #[test]
     fn task_is_acquired_only_with_all_requested_outputs() {
         let mut shelf = ResultCache::default();
-        assert!(shelf.take(&key(1), &[true]).is_none());
+        assert!(shelf.acquire(&key(1), &[true]).is_none());
         shelf.insert(key(1), key(0), None, vec![Some(region(1, 5)), None], 1.0);
-        assert!(shelf.take(&key(1), &[true, true]).is_none());
-        let (found, origin) = shelf.take(&key(1), &[true, false]).unwrap();
+        assert!(shelf.acquire(&key(1), &[true, true]).is_none());
+        let (found, origin) = shelf.acquire(&key(1), &[true, false]).unwrap();
         assert_eq!(origin, key(0));
         assert!(found[0].is_some() && found[1].is_none());
         shelf.release(&region(1, 5).identity);
         shelf.release(&region(1, 5).identity);
         shelf.shrink_to(4);
         assert!(shelf.is_empty());
-        assert!(shelf.take(&key(1), &[true, false]).is_none());
+        assert!(shelf.acquire(&key(1), &[true, false]).is_none());
     }
 
     #[test]
@@ -337,14 +337,14 @@ mod tests {
             shelf.release(&region(value, 10).identity);
         }
         shelf.shrink_to(20);
-        assert!(shelf.take(&key(2), &[true]).is_none());
+        assert!(shelf.acquire(&key(2), &[true]).is_none());
         // A region inserted after evictions is worth its saved time plus the value of the last evicted one.
         for value in 4..20 {
             shelf.insert(key(value), key(0), None, vec![Some(region(value, 10))], 2.0);
             shelf.release(&region(value, 10).identity);
             shelf.shrink_to(20);
         }
-        assert!(shelf.take(&key(1), &[true]).is_none());
+        assert!(shelf.acquire(&key(1), &[true]).is_none());
     }
 
     #[test]
@@ -377,7 +377,7 @@ mod tests {
                         held.push(put[0].as_ref().unwrap().0.identity);
                     }
                     1 => {
-                        if let Some((found, _)) = shelf.take(&key(task), &[true, false]) {
+                        if let Some((found, _)) = shelf.acquire(&key(task), &[true, false]) {
                             let (shelved, _) = found[0].clone().unwrap();
                             prop_assert_eq!(shelved.region.bytes(), u64::from(shelved.identity.0[0]) + 1);
                             held.push(shelved.identity);

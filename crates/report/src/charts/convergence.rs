@@ -7,13 +7,13 @@ use crate::charts::svg::{Anchor, Drawing, Scale, shortened};
 use crate::page::format_number::count;
 
 /// Index of a part of the sample: its value and the half-width of its interval.
-pub(crate) type Part = Option<(f64, Option<f64>)>;
+pub(crate) type IndexEstimate = Option<(f64, Option<f64>)>;
 
 /// Indices of one parameter, one per step.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct ConvergenceCurve {
     pub(crate) name: String,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<IndexEstimate>,
 }
 
 const SIZE_PX: [f64; 2] = [780.0, 400.0];
@@ -38,7 +38,7 @@ const MARKERS: [&str; OWN] = [
 
 /// Draws the figure. `evaluations` holds the evaluations of each step, `courses` the parameters by rank.
 /// `None` for fewer than two steps or without any index.
-pub(crate) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Option<Drawing> {
+pub(crate) fn draw(evaluations: &[usize], courses: &[ConvergenceCurve], axis: &str) -> Option<Drawing> {
     if evaluations.len() < 2 || known(courses).next().is_none() {
         return None;
     }
@@ -56,7 +56,7 @@ pub(crate) fn draw(evaluations: &[usize], courses: &[Course], axis: &str) -> Opt
 }
 
 /// Returns all indices of the courses.
-fn known(courses: &[Course]) -> impl Iterator<Item = &(f64, Option<f64>)> {
+fn known(courses: &[ConvergenceCurve]) -> impl Iterator<Item = &(f64, Option<f64>)> {
     courses.iter().flat_map(|course| course.parts.iter().flatten())
 }
 
@@ -76,7 +76,7 @@ impl Plot {
 }
 
 /// Returns the scale of the indices and their intervals.
-fn index_scale(courses: &[Course], bottom: f64) -> Scale {
+fn index_scale(courses: &[ConvergenceCurve], bottom: f64) -> Scale {
     // Intervals of small parts are wide and would compress the lines. At each end, the axis exceeds the
     // indices by at most a quarter of their range. Longer intervals are cut.
     let (least, most) = known(courses)
@@ -109,11 +109,12 @@ fn draw_axes(drawing: &mut Drawing, plot: &Plot, evaluations: &[usize], axis: &s
 }
 
 /// Draws the line of a parameter, with intervals and markers if it has its own color.
-fn draw_course(drawing: &mut Drawing, plot: &Plot, rank: usize, course: &Course) {
+fn draw_course(drawing: &mut Drawing, plot: &Plot, rank: usize, course: &ConvergenceCurve) {
     let own = rank < OWN;
     let aside = if own { (rank as f64 - (OWN - 1) as f64 / 2.0) * ASIDE_PX } else { 0.0 };
     let line = if own { format!("course own-{rank}") } else { "course others".to_owned() };
-    let at = |(step, part): (usize, &Part)| part.map(|(value, _)| [plot.x(step) + aside, plot.y.px(value)]);
+    let at =
+            |(step, part): (usize, &IndexEstimate)| part.map(|(value, _)| [plot.x(step) + aside, plot.y.px(value)]);
     let places: Vec<[f64; 2]> = course.parts.iter().enumerate().filter_map(at).collect();
     drawing.noted(&course.name, |drawing| {
         if own {
@@ -135,7 +136,7 @@ fn draw_course(drawing: &mut Drawing, plot: &Plot, rank: usize, course: &Course)
 }
 
 /// Draws the names of the parameters with their own color, and the number of the others.
-fn draw_legend(drawing: &mut Drawing, right: f64, courses: &[Course]) {
+fn draw_legend(drawing: &mut Drawing, right: f64, courses: &[ConvergenceCurve]) {
     let height = |row: usize| TOP_PX + 10.0 + LINE_PX * row as f64;
     for (rank, course) in courses.iter().take(OWN).enumerate() {
         let at = height(rank);

@@ -65,7 +65,7 @@ impl Area {
 
 /// Label to place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LabelRequest {
     /// Labeled point.
     pub(crate) point: [f64; 2],
     pub(crate) width: f64,
@@ -74,7 +74,7 @@ pub(crate) struct Wanted {
 
 /// Place of a label.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct LabelPlacement {
     pub(crate) area: Area,
     /// End of the leader line from the point. `None` for a label next to its point.
     pub(crate) leader: Option<[f64; 2]>,
@@ -106,16 +106,17 @@ const DIRECTIONS: [[f64; 2]; 12] = [
 ///
 /// The result depends on the order. Tries the given order, with the important labels first, and its reverse.
 /// Keeps the one that leaves out fewer labels, then the one with the smaller distances.
-pub(crate) fn place(
-    wanted: &[Wanted],
+pub(crate) fn place_labels(
+    wanted: &[LabelRequest],
     obstacles: &[Area],
     bounds: Area,
     line: Option<[[f64; 2]; 2]>,
-) -> Vec<Option<Placed>> {
+) -> Vec<Option<LabelPlacement>> {
     let forward = greedy(0..wanted.len(), wanted, obstacles, bounds, line);
     let backward = greedy((0..wanted.len()).rev(), wanted, obstacles, bounds, line);
-    let left_out = |places: &[Option<Placed>]| places.iter().filter(|place| place.is_none()).count();
-    let length = |places: &[Option<Placed>]| places.iter().flatten().map(|place| place.distance).sum::<f64>();
+    let left_out = |places: &[Option<LabelPlacement>]| places.iter().filter(|place| place.is_none()).count();
+    let length =
+        |places: &[Option<LabelPlacement>]| places.iter().flatten().map(|place| place.distance).sum::<f64>();
     let better = left_out(&backward)
         .cmp(&left_out(&forward))
         .then_with(|| length(&backward).total_cmp(&length(&forward)))
@@ -125,17 +126,17 @@ pub(crate) fn place(
 
 fn greedy(
     order: impl Iterator<Item = usize>,
-    wanted: &[Wanted],
+    wanted: &[LabelRequest],
     obstacles: &[Area],
     bounds: Area,
     line: Option<[[f64; 2]; 2]>,
-) -> Vec<Option<Placed>> {
+) -> Vec<Option<LabelPlacement>> {
     let mut taken: Vec<Area> = Vec::new();
     let mut leaders: Vec<[[f64; 2]; 2]> = Vec::new();
     let mut places = vec![None; wanted.len()];
     for number in order {
         let label = &wanted[number];
-        let free = |candidate: &Placed| {
+        let free = |candidate: &LabelPlacement| {
             let own = Area::around(label.point, 0.5);
             let end = candidate.leader.unwrap_or(label.point);
             bounds.holds(&candidate.area)
@@ -145,8 +146,8 @@ fn greedy(
                 && (candidate.leader.is_none()
                     || !obstacles.iter().any(|o| !o.overlaps(&own) && o.meets(label.point, end)))
         };
-        let crosses = |candidate: &Placed| line.is_some_and(|[a, b]| candidate.area.meets(a, b));
-        let candidates: Vec<Placed> = candidates(label, bounds).filter(free).collect();
+        let crosses = |candidate: &LabelPlacement| line.is_some_and(|[a, b]| candidate.area.meets(a, b));
+        let candidates: Vec<LabelPlacement> = candidates(label, bounds).filter(free).collect();
         let chosen = candidates.iter().find(|candidate| !crosses(candidate)).or(candidates.first()).copied();
         if let Some(placed) = chosen {
             taken.push(placed.area);
@@ -157,8 +158,8 @@ fn greedy(
     places
 }
 
-fn candidates(label: &Wanted, bounds: Area) -> impl Iterator<Item = Placed> + use<> {
-    let Wanted { point: [x, y], width, height } = *label;
+fn candidates(label: &LabelRequest, bounds: Area) -> impl Iterator<Item = LabelPlacement> + use<> {
+    let LabelRequest { point: [x, y], width, height } = *label;
     DISTANCES_PX.into_iter().enumerate().flat_map(move |(ring, distance)| {
         DIRECTIONS.into_iter().map(move |[dx, dy]| {
             // The edge or corner of the label that faces the point has this distance.
@@ -175,7 +176,7 @@ fn candidates(label: &Wanted, bounds: Area) -> impl Iterator<Item = Placed> + us
             let (left, top) = (near[0] - facing(dx) * width, near[1] - facing(dy) * height);
             let area = Area { left, top, right: left + width, bottom: top + height }.moved_into(&bounds);
             let end = [x.clamp(area.left, area.right), y.clamp(area.top, area.bottom)];
-            Placed { area, leader: (ring > 0).then_some(end), distance }
+            LabelPlacement { area, leader: (ring > 0).then_some(end), distance }
         })
     })
 }
@@ -189,16 +190,16 @@ mod tests {
 
     #[test]
     fn single_label_is_placed_to_the_right() {
-        let wanted = [Wanted { point: [100.0, 100.0], width: 40.0, height: 14.0 }];
-        let placed = place(&wanted, &[Area::around([100.0, 100.0], 4.0)], BOUNDS, None)[0].unwrap();
+        let wanted = [LabelRequest { point: [100.0, 100.0], width: 40.0, height: 14.0 }];
+        let placed = place_labels(&wanted, &[Area::around([100.0, 100.0], 4.0)], BOUNDS, None)[0].unwrap();
         assert_eq!((placed.area.left, placed.area.top), (108.0, 93.0));
         assert!(placed.leader.is_none());
     }
 
     #[test]
     fn a_full_corner_leaves_labels_out() {
-        let wanted = [Wanted { point: [0.0, 300.0], width: 390.0, height: 80.0 }; 9];
-        let placed = place(&wanted, &[], BOUNDS, None);
+        let wanted = [LabelRequest { point: [0.0, 300.0], width: 390.0, height: 80.0 }; 9];
+        let placed = place_labels(&wanted, &[], BOUNDS, None);
         assert!(placed[0].is_some());
         assert!(placed[8].is_none());
     }
@@ -208,12 +209,12 @@ mod tests {
         fn labels_overlap_neither_labels_nor_points(
             points in prop::collection::vec((0.0..400.0, 0.0..300.0, 10.0..120.0), 1..60),
         ) {
-            let wanted: Vec<Wanted> = points
+            let wanted: Vec<LabelRequest> = points
                 .iter()
-                .map(|&(x, y, width)| Wanted { point: [x, y], width, height: 14.0 })
+                .map(|&(x, y, width)| LabelRequest { point: [x, y], width, height: 14.0 })
                 .collect();
             let obstacles: Vec<Area> = wanted.iter().map(|label| Area::around(label.point, 4.0)).collect();
-            let placed = place(&wanted, &obstacles, BOUNDS, Some([[0.0, 300.0], [400.0, 0.0]]));
+            let placed = place_labels(&wanted, &obstacles, BOUNDS, Some([[0.0, 300.0], [400.0, 0.0]]));
             let areas: Vec<Area> = placed.iter().flatten().map(|placed| placed.area).collect();
             for (index, area) in areas.iter().enumerate() {
                 prop_assert!(BOUNDS.holds(area));

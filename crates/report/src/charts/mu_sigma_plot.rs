@@ -3,7 +3,7 @@
 //! If a few parameters dominate, the others crowd in the corner. A second panel magnifies the corner, and
 //! only that panel labels them.
 
-use crate::charts::label::{Area, Wanted, place};
+use crate::charts::label::{Area, LabelRequest, place_labels};
 use crate::charts::svg::{Anchor, Drawing, Scale, TYPE_PX, shortened, text_width};
 use crate::page::format_number::brief;
 use crate::page::html::Html;
@@ -204,10 +204,11 @@ impl Panel {
         let labels: Vec<String> = spots.iter().map(Spot::label).collect();
         let height = TYPE_PX + 2.0;
         let wanted = spots.iter().zip(&labels);
-        let wanted: Vec<Wanted> =
-            wanted.map(|(spot, label)| Wanted { point: spot.at, width: text_width(label), height }).collect();
+        let wanted: Vec<LabelRequest> = wanted
+            .map(|(spot, label)| LabelRequest { point: spot.at, width: text_width(label), height })
+            .collect();
         let bounds = Area { left: LEFT_PX + 3.0, top: TOP_PX - 4.0, right: width, bottom: bottom - 1.0 };
-        let places = place(&wanted, &obstacles, bounds, Some([start, end]));
+        let places = place_labels(&wanted, &obstacles, bounds, Some([start, end]));
         for ((placed, label), spot) in places.iter().zip(&labels).zip(&spots) {
             let Some(placed) = placed else {
                 unlabeled.extend(spot.names.iter().map(ToString::to_string));

@@ -9,7 +9,7 @@ use pleach_workflow::Domain;
 
 /// Values of one parameter, one per evaluation.
 #[derive(Clone, Copy, Debug)]
-pub struct Along<'a> {
+pub struct ScatterColumn<'a> {
     /// Name of the parameter: the label of its panel's axis.
     pub name: &'a str,
     /// Value of the parameter in each evaluation, in the order of the responses.
@@ -43,7 +43,7 @@ const INSET_PX: f64 = 6.0;
 /// Draws the figure. `parameters` are ordered by rank, `responses` has one entry per evaluation, and
 /// `independent` is the number of independent evaluations. `None` without responses.
 pub(crate) fn draw(
-    parameters: &[Along<'_>],
+    parameters: &[ScatterColumn<'_>],
     responses: &[Option<f64>],
     independent: usize,
     response: &str,
@@ -73,7 +73,7 @@ fn span(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 fn panel(
-    parameter: &Along<'_>,
+    parameter: &ScatterColumn<'_>,
     known: &[(usize, f64)],
     [least, most]: [f64; 2],
     pieces: usize,

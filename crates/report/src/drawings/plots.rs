@@ -3,9 +3,9 @@
 //! This module selects the figures of each method. Each figure has its own module. Colors are those of Okabe
 //! and Ito, as in the report, and no information depends on color alone.
 
-use crate::charts::convergence::{self, Course, Part};
+use crate::charts::convergence::{self, ConvergenceCurve, IndexEstimate};
 use crate::charts::first_and_total::{self, Orders};
-use crate::charts::scatter::{self, Along};
+use crate::charts::scatter::{self, ScatterColumn};
 use crate::charts::svg::{Anchor, Drawing, shortened};
 use crate::charts::{bars, heatmap, mu_sigma_plot, ranking};
 use crate::page::format_number::capital;
@@ -24,13 +24,13 @@ pub struct Picture {
 
 /// Input of the figures of one response.
 #[derive(Debug)]
-pub struct Drawn<'a> {
+pub struct ResponsePlots<'a> {
     /// Analysis of the response. Its method determines the figures.
     pub analysis: &'a Analysis,
     /// Growing parts of the sample: their evaluations and indices.
     pub steps: Vec<(usize, IndexTable)>,
     /// Values of each parameter.
-    pub along: Vec<Along<'a>>,
+    pub along: Vec<ScatterColumn<'a>>,
     /// Response of each evaluation. `None` for a failed evaluation.
     pub responses: &'a [Option<f64>],
     /// Number of independent evaluations.
@@ -41,7 +41,7 @@ const MARGIN_PX: f64 = 16.0;
 const HEAD_PX: f64 = 56.0;
 
 /// Returns the figures. Empty for a response that does not vary.
-pub fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
+pub fn pictures(drawn: &ResponsePlots<'_>) -> Vec<Picture> {
     let Some(listed) = IndexTable::of(drawn.analysis) else { return Vec::new() };
     let varies =
         listed.rows.iter().any(|(_, numbers)| numbers[listed.main].is_some_and(|value| value != 0.0));
@@ -63,21 +63,21 @@ pub fn pictures(drawn: &Drawn<'_>) -> Vec<Picture> {
 
 /// Draws the main index of each parameter over growing parts of the sample. Returns the figure and the name
 /// of the index.
-pub(crate) fn settling(drawn: &Drawn<'_>) -> Option<(Drawing, String)> {
+pub(crate) fn settling(drawn: &ResponsePlots<'_>) -> Option<(Drawing, String)> {
     let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
-    let course = |(name, _): &(String, Vec<Option<f64>>)| Course {
+    let course = |(name, _): &(String, Vec<Option<f64>>)| ConvergenceCurve {
         name: name.clone(),
         parts: drawn.steps.iter().map(|(_, step)| part(step, name)).collect(),
     };
-    let courses: Vec<Course> = ranked.into_iter().map(course).collect();
+    let courses: Vec<ConvergenceCurve> = ranked.into_iter().map(course).collect();
     let evaluations: Vec<usize> = drawn.steps.iter().map(|(evaluations, _)| *evaluations).collect();
     let index = index_name(drawn.analysis, &listed);
     convergence::draw(&evaluations, &courses, &index).map(|drawing| (drawing, index))
 }
 
 /// Draws the response over each parameter, the most influential parameter first.
-pub(crate) fn scattered(drawn: &Drawn<'_>, response: &str) -> Option<Drawing> {
+pub(crate) fn scattered(drawn: &ResponsePlots<'_>, response: &str) -> Option<Drawing> {
     let listed = IndexTable::of(drawn.analysis)?;
     let ranked = listed.ranked();
     let mut along = drawn.along.clone();
@@ -144,7 +144,7 @@ fn of_orders(orders: &[Orders<'_>], response: &str) -> Vec<Picture> {
 }
 
 /// Returns the main index of a parameter in a step. `None` if the step has none.
-fn part(step: &IndexTable, name: &str) -> Part {
+fn part(step: &IndexTable, name: &str) -> IndexEstimate {
     let (_, numbers) = step.rows.iter().find(|(known, _)| known == name)?;
     let conf = step.columns.get(step.main + 1).filter(|column| column.ends_with("_conf"));
     Some((numbers[step.main]?, conf.and_then(|_| numbers[step.main + 1])))

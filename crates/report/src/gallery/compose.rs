@@ -37,9 +37,9 @@ pub(super) fn pictures(
     }
     let (one, other) = (reference.data(), farthest.data());
     let window = if one == other {
-        window::of_most(width, height, |pixel| one[pixel] != 0)
+        window::with_most_differences(width, height, |pixel| one[pixel] != 0)
     } else {
-        window::of_most(width, height, |pixel| (one[pixel] == 0) != (other[pixel] == 0))
+        window::with_most_differences(width, height, |pixel| (one[pixel] == 0) != (other[pixel] == 0))
     };
     let outlines = |mask: &Raster| -> Result<Vec<Loop>, GalleryError> {
         let wide = window.with_rim(RIM_PX, width, height);
@@ -56,7 +56,7 @@ pub(super) fn pictures(
         }
         shown.push(ShownEvaluation { outlines: outlines(mask)?, ..evaluation });
     }
-    let overview = (!window.is_whole(width, height)).then(|| jpeg(&window::small(image, OVERVIEW_PX)?));
+    let overview = (!window.covers_tile(width, height)).then(|| jpeg(&window::small(image, OVERVIEW_PX)?));
     Ok(TilePictures {
         tile: name.to_owned(),
         tile_px: [width, height],

@@ -44,7 +44,7 @@ impl Previews {
     ///
     /// # Errors
     /// [`PreviewNameError`] if no task has the name, or the task writes no image.
-    pub fn asked(names: &[String], workflow: &Workflow) -> Result<Self, PreviewNameError> {
+    pub fn find(names: &[String], workflow: &Workflow) -> Result<Self, PreviewNameError> {
         let tasks: Vec<(usize, usize)> =
             workflow.stages.iter().enumerate().fold(Vec::new(), |mut all, (s, stage)| {
                 all.extend((0..stage.tasks.len()).map(|task| (s, task)));
@@ -133,7 +133,7 @@ mod tests {
     fn asked(names: &[&str]) -> Result<Previews, String> {
         let workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap().measuring(0);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Previews::asked(&names, &workflow).map_err(|error| error.to_string())
+        Previews::find(&names, &workflow).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let mut workflow = builtin::workflow("nuclei", &builtin::registry()).unwrap().unwrap();
         workflow.stages[1].tasks[2].writes[0].region = "a/b".to_owned();
         workflow.stages[1].tasks[2].writes[1].region = "a:b".to_owned();
-        let previews = Previews::asked(&["t3".to_owned()], &workflow).unwrap();
+        let previews = Previews::find(&["t3".to_owned()], &workflow).unwrap();
         let names = previews.files(7, "../more/tissue 01", &workflow);
         assert_eq!(names[0], "7-.._more_tissue_01-segmentation-t3-a_b.png");
         assert_eq!(names[1], "7-.._more_tissue_01-segmentation-t3-a_b-2.png");

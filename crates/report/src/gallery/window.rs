@@ -21,7 +21,7 @@ const WHOLE_PX: u32 = 320;
 /// Returns the window with most pixels that differ, in a tile of `width` × `height` pixels. `differs` receives the
 /// index of a pixel in raster order. Of equal windows, takes the uppermost, then the leftmost. Then centers the
 /// window on these pixels as far as the tile allows. Without such pixels, takes the middle of the tile.
-pub(crate) fn of_most(width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Window {
+pub(crate) fn with_most_differences(width: u32, height: u32, differs: impl Fn(usize) -> bool) -> Window {
     let side = |all: u32| if all <= WHOLE_PX { all } else { SIDE_PX };
     let mut best = Window { left: 0, top: 0, width: side(width), height: side(height) };
     let (columns, across, down) = (width as usize, best.width as usize, best.height as usize);
@@ -74,7 +74,7 @@ impl Window {
     }
 
     /// Returns whether the window is the whole tile.
-    pub(crate) fn is_whole(&self, width: u32, height: u32) -> bool {
+    pub(crate) fn covers_tile(&self, width: u32, height: u32) -> bool {
         (self.width, self.height) == (width, height)
     }
 
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn small_tiles_are_whole() {
-        let window = of_most(320, 13, |_| false);
+        let window = with_most_differences(320, 13, |_| false);
         assert_eq!(window, Window { left: 0, top: 0, width: 320, height: 13 });
-        assert!(window.is_whole(320, 13));
+        assert!(window.covers_tile(320, 13));
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
                 };
                 distinct.iter().filter(|place| within(place)).count()
             };
-            let best = of_most(width, height, differs);
+            let best = with_most_differences(width, height, differs);
             prop_assert!(best.left + best.width <= width && best.top + best.height <= height);
             for left in (0..=width - best.width).step_by(7) {
                 for top in (0..=height - best.height).step_by(7) {

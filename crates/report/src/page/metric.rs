@@ -12,7 +12,7 @@ pub(crate) struct Metric {
     /// Definition of the metric. Empty for metrics of workflows that are not built in.
     pub(crate) meaning: &'static str,
     /// Aggregation over tiles.
-    pub(crate) over_tiles: Aggregate,
+    pub(crate) aggregate: Aggregate,
     /// Caution about the meaning of a change. Empty if none is needed.
     pub(crate) caution: &'static str,
 }
@@ -79,12 +79,12 @@ impl Metric {
             }
             _ => "",
         };
-        Self { name: name.to_owned(), meaning, over_tiles: *over_tiles, caution }
+        Self { name: name.to_owned(), meaning, aggregate: *over_tiles, caution }
     }
 
     /// Returns "mean over tiles" or "sum over tiles".
-    pub(crate) fn over_tiles(&self) -> &'static str {
-        match self.over_tiles {
+    pub(crate) fn aggregate_label(&self) -> &'static str {
+        match self.aggregate {
             Aggregate::Mean => "mean over tiles",
             Aggregate::Sum => "sum over tiles",
         }
@@ -129,7 +129,7 @@ mod tests {
                 "{name}"
             );
             let added = ["pixel-difference", "nuclei"].contains(&name);
-            assert_eq!(metric.over_tiles() == "sum over tiles", added, "{name}");
+            assert_eq!(metric.aggregate_label() == "sum over tiles", added, "{name}");
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::Report;
 use crate::page::format_number::{count, counted, names};
 use crate::page::html::{Html, Table, html, p};
 use pleach_results::analysis::BothEmptyRuns;
-use pleach_results::record::Annotated;
+use pleach_results::record::AnnotatedTile;
 
 /// Maximum reference files in the table, those with most annotations outside first.
 const MAX_FILES: usize = 20;
@@ -24,8 +24,8 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     (!is_empty).then_some(section)
 }
 
-fn annotations(files: &[Annotated]) -> Html {
-    let sum = |of: fn(&Annotated) -> usize| files.iter().map(of).sum::<usize>();
+fn annotations(files: &[AnnotatedTile]) -> Html {
+    let sum = |of: fn(&AnnotatedTile) -> usize| files.iter().map(of).sum::<usize>();
     let all = sum(|file| file.annotations);
     let [outside, partly, unusable] =
         [sum(|file| file.outside), sum(|file| file.partly_outside), sum(|file| file.unusable)];
@@ -44,7 +44,7 @@ fn annotations(files: &[Annotated]) -> Html {
         count(partly),
         count(unusable),
     ));
-    let mut of_note: Vec<&Annotated> =
+    let mut of_note: Vec<&AnnotatedTile> =
         files.iter().filter(|file| file.outside + file.partly_outside + file.unusable > 0).collect();
     of_note.sort_by_key(|file| std::cmp::Reverse((file.outside, file.unusable, file.partly_outside)));
     let header = ["tile", "reference", "annotations", "outside", "partly outside", "without a pixel"];
@@ -96,10 +96,10 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    fn file(tile: &str, numbers: [usize; 4]) -> Annotated {
+    fn file(tile: &str, numbers: [usize; 4]) -> AnnotatedTile {
         let [annotations, outside, partly_outside, unusable] = numbers;
         let reference = format!("{tile}.geojson");
-        Annotated { tile: tile.to_owned(), reference, annotations, outside, partly_outside, unusable }
+        AnnotatedTile { tile: tile.to_owned(), reference, annotations, outside, partly_outside, unusable }
     }
 
     #[test]

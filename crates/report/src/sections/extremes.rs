@@ -70,7 +70,7 @@ fn table(report: &Report<'_>, of: &Extremes) -> Html {
     let caption = format!(
         "{} ({}) at its ends{}",
         capital(&metric.name),
-        metric.over_tiles(),
+        metric.aggregate_label(),
         if left_out > 0 {
             format!("; samples.csv has {} more parameters", count(left_out))
         } else {

@@ -41,12 +41,12 @@ pub(crate) fn counts(failures: &Failures) -> Html {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_results::analysis::OfParameter;
+    use pleach_results::analysis::ParameterFailures;
 
     #[test]
     fn excluded_evaluations_are_listed_by_parameter() {
         let parameters = [("<a>", 2), ("b", 0)];
-        let parameters = parameters.map(|(name, failed)| OfParameter { name: name.to_owned(), failed });
+        let parameters = parameters.map(|(name, failed)| ParameterFailures { name: name.to_owned(), failed });
         let mut failures = Failures {
             evaluations: 3,
             unit: Unit::Trajectory,

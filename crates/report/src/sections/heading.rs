@@ -28,7 +28,7 @@ pub(crate) fn title(report: &Report<'_>) -> Html {
 pub(crate) fn section(report: &Report<'_>) -> Html {
     let (study, run) = (report.study, report.run);
     let workflow = &study.workflow;
-    let mut facts = Facts::default();
+    let mut facts = DescriptionList::default();
     facts.add("Workflow", html![strong(&workflow.name), format!(": {}", workflow.description)]);
     if !study.switched_off.is_empty() {
         facts.add("Switched off", names(study.switched_off.iter().map(String::as_str), MAX_NAMES));
@@ -54,9 +54,9 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
 
 /// List of names and values.
 #[derive(Debug, Default)]
-struct Facts(Html);
+struct DescriptionList(Html);
 
-impl Facts {
+impl DescriptionList {
     fn add(&mut self, name: &str, value: impl Into<Html>) {
         self.0.push(html![Html::element("dt", &[], name), Html::element("dd", &[], value)]);
     }
@@ -74,7 +74,7 @@ fn response(report: &Report<'_>) -> Html {
         let metric = Metric::of_one(report.study, metric);
         let meaning = if metric.meaning.is_empty() { String::new() } else { format!(": {}", metric.meaning) };
         text.push(if place == 0 { "" } else { " " });
-        text.push(html![strong(capital(&metric.name)), format!("{meaning}; {}.", metric.over_tiles())]);
+        text.push(html![strong(capital(&metric.name)), format!("{meaning}; {}.", metric.aggregate_label())]);
     }
     if report.study.workflow.reference.is_some() {
         text.push(match &report.study.reference {

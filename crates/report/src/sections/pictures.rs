@@ -167,7 +167,7 @@ fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
         let metric = Metric::of_one(report.study, of.metric);
         text.push(format!("{} {}", capital(&metric.name), number(of.on_tile)));
         if report.study.tiles.len() > 1 {
-            text.push(format!(" here, {} {}", number(of.over_tiles), metric.over_tiles()));
+            text.push(format!(" here, {} {}", number(of.over_tiles), metric.aggregate_label()));
         }
         text.push(". ");
     }

@@ -16,17 +16,17 @@ const END_TILES: usize = 6;
 pub(crate) fn section(report: &Report<'_>) -> Html {
     let metric = Metric::of(report.study);
     let tiles = tiles(report);
-    let over = over_tiles(report, metric.over_tiles);
+    let over = over_tiles(report, metric.aggregate);
     let (shown, note) = selected(tiles);
     let axis = format!("{}, one dot an evaluation", metric.name);
     let mut drawings = Html::default();
     let numbers = numbers(&shown, report.run.evaluations);
     // A sum over tiles needs its own scale.
-    let apart = metric.over_tiles == Aggregate::Sum && report.study.tiles.len() > 1;
+    let apart = metric.aggregate == Aggregate::Sum && report.study.tiles.len() > 1;
     let mut rows = Vec::new();
     if report.study.tiles.len() > 1 {
         if apart {
-            drawings.push(draw(&[over], &format!("{axis}, {}", metric.over_tiles())));
+            drawings.push(draw(&[over], &format!("{axis}, {}", metric.aggregate_label())));
         } else {
             rows.push(over);
         }
@@ -45,13 +45,13 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
 /// Returns the range of the response over the evaluations, in words. `None` without responses.
 pub(crate) fn range(report: &Report<'_>) -> Option<String> {
     let metric = Metric::of(report.study);
-    let over = over_tiles(report, metric.over_tiles);
+    let over = over_tiles(report, metric.aggregate);
     let (smallest, largest) = (*over.values.first()?, *over.values.last()?);
     let rounding = Rounding::brief(largest.abs().max(smallest.abs()));
     Some(format!(
         "Over the evaluations, {} ({}) ran from {} to {}.",
         metric.name,
-        metric.over_tiles(),
+        metric.aggregate_label(),
         rounding.show(smallest),
         rounding.show(largest)
     ))

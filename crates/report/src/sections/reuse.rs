@@ -9,25 +9,25 @@ use pleach_workflow::Stage;
 
 /// Tasks of one stage: requested without reuse, saved at each level, and left to execute.
 struct Tasks {
-    asked: usize,
+    requested: usize,
     stage: usize,
     tree: usize,
     dataflow: usize,
-    left: usize,
+    remaining: usize,
 }
 
 /// Returns the tasks of each stage. Without merging, none are saved.
 fn tasks(plan: &PlanRecord, stages: &[Stage]) -> Vec<Tasks> {
     let stages = plan.summary.per_stage.iter().zip(stages);
     let tasks = stages.map(|(figures, stage)| {
-        let asked = figures.instances_without_reuse * stage.tasks.len();
-        let merged = if is_merged(plan) { figures.tasks_after_stage_merging } else { asked };
+        let requested = figures.instances_without_reuse * stage.tasks.len();
+        let merged = if is_merged(plan) { figures.tasks_after_stage_merging } else { requested };
         Tasks {
-            asked,
-            stage: asked.saturating_sub(merged),
+            requested,
+            stage: requested.saturating_sub(merged),
             tree: merged.saturating_sub(figures.tasks_with_tree_reuse),
             dataflow: figures.tasks_with_tree_reuse.saturating_sub(figures.tasks),
-            left: figures.tasks,
+            remaining: figures.tasks,
         }
     });
     tasks.collect()
@@ -41,7 +41,7 @@ fn is_merged(plan: &PlanRecord) -> bool {
 pub(crate) fn section(report: &Report<'_>) -> Html {
     let plan = report.plan;
     let tasks = tasks(plan, &report.study.workflow.stages);
-    let most = tasks.iter().map(|tasks| tasks.asked).max().unwrap_or(0).max(1) as f64;
+    let most = tasks.iter().map(|tasks| tasks.requested).max().unwrap_or(0).max(1) as f64;
     let header = [
         "stage",
         "runs",
@@ -73,9 +73,9 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
             Html::from(&figures.stage),
             count(figures.instances_without_reuse).into(),
             count(figures.instances).into(),
-            count(tasks.asked).into(),
-            count(tasks.asked - tasks.stage).into(),
-            count(tasks.left).into(),
+            count(tasks.requested).into(),
+            count(tasks.requested - tasks.stage).into(),
+            count(tasks.remaining).into(),
             fraction(figures.reuse_fraction).into(),
             fraction(figures.cost_reuse_fraction).into(),
             count(figures.buckets).into(),
@@ -88,7 +88,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
 fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     let (plan, run) = (report.plan, report.run);
     let sum = |of: fn(&Tasks) -> usize| tasks.iter().map(of).sum::<usize>();
-    let (asked, left) = (sum(|tasks| tasks.asked), sum(|tasks| tasks.left));
+    let (asked, left) = (sum(|tasks| tasks.requested), sum(|tasks| tasks.remaining));
     let saved = asked.saturating_sub(left);
     let mut text =
         html![format!("{} make {}. ", counted(run.runs, "run", "runs"), counted(asked, "task", "tasks"))];
@@ -149,12 +149,12 @@ fn bucket_size(plan: &PlanRecord) -> String {
 fn bar(tasks: &Tasks, most: f64) -> Html {
     const WIDTH_PX: f64 = 120.0;
     let title =
-        format!("{} executed, {}, {} and {} saved", tasks.left, tasks.tree, tasks.dataflow, tasks.stage);
+        format!("{} executed, {}, {} and {} saved", tasks.remaining, tasks.tree, tasks.dataflow, tasks.stage);
     let mut drawing = Drawing::new(WIDTH_PX, 12.0, &title);
     let mut from = 0.0;
     // The parts also differ in height and outline, since colors alone do not suffice.
     let parts = [
-        ("left", tasks.left, 11.0),
+        ("left", tasks.remaining, 11.0),
         ("tree", tasks.tree, 5.0),
         ("dataflow", tasks.dataflow, 6.0),
         ("stage", tasks.stage, 10.0),
@@ -178,7 +178,7 @@ mod tests {
     fn tasks_of_all_reuse_kinds_add_up() {
         let fixture = fixture::moat(&[("a", 1.0, 0.1)]);
         for tasks in tasks(&fixture.plan, &fixture.study.workflow.stages) {
-            assert_eq!(tasks.left + tasks.dataflow + tasks.tree + tasks.stage, tasks.asked);
+            assert_eq!(tasks.remaining + tasks.dataflow + tasks.tree + tasks.stage, tasks.requested);
         }
         let text = section(&fixture.report()).into_string();
         for expected in [

@@ -2,15 +2,15 @@
 //! parameter.
 
 use crate::Report;
-use crate::charts::scatter::Along;
-use crate::drawings::plots::{self, Drawn};
+use crate::charts::scatter::ScatterColumn;
+use crate::drawings::plots::{self, ResponsePlots};
 use crate::page::format_number::capital;
 use crate::page::html::{Html, figure, html, strong};
 use crate::page::metric::Metric;
 use pleach_interop::analysis::{DesignForm, convergence};
 use pleach_interop::method::ExternalMethod;
 use pleach_interop::responses::ResponseColumn;
-use pleach_results::analysis::{self, Collected};
+use pleach_results::analysis::{self, CollectedResponses};
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::fast::HARMONICS;
 use pleach_sensitivity::sampling::{Design, Structure};
@@ -19,17 +19,17 @@ use pleach_workflow::{BasePoints, Method, Parameter};
 
 /// Parameter sets of a study and their responses.
 #[derive(Clone, Copy, Debug)]
-pub struct Sampled<'a> {
+pub struct SampleResponses<'a> {
     /// Parameter sets of evaluations 1, 2, … and their structure, which determines the analysis.
     pub design: &'a Design,
     /// Responses of all runs of these parameter sets, failed runs included.
-    pub collected: &'a Collected,
+    pub collected: &'a CollectedResponses,
 }
 
 /// Returns the figures of the study's metric. `None` without a sample or without a form that the analysis
 /// supports.
 pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
-    let Sampled { design, collected } = report.sampled?;
+    let SampleResponses { design, collected } = report.sampled?;
     let study = report.study;
     let (name, over_tiles) = &study.workflow.response.metrics[study.metric];
     let measured =
@@ -44,10 +44,10 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     let bootstrap = analysis::bootstrap(study.seed);
     let along = columns
         .iter()
-        .map(|(Parameter { name, domain, .. }, values)| Along { name, values, domain })
+        .map(|(Parameter { name, domain, .. }, values)| ScatterColumn { name, values, domain })
         .collect();
     let steps = convergence(&form, way, &measured, bootstrap);
-    let drawn = Drawn {
+    let drawn = ResponsePlots {
         analysis: report.analysis,
         steps,
         along,

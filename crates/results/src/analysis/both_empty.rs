@@ -4,7 +4,7 @@
 //! A column beside the metrics marks them ([`both_empty_column`]). The study determines whether they count in
 //! the mean over tiles ([`BothEmpty`]).
 
-use super::Collected;
+use super::CollectedResponses;
 use crate::analysis::RunResponse;
 use pleach_pathology::both_empty_column;
 use pleach_regions::Table;
@@ -43,7 +43,7 @@ impl RunResponse {
     }
 }
 
-impl Collected {
+impl CollectedResponses {
     /// Returns the runs with mask and reference both empty, one entry per response that has any.
     pub fn both_empty(&self, prepared: &PreparedStudy) -> Vec<BothEmptyRuns> {
         let study = &prepared.study;

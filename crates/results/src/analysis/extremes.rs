@@ -5,7 +5,7 @@
 //! nearest and the farthest. The default is evaluation 0, which is not part of the sample. No index depends
 //! on it.
 
-use super::Collected;
+use super::CollectedResponses;
 use pleach_study::PreparedStudy;
 use pleach_workflow::{Parameter, Value};
 use serde::{Serialize, Serializer};
@@ -124,11 +124,11 @@ fn as_map<S: Serializer>(settings: &[Setting], to: S) -> Result<S::Ok, S::Error>
 
 impl Extremes {
     /// Returns the extremes of each response of a study.
-    pub fn of_all(prepared: &PreparedStudy, collected: &Collected) -> Vec<Self> {
+    pub fn of_all(prepared: &PreparedStudy, collected: &CollectedResponses) -> Vec<Self> {
         prepared.study.metrics().map(|metric| Self::of(prepared, collected, metric)).collect()
     }
 
-    fn of(prepared: &PreparedStudy, collected: &Collected, metric: usize) -> Self {
+    fn of(prepared: &PreparedStudy, collected: &CollectedResponses, metric: usize) -> Self {
         let workflow = &prepared.study.workflow;
         let (name, over_tiles) = &workflow.response.metrics[metric];
         let responses = collected.responses(metric, *over_tiles);

@@ -18,7 +18,7 @@ pub struct Failures {
     pub all: usize,
     /// For each varying parameter, the failed evaluations after a change of this parameter alone, or those of
     /// its search curve. Empty for designs that change all parameters at once.
-    pub parameters: Vec<OfParameter>,
+    pub parameters: Vec<ParameterFailures>,
 }
 
 /// Unit excluded from the indices if one of its evaluations fails.
@@ -37,7 +37,7 @@ pub enum Unit {
 
 /// Failures of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OfParameter {
+pub struct ParameterFailures {
     /// Name of the parameter.
     pub name: String,
     /// Number of failed evaluations that count for the parameter, see [`Failures::parameters`].
@@ -56,7 +56,7 @@ impl Failures {
             responses.get(rows).is_some_and(|rows| rows.iter().all(Option::is_some))
         };
         let named = |names: &[String], failed: Vec<usize>| {
-            let of = |(name, failed): (&String, usize)| OfParameter { name: name.clone(), failed };
+            let of = |(name, failed): (&String, usize)| ParameterFailures { name: name.clone(), failed };
             names.iter().zip(failed).map(of).collect()
         };
         let (unit, dropped, all, parameters) = match structure {

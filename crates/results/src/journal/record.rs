@@ -192,7 +192,7 @@ fn header_of(line: &[u8]) -> Option<Header> {
 /// Numbers of intact and corrupt bytes of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bytes {
-    pub whole: u64,
+    pub intact: u64,
     /// Bytes from the first corrupt line on.
     pub corrupt: u64,
     /// Whether the corrupt bytes are a single line without an end, as a killed process leaves it.
@@ -204,12 +204,12 @@ pub struct Bytes {
 /// # Errors
 /// [`io::Error`] if the journal cannot be read.
 pub fn count(journal: impl Read) -> io::Result<Bytes> {
-    let mut bytes = Bytes { whole: 0, corrupt: 0, is_torn: false };
+    let mut bytes = Bytes { intact: 0, corrupt: 0, is_torn: false };
     let (mut reader, mut line) = (BufReader::new(journal), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
         let is_whole = bytes.corrupt == 0 && line.strip_suffix(b"\n").and_then(content).is_some();
         bytes.is_torn = bytes.corrupt == 0 && !line.ends_with(b"\n");
-        *(if is_whole { &mut bytes.whole } else { &mut bytes.corrupt }) += line.len() as u64;
+        *(if is_whole { &mut bytes.intact } else { &mut bytes.corrupt }) += line.len() as u64;
         line.clear();
     }
     Ok(bytes)

@@ -12,13 +12,13 @@ use crate::merge_problem::Member;
 pub struct SharingSchedule<'a> {
     dataflow: &'a Dataflow,
     /// Time when each task's output is present, in seconds. Infinite until a bucket reaches the task.
-    there: Vec<f64>,
+    available_at: Vec<f64>,
 }
 
 impl<'a> SharingSchedule<'a> {
     /// Creates a schedule without buckets.
     pub fn new(dataflow: &'a Dataflow) -> Self {
-        Self { dataflow, there: vec![f64::INFINITY; dataflow.len()] }
+        Self { dataflow, available_at: vec![f64::INFINITY; dataflow.len()] }
     }
 
     /// Starts a bucket and returns the time when all tasks of its members are done. `now_seconds` must not be
@@ -34,13 +34,13 @@ impl<'a> SharingSchedule<'a> {
         let (mut free, mut end) = (now_seconds, now_seconds);
         for task in tasks {
             let place = task.0 as usize;
-            if self.there[place].is_infinite() {
+            if self.available_at[place].is_infinite() {
                 let reads = self.dataflow.reads(task).iter();
-                let begun = reads.map(|read| self.there[read.0 as usize]).fold(free, f64::max);
+                let begun = reads.map(|read| self.available_at[read.0 as usize]).fold(free, f64::max);
                 free = begun + self.dataflow.cost(task);
-                self.there[place] = free;
+                self.available_at[place] = free;
             }
-            end = end.max(self.there[place]);
+            end = end.max(self.available_at[place]);
         }
         end
     }

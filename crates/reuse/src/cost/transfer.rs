@@ -125,7 +125,7 @@ impl<'a> TransferPlan<'a> {
     }
 
     /// Returns whether transferring a task's output is cheaper than recomputing it.
-    pub fn is_handed_over(&self, task: TaskId) -> bool {
+    pub fn is_transferred(&self, task: TaskId) -> bool {
         self.transferred[task.0 as usize]
     }
 
@@ -176,7 +176,7 @@ impl<'a> TransferPlan<'a> {
     pub fn pieces(&self, buckets: &Buckets) -> TransferJobs {
         let mut job_of = vec![u32::MAX; self.dataflow.len()];
         let mut pieces = TransferJobs::default();
-        for task in self.dataflow.tasks().filter(|task| self.is_handed_over(*task)) {
+        for task in self.dataflow.tasks().filter(|task| self.is_transferred(*task)) {
             job_of[task.0 as usize] = pieces.seconds.len() as u32;
             let mut work = self.get(self.dataflow.reads(task).to_vec(), |_| false);
             work.compute_seconds += self.dataflow.cost(task);
@@ -201,7 +201,7 @@ impl<'a> TransferPlan<'a> {
             if is_there(task) || !seen.insert(task) {
                 continue;
             }
-            if self.is_handed_over(task) {
+            if self.is_transferred(task) {
                 work.receive_seconds += self.move_seconds(task);
                 work.received.push(task);
             } else {

@@ -81,8 +81,8 @@ impl Prefix {
     }
 }
 
-fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option<TaskOrder> {
-    let mut last_costs = LastCosts { problem, graph, most, of: HashMap::new() };
+fn exact_order(problem: &MergeProblem, graph: &TaskGraph, max: usize) -> Option<TaskOrder> {
+    let mut last_costs = LastCosts { problem, graph, max, of: HashMap::new() };
     if graph.len() > 64 || !last_costs.count_up(0, &mut 0) {
         return None;
     }
@@ -113,7 +113,7 @@ fn exact_order(problem: &MergeProblem, graph: &TaskGraph, most: usize) -> Option
 struct LastCosts<'a> {
     problem: &'a MergeProblem,
     graph: &'a TaskGraph,
-    most: usize,
+    max: usize,
     of: HashMap<u64, Vec<(usize, f64)>>,
 }
 
@@ -139,7 +139,7 @@ impl LastCosts<'_> {
     /// Counts down-sets. Returns false beyond the limit.
     fn count_up(&self, set: u64, found: &mut usize) -> bool {
         *found += 1;
-        *found <= self.most && self.next(set).all(|(next, _)| self.count_up(next, found))
+        *found <= self.max && self.next(set).all(|(next, _)| self.count_up(next, found))
     }
 
     fn visit(&mut self, set: u64, prefix: &Prefix) {

@@ -55,7 +55,7 @@ impl FlowNetwork {
     }
 
     /// Returns the nodes on the near side of the cheapest cut, on ties of the cut with the fewest nodes there.
-    pub(super) fn near_side_of_minimum_cut(mut self) -> Vec<bool> {
+    pub(super) fn source_side_of_minimum_cut(mut self) -> Vec<bool> {
         loop {
             let arrived_by = self.search();
             if arrived_by[ends::FAR].is_none() {
@@ -101,7 +101,7 @@ mod tests {
             let mut network = FlowNetwork::new(1);
             network.pay(ends::NEAR, ends::inner(0), first);
             network.pay(ends::inner(0), ends::FAR, second);
-            assert_eq!(network.near_side_of_minimum_cut()[ends::inner(0)], near);
+            assert_eq!(network.source_side_of_minimum_cut()[ends::inner(0)], near);
         }
     }
 
@@ -115,6 +115,6 @@ mod tests {
         network.pay(a, b, 1);
         network.pay(a, ends::FAR, 4);
         network.pay(b, ends::FAR, 9);
-        assert_eq!(network.near_side_of_minimum_cut(), [true, false, true, true]);
+        assert_eq!(network.source_side_of_minimum_cut(), [true, false, true, true]);
     }
 }

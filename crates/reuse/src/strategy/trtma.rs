@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::balance::replan::{Previous, Replanned, replan};
+pub use self::balance::replan::{PreviousPlan, Replanned, replan};
 use self::forest::{Forest, RankedForest};
 use crate::buckets::Buckets;
 use crate::graph::tree::ReuseTree;

@@ -9,7 +9,7 @@ mod numbers;
 mod source;
 
 use crate::sampling::MAX_EVALUATIONS;
-pub use numbers::{NoNumber, Numbers, Separation};
+pub use numbers::{InvalidNumber, Numbers, Separation};
 use pleach_workflow::text::quoted;
 use pleach_workflow::{Parameter, ParseValueError, Value};
 use source::Source;

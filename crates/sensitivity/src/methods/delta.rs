@@ -111,7 +111,7 @@ fn of_group(
         let bootstrap =
             Bootstrap { resamples: if no_variation { 0 } else { bootstrap.resamples }, ..bootstrap };
         let whole = if no_variation { Vec::new() } else { of_resample(&vec![1.0; used]) };
-        let resampled = bootstrap.over(used, of_resample);
+        let resampled = bootstrap.resample(used, of_resample);
         let parameter = |(at, name): (usize, &String)| {
             let Some(&(plain, first)) = whole.get(at) else {
                 let (delta, first) = (Estimate::ABSENT, Estimate::ABSENT);
@@ -157,7 +157,7 @@ struct Output {
 
 impl Output {
     fn new(values: Vec<f64>, classes: usize) -> Self {
-        let grid = Grid::over(&values);
+        let grid = Grid::spanning(&values);
         // Designs have at most 10 million rows.
         let all = (0..values.len() as u32).collect();
         Self { values, grid, classes, all }

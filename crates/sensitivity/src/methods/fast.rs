@@ -119,7 +119,7 @@ fn of_response(
 /// Fourier transforms of whole and of half curves.
 struct Transforms {
     harmonics: usize,
-    whole: Spectrum,
+    spectrum: Spectrum,
     half: Spectrum,
     half_length: usize,
 }
@@ -127,12 +127,12 @@ struct Transforms {
 impl Transforms {
     fn new(samples: usize, harmonics: usize) -> Self {
         let half_length = samples.div_ceil(2);
-        Self { harmonics, whole: Spectrum::new(samples), half: Spectrum::new(half_length), half_length }
+        Self { harmonics, spectrum: Spectrum::new(samples), half: Spectrum::new(half_length), half_length }
     }
 
     /// Returns the first-order and total index of a curve, with their intervals.
     fn estimates(&self, curve: &[f64], place: usize, bootstrap: Bootstrap) -> (Estimate, Estimate) {
-        let (first, total) = orders(curve, &self.whole, self.harmonics);
+        let (first, total) = orders(curve, &self.spectrum, self.harmonics);
         let resample = |index: u32| {
             // A study has at most a few dozen curves, so the upper half of the seed distinguishes them.
             let seed = bootstrap.seed ^ ((place as u64 + 1) << 32);

@@ -118,7 +118,7 @@ fn of_group(
         method: method.name,
     })?;
     // A resample may lack the rows that distinguish two parameters. It then defines no statistic.
-    let resampled = bootstrap.over(used, |weights| table.statistics(weights).ok());
+    let resampled = bootstrap.resample(used, |weights| table.statistics(weights).ok());
     for (output, (&place, values)) in places.iter().zip(&whole).enumerate() {
         let estimate = |(at, &value): (usize, &f64)| {
             let of = |all: &Option<Vec<Vec<f64>>>| all.as_ref().map_or(f64::NAN, |all| all[output][at]);

@@ -126,7 +126,7 @@ fn of_group(
     let (names, members) = members(columns.names(), groups);
     let of_resample = |weights: &[f64]| resample_statistics(&inputs, &outputs, &members, slices, weights);
     let whole = of_resample(&vec![1.0; used]);
-    let resampled = bootstrap.over(used, of_resample);
+    let resampled = bootstrap.resample(used, of_resample);
     for (at, &place) in places.iter().enumerate() {
         let no_variation = is_constant(&outputs[at].0);
         let estimate = |group: usize, statistic: usize| {

@@ -90,7 +90,7 @@ pub fn indices(
             let mut estimates = Vec::new();
             if !no_variation {
                 let whole = of_resample(&vec![1.0; used]);
-                let resampled = bootstrap.over_some(used, used / 2, of_resample);
+                let resampled = bootstrap.resample_with_size(used, used / 2, of_resample);
                 let estimate = |(at, &value): (usize, &f64)| {
                     let estimate = Estimate::of(value, resampled.iter().map(|resample| resample[at]));
                     Estimate { low: None, high: None, ..estimate }

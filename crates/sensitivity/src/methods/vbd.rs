@@ -128,7 +128,7 @@ fn of_group(
         terms.iter().map(|terms| layout.indices(&means(terms, layout.width(), weights))).collect()
     };
     let whole = of_resample(&vec![1.0; used]);
-    let resampled = bootstrap.over(used, of_resample);
+    let resampled = bootstrap.resample(used, of_resample);
     for (at, &place) in places.iter().enumerate() {
         let no_variation = terms[at].is_empty();
         let estimate = |index: usize| match whole[at].get(index) {

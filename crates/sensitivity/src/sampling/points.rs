@@ -156,7 +156,7 @@ impl Sequence {
 
     /// Maximum number of dimensions of the points.
     #[must_use]
-    pub fn most_dimensions(self) -> usize {
+    pub fn max_dimensions(self) -> usize {
         match self {
             Self::MonteCarlo | Self::LatinHypercube(_) => usize::MAX,
             Self::Halton { .. } => halton::MAX_DIMENSIONS,
@@ -173,8 +173,8 @@ impl Sequence {
         if rows == 0 || columns == 0 {
             return Err(PointsError::NoSamples);
         }
-        if columns > self.most_dimensions() {
-            let (sampler, most) = (self.name(), self.most_dimensions());
+        if columns > self.max_dimensions() {
+            let (sampler, most) = (self.name(), self.max_dimensions());
             return Err(PointsError::TooManyDimensions { sampler, most, wanted: columns });
         }
         match self {

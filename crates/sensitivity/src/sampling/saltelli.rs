@@ -52,7 +52,7 @@ pub enum SaltelliError {
     #[error(
         "base = \"{}\" takes up to {} varying parameters, and {varying} vary; base = \"mc\" takes any number",
         base.name(),
-        Sequence::from(*base).most_dimensions() / 2
+        Sequence::from(*base).max_dimensions() / 2
     )]
     TooManyDimensions {
         /// Requested base points.
@@ -133,7 +133,7 @@ pub fn draw_groups(
         return Err(SaltelliError::TooManyEvaluations { samples, rows_per_sample });
     }
     let marginals = marginals(parameters, &varying)?;
-    if 2 * varying.len() > Sequence::from(base).most_dimensions() {
+    if 2 * varying.len() > Sequence::from(base).max_dimensions() {
         return Err(SaltelliError::TooManyDimensions { base, varying: varying.len() });
     }
     let points = base_points(base, samples, 2 * varying.len(), seed)?;

@@ -20,12 +20,12 @@ pub struct Bootstrap {
 impl Bootstrap {
     /// Applies `statistics` to the weights of each resample of `units` in parallel. Returns the results in
     /// order.
-    pub(crate) fn over<T: Send>(self, units: usize, statistics: impl Fn(&[f64]) -> T + Sync) -> Vec<T> {
-        self.over_some(units, units, statistics)
+    pub(crate) fn resample<T: Send>(self, units: usize, statistics: impl Fn(&[f64]) -> T + Sync) -> Vec<T> {
+        self.resample_with_size(units, units, statistics)
     }
 
     /// Applies `statistics` as [`Bootstrap::over`], with `size` draws per resample.
-    pub(crate) fn over_some<T: Send>(
+    pub(crate) fn resample_with_size<T: Send>(
         self,
         units: usize,
         size: usize,
@@ -78,12 +78,15 @@ mod tests {
     #[test]
     fn each_resample_draws_as_many_as_there_are() {
         let bootstrap = Bootstrap { resamples: 200, seed: 3 };
-        let drawn = bootstrap.over(50, |weights| weights.to_vec());
+        let drawn = bootstrap.resample(50, |weights| weights.to_vec());
         assert!(drawn.iter().all(|weights| weights.iter().sum::<f64>() == 50.0));
         // The variance of a count is 1 − 1/n, and its mean 1.
         let squares: f64 = drawn.iter().flatten().map(|weight| (weight - 1.0).powi(2)).sum();
         assert!((squares / 10_000.0 - 0.98).abs() < 0.05, "{squares}");
-        assert_eq!(drawn[..20], Bootstrap { resamples: 20, seed: 3 }.over(50, |weights| weights.to_vec()));
+        assert_eq!(
+            drawn[..20],
+            Bootstrap { resamples: 20, seed: 3 }.resample(50, |weights| weights.to_vec())
+        );
         assert_ne!(drawn[0], drawn[1]);
     }
 }

@@ -69,11 +69,11 @@ pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor();
     let at = |place: f64| sorted[(place as usize).min(sorted.len() - 1)];
-    between(at(below), at(below + 1.0), place - below)
+    interpolate(at(below), at(below + 1.0), place - below)
 }
 
 /// Interpolates between two numbers at `share`, rounded as numpy does.
-pub(crate) fn between(from: f64, to: f64, share: f64) -> f64 {
+pub(crate) fn interpolate(from: f64, to: f64, share: f64) -> f64 {
     let difference = to - from;
     if share >= 0.5 { to - difference * (1.0 - share) } else { from + difference * share }
 }

@@ -21,14 +21,14 @@ const BLOCK_BYTES: usize = 1 << 20;
 pub(super) struct Body {
     payload: Payload,
     /// Remaining bytes of the limit.
-    left: u64,
+    remaining: u64,
     limit: u64,
     /// Period: at least `least` bytes must arrive in each. Only waiting for the client counts.
     patience: Duration,
-    least: u64,
+    min_rate: u64,
     /// Rest of `patience` and of `least` in the present period.
     patience_left: Duration,
-    least_left: u64,
+    min_remaining: u64,
 }
 
 impl Body {
@@ -46,8 +46,16 @@ impl Body {
         if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > limit) {
             return Err(ApiError::TooLong { limit });
         }
-        let (patience, least) = (limits.body, limits.body_bytes);
-        Ok(Self { payload, left: limit, limit, patience, least, patience_left: patience, least_left: least })
+        let (patience, min_rate) = (limits.body, limits.body_bytes);
+        Ok(Self {
+            payload,
+            remaining: limit,
+            limit,
+            patience,
+            min_rate,
+            patience_left: patience,
+            min_remaining: min_rate,
+        })
     }
 
     /// Returns the next piece, or `None` at the end.
@@ -57,17 +65,17 @@ impl Body {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let asked = Instant::now();
         let Ok(piece) = timeout(self.patience_left, self.payload.next()).await else {
-            return Err(ApiError::TooSlow { bytes: self.least, seconds: self.patience.as_secs_f64() });
+            return Err(ApiError::TooSlow { bytes: self.min_rate, seconds: self.patience.as_secs_f64() });
         };
         self.patience_left = self.patience_left.saturating_sub(asked.elapsed());
         let Some(piece) = piece.transpose().map_err(|error| ApiError::Request(error.to_string()))? else {
             return Ok(None);
         };
-        self.left =
-            self.left.checked_sub(piece.len() as u64).ok_or(ApiError::TooLong { limit: self.limit })?;
-        self.least_left = self.least_left.saturating_sub(piece.len() as u64);
-        if self.least_left == 0 {
-            (self.patience_left, self.least_left) = (self.patience, self.least);
+        self.remaining =
+            self.remaining.checked_sub(piece.len() as u64).ok_or(ApiError::TooLong { limit: self.limit })?;
+        self.min_remaining = self.min_remaining.saturating_sub(piece.len() as u64);
+        if self.min_remaining == 0 {
+            (self.patience_left, self.min_remaining) = (self.patience, self.min_rate);
         }
         Ok(Some(piece))
     }

@@ -8,12 +8,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Semaphores of clients, with `each` permits per client.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct ClientPermits {
     each: usize,
     clients: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-impl Shares {
+impl ClientPermits {
     pub(super) fn new(each: usize) -> Self {
         Self { each, clients: Mutex::default() }
     }
@@ -22,11 +22,11 @@ impl Shares {
     ///
     /// # Errors
     /// [`ApiError::Defect`] when the semaphore is closed.
-    pub(super) async fn take(&self, client: &str) -> Result<Share, ApiError> {
+    pub(super) async fn acquire(&self, client: &str) -> Result<ClientPermit, ApiError> {
         let semaphore = self.of(client);
         let permit = Arc::clone(&semaphore).acquire_owned().await;
         let permit = permit.map_err(|error| ApiError::Defect(error.to_string()))?;
-        Ok(Share { _permit: permit, _semaphore: semaphore })
+        Ok(ClientPermit { _permit: permit, _semaphore: semaphore })
     }
 
     fn of(&self, client: &str) -> Arc<Semaphore> {
@@ -43,7 +43,7 @@ impl Shares {
 
 /// Permit of a client, returned on drop.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
     // The map holds only a weak reference: a client without permits is removed from it.
     _semaphore: Arc<Semaphore>,
@@ -57,8 +57,8 @@ mod tests {
 
     #[actix_web::test]
     async fn client_with_all_of_its_shares_waits_alone() {
-        let shares = Shares::new(2);
-        let take = async |client: &str| timeout(Duration::ZERO, shares.take(client)).await.ok();
+        let shares = ClientPermits::new(2);
+        let take = async |client: &str| timeout(Duration::ZERO, shares.acquire(client)).await.ok();
         let held = [take("one").await, take("one").await];
         assert!(held.iter().all(|taken| matches!(taken, Some(Ok(_)))));
         assert!(take("one").await.is_none() && take("other").await.is_some());

@@ -1,7 +1,7 @@
 //! Input store on full disks and after killed processes, and digests as text.
 
 use super::*;
-use pleach_api::digest::NoDigest;
+use pleach_api::digest::InvalidDigest;
 use proptest::prelude::*;
 use std::process::{Command, Output};
 
@@ -198,6 +198,6 @@ proptest! {
     #[test]
     fn invalid_digest_texts_are_refused(text in "\\PC{0,70}|[0-9a-f]{63}|[0-9a-f]{65}|[0-9a-g]{60}../.") {
         prop_assume!(text.len() != 64 || text.bytes().any(|byte| !byte.is_ascii_hexdigit()));
-        prop_assert_eq!(text.parse::<InputDigest>(), Err(NoDigest));
+        prop_assert_eq!(text.parse::<InputDigest>(), Err(InvalidDigest));
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum Step {
 
 /// Properties of one open connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(super) struct ConnectionInfo {
     /// Number that increases with every connection.
     pub(super) id: u64,
     pub(super) network: IpAddr,
@@ -60,8 +60,9 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
 }
 
 /// Decides on a newcomer. `open` is sorted by id.
-pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admission {
-    let of_network: Vec<Facts> = open.iter().filter(|facts| facts.network == newcomer).copied().collect();
+pub(super) fn admit(newcomer: IpAddr, open: &[ConnectionInfo], bounds: &Bounds) -> Admission {
+    let of_network: Vec<ConnectionInfo> =
+        open.iter().filter(|facts| facts.network == newcomer).copied().collect();
     if of_network.len() >= bounds.of_network {
         return instead(&of_network);
     }
@@ -72,13 +73,14 @@ pub(super) fn admit(newcomer: IpAddr, open: &[Facts], bounds: &Bounds) -> Admiss
     let mut counts: HashMap<IpAddr, usize> = HashMap::new();
     anonymous().for_each(|facts| *counts.entry(facts.network).or_default() += 1);
     let most = counts.values().max().copied().unwrap_or_default();
-    let crowded: Vec<Facts> = anonymous().filter(|facts| counts[&facts.network] == most).copied().collect();
+    let crowded: Vec<ConnectionInfo> =
+        anonymous().filter(|facts| counts[&facts.network] == most).copied().collect();
     instead(if crowded.is_empty() { open } else { &crowded })
 }
 
 /// Chooses the oldest connection at the furthest step among those without credentials. Without such a connection,
 /// chooses the one with credentials that has been idle longest, if it is idle for [`IDLE`].
-fn instead(among: &[Facts]) -> Admission {
+fn instead(among: &[ConnectionInfo]) -> Admission {
     let all = among.iter().filter(|facts| facts.is_anonymous);
     let anonymous = all.max_by_key(|facts| (facts.step, Reverse(facts.id)));
     let idle = || among.iter().filter(|facts| facts.idle >= IDLE).max_by_key(|facts| facts.idle);
@@ -102,8 +104,8 @@ mod tests {
         network(text.parse().unwrap())
     }
 
-    fn open(all: &[(&str, bool, u64)]) -> Vec<Facts> {
-        let facts = |(id, &(from, is_anonymous, idle)): (usize, &(&str, bool, u64))| Facts {
+    fn open(all: &[(&str, bool, u64)]) -> Vec<ConnectionInfo> {
+        let facts = |(id, &(from, is_anonymous, idle)): (usize, &(&str, bool, u64))| ConnectionInfo {
             id: id as u64,
             network: address(from),
             is_anonymous,

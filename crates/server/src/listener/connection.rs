@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Registers a task, which wakes when the client has shown credentials or has its answer.
-    pub(super) fn wakes_when_told_apart(&self, waker: &Waker) {
+    pub(super) fn wake_when_classified(&self, waker: &Waker) {
         self.waker.replace(Some(waker.clone()));
     }
 

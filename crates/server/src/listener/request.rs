@@ -123,7 +123,7 @@ impl<T: Connected + AsyncRead + Unpin> AsyncRead for OneRequest<T> {
         match connection.step() {
             Step::Arriving => self.poll_head(cx, into),
             Step::Asking => {
-                connection.wakes_when_told_apart(cx.waker());
+                connection.wake_when_classified(cx.waker());
                 Poll::Pending
             }
             Step::Answered => self.poll_forget(cx),

@@ -34,7 +34,7 @@ static HANGING: AtomicUsize = AtomicUsize::new(0);
 /// file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("inputs: path {}: {found} is not allowed; a regular file is", path.display())]
-pub(crate) struct Irregular {
+pub(crate) struct NotRegularFile {
     path: PathBuf,
     found: &'static str,
 }
@@ -58,24 +58,24 @@ impl<'a> Lookup<'a> {
     /// same. Returns `None` if neither place has it, or if it cannot be read in time.
     ///
     /// # Errors
-    /// [`Irregular`] when the path is a device, pipe or socket.
+    /// [`NotRegularFile`] when the path is a device, pipe or socket.
     pub(crate) fn find(
         &self,
         path: &Path,
         digest: InputDigest,
         bytes: u64,
-    ) -> Result<Option<PathBuf>, Irregular> {
+    ) -> Result<Option<PathBuf>, NotRegularFile> {
         if self.store.has(digest) {
             return Ok(Some(self.store.path(digest)));
         }
         if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MAX_HANGING {
             return Ok(None);
         }
-        let looked = self.look(path, bytes)?;
+        let looked = self.inspect(path, bytes)?;
         Ok((looked == Some(digest)).then(|| path.to_owned()))
     }
 
-    fn look(&self, path: &Path, bytes: u64) -> Result<Option<InputDigest>, Irregular> {
+    fn inspect(&self, path: &Path, bytes: u64) -> Result<Option<InputDigest>, NotRegularFile> {
         let (answer, answered) = channel();
         let read = Arc::new(AtomicU64::new(0));
         let (of, counted) = (path.to_owned(), Arc::clone(&read));
@@ -111,9 +111,9 @@ impl<'a> Lookup<'a> {
 }
 
 /// Returns the digest of a regular file with this length. `None` if the length differs or the file cannot be read.
-fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDigest>, Irregular> {
+fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDigest>, NotRegularFile> {
     let is_it = |facts: &Metadata| match irregular(facts.file_type()) {
-        Some(found) => Err(Irregular { path: path.to_owned(), found }),
+        Some(found) => Err(NotRegularFile { path: path.to_owned(), found }),
         None => Ok(facts.is_file() && facts.len() == bytes),
     };
     // Before the file is opened: opening some devices has side effects.
@@ -168,7 +168,7 @@ mod tests {
     use std::fs;
     use std::os::unix::net::UnixListener;
 
-    fn look(place: &Path, name: &str, content: &[u8]) -> Result<Option<PathBuf>, Irregular> {
+    fn look(place: &Path, name: &str, content: &[u8]) -> Result<Option<PathBuf>, NotRegularFile> {
         let store = InputStore::open(&place.join("store")).unwrap();
         let (digest, bytes) = (blake3::hash(content).into(), content.len() as u64);
         Lookup::new(&store).find(&place.join(name), digest, bytes)

@@ -4,7 +4,7 @@
 //! Everything in such a folder follows from the submission and the journal. Each record of a journal has its own
 //! checksum, so only its first line is checked here.
 
-use super::state::quarantine::Way;
+use super::state::quarantine::QuarantineAction;
 use super::state::{StateDir, StateError, failed_at};
 use pleach_results::folder::{publish, study_of};
 use pleach_results::journal;
@@ -28,7 +28,7 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> R
         Err(error) => return Err(failed_at(&path)(error)),
     };
     if !why.is_empty() {
-        state.set_aside(id, &path, Way::Copy, why)?;
+        state.set_aside(id, &path, QuarantineAction::Copy, why)?;
     }
     if !out.exists() {
         return Ok(());
@@ -49,7 +49,12 @@ pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> Result<(), St
         Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
         Ok(is_sound) => {
             is_sound.map_err(fail)?;
-            state.set_aside(id, &path, Way::Move, "its first line is not the one that was written")
+            state.set_aside(
+                id,
+                &path,
+                QuarantineAction::Move,
+                "its first line is not the one that was written",
+            )
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(fail(error)),

@@ -36,7 +36,7 @@ struct Told {
     /// `None` if only an earlier start of the manager knew the cost.
     cost: Option<i32>,
     /// Time since which its worker has been disconnected.
-    away: Option<Instant>,
+    unreachable_since: Option<Instant>,
 }
 
 /// Costs that the cluster has received, by pod.
@@ -55,8 +55,10 @@ impl Costs {
         }
         for (name, told) in self.0.iter_mut().filter(|(name, _)| !leave.contains(name)) {
             let state = workers.iter().find(|worker| worker.name == **name).map(|worker| worker.state);
-            told.away = if state.is_some() { None } else { told.away.or(Some(now)) };
-            let is_away = told.away.is_some_and(|since| now.saturating_duration_since(since) >= AWAY);
+            told.unreachable_since =
+                if state.is_some() { None } else { told.unreachable_since.or(Some(now)) };
+            let is_away =
+                told.unreachable_since.is_some_and(|since| now.saturating_duration_since(since) >= AWAY);
             if state == Some(WorkerState::Active) || is_away {
                 wanted.push((name.clone(), 0));
             }
@@ -65,10 +67,10 @@ impl Costs {
     }
 
     /// Records a cost that the cluster has stored, or that concerns a pod that no longer exists.
-    fn told(&mut self, name: &str, cost: i32) {
+    fn record(&mut self, name: &str, cost: i32) {
         match cost {
             0 => _ = self.0.remove(name),
-            cost => _ = self.0.insert(name.to_owned(), Told { cost: Some(cost), away: None }),
+            cost => _ = self.0.insert(name.to_owned(), Told { cost: Some(cost), unreachable_since: None }),
         }
     }
 
@@ -95,7 +97,7 @@ struct Teller {
 }
 
 /// Sends changed costs to the cluster every [`EVERY`] until the manager ends.
-pub async fn keep_telling(shared: Arc<StudyContext>, pods: Pods) {
+pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
     let mut teller = Teller::new(pods, shared.state.pod_costs());
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -140,12 +142,12 @@ impl Teller {
                     match round.annotate(&name, ANNOTATION, &cost.to_string()) {
                         Ok(()) => {
                             of::POD_DELETION_COSTS.with(["set"]).increment(1);
-                            self.costs.told(&name, cost);
+                            self.costs.record(&name, cost);
                         }
                         Err(error) => {
                             let said = failed(&error);
-                            if error.is_gone() {
-                                self.costs.told(&name, cost);
+                            if error.is_not_found() {
+                                self.costs.record(&name, cost);
                                 // A pod whose cost is reset to 0 is often gone already, which is no error.
                                 trouble = trouble.or((cost != 0).then_some(said));
                             } else {

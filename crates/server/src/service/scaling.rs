@@ -36,8 +36,8 @@ pub(super) struct StudyNeed {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    held: Option<PreviousDecision>,
+struct ScalerState {
+    previous: Option<PreviousDecision>,
     /// Time of the last step, in seconds since 1970.
     last: Option<f64>,
     written: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Scaler {
     /// File with the costs so far.
     file: PathBuf,
     /// A step that panics loses at most the previous decision and a part of the costs since the last step.
-    kept: Mutex<Kept>,
+    state: Mutex<ScalerState>,
 }
 
 impl Scaler {
@@ -69,17 +69,17 @@ impl Scaler {
             Record::Unreadable(why) => lost(&why),
         };
         spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
-        let kept = Mutex::new(Kept { spent, ..Kept::default() });
-        Self { pools, file, kept }
+        let state = Mutex::new(ScalerState { spent, ..ScalerState::default() });
+        Self { pools, file, state }
     }
 
     /// Decides how many workers are desired. `now` is in seconds since 1970.
     pub(super) fn step(&self, view: &ManagerView, studies: &[StudyNeed], now: f64) -> ScalingStatus {
         // Before the lock of this step: the closure takes the same lock, once for each study.
-        let need = need(studies, now, |id| self.kept.lock().spent.get(&id).copied().unwrap_or(0.0));
+        let need = need(studies, now, |id| self.state.lock().spent.get(&id).copied().unwrap_or(0.0));
         let active = view.workers.iter().filter(|worker| worker.state == WorkerState::Active);
         let active: Vec<&WorkerView> = active.collect();
-        let mut kept = self.kept.lock();
+        let mut state = self.state.lock();
         let Some(of_file) = &self.pools else {
             let forecast = MakespanForecast::of(&need, &[everybody(&active)], &[active.len() as u32]);
             return ScalingStatus {
@@ -88,13 +88,13 @@ impl Scaler {
                 ..ScalingStatus::default()
             };
         };
-        let pools = pools(of_file, &active, kept.held.as_ref(), now);
-        self.pay(&mut kept, &pools, studies, now);
-        let before = kept.held.take();
+        let pools = pools(of_file, &active, state.previous.as_ref(), now);
+        self.pay(&mut state, &pools, studies, now);
+        let before = state.previous.take();
         let answer = decide(&need, &pools, before.as_ref(), now);
-        kept.held = Some(answer.held.clone());
-        let spent = kept.spent.values().fold(0.0, |sum, spent| sum + spent);
-        drop(kept);
+        state.previous = Some(answer.previous.clone());
+        let spent = state.spent.values().fold(0.0, |sum, spent| sum + spent);
+        drop(state);
         shown(of_file, &pools, &answer, view, &active, spent)
     }
 
@@ -115,20 +115,20 @@ impl Scaler {
     }
 
     /// Charges the cost of the connected workers since the last step, in equal parts to all studies.
-    fn pay(&self, kept: &mut Kept, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
-        let passed = now - kept.last.replace(now).unwrap_or(now);
+    fn pay(&self, state: &mut ScalerState, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
+        let passed = now - state.last.replace(now).unwrap_or(now);
         let a_second: f64 =
             pools.iter().map(|pool| pool.price_per_hour / 3600.0 * f64::from(pool.running)).sum();
-        let before = kept.spent.len();
-        kept.spent.retain(|id, _| studies.iter().any(|study| study.id == *id));
-        let is_less = kept.spent.len() < before;
+        let before = state.spent.len();
+        state.spent.retain(|id, _| studies.iter().any(|study| study.id == *id));
+        let is_less = state.spent.len() < before;
         for study in studies {
-            *kept.spent.entry(study.id).or_default() += passed.max(0.0) * a_second / studies.len() as f64;
+            *state.spent.entry(study.id).or_default() += passed.max(0.0) * a_second / studies.len() as f64;
         }
-        if is_less || (a_second > 0.0 && now - kept.written >= WRITE_EVERY_SECONDS) {
-            kept.written = now;
+        if is_less || (a_second > 0.0 && now - state.written >= WRITE_EVERY_SECONDS) {
+            state.written = now;
             // Costs that cannot be written still count until the manager is started again.
-            let _ = checksum::encode(&kept.spent).map(|text| publish(&self.file, &text));
+            let _ = checksum::encode(&state.spent).map(|text| publish(&self.file, &text));
         }
     }
 }
@@ -182,7 +182,7 @@ fn pools(
             active.iter().copied().filter(|worker| of_file.of(&worker.name) == Some(number)).collect();
         let running = own.len() as u32;
         let slots = if own.is_empty() { f64::from(spec.cores) } else { everybody(&own).slots };
-        let asked = held.and_then(|held| Some((held.wanted.get(number)?, held.since_seconds)));
+        let asked = held.and_then(|held| Some((held.desired.get(number)?, held.since_seconds)));
         // A worker that was requested longer than its start-up time ago will not join. It would have to be requested
         // again.
         let coming = asked.filter(|(wanted, since)| **wanted > running && now - since < spec.startup_seconds);
@@ -224,7 +224,7 @@ fn shown(
     };
     let wanted = of_file.0.iter().enumerate().map(|(number, (spec, _))| PoolStatus {
         name: spec.name.clone(),
-        desired: answer.wanted[number],
+        desired: answer.desired[number],
         running: pools[number].running,
         starting: pools[number].starting,
         draining: draining(number),
@@ -235,7 +235,7 @@ fn shown(
     };
     let seconds = finite(answer.forecast.seconds).filter(|seconds| *seconds > 0.0);
     ScalingStatus {
-        workers_desired: Some(answer.wanted.iter().sum()),
+        workers_desired: Some(answer.desired.iter().sum()),
         workers_active: active.len() as u32,
         reason: Some(answer.reason.name().to_owned()),
         predicted_remaining_seconds: seconds,

@@ -18,7 +18,7 @@ use pleach_results::checksum;
 use pleach_results::folder::publish;
 use pleach_storage::files::private::{self, Claim};
 use pleach_study::Defect;
-use quarantine::Way;
+use quarantine::QuarantineAction;
 use record::{CorruptRecord, Record};
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -188,7 +188,7 @@ impl StateDir {
     pub(crate) fn studies(&self) -> Result<Vec<KeptStudy>, StateError> {
         let folder = self.folder.join(STUDIES);
         let listed = record::list(&folder).map_err(failed_at(&folder))?;
-        for other in &listed.others {
+        for other in &listed.unknown {
             warn!("{}: it is no folder of a study, and is left as it is", other.display());
         }
         let mut studies = Vec::with_capacity(listed.studies.len());
@@ -246,7 +246,7 @@ impl StateDir {
     fn set_aside_study(&self, id: u32, why: &str) {
         let folder = self.study(id);
         let moved = self.reserve(id).and_then(|()| {
-            quarantine::set_aside(&self.folder, &folder, Way::Move, &format!("study-{id}"), why)
+            quarantine::set_aside(&self.folder, &folder, QuarantineAction::Move, &format!("study-{id}"), why)
         });
         match moved {
             Ok(to) => error!(study = id, "{why}; study {id} was moved to {}, the others go on", to.display()),
@@ -264,7 +264,7 @@ impl StateDir {
         &self,
         id: u32,
         file: &Path,
-        way: Way,
+        way: QuarantineAction,
         why: impl Display,
     ) -> Result<(), StateError> {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
@@ -295,7 +295,7 @@ impl StateDir {
             ended.results = Some(super::results::checksums(&results)?);
         }
         if let Some(why) = corrupt {
-            self.set_aside(id, file, Way::Copy, why)?;
+            self.set_aside(id, file, QuarantineAction::Copy, why)?;
         }
         self.end(id, &ended)?;
         warn!(
@@ -341,7 +341,7 @@ impl StateDir {
     ///
     /// # Errors
     /// [`StateError`] when the study cannot be written.
-    pub(crate) fn keep(&self, id: u32, kept: &StoredSubmission) -> Result<(), StateError> {
+    pub(crate) fn store(&self, id: u32, kept: &StoredSubmission) -> Result<(), StateError> {
         let folder = self.study(id);
         private::create_folders(&folder).map_err(failed_at(&folder))?;
         write(&folder.join(record::SUBMISSION), kept)?;

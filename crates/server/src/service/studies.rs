@@ -15,8 +15,8 @@ use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunEr
 use crate::http::control::ControlError;
 use crate::input_store::InputStore;
 use crate::pools::Pools;
-pub use control::Asked;
-pub use entry::Followed;
+pub use control::ServiceControl;
+pub use entry::StudyProgress;
 use entry::{Entry, Phase};
 pub use forget::Retention;
 use parking_lot::{Condvar, Mutex};
@@ -46,11 +46,11 @@ pub struct StudyContext {
     studies: Mutex<BTreeMap<u32, Entry>>,
     /// Ids and idempotency keys of submissions in progress. Concurrent submissions get different ids, and two
     /// submissions under one key become one study.
-    taking: Mutex<BTreeMap<u32, Option<String>>>,
+    reserved_ids: Mutex<BTreeMap<u32, Option<String>>>,
     /// Notified when a submission was accepted or refused.
-    taken: Condvar,
+    reservation_ended: Condvar,
     /// Notified when a study has ended, so that the next one may start.
-    ended: Condvar,
+    study_ended: Condvar,
     scaler: Scaler,
 }
 
@@ -67,10 +67,20 @@ impl StudyContext {
         pools: Option<Pools>,
     ) -> Result<Arc<Self>, StateError> {
         let kept = state.studies()?;
-        let (studies, taking) = (Mutex::default(), Mutex::default());
-        let (taken, ended) = (Condvar::new(), Condvar::new());
+        let (studies, reserved_ids) = (Mutex::default(), Mutex::default());
+        let (reservation_ended, study_ended) = (Condvar::new(), Condvar::new());
         let scaler = Scaler::new(pools, state.spent());
-        let shared = Arc::new(Self { state, store, manager, network, studies, taking, taken, ended, scaler });
+        let shared = Arc::new(Self {
+            state,
+            store,
+            manager,
+            network,
+            studies,
+            reserved_ids,
+            reservation_ended,
+            study_ended,
+            scaler,
+        });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
             // may be many.
@@ -98,7 +108,7 @@ impl StudyContext {
     }
 
     /// Returns whether a study of an earlier start is queued or running.
-    pub fn goes_on(&self) -> bool {
+    pub fn has_unfinished(&self) -> bool {
         self.studies.lock().values().any(|entry| matches!(entry.phase, Phase::Queued | Phase::Running { .. }))
     }
 
@@ -118,7 +128,7 @@ impl StudyContext {
 
     /// Makes a scaling decision every [`SCALE_EVERY`], so that decisions and costs do not depend on how often clients
     /// ask.
-    pub async fn keep_scaling(self: Arc<Self>) {
+    pub async fn run_scaler(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(SCALE_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -138,10 +148,10 @@ impl StudyContext {
     ) -> Result<Submitted, ControlError> {
         let taking = match self.begin_taking(key.as_deref()) {
             Ok(taking) => taking,
-            Err(Taken::Before(id)) => {
+            Err(IdConflict::Before(id)) => {
                 return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
             }
-            Err(Taken::All(last)) => {
+            Err(IdConflict::All(last)) => {
                 let text = format!("study {last} is the last one that this state directory can hold");
                 return Err(ControlError::Study(text));
             }
@@ -158,21 +168,21 @@ impl StudyContext {
             Cause::Input => ControlError::Study(error.to_string()),
             Cause::Defect | Cause::NoSpace => ControlError::Defect(error.to_string()),
         })?;
-        let least = |worker: &WorkerView| ready.needs().with_spill(worker.below_bytes);
+        let least = |worker: &WorkerView| ready.needs().with_spill(worker.spill_bytes);
         let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
         let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
         if let Some(largest) = largest.filter(|largest| !fits(largest)) {
-            let (most, least_bytes) = (largest.memory_bytes, least(largest));
+            let (most, min_bytes) = (largest.memory_bytes, least(largest));
             return Err(ControlError::Study(format!(
                 "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
                  are needed",
                 kept.submission.name,
-                least_bytes.div_ceil(1_000_000),
+                min_bytes.div_ceil(1_000_000),
                 most / 1_000_000,
-                least_bytes.div_ceil(1_000_000),
+                min_bytes.div_ceil(1_000_000),
             )));
         }
-        self.state.keep(id, &kept).map_err(|error| ControlError::NotReady(error.to_string()))?;
+        self.state.store(id, &kept).map_err(|error| ControlError::NotReady(error.to_string()))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
         events::submitted(id, &kept, client, &ready, missing.len());
@@ -185,24 +195,24 @@ impl StudyContext {
 
     /// Assigns an id to a submission. Returns [`Taken::Before`] if a study was accepted under this key before. Waits
     /// while such a submission is in progress. Returns [`Taken::All`] if no id is left.
-    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<Taking, Taken> {
-        let mut taking = self.taking.lock();
+    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<IdReservation, IdConflict> {
+        let mut taking = self.reserved_ids.lock();
         loop {
             let entries = self.studies.lock();
             let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
             if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
-                return Err(Taken::Before(*id));
+                return Err(IdConflict::Before(*id));
             }
             if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
                 drop(entries);
-                self.taken.wait(&mut taking);
+                self.reservation_ended.wait(&mut taking);
                 continue;
             }
             let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
             let last = last.max(taking.last_key_value().map_or(0, |(id, _)| *id));
-            let id = last.checked_add(1).ok_or(Taken::All(last))?;
+            let id = last.checked_add(1).ok_or(IdConflict::All(last))?;
             taking.insert(id, key.map(str::to_owned));
-            return Ok(Taking { shared: Arc::clone(self), id });
+            return Ok(IdReservation { shared: Arc::clone(self), id });
         }
     }
 
@@ -275,18 +285,18 @@ impl StudyContext {
                 if entries.values().filter(running).count() < RUNNING_AT_ONCE {
                     break;
                 }
-                self.ended.wait(&mut entries);
+                self.study_ended.wait(&mut entries);
             }
             if let Some(entry) = entries.get_mut(&id) {
                 entry.phase = Phase::Running { progress: None };
             }
         }
-        if ready.is_none() && !self.files_are_whole(id) {
+        if ready.is_none() && !self.files_are_intact(id) {
             return;
         }
         let choice = self.studies.lock().get(&id).map(|entry| entry.kept.submission.plan);
         let choice = choice.ok_or_else(|| Defect::new("a study that is not there").into());
-        let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.ready_again(id), Ok)?)));
+        let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.prepare_again(id), Ok)?)));
         let follow = |followed| {
             if let Some(entry) = self.studies.lock().get_mut(&id)
                 && let Phase::Running { progress: place } = &mut entry.phase
@@ -298,14 +308,14 @@ impl StudyContext {
         let ready = ready.inspect(|(_, ready)| events::started(id, ready));
         let ended = ready.and_then(|(choice, ready)| study_runner::run(self, id, choice, ready, follow));
         match ended {
-            Ok(Some((ended, reused))) => self.over(id, ended, reused, start.elapsed()),
+            Ok(Some((ended, reused))) => self.finish(id, ended, reused, start.elapsed()),
             // Canceled: the canceling request has written the record of its end.
             Ok(None) => {}
             Err(error) => self.fail(id, error.to_string()),
         }
     }
 
-    fn ready_again(&self, id: u32) -> Result<ReadyStudy, StudyRunError> {
+    fn prepare_again(&self, id: u32) -> Result<ReadyStudy, StudyRunError> {
         let kept = self.studies.lock().get(&id).map(|entry| entry.kept.clone());
         let kept = kept.ok_or_else(|| Defect::new("a study that is not there"))?;
         let view = self.network.block_on(self.manager.send(GetView)).map_err(Defect::new)?;
@@ -313,7 +323,7 @@ impl StudyContext {
     }
 
     /// Records the end of a study, unless it was canceled at the last moment.
-    fn over(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
+    fn finish(&self, id: u32, ended: StudyEnd, reused: u64, took: Duration) {
         let mut entries = self.studies.lock();
         if let Some(entry) = entries.get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
@@ -328,7 +338,7 @@ impl StudyContext {
         }
         drop(entries);
         self.manager.do_send(DropStudyResults(id));
-        self.ended.notify_all();
+        self.study_ended.notify_all();
     }
 
     /// Marks a study as failed until the next start of the manager, which tries again from the results so far.
@@ -349,12 +359,12 @@ impl StudyContext {
                 results: None,
             });
         }
-        self.ended.notify_all();
+        self.study_ended.notify_all();
     }
 }
 
 /// Reason why a submission gets no new id.
-enum Taken {
+enum IdConflict {
     /// A study with this id was accepted before under the same key.
     Before(u32),
     /// This id was the last possible one.
@@ -362,15 +372,15 @@ enum Taken {
 }
 
 /// Id of a submission in progress. On drop, the study is among the entries or was refused.
-struct Taking {
+struct IdReservation {
     shared: Arc<StudyContext>,
     id: u32,
 }
 
-impl Drop for Taking {
+impl Drop for IdReservation {
     fn drop(&mut self) {
-        self.shared.taking.lock().remove(&self.id);
-        self.shared.taken.notify_all();
+        self.shared.reserved_ids.lock().remove(&self.id);
+        self.shared.reservation_ended.notify_all();
     }
 }
 

@@ -8,14 +8,14 @@ mod error;
 use super::local::Lookup;
 use super::mend;
 use super::state::{StoredSubmission, StudyEnd};
-use super::studies::{Followed, StudyContext};
+use super::studies::{StudyContext, StudyProgress};
 use crate::input_store::InputStore;
 use error::StudyParts;
 pub use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
 use pleach_actors::input_files::gather;
 use pleach_actors::manager::{
-    GetView, ManagerActor, ManagerView, RecordDurable, Recut, StartPlan, StudyRequest, SuspendStudy,
+    GetView, ManagerActor, ManagerView, RecordDurable, ReplacePlan, StartPlan, StudyRequest, SuspendStudy,
 };
 use pleach_actors::stage::PriorResults;
 use pleach_api::schema::StudyState;
@@ -34,7 +34,7 @@ use pleach_planner::{
     BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
 };
 use pleach_report::gallery::previews::Previews;
-use pleach_results::analysis::Collected;
+use pleach_results::analysis::CollectedResponses;
 use pleach_results::folder::Folder;
 use pleach_results::journal;
 use pleach_results::record::RunRecord;
@@ -98,7 +98,7 @@ impl PlannedCapacity {
         let slots: u32 = view.workers.iter().map(|worker| worker.slots).sum();
         let memory = view.workers.iter().map(|worker| WorkerMemory {
             memory_bytes: worker.memory_bytes,
-            below_bytes: worker.below_bytes,
+            spill_bytes: worker.spill_bytes,
         });
         Self { slots: NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN), memory: memory.collect() }
     }
@@ -180,7 +180,7 @@ struct ClusterExecutor<'a> {
     choice: PlanChoice,
     id: PlanId,
     /// See [`RoundRunner`].
-    keeps: bool,
+    retains_results: bool,
     inputs: std::collections::HashMap<pleach_regions::RegionKey, pleach_dispatch::message::InputFile>,
     replan: Option<StudyReplanner>,
 }
@@ -197,7 +197,7 @@ impl Executor for ClusterExecutor<'_> {
             inputs: std::mem::take(&mut self.inputs),
             observer: work.observer,
             replanner: self.replan.take().map(|replan| Box::new(replan) as _),
-            keeps: self.keeps,
+            retains_results: self.retains_results,
             done,
         };
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
@@ -211,7 +211,7 @@ impl Executor for ClusterExecutor<'_> {
                 Err(_) => self.suit(&mut needs, &mut tried)?,
             }
         };
-        Ok(PlanOutcome { outcome, peak_bytes: 0, left_bytes: 0 })
+        Ok(PlanOutcome { outcome, peak_bytes: 0, retained_bytes: 0 })
     }
 
     fn broken(&self) -> Box<dyn FnOnce() + Send> {
@@ -246,12 +246,12 @@ impl ClusterExecutor<'_> {
             return Ok(());
         }
         let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.study.plan);
-        let recut = study::Recut { buckets, needs: new_needs.clone(), sharing };
+        let replacement = study::ReplacementPlan { buckets, needs: new_needs.clone(), sharing };
         let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
-        let recut = self.shared.manager.send(Recut { id: self.id, recut, replanner });
+        let recut = self.shared.manager.send(ReplacePlan { id: self.id, replacement, replanner });
         match self.shared.network.block_on(recut).map_err(Defect::new)? {
             Ok(()) => {
-                let (id, megabytes) = (self.id.study, new_needs.least_bytes.div_ceil(1_000_000));
+                let (id, megabytes) = (self.id.study, new_needs.min_bytes.div_ceil(1_000_000));
                 info!(
                     study = id,
                     megabytes,
@@ -276,7 +276,7 @@ struct RoundRunner<'a, F> {
     phase: usize,
     /// Whether workers retain task results until the study ends: for later phases and rounds, and in the last of them
     /// for reattaching to a restarted manager.
-    keeps: bool,
+    retains_results: bool,
     past: PriorResults,
     /// Counts of earlier phases that do not include this phase.
     before: ProgressCounts,
@@ -286,7 +286,7 @@ struct RoundRunner<'a, F> {
     follow: F,
 }
 
-impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
+impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
     type Error = StudyRunError;
 
     fn plan(&mut self, prepared: &PreparedStudy) -> Result<Plan, StudyRunError> {
@@ -314,25 +314,32 @@ impl<F: FnMut(Followed)> rounds::Runner for RoundRunner<'_, F> {
             phase: number(self.phase, StudyParts::Phases)?,
             round: number(round, StudyParts::Rounds)?,
         };
-        let keeps = self.keeps;
+        let retains_results = self.retains_results;
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
-        let mut cluster = ClusterExecutor { shared, prepared, choice, id, keeps, inputs, replan };
+        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains_results, inputs, replan };
         let (stage, tree) = result_files::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());
-        let follow = |progress| (self.follow)(Followed { progress, stage, tree, phase, evaluations, before });
+        let follow =
+            |progress| (self.follow)(StudyProgress { progress, stage, tree, phase, evaluations, before });
         let executed = executor::execute(prepared, study, session, &self.past, &mut cluster, None, follow)?;
         self.rounds_tasks += executed.finished.outcome.tasks.values().map(|total| total.runs).sum::<u64>();
         Ok(executed)
     }
 
-    fn stopped(&self, _: &PreparedStudy, _: &ExecutionResult, _: &Collected, _: &Session) -> StudyRunError {
+    fn stopped(
+        &self,
+        _: &PreparedStudy,
+        _: &ExecutionResult,
+        _: &CollectedResponses,
+        _: &Session,
+    ) -> StudyRunError {
         StudyRunError::Canceled(self.id)
     }
 }
 
-impl<F: FnMut(Followed)> RoundRunner<'_, F> {
+impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
     /// Executes the study, or a phase of it, and writes its results into a folder.
     fn part(
         &mut self,
@@ -367,14 +374,14 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             prepared: &prepared,
             plan: &planned.record,
             executed: &executed,
-            past: &self.past,
-            below: None,
+            prior: &self.past,
+            spill: None,
             costs_lost: None,
             convergence: convergence.as_ref(),
             start,
         };
         let written = result_files::write(&done, &collected, &Previews::default(), &session.folder)?;
-        Ok(RoundResult { prepared, plan: planned.record, collected, written, session, left_bytes: 0 })
+        Ok(RoundResult { prepared, plan: planned.record, collected, written, session, retained_bytes: 0 })
     }
 
     /// Executes all phases and writes their combined results.
@@ -406,7 +413,7 @@ impl<F: FnMut(Followed)> RoundRunner<'_, F> {
             Ok::<_, StudyRunError>(part)
         })?;
         let run = result_files::phases::write(
-            &phases::told(&parts, &names),
+            &phases::report_phases(&parts, &names),
             start.elapsed().as_secs_f64(),
             &folder,
         )?;
@@ -429,7 +436,7 @@ pub(crate) fn run(
     id: u32,
     choice: PlanChoice,
     ready: ReadyStudy,
-    follow: impl FnMut(Followed),
+    follow: impl FnMut(StudyProgress),
 ) -> Result<Option<(StudyEnd, u64)>, StudyRunError> {
     let ReadyStudy { whole, first, planned, start } = ready;
     let out = shared.state.results(id);
@@ -438,7 +445,7 @@ pub(crate) fn run(
         id,
         choice,
         phase: 0,
-        keeps: first.is_some() || whole.study.until.is_some(),
+        retains_results: first.is_some() || whole.study.until.is_some(),
         past: PriorResults::default(),
         before: ProgressCounts::default(),
         rounds_tasks: 0,

@@ -118,7 +118,7 @@ fn simulate(design: WorkloadDesign, nodes: usize, slots: u32, help: bool) -> Sim
         replan: false,
         limit_seconds: 1e7,
     };
-    let workload = Workload::new(PlanId::whole(0), design);
+    let workload = Workload::new(PlanId::first_round(0), design);
     let mut cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
     let figures = cluster.run().expect("nothing goes wrong");
     Simulated { figures, wall_seconds: begun.elapsed().as_secs_f64(), slots: nodes * slots as usize }

@@ -26,7 +26,7 @@ fn mean(tiles: u32, cut: Bucketing, nodes: usize, speeds: [f64; 2], help: bool, 
             replan: false,
             limit_seconds: 1e7,
         };
-        let workload = Workload::new(PlanId::whole(0), design(&sets, tiles, false, cut, seed));
+        let workload = Workload::new(PlanId::first_round(0), design(&sets, tiles, false, cut, seed));
         let cluster = Cluster::with_workloads(schedule, vec![workload], false, false);
         let mut cluster = if knows { cluster } else { cluster.without_times() };
         let figures = cluster.run().expect("nothing goes wrong");

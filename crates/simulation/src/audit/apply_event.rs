@@ -38,7 +38,7 @@ impl Audit {
             Event::Join { facts } => expect(self.joined(facts, answer))?,
             Event::Request { worker, buckets, after } => self.requested(*worker, *buckets, *after),
             Event::Done { worker, study, lease, instance } => {
-                expect(self.done(*worker, *study, *lease, *instance, answer))?;
+                expect(self.instance_done(*worker, *study, *lease, *instance, answer))?;
             }
             Event::Failed { worker, study, lease, instance } => {
                 expect(self.report(*worker, *study, *lease, *instance) == counted(answer))?;
@@ -56,7 +56,7 @@ impl Audit {
             }
             Event::Copied { worker, study, key } => self.copied(*worker, *study, *key),
             Event::Replicate { worker, study, lease, instance, regions } => {
-                self.asked_to_replicate((*worker, *study, *lease, *instance), regions);
+                self.replication_requested((*worker, *study, *lease, *instance), regions);
             }
             Event::NotCopied { worker, study, key } => self.replica_failed(*worker, *study, *key),
             Event::Dropped { worker, study, key } => {
@@ -99,8 +99,8 @@ impl Audit {
         let ManagerReply::Joined(worker) = answer else { return false };
         let model = WorkerModel {
             facts: facts.clone(),
-            told: BTreeSet::new(),
-            wanted: 0,
+            notified: BTreeSet::new(),
+            requested: 0,
             wants_after: None,
             draining: false,
             end: None,
@@ -116,7 +116,7 @@ impl Audit {
         let Some(model) = there else { return };
         match after {
             Some(after) => model.wants_after = Some(after),
-            None => model.wanted += buckets,
+            None => model.requested += buckets,
         }
     }
 
@@ -168,7 +168,7 @@ impl Audit {
         if self.studies.contains_key(&study)
             && let Some(model) = self.workers.get_mut(&worker)
         {
-            model.told.insert(study);
+            model.notified.insert(study);
         }
     }
 }

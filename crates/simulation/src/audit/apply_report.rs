@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Audit {
     /// Applies the report of a finished instance. Returns whether the manager counted it as it must.
-    pub(super) fn done(
+    pub(super) fn instance_done(
         &mut self,
         worker: WorkerId,
         study: PlanId,
@@ -17,7 +17,7 @@ impl Audit {
         id: InstanceId,
         answer: &ManagerReply,
     ) -> bool {
-        let own = self.own(worker, study, lease, id);
+        let own = self.is_reported_by_holder(worker, study, lease, id);
         let agrees = self.report(worker, study, lease, id) == counted(answer);
         if agrees && own {
             self.note_finished(study, id);
@@ -52,7 +52,7 @@ impl Audit {
         keys: &[RegionKey],
     ) -> bool {
         let Some(model) = self.studies.get_mut(&study) else { return false };
-        let told = model.leases.get(&lease).map(|granted| granted.told.clone()).unwrap_or_default();
+        let told = model.leases.get(&lease).map(|granted| granted.notified.clone()).unwrap_or_default();
         let had = model.take(worker, lease, id);
         if had {
             forget_holders(model, id, keys, &told);
@@ -73,7 +73,7 @@ impl Audit {
         self.note_late(worker, study, lease, instances);
         let granted = self.studies.get_mut(&study).and_then(|model| {
             let granted = model.leases.get_mut(&lease).filter(|granted| granted.worker == worker)?;
-            granted.asked = false;
+            granted.requested = false;
             Some(model)
         });
         let agrees = granted.is_some() == counted(answer);
@@ -123,8 +123,8 @@ impl Audit {
         let stage = open.first().map(|first| model.stage(*first));
         open.retain(|id| Some(model.stage(*id)) == stage);
         if !open.is_empty() {
-            let told = BTreeMap::new();
-            let granted = Granted { worker, open: open.clone(), told, asked: false, twin: None };
+            let notified = BTreeMap::new();
+            let granted = Granted { worker, open: open.clone(), notified, requested: false, twin: None };
             model.leases.insert(lease, granted);
         }
         self.tell(worker, study);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Returns whether a worker can run a stage.
 fn can_run(facts: &WorkerInfo, plan: &ExecutionPlan, stage: usize) -> bool {
     let has = |operation: &(String, u32)| facts.operations.as_ref().is_none_or(|all| all.contains(operation));
-    let fits = plan.needs.with_spill(facts.below_bytes) <= facts.memory_bytes;
+    let fits = plan.needs.with_spill(facts.spill_bytes) <= facts.memory_bytes;
     fits && plan.stages[stage].tasks.iter().all(|task| has(&(task.operation.clone(), task.version)))
 }
 
@@ -25,14 +25,14 @@ fn serve_request(
     work: &BucketWork,
     later: bool,
 ) -> Result<(), Violation> {
-    require(there.told.contains(&study), "grant of a study not introduced to the worker", work)?;
+    require(there.notified.contains(&study), "grant of a study not introduced to the worker", work)?;
     require(!there.draining, "grant to a draining worker", work)?;
     if later {
         let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
         return require(asked, "grant of an earlier stage than requested", work);
     }
-    require(there.wanted > 0, "unrequested grant", work)?;
-    there.wanted -= 1;
+    require(there.requested > 0, "unrequested grant", work)?;
+    there.requested -= 1;
     Ok(())
 }
 
@@ -102,11 +102,11 @@ impl Audit {
         let Some(model) = self.workers.get(&worker) else {
             return Err(breach("study introduced to an unknown worker", effect));
         };
-        let told = model.told.iter().filter_map(|study| self.studies.get(study));
-        let least = |study: &StudyModel| study.plan.needs.with_spill(model.facts.below_bytes);
+        let told = model.notified.iter().filter_map(|study| self.studies.get(study));
+        let least = |study: &StudyModel| study.plan.needs.with_spill(model.facts.spill_bytes);
         let bytes = told.chain([new]).map(least).fold(0, u64::saturating_add);
         require(bytes <= model.facts.memory_bytes, "studies exceed the memory of the worker", effect)?;
-        let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.told.insert(study));
+        let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.notified.insert(study));
         require(fresh, "study introduced twice", effect)
     }
 
@@ -150,8 +150,8 @@ impl Audit {
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);
         }
-        let told = named_holders(work).collect();
-        model.leases.insert(lease, Granted { worker, open: ids, told, asked: false, twin });
+        let notified = named_holders(work).collect();
+        model.leases.insert(lease, Granted { worker, open: ids, notified, requested: false, twin });
         Ok(())
     }
 
@@ -226,7 +226,7 @@ impl Audit {
             return Ok(());
         }
         let ready = self.studies.keys().find(|id| manager.study(**id).is_some_and(Study::has_ready));
-        let waits = self.workers.iter().find(|(_, model)| model.wanted > 0);
+        let waits = self.workers.iter().find(|(_, model)| model.requested > 0);
         require(ready.is_none() || waits.is_none(), "worker waits while a bucket is ready", &(waits, ready))
     }
 }

@@ -15,12 +15,12 @@ pub(super) struct PendingReplica {
     waiting: BTreeSet<RegionKey>,
     to: Option<WorkerId>,
     /// Regions that `to` has been asked to fetch.
-    told: BTreeSet<RegionKey>,
+    notified: BTreeSet<RegionKey>,
     refused: BTreeSet<WorkerId>,
 }
 
 impl Audit {
-    pub(super) fn asked_to_replicate(&mut self, asker: Asker, regions: &[(RegionKey, u64)]) {
+    pub(super) fn replication_requested(&mut self, asker: Asker, regions: &[(RegionKey, u64)]) {
         let (worker, study, _, instance) = asker;
         if !self.workers.contains_key(&worker) {
             return;
@@ -87,7 +87,7 @@ impl Audit {
     ) -> Result<(), Violation> {
         let mut found = false;
         let asks = self.asks.iter().filter(|(asker, ask)| {
-            asker.0 == from && asker.1 == study && ask.waiting.contains(&key) && !ask.told.contains(&key)
+            asker.0 == from && asker.1 == study && ask.waiting.contains(&key) && !ask.notified.contains(&key)
         });
         let asks: Vec<(Asker, BTreeSet<WorkerId>)> =
             asks.map(|(asker, ask)| (*asker, self.candidates(from, &ask.refused))).collect();
@@ -98,7 +98,7 @@ impl Audit {
             };
             require(candidates.contains(&worker), "wrong worker for a replica", effect)?;
             ask.to = Some(worker);
-            found |= ask.told.insert(key);
+            found |= ask.notified.insert(key);
             if found {
                 break;
             }
@@ -123,7 +123,7 @@ impl Audit {
     pub(super) fn no_stuck_waiter(&self) -> Result<(), Violation> {
         let is_void = |ask: &&PendingReplica| {
             let there = ask.to.is_some_and(|to| self.workers.contains_key(&to));
-            !there || ask.waiting.is_empty() || !ask.waiting.is_subset(&ask.told)
+            !there || ask.waiting.is_empty() || !ask.waiting.is_subset(&ask.notified)
         };
         let void = self.asks.values().find(is_void);
         require(void.is_none(), "replica request without a worker that serves it", &void)
@@ -133,6 +133,6 @@ impl Audit {
 impl PendingReplica {
     fn give_up(&mut self, worker: WorkerId) {
         self.refused.insert(worker);
-        (self.to, self.told) = (None, BTreeSet::new());
+        (self.to, self.notified) = (None, BTreeSet::new());
     }
 }

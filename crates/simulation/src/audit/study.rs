@@ -19,9 +19,9 @@ pub(super) struct Granted {
     pub(super) worker: WorkerId,
     pub(super) open: BTreeSet<InstanceId>,
     /// Holders of its inputs, as named to the worker. Without inputs that the worker held itself.
-    pub(super) told: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
+    pub(super) notified: BTreeMap<RegionKey, BTreeSet<WorkerId>>,
     /// The worker has a steal request without an answer.
-    pub(super) asked: bool,
+    pub(super) requested: bool,
     /// Another lease of the same instances.
     pub(super) twin: Option<LeaseId>,
 }
@@ -47,7 +47,7 @@ pub(super) struct StudyModel {
 
 impl StudyModel {
     pub(super) fn new(plan: &ExecutionPlan, finished: &BTreeSet<InstanceId>) -> Self {
-        let open = plan.open(finished);
+        let open = plan.unfinished(finished);
         let fate = open.iter().map(|open| if *open { Fate::Open } else { Fate::Done }).collect();
         let mut model = Self {
             plan: plan.clone(),
@@ -76,7 +76,7 @@ impl StudyModel {
         self.fate.get(id.index()).copied()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.fate.iter().all(|fate| *fate != Fate::Open)
     }
 
@@ -151,7 +151,7 @@ impl StudyModel {
 
     /// Returns the instances that must be reopened: producers of referenced regions without a holder, and recursively the
     /// producers of their lost inputs.
-    pub(super) fn lost(&self) -> BTreeSet<InstanceId> {
+    pub(super) fn instances_to_reopen(&self) -> BTreeSet<InstanceId> {
         let is_done = |id: &InstanceId| self.fate[id.index()] == Fate::Done;
         let gone = |key: &RegionKey| !self.holders.contains_key(key);
         let first = self.producers.iter().filter(|(key, id)| self.is_used(**key) && is_done(id) && gone(key));

@@ -34,7 +34,13 @@ impl ThroughputModel {
 
 impl Audit {
     /// Returns whether an instance is reported by the worker that has it.
-    pub(super) fn own(&self, worker: WorkerId, study: PlanId, lease: LeaseId, id: InstanceId) -> bool {
+    pub(super) fn is_reported_by_holder(
+        &self,
+        worker: WorkerId,
+        study: PlanId,
+        lease: LeaseId,
+        id: InstanceId,
+    ) -> bool {
         let granted = self.studies.get(&study).and_then(|model| model.leases.get(&lease));
         granted.is_some_and(|granted| granted.worker == worker && granted.open.contains(&id))
     }
@@ -74,7 +80,8 @@ impl Audit {
     /// Records a return without a steal request by a worker with a time limit.
     pub(super) fn note_late(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, back: &[InstanceId]) {
         let Some(model) = self.studies.get(&study) else { return };
-        let granted = model.leases.get(&lease).filter(|granted| granted.worker == worker && !granted.asked);
+        let granted =
+            model.leases.get(&lease).filter(|granted| granted.worker == worker && !granted.requested);
         let first = granted.and_then(|granted| granted.open.first()).filter(|_| !back.is_empty());
         let Some(stage) = first.map(|first| model.stage(*first)) else { return };
         if let Some(there) = self.workers.get_mut(&worker)

@@ -14,9 +14,9 @@ const OVERDUE: f64 = 0.1;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worker {
     pub(super) site: usize,
-    pub(super) asked_us: u64,
+    pub(super) requested_us: u64,
     /// Time of its arrival.
-    pub(super) there_us: u64,
+    pub(super) ready_us: u64,
     /// Node in the cluster, after its arrival.
     pub(super) node: Option<usize>,
     /// Time of its departure, or of the cancellation before its arrival.
@@ -64,7 +64,7 @@ impl<'a> Cloud<'a> {
             match worker.node {
                 Some(node) => running += u32::from(!worker.is_drained && !cluster.is_leaving(node)),
                 None => {
-                    let waited = (cluster.now_us() - worker.asked_us) as f64 / 1e6;
+                    let waited = (cluster.now_us() - worker.requested_us) as f64 / 1e6;
                     starting += 1;
                     left += (startup - waited).max(OVERDUE * startup);
                 }
@@ -85,7 +85,7 @@ impl<'a> Cloud<'a> {
     pub(super) fn cost(&self, now_us: u64) -> f64 {
         let of = |worker: &Worker| {
             let until_us = worker.ended_us.unwrap_or(now_us).min(now_us);
-            self.sites[worker.site].pool.cost(until_us.saturating_sub(worker.asked_us) as f64 / 1e6)
+            self.sites[worker.site].pool.cost(until_us.saturating_sub(worker.requested_us) as f64 / 1e6)
         };
         self.workers.iter().map(of).sum()
     }
@@ -108,12 +108,19 @@ impl<'a> Cloud<'a> {
         let number = self.workers.len();
         let of = &self.sites[site];
         let factor = Random::of(self.seed, &[3, number as u64]).factor(of.startup_variation);
-        let there_us = now_us + (of.pool.startup_seconds * factor * 1e6) as u64;
+        let ready_us = now_us + (of.pool.startup_seconds * factor * 1e6) as u64;
         let (node, ended_us) = (None, None);
-        let worker =
-            Worker { site, asked_us: now_us, there_us, node, ended_us, was_taken: false, is_drained: false };
+        let worker = Worker {
+            site,
+            requested_us: now_us,
+            ready_us,
+            node,
+            ended_us,
+            was_taken: false,
+            is_drained: false,
+        };
         self.workers.push(worker);
-        self.due.push(Reverse((there_us, Due::There(number))));
+        self.due.push(Reverse((ready_us, Due::There(number))));
     }
 
     fn cancel(&mut self, site: usize, count: u32, now_us: u64) {
@@ -135,7 +142,7 @@ impl<'a> Cloud<'a> {
         let load = |(number, worker): (usize, &Worker)| {
             let node = worker.node.filter(|node| cluster.is_known(*node) && !cluster.is_leaving(*node))?;
             let (leases, bytes) = cluster.load(node);
-            Some(WorkerLoad { name: number, leases, bytes, came: worker.there_us })
+            Some(WorkerLoad { name: number, leases, bytes, came: worker.ready_us })
         };
         let order = removal_order(there.filter_map(load).collect());
         for WorkerLoad { name, .. } in order.into_iter().take(count as usize) {
@@ -149,14 +156,14 @@ impl<'a> Cloud<'a> {
 
     /// Runs until `at_us`, or until the study is over.
     pub(super) fn run_until(&mut self, at_us: u64, cluster: &mut Cluster) -> Result<(), Aborted> {
-        while !cluster.is_over() {
+        while !cluster.is_complete() {
             let next = self.due.peek().map(|Reverse(next)| *next).filter(|(due_us, _)| *due_us <= at_us);
             let Some((due_us, due)) = next else {
                 cluster.run_until(at_us)?;
                 break;
             };
             cluster.run_until(due_us)?;
-            if cluster.is_over() {
+            if cluster.is_complete() {
                 break;
             }
             self.due.pop();
@@ -180,7 +187,7 @@ impl<'a> Cloud<'a> {
             let mean_us = 3600.0 / site.interruptions_per_hour * 1e6;
             let lives_us = Random::of(self.seed, &[4, number as u64]).exponential(mean_us) as u64;
             let told_us = lives_us.saturating_sub((site.notice_seconds * 1e6) as u64);
-            self.due.push(Reverse((worker.there_us + told_us, Due::Taken(number))));
+            self.due.push(Reverse((worker.ready_us + told_us, Due::Taken(number))));
         }
         self.look(cluster);
     }

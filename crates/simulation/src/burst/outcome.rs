@@ -1,7 +1,7 @@
 //! Outcome of a burst: time, cost, reuse and losses.
 
 use super::cloud::{Cloud, Worker};
-use super::policy::Decided;
+use super::policy::PolicyDecision;
 use super::{Burst, Policy, Shared};
 use crate::cluster::{Cluster, SlotSpan};
 use serde::Serialize;
@@ -58,9 +58,11 @@ pub struct Outcome {
     /// Workers interrupted by the cloud.
     pub interruptions: u64,
     /// Requested workers.
-    pub asked: usize,
+    #[serde(rename = "asked")]
+    pub requested: usize,
     /// Maximum number of pool workers present at once.
-    pub most_workers: u32,
+    #[serde(rename = "most_workers")]
+    pub max_workers: u32,
     /// Number of replans.
     pub replans: u64,
     /// Makespan predicted at the submission.
@@ -86,7 +88,7 @@ impl Outcome {
         policy: &Policy,
         mut cluster: Cluster,
         cloud: Cloud<'_>,
-        first: Option<Decided>,
+        first: Option<PolicyDecision>,
         shared: Shared,
     ) -> Self {
         let figures = cluster.figures();
@@ -120,8 +122,8 @@ impl Outcome {
             lost_seconds: figures.lost_seconds,
             repeated: figures.executed.saturating_sub(shared.instances),
             interruptions: cloud.interruptions,
-            asked: cloud.workers.len(),
-            most_workers: cloud.counts.iter().map(|(_, counts)| counts.iter().sum()).max().unwrap_or(0),
+            requested: cloud.workers.len(),
+            max_workers: cloud.counts.iter().map(|(_, counts)| counts.iter().sum()).max().unwrap_or(0),
             replans: figures.replans,
             predicted_seconds: forecast.and_then(|forecast| seconds(forecast.seconds)),
             predicted_cost: forecast.and_then(|forecast| seconds(forecast.cost)),
@@ -145,8 +147,8 @@ fn stays(burst: &Burst, cloud: &Cloud<'_>, end_us: u64) -> Vec<WorkerInterval> {
     let of = |worker: &Worker| {
         let ended_us = worker.ended_us.unwrap_or(end_us);
         // A worker that never arrived has an empty lifetime.
-        let there_us = if worker.node.is_some() { worker.there_us.min(ended_us) } else { ended_us };
-        let seconds = [worker.asked_us, there_us, ended_us].map(|us| us as f64 / 1e6);
+        let there_us = if worker.node.is_some() { worker.ready_us.min(ended_us) } else { ended_us };
+        let seconds = [worker.requested_us, there_us, ended_us].map(|us| us as f64 / 1e6);
         WorkerInterval { site: Some(worker.site), node: worker.node, seconds, was_taken: worker.was_taken }
     };
     base.chain(cloud.workers.iter().map(of)).collect()

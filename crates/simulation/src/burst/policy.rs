@@ -17,9 +17,9 @@ const CUTS: usize = 5;
 
 /// A decision.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Decided {
+pub(super) struct PolicyDecision {
     /// Workers of each pool.
-    pub(super) wanted: Vec<u32>,
+    pub(super) desired: Vec<u32>,
     pub(super) reason: Option<Reason>,
     pub(super) forecast: Option<MakespanForecast>,
     pub(super) fastest: Option<FastestOption>,
@@ -27,10 +27,10 @@ pub(super) struct Decided {
 }
 
 /// A policy during one burst.
-pub(super) struct Decider<'a> {
+pub(super) struct PolicyRun<'a> {
     burst: &'a Burst,
     policy: &'a Policy,
-    held: Option<PreviousDecision>,
+    previous: Option<PreviousDecision>,
     /// By number of slots: the work relative to that of the current buckets. `planned_seconds` is the work at planning
     /// time.
     cuts: Vec<(u32, f64)>,
@@ -38,14 +38,14 @@ pub(super) struct Decider<'a> {
     longest_seconds: f64,
 }
 
-impl<'a> Decider<'a> {
+impl<'a> PolicyRun<'a> {
     pub(super) fn new(burst: &'a Burst, policy: &'a Policy, cluster: &Cluster) -> Self {
-        let longest_seconds = cluster.longest_left(STUDY);
+        let longest_seconds = cluster.longest_remaining(STUDY);
         let (cuts, planned_seconds) = (Vec::new(), f64::INFINITY);
-        Self { burst, policy, held: None, cuts, planned_seconds, longest_seconds }
+        Self { burst, policy, previous: None, cuts, planned_seconds, longest_seconds }
     }
 
-    pub(super) fn decide(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
+    pub(super) fn decide(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> PolicyDecision {
         match &self.policy.rule {
             PolicyKind::Fixed(workers) => simple(workers.clone()),
             PolicyKind::QueueLength(a_slot) => simple(self.by_queue(*a_slot, cluster)),
@@ -74,7 +74,7 @@ impl<'a> Decider<'a> {
         wanted
     }
 
-    fn by_step(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> Decided {
+    fn by_step(&mut self, cluster: &Cluster, cloud: &Cloud<'_>) -> PolicyDecision {
         let now = cluster.now_us() as f64 / 1e6;
         let base = self.burst.base;
         let pool = |(site, of): (usize, &super::CloudPool)| {
@@ -100,10 +100,10 @@ impl<'a> Decider<'a> {
             goals: self.goal(now).into_iter().collect(),
             budget: self.policy.budget.map(|budget| (budget - spent).max(0.0)),
         };
-        let answer = decide(&need, &pools, self.held.as_ref(), now);
-        self.held = Some(answer.held);
-        Decided {
-            wanted: answer.wanted[..self.burst.sites.len()].to_vec(),
+        let answer = decide(&need, &pools, self.previous.as_ref(), now);
+        self.previous = Some(answer.previous);
+        PolicyDecision {
+            desired: answer.desired[..self.burst.sites.len()].to_vec(),
             reason: Some(answer.reason),
             forecast: Some(answer.forecast),
             fastest: answer.fastest,
@@ -118,7 +118,7 @@ impl<'a> Decider<'a> {
 
     /// Returns the remaining work for ascending numbers of slots, if the policy knows the reuse lost with more slots.
     fn cuts(&mut self, cluster: &Cluster) -> Vec<WorkByPartition> {
-        let left = cluster.work_left(STUDY);
+        let left = cluster.remaining_work(STUDY);
         let longest_seconds = self.longest_seconds.min(left);
         let as_it_is = WorkByPartition { slots: u32::MAX, work_seconds: left, longest_seconds };
         if self.policy.rule != PolicyKind::Trtma || left <= 0.0 {
@@ -149,6 +149,6 @@ impl<'a> Decider<'a> {
     }
 }
 
-fn simple(wanted: Vec<u32>) -> Decided {
-    Decided { wanted, reason: None, forecast: None, fastest: None, without_budget: None }
+fn simple(desired: Vec<u32>) -> PolicyDecision {
+    PolicyDecision { desired, reason: None, forecast: None, fastest: None, without_budget: None }
 }

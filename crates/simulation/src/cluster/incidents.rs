@@ -38,13 +38,13 @@ impl Cluster {
                 let worker = here.worker.filter(|_| self.is_up);
                 self.at(end_us, DueEvent::LeaseEnd(node, end_us));
                 if let Some(worker) = worker {
-                    self.tell(Event::LeaseEnd { worker, at_us: end_us })?;
+                    self.apply(Event::LeaseEnd { worker, at_us: end_us })?;
                 }
             }
             Incident::Drain { node } => {
                 if let Some(worker) = self.nodes.get(node).and_then(|node| node.worker).filter(|_| self.is_up)
                 {
-                    self.tell(Event::Drain { worker })?;
+                    self.apply(Event::Drain { worker })?;
                 }
             }
             Incident::Restart { milliseconds } => {
@@ -57,8 +57,8 @@ impl Cluster {
                 }
             }
             Incident::Cancel { study } => {
-                if self.is_up && self.submitted.contains(&study) && self.over.insert(study) {
-                    self.tell(Event::Cancel { study: PlanId::whole(study as u32) })?;
+                if self.is_up && self.submitted.contains(&study) && self.ended.insert(study) {
+                    self.apply(Event::Cancel { study: PlanId::first_round(study as u32) })?;
                 }
             }
             Incident::CrashingInstance { study, instance } => {
@@ -99,7 +99,7 @@ impl Cluster {
         let Some(worker) = worker else { return Ok(()) };
         self.workers.remove(&worker);
         self.figures.lost += 1;
-        self.tell(Event::Leave { worker, lost: true })
+        self.apply(Event::Leave { worker, lost: true })
     }
 
     fn disconnect(&mut self, node: usize) {
@@ -114,13 +114,13 @@ impl Cluster {
         self.is_up = true;
         self.epoch += 1;
         self.workers.clear();
-        self.tell(Event::Start { epoch: self.epoch })?;
+        self.apply(Event::Start { epoch: self.epoch })?;
         // Hold before Submit: instances with a lease of the earlier manager must not be granted again.
-        self.tell(Event::Hold)?;
-        let open: Vec<usize> = self.submitted.difference(&self.over).copied().collect();
+        self.apply(Event::Hold)?;
+        let open: Vec<usize> = self.submitted.difference(&self.ended).copied().collect();
         for number in open {
-            let (study, finished) = (PlanId::whole(number as u32), self.journal[number].clone());
-            self.tell(Event::Submit { study, plan: number, finished })?;
+            let (study, finished) = (PlanId::first_round(number as u32), self.journal[number].clone());
+            self.apply(Event::Submit { study, plan: number, finished })?;
         }
         self.at(self.now_us + HOLD_US, DueEvent::Resume);
         Ok(())

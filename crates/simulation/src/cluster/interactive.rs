@@ -9,7 +9,7 @@ use pleach_dispatch::scaling::WorkByPartition;
 use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
-use pleach_reuse::{Buckets, Member, Previous, ReuseTree, bucket_costs, replan};
+use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, bucket_costs, replan};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -65,8 +65,8 @@ impl Cluster {
 
     /// Returns whether all studies have ended.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.over.len() >= self.workloads.len()
+    pub fn is_complete(&self) -> bool {
+        self.ended.len() >= self.workloads.len()
     }
 
     /// Runs until `at_us`, or until all studies have ended.
@@ -74,7 +74,7 @@ impl Cluster {
     /// # Errors
     /// Returns the errors of [`run`](Self::run).
     pub fn run_until(&mut self, at_us: u64) -> Result<(), Aborted> {
-        while !self.is_over() {
+        while !self.is_complete() {
             let Some(Reverse(entry)) = self.queue.peek() else { break };
             if entry.0 > at_us {
                 break;
@@ -83,7 +83,7 @@ impl Cluster {
             self.now_us = self.now_us.max(entry.0);
             self.happen(entry.2)?;
         }
-        if !self.is_over() {
+        if !self.is_complete() {
             self.now_us = self.now_us.max(at_us);
         }
         Ok(())
@@ -178,7 +178,7 @@ impl Cluster {
 
     /// Returns the predicted remaining seconds of a study in its current buckets, on a worker of speed 1.
     #[must_use]
-    pub fn work_left(&self, study: PlanId) -> f64 {
+    pub fn remaining_work(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };
         let (waiting, leased) = (state.unstarted().map(|(_, open)| open), leased(state));
         waiting.chain(leased).map(|open| self.chain(study, open)).sum()
@@ -196,7 +196,7 @@ impl Cluster {
     /// Returns the cost of the most expensive remaining instance, which is indivisible. Considers one instance of each
     /// bucket.
     #[must_use]
-    pub fn longest_left(&self, study: PlanId) -> f64 {
+    pub fn longest_remaining(&self, study: PlanId) -> f64 {
         let Some(state) = self.state(study) else { return 0.0 };
         let workload = &self.workloads[study.index()];
         let firsts =
@@ -208,8 +208,8 @@ impl Cluster {
     /// buckets for each slot, as the manager does. Returns the current work for each if replanning is impossible.
     #[must_use]
     pub fn cuts(&self, study: PlanId, slots: &[u32]) -> Vec<WorkByPartition> {
-        let longest_seconds = self.longest_left(study);
-        let now = self.work_left(study);
+        let longest_seconds = self.longest_remaining(study);
+        let now = self.remaining_work(study);
         let cut = |slots: u32, work_seconds| WorkByPartition { slots, work_seconds, longest_seconds };
         let as_it_is = || slots.iter().map(|slots| cut(*slots, now)).collect();
         let Some(state) = self.state(study) else { return Vec::new() };
@@ -232,7 +232,7 @@ impl Cluster {
         let tree = ReuseTree::build(&problem);
         let of = |slots: &u32| {
             let limit = NonZeroUsize::new(3 * *slots as usize)?;
-            let previous = Previous { buckets: &buckets, max_buckets: before };
+            let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
             let planned = replan(&problem, &tree, previous, |_| false, limit).ok()?;
             let costs = bucket_costs(&tree, &planned.buckets(), |_| true);
             Some(cut(*slots, now - movable + costs.iter().map(|bucket| bucket.cost).sum::<f64>()))

@@ -9,7 +9,7 @@ use pleach_dispatch::study::Effect as Happened;
 
 impl Cluster {
     /// Applies an event to the manager and performs its effects.
-    pub(super) fn tell(&mut self, event: Event) -> Result<(), Violation> {
+    pub(super) fn apply(&mut self, event: Event) -> Result<(), Violation> {
         self.tell_and_hear(event).map(|_| ())
     }
 
@@ -25,8 +25,8 @@ impl Cluster {
         if !self.submitted.insert(number) || !self.is_up {
             return Ok(());
         }
-        let (study, finished) = (PlanId::whole(number as u32), self.journal[number].clone());
-        self.tell(Event::Submit { study, plan: number, finished })
+        let (study, finished) = (PlanId::first_round(number as u32), self.journal[number].clone());
+        self.apply(Event::Submit { study, plan: number, finished })
     }
 
     /// Delivers a message to the manager, if its connection still exists.
@@ -43,14 +43,14 @@ impl Cluster {
             self.nodes[node].worker = Some(worker);
             self.workers.insert(worker, node);
             return match self.nodes[node].end_us {
-                Some(at_us) => self.tell(Event::LeaseEnd { worker, at_us }),
+                Some(at_us) => self.apply(Event::LeaseEnd { worker, at_us }),
                 None => Ok(()),
             };
         }
         let Some(worker) = self.nodes[node].worker else { return Ok(()) };
         match say {
             WorkerMessage::Join => Ok(()),
-            WorkerMessage::Request(buckets) => self.tell(Event::Request { worker, buckets, after: None }),
+            WorkerMessage::Request(buckets) => self.apply(Event::Request { worker, buckets, after: None }),
             WorkerMessage::Done(study, lease, instance, tasks) => {
                 if let Some((_, unheard)) = self.nodes[node].unheard.get_mut(&lease) {
                     unheard.remove(&instance);
@@ -58,20 +58,20 @@ impl Cluster {
                         self.nodes[node].unheard.remove(&lease);
                     }
                 }
-                self.tell(Event::Done { worker, study, lease, instance })?;
+                self.apply(Event::Done { worker, study, lease, instance })?;
                 if tasks.is_empty() || !self.tells_times {
                     return Ok(());
                 }
-                self.tell(Event::Ran { worker, study, instance, tasks })
+                self.apply(Event::Ran { worker, study, instance, tasks })
             }
             WorkerMessage::Lacking(study, lease, instance, keys) => {
-                self.tell(Event::Lacking { worker, study, lease, instance, keys })
+                self.apply(Event::Lacking { worker, study, lease, instance, keys })
             }
             WorkerMessage::Back(study, lease, instances) => {
                 self.figures.shared += u64::from(!instances.is_empty());
-                self.tell(Event::Back { worker, study, lease, instances })
+                self.apply(Event::Back { worker, study, lease, instances })
             }
-            WorkerMessage::Copied(study, key) => self.tell(Event::Copied { worker, study, key }),
+            WorkerMessage::Copied(study, key) => self.apply(Event::Copied { worker, study, key }),
             WorkerMessage::Adopt(study, lease, instances) => {
                 let adopted = self.tell_and_hear(Event::Adopt { worker, study, lease, instances })?;
                 if let ManagerReply::Kept(kept) = adopted {
@@ -86,12 +86,12 @@ impl Cluster {
                 }
                 Ok(())
             }
-            WorkerMessage::Drain => self.tell(Event::Drain { worker }),
+            WorkerMessage::Drain => self.apply(Event::Drain { worker }),
             WorkerMessage::Leave => {
                 self.workers.remove(&worker);
                 self.nodes[node].worker = None;
                 self.nodes[node].connected = false;
-                self.tell(Event::Leave { worker, lost: false })
+                self.apply(Event::Leave { worker, lost: false })
             }
         }
     }
@@ -124,7 +124,7 @@ impl Cluster {
                 self.journal[study.index()].insert(instance);
             }
             Effect::Study(_, Happened::Failed { .. }) => self.figures.failed += 1,
-            Effect::Study(study, Happened::Complete) => _ = self.over.insert(study.index()),
+            Effect::Study(study, Happened::Complete) => _ = self.ended.insert(study.index()),
             // Simulated workers need no facts of a study, and their memory has no limit.
             Effect::Introduce { .. } | Effect::Over { .. } | Effect::Study(..) => {}
             Effect::Stop | Effect::Stopped => {}

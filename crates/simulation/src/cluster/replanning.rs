@@ -6,7 +6,7 @@ use crate::audit::Violation;
 use crate::event::Event;
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, PlanId};
-use pleach_reuse::{Buckets, Member, Previous, ReuseTree, replan};
+use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, replan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
@@ -46,7 +46,7 @@ impl Cluster {
             buckets.push((next..end).map(Member));
             next = end;
         }
-        let previous = Previous { buckets: &buckets, max_buckets: before };
+        let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
         let tree = ReuseTree::build(&problem);
         let Ok(planned) = replan(&problem, &tree, previous, |_| false, limit) else { return Ok(()) };
         self.cut_for[study.index()] = limit.get();
@@ -72,6 +72,6 @@ impl Cluster {
         if buckets.is_empty() {
             return Ok(());
         }
-        self.tell(Event::Replanned { study, buckets })
+        self.apply(Event::Replanned { study, buckets })
     }
 }

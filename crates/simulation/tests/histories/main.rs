@@ -55,11 +55,11 @@ fn alike(instances: u32, bucket: usize) -> ExecutionPlan {
 }
 
 /// Gives each stage an operation of its own.
-fn named(mut plan: ExecutionPlan, least_bytes: u64) -> ExecutionPlan {
+fn named(mut plan: ExecutionPlan, min_bytes: u64) -> ExecutionPlan {
     for (number, stage) in plan.stages.iter_mut().enumerate() {
         stage.tasks.iter_mut().for_each(|task| task.operation = format!("test.s{number}"));
     }
-    plan.needs.least_bytes = least_bytes;
+    plan.needs.min_bytes = min_bytes;
     plan
 }
 

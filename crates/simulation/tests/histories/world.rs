@@ -219,7 +219,7 @@ impl World {
         let (workers, granted) = (self.workers(), self.granted());
         match step {
             Step::Submit { plan } => {
-                let (study, plan) = (PlanId::whole(self.next_study), plan % self.plans.len());
+                let (study, plan) = (PlanId::first_round(self.next_study), plan % self.plans.len());
                 self.next_study += 1;
                 self.submitted.insert(study, plan);
                 self.tell(Event::Submit { study, plan, finished: BTreeSet::new() });
@@ -236,7 +236,7 @@ impl World {
                 let operations = (lacks > 150).then(|| some.collect());
                 let memory_bytes = if memory == 3 { u64::MAX } else { memory };
                 let host = (lacks % 4 > 0).then(|| IpAddr::from([10, 0, 0, lacks % 4]));
-                self.join(WorkerInfo { slots, memory_bytes, below_bytes: 0, operations, host });
+                self.join(WorkerInfo { slots, memory_bytes, spill_bytes: 0, operations, host });
             }
             Step::Ask { worker, buckets } => {
                 if let Some(worker) = choose(&workers, worker) {
@@ -308,7 +308,7 @@ impl World {
             Step::Dropped { worker, which } => {
                 let studies: Vec<PlanId> = self.audit.studies().collect();
                 if let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which))
-                    && let Some(key) = choose(&self.audit.held(study, worker), which / 7)
+                    && let Some(key) = choose(&self.audit.regions_of(study, worker), which / 7)
                 {
                     self.tell(Event::Dropped { worker, study, key });
                 }
@@ -372,13 +372,13 @@ impl World {
     fn restart(&mut self, bring: u64, early: bool) {
         let granted = self.granted();
         let studies: Vec<(PlanId, BTreeSet<InstanceId>)> =
-            self.audit.studies().map(|study| (study, self.audit.over(study))).collect();
+            self.audit.studies().map(|study| (study, self.audit.done(study))).collect();
         let before: Vec<(WorkerId, WorkerInfo)> =
             self.workers().into_iter().map(|worker| (worker, self.facts[&worker].clone())).collect();
         let held: Vec<Vec<(PlanId, Vec<RegionKey>)>> = before
             .iter()
             .map(|(worker, _)| {
-                studies.iter().map(|(study, _)| (*study, self.audit.held(*study, *worker))).collect()
+                studies.iter().map(|(study, _)| (*study, self.audit.regions_of(*study, *worker))).collect()
             })
             .collect();
         self.epoch += 1;

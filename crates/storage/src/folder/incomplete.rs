@@ -34,7 +34,7 @@ pub(super) fn recover(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         published => published.map_err(failed("publish", &path))?,
     }
-    let taken_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
+    let taken_bytes = files.look(&path).map_err(failed("look at", &path))?.disk_bytes;
     found.regions.insert(key, taken_bytes);
     Ok(())
 }

@@ -15,7 +15,7 @@ pub struct RegionFile {
     /// Key of the region.
     pub key: RegionKey,
     /// Disk usage. For a packed region, the size of its record.
-    pub taken_bytes: u64,
+    pub disk_bytes: u64,
     /// Time of the last write. For a packed region, that of its segment.
     pub modified: SystemTime,
     /// Whether it shares a file with other regions.
@@ -28,7 +28,7 @@ pub struct Quarantined {
     /// The file.
     pub path: PathBuf,
     /// Disk usage.
-    pub taken_bytes: u64,
+    pub disk_bytes: u64,
     /// Time of the last write.
     pub modified: SystemTime,
 }
@@ -42,8 +42,8 @@ impl TierMaintenance for FolderTier {
                 if let FileKind::Region(key) = named(leaf, &name)
                     && !about.is_folder
                 {
-                    let (taken_bytes, modified) = (about.taken_bytes, about.modified);
-                    all.push(RegionFile { key, taken_bytes, modified, is_packed: false });
+                    let (disk_bytes, modified) = (about.disk_bytes, about.modified);
+                    all.push(RegionFile { key, disk_bytes, modified, is_packed: false });
                 }
             }
         }
@@ -56,7 +56,7 @@ impl TierMaintenance for FolderTier {
         let all = self.files.list(&folder).map_err(failed("list", &folder))?;
         let file = |(name, about): (String, pleach_files::FileMeta)| Quarantined {
             path: folder.join(name),
-            taken_bytes: about.taken_bytes,
+            disk_bytes: about.disk_bytes,
             modified: about.modified,
         };
         Ok(all.into_iter().filter(|(_, about)| !about.is_folder).map(file).collect())
@@ -64,7 +64,7 @@ impl TierMaintenance for FolderTier {
 
     fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
         self.files.remove(&file.path).map_err(failed("remove", &file.path))?;
-        self.books.lock().remove_overhead(file.taken_bytes);
+        self.books.lock().remove_overhead(file.disk_bytes);
         Ok(())
     }
 

@@ -72,7 +72,7 @@ impl FolderTier {
         let segment_bytes = pack::segment_bytes(settings.capacity_bytes);
         let is_shared = settings.kind.is_shared();
         let pack = Pack::open(Arc::clone(&files), &layout, segment_bytes, is_shared, unique)?;
-        pack.tell_taken(|bytes| books.set_packed(bytes));
+        pack.with_disk_usage(|bytes| books.set_packed(bytes));
         if settings.capacity_bytes <= empty_bytes {
             let (capacity_bytes, overhead_bytes) = (settings.capacity_bytes, empty_bytes);
             return Err(TierError::Capacity { path: path.to_owned(), capacity_bytes, overhead_bytes });
@@ -196,9 +196,9 @@ fn overhead_bytes(files: &dyn FileSystem, layout: &Layout) -> Result<u64, TierEr
     let root = &layout.root;
     let listed = |folder: &Path| -> Result<u64, TierError> {
         let all = files.list(folder).map_err(failed("list", folder))?;
-        Ok(all.iter().map(|(_, about)| about.taken_bytes).sum())
+        Ok(all.iter().map(|(_, about)| about.disk_bytes).sum())
     };
-    let root_bytes = files.look(root).map_err(failed("look at", root))?.taken_bytes;
+    let root_bytes = files.look(root).map_err(failed("look at", root))?.disk_bytes;
     Ok(root_bytes + listed(root)? + listed(&layout.named(QUARANTINE_NAME))?)
 }
 
@@ -212,19 +212,19 @@ pub(super) struct ShardScan {
 /// Scans a leaf.
 pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Result<ShardScan, TierError> {
     let path = layout.leaf(leaf);
-    let other_bytes = files.look(&path).map_err(failed("look at", &path))?.taken_bytes;
+    let other_bytes = files.look(&path).map_err(failed("look at", &path))?.disk_bytes;
     let mut found = ShardUsage { other_bytes, ..ShardUsage::default() };
     let (mut parts, mut drafts) = (Vec::new(), Vec::new());
     for (name, about) in files.list(&path).map_err(failed("list", &path))? {
         match named(leaf, &name) {
             FileKind::Region(key) if !about.is_folder => {
-                found.regions.insert(key, about.taken_bytes);
+                found.regions.insert(key, about.disk_bytes);
             }
             // Its writer has reserved space for it.
             FileKind::Part => parts.push((path.join(&name), about.modified)),
             FileKind::Draft(key) if !about.is_folder => drafts.push((key, path.join(&name))),
             FileKind::Region(_) | FileKind::Draft(_) | FileKind::Other => {
-                found.other_bytes += about.taken_bytes
+                found.other_bytes += about.disk_bytes
             }
         }
     }

@@ -42,7 +42,7 @@ use index::{Index, PackLocation};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use pleach_files::{FileLock, FileSystem, OpenFile};
 use pleach_regions::{DataRegion, DecodeError, Head, RegionKey};
-use record::{BURIED, HEADER_BYTES, Header, STATE};
+use record::{HEADER_BYTES, Header, STATE, TOMBSTONED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,9 +63,9 @@ struct Segment {
     /// Offset of the next record. In another writer's segment, the end of the part that has been read.
     end: u64,
     /// Whether no process writes to the segment any more, and it has been read to its end.
-    is_whole: bool,
+    is_complete: bool,
     /// Last known disk usage.
-    taken_bytes: u64,
+    disk_bytes: u64,
     /// End of the space that this process has preallocated.
     room_bytes: u64,
 }
@@ -126,7 +126,7 @@ impl Pack {
     /// Stores an encoding. It is on disk when this returns.
     pub(super) fn insert(&self, key: RegionKey, head: &Head, body: &[u8]) -> Result<Inserted, TierError> {
         let record = [&head.0, body].concat();
-        let mut state = self.looked(false)?;
+        let mut state = self.refreshed(false)?;
         self.check(&state, key)?;
         if state.index.contains(key) {
             self.commit_all(state, key)?;
@@ -145,8 +145,8 @@ impl Pack {
     }
 
     /// Returns whether a region is stored and on disk.
-    pub(super) fn is_known(&self, key: RegionKey) -> Result<bool, TierError> {
-        let state = self.looked(false)?;
+    pub(super) fn is_durable(&self, key: RegionKey) -> Result<bool, TierError> {
+        let state = self.refreshed(false)?;
         if !state.index.contains(key) {
             return Ok(false);
         }
@@ -162,7 +162,7 @@ impl Pack {
     ) -> Result<Option<Result<Arc<DataRegion>, CorruptRecord>>, TierError> {
         let mut state = self.found(key)?;
         loop {
-            let Some(place) = state.index.place(key) else { return Ok(None) };
+            let Some(place) = state.index.location(key) else { return Ok(None) };
             let file = Arc::clone(&state.segments[&place.segment].file);
             // Reads without the state lock, so that other threads do not wait for the disk.
             drop(state);
@@ -184,7 +184,7 @@ impl Pack {
                 self.read_new_records(&mut state)?;
             }
             // Compaction may have moved the record meanwhile, and the bytes read may belong to another file.
-            if state.index.place(key) != Some(place) {
+            if state.index.location(key) != Some(place) {
                 continue;
             }
             let source = source?;
@@ -196,8 +196,8 @@ impl Pack {
 
     /// Removes a region. Returns whether it existed. The removal is on disk when this returns.
     pub(super) fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
-        let mut state = self.looked(true)?;
-        let places = state.index.places(key);
+        let mut state = self.refreshed(true)?;
+        let places = state.index.locations(key);
         if places.is_empty() {
             return Ok(false);
         }
@@ -223,19 +223,19 @@ impl Pack {
     }
 
     /// Passes the disk usage of all files to the closure under the state lock, so that it cannot change meanwhile.
-    pub(super) fn tell_taken(&self, tell: impl FnOnce(u64)) {
+    pub(super) fn with_disk_usage(&self, tell: impl FnOnce(u64)) {
         let state = self.state.lock();
-        tell(state.other_bytes + state.segments.values().map(|segment| segment.taken_bytes).sum::<u64>());
+        tell(state.other_bytes + state.segments.values().map(|segment| segment.disk_bytes).sum::<u64>());
     }
 
     /// Returns the state. If the key is unknown, first reads everything that other writers have committed.
     fn found(&self, key: RegionKey) -> Result<MutexGuard<'_, State>, TierError> {
-        let state = self.looked(false)?;
+        let state = self.refreshed(false)?;
         if state.index.contains(key) || self.board.is_none() {
             return Ok(state);
         }
         drop(state);
-        self.looked(true)
+        self.refreshed(true)
     }
 
     /// Appends a record to the active segment, or to a new one.
@@ -264,7 +264,7 @@ impl Pack {
         }
         state.index.strike(key, place);
         let Some(segment) = state.segments.get(&place.segment) else { return Ok(()) };
-        let marked = segment.file.write_at(&BURIED, u64::from(place.offset) + STATE);
+        let marked = segment.file.write_at(&TOMBSTONED, u64::from(place.offset) + STATE);
         state.dirty.insert(place.segment);
         state.written += 1;
         marked.map_err(failed("write", &self.layout.segment(place.segment)))
@@ -274,7 +274,7 @@ impl Pack {
     fn set_stone(&self, state: &mut State, key: RegionKey, id: u64) -> Result<(), TierError> {
         for _ in 0..2 {
             let stone = self.append(state, Header::tombstone(key, id), &[])?;
-            state.index.bury(key, id, stone.segment);
+            state.index.add_tombstone(key, id, stone.segment);
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl FolderTier {
         if self.is_known(key)? {
             return Ok(Inserted::AlreadyPresent);
         }
-        let (bytes, least_bytes) = (region.bytes(), self.settings.least_bytes);
+        let (bytes, least_bytes) = (region.bytes(), self.settings.min_bytes);
         if bytes < least_bytes {
             return Err(TierError::TooSmall { key, path: self.layout.root.clone(), bytes, least_bytes });
         }
@@ -69,7 +69,7 @@ impl FolderTier {
                 // Without a thread, the digest is computed here.
                 Err(_) => region.digest(),
             };
-            if let Some((head, body)) = region.encode_ahead(is_small) {
+            if let Some((head, body)) = region.encode_undigested(is_small) {
                 return self.store(key, &body, || head.with(&digest()));
             }
             let (head, body) = region.encode_parts(&digest(), is_small);
@@ -125,9 +125,9 @@ impl FolderTier {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
         }
         if !self.is_shared() {
-            return Ok(self.books.lock().contains(key) || self.pack.is_known(key)?);
+            return Ok(self.books.lock().contains(key) || self.pack.is_durable(key)?);
         }
-        if self.pack.is_known(key)? {
+        if self.pack.is_durable(key)? {
             return Ok(true);
         }
         let is_there = self.is_there(key)?;
@@ -247,7 +247,7 @@ impl FolderTier {
         mut reserved: Reserved<'_>,
     ) -> Result<Inserted, TierError> {
         let (path, leaf) = (self.layout.region(key), self.layout.leaf(shard_of(key)));
-        let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.taken_bytes;
+        let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.disk_bytes;
         // Another thread may have stored the region first, or an fsync may have failed.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
@@ -268,7 +268,7 @@ impl FolderTier {
             }
             reserved.bytes = needed_bytes;
         }
-        let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.taken_bytes;
+        let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.disk_bytes;
         let is_draft = self.makes_drafts();
         if is_draft {
             // The draft name makes the region recoverable from here on. On most file systems the fsync of the file has
@@ -283,7 +283,7 @@ impl FolderTier {
             return Err(error);
         }
         // The region is stored. A failed lookup of its folder does not change that.
-        let after = self.files.look(&leaf).map_or(before, |found| found.taken_bytes);
+        let after = self.files.look(&leaf).map_or(before, |found| found.disk_bytes);
         let mut books = self.books.lock();
         books.add(key, taken_bytes);
         books.grow(key, after.saturating_sub(before));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl TierStack {
     /// Stores a region in the first level from `first` on that `may` accepts and that has space.
-    pub(super) fn place(
+    pub(super) fn insert_from(
         &self,
         first: usize,
         key: RegionKey,
@@ -20,7 +20,7 @@ impl TierStack {
     ) -> Result<PlacedAt, TierError> {
         let (mut full, mut failed) = (None, None);
         for id in (first..self.levels.len()).filter(|id| may(*id)) {
-            match self.put(id, key, region) {
+            match self.insert_in(id, key, region) {
                 Ok(inserted) => return Ok(PlacedAt { level: LevelId(id), inserted }),
                 Err(error) if error.is_lack_of_room() => full = Some(error),
                 Err(error) => {
@@ -34,7 +34,7 @@ impl TierStack {
     }
 
     /// Stores a region in a level, and evicts as long as each attempt frees space.
-    pub(super) fn put(
+    pub(super) fn insert_in(
         &self,
         id: usize,
         key: RegionKey,
@@ -59,7 +59,7 @@ impl TierStack {
             count(&self.counted[id].inserted);
             if self.levels[id].write == WriteMode::Through {
                 // If the level below has no space now, eviction demotes or drops the region later.
-                let _ = self.place(id + 1, key, region, |_| true);
+                let _ = self.insert_from(id + 1, key, region, |_| true);
             }
         }
         Ok(inserted)
@@ -97,7 +97,7 @@ impl TierStack {
         let mut is_below = (id + 1..self.levels.len()).any(|below| self.holds(below, key) && may_hold(below));
         if !is_below && id + 1 < self.levels.len() {
             is_below = match tier.get(key) {
-                Ok(Some(region)) => self.place(id + 1, key, &region, may_hold).is_ok(),
+                Ok(Some(region)) => self.insert_from(id + 1, key, &region, may_hold).is_ok(),
                 Ok(None) => {
                     self.books.lock().forget(id, key);
                     return Ok(true);

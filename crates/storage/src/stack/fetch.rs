@@ -25,7 +25,7 @@ impl TierStack {
                     // Regions that other nodes stored in a shared level must not be moved from here.
                     if books.contains(id, key) {
                         books.touch(id, key);
-                        books.end_ahead(id, key);
+                        books.end_prefetch(id, key);
                     }
                     return Ok(Some((region, LevelId(id))));
                 }

@@ -40,14 +40,14 @@ struct Entry {
     /// Whether a thread stores, moves or removes it.
     is_claimed: bool,
     /// The level that must not evict it.
-    kept_in: Option<usize>,
+    pinned_in: Option<usize>,
     /// The level it was prefetched to and its bytes, until the first read.
-    ahead: Option<(usize, u64)>,
+    prefetched: Option<(usize, u64)>,
 }
 
 impl Entry {
     fn found() -> Self {
-        Self { about: RegionMeta::FOUND, is_claimed: false, kept_in: None, ahead: None }
+        Self { about: RegionMeta::FOUND, is_claimed: false, pinned_in: None, prefetched: None }
     }
 }
 
@@ -57,12 +57,16 @@ pub(super) struct StackIndex {
     entries: HashMap<RegionKey, Entry>,
     levels: Vec<EvictionQueue>,
     /// Bytes in memory of prefetched regions that have not been read yet.
-    ahead_bytes: u64,
+    prefetched_bytes: u64,
 }
 
 impl StackIndex {
     pub(super) fn new(policies: impl Iterator<Item = EvictionPolicy>) -> Self {
-        Self { entries: HashMap::new(), levels: policies.map(EvictionQueue::new).collect(), ahead_bytes: 0 }
+        Self {
+            entries: HashMap::new(),
+            levels: policies.map(EvictionQueue::new).collect(),
+            prefetched_bytes: 0,
+        }
     }
 
     /// Adds a region that a level held at start.
@@ -98,35 +102,41 @@ impl StackIndex {
     }
 
     /// Pins a region to a level until it leaves the level.
-    pub(super) fn keep(&mut self, level: usize, key: RegionKey) {
+    pub(super) fn pin(&mut self, level: usize, key: RegionKey) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.kept_in = Some(level);
+            entry.pinned_in = Some(level);
         }
     }
 
     /// Begins prefetching a claimed region to a level. Returns false if prefetched bytes would exceed the limit.
-    pub(super) fn begin_ahead(&mut self, level: usize, key: RegionKey, bytes: u64, most_bytes: u64) -> bool {
-        if self.ahead_bytes.saturating_add(bytes) > most_bytes {
+    pub(super) fn begin_prefetch(
+        &mut self,
+        level: usize,
+        key: RegionKey,
+        bytes: u64,
+        most_bytes: u64,
+    ) -> bool {
+        if self.prefetched_bytes.saturating_add(bytes) > most_bytes {
             return false;
         }
         if let Some(entry) = self.entries.get_mut(&key) {
-            let before = entry.ahead.replace((level, bytes)).map_or(0, |(_, bytes)| bytes);
-            self.ahead_bytes = self.ahead_bytes - before + bytes;
+            let before = entry.prefetched.replace((level, bytes)).map_or(0, |(_, bytes)| bytes);
+            self.prefetched_bytes = self.prefetched_bytes - before + bytes;
         }
         true
     }
 
     /// Ends the prefetched state: the region has been read, or has left the level.
-    pub(super) fn end_ahead(&mut self, level: usize, key: RegionKey) {
+    pub(super) fn end_prefetch(&mut self, level: usize, key: RegionKey) {
         if let Some(entry) = self.entries.get_mut(&key)
-            && let Some((_, bytes)) = entry.ahead.take_if(|(there, _)| *there == level)
+            && let Some((_, bytes)) = entry.prefetched.take_if(|(there, _)| *there == level)
         {
-            self.ahead_bytes -= bytes;
+            self.prefetched_bytes -= bytes;
         }
     }
 
-    pub(super) fn ahead_bytes(&self) -> u64 {
-        self.ahead_bytes
+    pub(super) fn prefetched_bytes(&self) -> u64 {
+        self.prefetched_bytes
     }
 
     /// Releases a claim. A region in no level is forgotten.
@@ -141,7 +151,7 @@ impl StackIndex {
     /// Claims the first region to evict from a level. With `is_pinned`, pinned regions follow all others. `None` if no
     /// region may leave the level.
     pub(super) fn claim_victim(&mut self, level: usize, is_pinned: bool) -> Option<(RegionKey, RegionMeta)> {
-        let may_go = |entry: &Entry| !entry.is_claimed && entry.kept_in != Some(level);
+        let may_go = |entry: &Entry| !entry.is_claimed && entry.pinned_in != Some(level);
         let is_free = |key| self.entries.get(&key).is_some_and(may_go);
         let key = self.levels[level].victim(is_pinned, is_free)?;
         let entry = self.entries.get_mut(&key)?;
@@ -173,9 +183,9 @@ impl StackIndex {
     }
 
     fn leave(&mut self, level: usize, key: RegionKey) {
-        self.end_ahead(level, key);
+        self.end_prefetch(level, key);
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.kept_in = entry.kept_in.filter(|kept| *kept != level);
+            entry.pinned_in = entry.pinned_in.filter(|kept| *kept != level);
         }
     }
 

@@ -37,17 +37,17 @@ impl TierStack {
             return Ok(false);
         }
         let bytes = region.bytes();
-        if !self.books.lock().begin_ahead(0, key, bytes, most_bytes) {
+        if !self.books.lock().begin_prefetch(0, key, bytes, most_bytes) {
             return Ok(false);
         }
         self.books.lock().update_meta(key, RegionMeta { bytes, seconds, durable: false });
-        match self.put(0, key, &region) {
+        match self.insert_in(0, key, &region) {
             Ok(_) => {
                 count(&self.counted[0].prefetched);
                 Ok(true)
             }
             Err(error) => {
-                self.books.lock().end_ahead(0, key);
+                self.books.lock().end_prefetch(0, key);
                 Err(error)
             }
         }
@@ -55,8 +55,8 @@ impl TierStack {
 
     /// Returns the bytes in memory of prefetched regions that have not been read yet.
     #[must_use]
-    pub fn ahead_bytes(&self) -> u64 {
-        self.books.lock().ahead_bytes()
+    pub fn prefetched_bytes(&self) -> u64 {
+        self.books.lock().prefetched_bytes()
     }
 }
 
@@ -70,7 +70,7 @@ struct Queue {
 #[derive(Debug)]
 struct Shared {
     stack: Arc<TierStack>,
-    most_bytes: u64,
+    max_bytes: u64,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -89,7 +89,7 @@ impl Shared {
             // Releases the queue lock first: callers must not wait for the promotion.
             drop(queue);
             // A region that cannot be prefetched is read where it is. The level's error counters record the failure.
-            let _ = self.stack.promote(key, seconds, self.most_bytes);
+            let _ = self.stack.promote(key, seconds, self.max_bytes);
             queue = self.queue.lock();
         }
     }
@@ -107,8 +107,8 @@ impl Prefetcher {
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.
-    pub fn new(stack: Arc<TierStack>, most_bytes: u64) -> io::Result<Self> {
-        let shared = Arc::new(Shared { stack, most_bytes, queue: Mutex::default(), changed: Condvar::new() });
+    pub fn new(stack: Arc<TierStack>, max_bytes: u64) -> io::Result<Self> {
+        let shared = Arc::new(Shared { stack, max_bytes, queue: Mutex::default(), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new().name("prefetch".into()).spawn(move || of_thread.work())?;
         Ok(Self { shared, thread: Some(thread) })

@@ -34,12 +34,12 @@ fn in_fast(stack: &TierStack) -> Vec<RegionKey> {
 fn promoted_region_is_found_in_both_levels() {
     let stack = stack(AMPLE_BYTES);
     assert!(stack.promote(key(1), 1.0, AMPLE_BYTES).unwrap());
-    assert_eq!((in_fast(&stack), stack.ahead_bytes()), (vec![key(1)], 1000));
+    assert_eq!((in_fast(&stack), stack.prefetched_bytes()), (vec![key(1)], 1000));
     assert!(stack.levels()[1].tier.contains(key(1)).unwrap());
     assert!(!stack.promote(key(1), 1.0, AMPLE_BYTES).unwrap(), "it is there");
     assert!(!stack.promote(key(9), 1.0, AMPLE_BYTES).unwrap(), "it is nowhere");
     assert_eq!(stack.get(key(1)).unwrap(), Some((noise(1, 1000), LevelId(0))));
-    assert_eq!((stack.ahead_bytes(), stack.counts()[0].prefetched), (0, 1));
+    assert_eq!((stack.prefetched_bytes(), stack.counts()[0].prefetched), (0, 1));
     assert!(stack.remove(key(1)).unwrap() && !stack.contains(key(1)));
 }
 
@@ -53,7 +53,7 @@ fn unread_prefetched_bytes_are_limited() {
     assert_eq!([2, 3].map(brought), [true, false]);
     assert!(stack.remove(key(1)).unwrap());
     assert_eq!([3, 4].map(brought), [true, false]);
-    assert_eq!(stack.ahead_bytes(), 2000);
+    assert_eq!(stack.prefetched_bytes(), 2000);
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn promotion_evicts_promoted_regions_without_writes() {
     }
     assert_eq!(in_fast(&stack), [key(4), key(3)], "keys are of two leaves");
     let (fast, slow) = (&stack.counts()[0], &stack.counts()[1]);
-    assert_eq!((fast.prefetched, fast.spilled, slow.inserted, stack.ahead_bytes()), (5, 3, 5, 2000));
+    assert_eq!((fast.prefetched, fast.spilled, slow.inserted, stack.prefetched_bytes()), (5, 3, 5, 2000));
 }
 
 #[test]
 fn pinned_region_stays_in_its_level() {
     let stack = TierStack::new(vec![level("fast", 2600), level("slow", AMPLE_BYTES)]);
-    let keep = |level| PlacementHints { first: LevelId(level), keep: true };
+    let keep = |level| PlacementHints { first: LevelId(level), pin: true };
     let store = |number, wishes| stack.store_with(key(number), &noise(number, 1000), WORTH, wishes);
     assert_eq!(store(0, keep(0)).unwrap().level, LevelId(0));
     assert_eq!(store(1, keep(1)).unwrap().level, LevelId(1), "no faster level is tried");
@@ -83,7 +83,7 @@ fn pinned_region_stays_in_its_level() {
     assert_eq!(store(5, keep(0)).unwrap().inserted, Inserted::AlreadyPresent);
     assert_eq!(store(6, PlacementHints::default()).unwrap().level, LevelId(1));
     let error = stack.promote(key(2), 1.0, AMPLE_BYTES).unwrap_err();
-    assert!(error.is_lack_of_room() && stack.ahead_bytes() == 0, "{error}");
+    assert!(error.is_lack_of_room() && stack.prefetched_bytes() == 0, "{error}");
     // Removing the region also unpins it.
     stack.remove(key(0)).unwrap();
     assert_eq!(store(0, PlacementHints::default()).unwrap().level, LevelId(0));
@@ -158,7 +158,7 @@ fn prefetch_promotes_in_the_background() {
     let prefetcher = Prefetcher::new(Arc::clone(&stack), AMPLE_BYTES).unwrap();
     assert_eq!(prefetcher.prefetch((0..5).map(|number| (key(number), WORTH))), 5);
     prefetcher.settle();
-    assert_eq!((in_fast(&stack).len(), stack.ahead_bytes()), (5, 5000));
+    assert_eq!((in_fast(&stack).len(), stack.prefetched_bytes()), (5, 5000));
     // The queue refuses regions beyond its limit.
     assert!(prefetcher.prefetch((0..5000).map(|number| (key(number), WORTH))) <= 1024);
     drop(prefetcher);

@@ -66,7 +66,7 @@ fn a_private_folder_is_opened_once() {
 #[test]
 fn small_regions_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let settings = FolderSettings { least_bytes: 1000, ..FolderSettings::new(KIND, AMPLE_BYTES) };
+    let settings = FolderSettings { min_bytes: 1000, ..FolderSettings::new(KIND, AMPLE_BYTES) };
     let tier = open_with(folder.path(), settings);
     assert!(matches!(tier.insert(key(1), &noise(1, 999)), Err(TierError::TooSmall { bytes: 999, .. })));
     assert_eq!(tier.insert(key(1), &noise(1, 1000)).unwrap(), Inserted::New);

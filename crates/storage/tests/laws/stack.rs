@@ -290,7 +290,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let wishes = (0..3_usize, prop::bool::weighted(0.2));
-    let wishes = wishes.prop_map(|(first, keep)| PlacementHints { first: LevelId(first), keep });
+    let wishes = wishes.prop_map(|(first, pin)| PlacementHints { first: LevelId(first), pin });
     let store = (0..12_u32, prop::option::weighted(0.7, 0.0..9.0_f64), wishes);
     let step = prop_oneof![
         4 => store.prop_map(|(number, seconds, wishes)| Step::Store { number, seconds, wishes }),
@@ -327,7 +327,7 @@ proptest! {
                     let said = worth(seconds.unwrap_or(f64::INFINITY));
                     if let Ok(placed) = stack.store_with(key(number), &small(number), said, wishes) {
                         prop_assert!(placed.level >= wishes.first);
-                        if wishes.keep {
+                        if wishes.pin {
                             kept.insert(number, placed.level);
                         }
                         prop_assert!(stack.levels()[placed.level.0].tier.contains(key(number)).unwrap());
@@ -360,7 +360,7 @@ proptest! {
             for (number, level) in &kept {
                 prop_assert!(stack.levels()[level.0].tier.contains(key(*number)).unwrap(), "{} moved", number);
             }
-            prop_assert!(stack.ahead_bytes() <= MAX_AHEAD_BYTES);
+            prop_assert!(stack.prefetched_bytes() <= MAX_AHEAD_BYTES);
             for number in 0..12 {
                 let held = stack.levels().iter().any(|level| level.tier.contains(key(number)).unwrap());
                 prop_assert_eq!(stack.contains(key(number)), held);
@@ -417,6 +417,6 @@ fn concurrent_use_of_a_stack_keeps_contents_and_counts() {
     for key in Tier::list(&stack).unwrap() {
         assert!(stack.remove(key).unwrap());
     }
-    assert_eq!((Tier::held_bytes(&stack), stack.ahead_bytes()), (0, 0));
+    assert_eq!((Tier::held_bytes(&stack), stack.prefetched_bytes()), (0, 0));
     assert_eq!(stack.durability(), Durability::Process);
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Maximum number of reference files that are reported one by one. The report lists all.
-const MAX_TOLD: usize = 5;
+const MAX_NOTES: usize = 5;
 
 /// Rejects a study if a reference file has too many annotations outside its tile.
 ///
@@ -38,16 +38,16 @@ fn allowing(study: &Study) -> f64 {
 
 /// Returns lines for the terminal about annotations that are not completely used. Above [`MAX_TOLD`] files,
 /// one line summarizes the rest.
-pub fn told(study: &Study) -> Vec<String> {
+pub fn notes(study: &Study) -> Vec<String> {
     let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };
     let of_note: Vec<&Annotations> = study.annotations.iter().filter(|found| !found.are_whole()).collect();
     let mut lines: Vec<String> = of_note
         .iter()
-        .take(MAX_TOLD)
+        .take(MAX_NOTES)
         .map(|found| format!("reference {}: {}", masks[found.tile].display(), counted(found)))
         .collect();
-    if of_note.len() > MAX_TOLD {
-        let others = of_note.len() - MAX_TOLD;
+    if of_note.len() > MAX_NOTES {
+        let others = of_note.len() - MAX_NOTES;
         lines.push(format!(
             "{others} more references; all {} together: {}",
             of_note.len(),

@@ -65,14 +65,14 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
         Ok(_) => report.sound(&token),
         Err(error) => report.error(
             &token,
-            said(&error, &token),
+            without_path(&error, &token),
             "remove it, and the manager makes another one at its next start",
         ),
     }
     let mut needed = Vec::new();
     match record::list(&studies) {
         Ok(listed) => {
-            listed.others.iter().for_each(|path| unexpected(&mut report, path, is_at_work));
+            listed.unknown.iter().for_each(|path| unexpected(&mut report, path, is_at_work));
             for (id, path) in &listed.studies {
                 needed.extend(study::check(&mut report, *id, path, is_at_work));
             }
@@ -105,7 +105,7 @@ fn is_at_work(folder: &Path) -> bool {
 }
 
 /// Removes the leading path from an error message, because the report prints the path first.
-fn said(error: &impl ToString, path: &Path) -> String {
+fn without_path(error: &impl ToString, path: &Path) -> String {
     let text = error.to_string();
     text.strip_prefix(&format!("{}: ", path.display())).map_or_else(|| text.clone(), str::to_owned)
 }

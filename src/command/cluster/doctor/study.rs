@@ -7,7 +7,7 @@ use pleach_api::schema::StudyState;
 use pleach_execution::rounds::phases;
 use pleach_results::folder::study_of;
 use pleach_results::journal;
-use pleach_results::survivors::{SURVIVORS, Screened};
+use pleach_results::survivors::{PhaseSurvivors, SURVIVORS};
 use pleach_server::service::results::{self, Checksums};
 use pleach_server::service::state::record::{self, ENDED, Record, SUBMISSION};
 use pleach_server::service::state::{StoredSubmission, StudyEnd};
@@ -46,7 +46,7 @@ pub(super) fn check(
             report.error(&path, "missing, and all results are there", RESTORED);
         }
         Record::Missing => {
-            open(report, &kept, &folder.join("results"));
+            check_unfinished(report, &kept, &folder.join("results"));
             let files = kept.submission.files().into_iter();
             return files.map(|file| (file.digest, PathBuf::from(file.path))).collect();
         }
@@ -55,7 +55,7 @@ pub(super) fn check(
                 report.note(&path, "it has no checksum", NO_CHECKSUM);
             }
             report.sound(&path);
-            over(report, &content.value, &folder.join("results"));
+            check_finished(report, &content.value, &folder.join("results"));
         }
         Record::Corrupt(why) => {
             report.error(&path, format!("corrupt: {why}"), RESTORED);
@@ -107,7 +107,7 @@ fn submission(report: &mut Report, id: u32, folder: &Path, is_at_work: bool) -> 
 }
 
 /// Checks the results of a study that has ended.
-fn over(report: &mut Report, ended: &StudyEnd, folder: &Path) {
+fn check_finished(report: &mut Report, ended: &StudyEnd, folder: &Path) {
     match &ended.results {
         Some(checksums) => verify(report, checksums, folder),
         None if ended.state == StudyState::Complete => {
@@ -144,7 +144,7 @@ fn verify(report: &mut Report, checksums: &Checksums, folder: &Path) {
 }
 
 /// Checks the files that the manager needs to resume a study.
-fn open(report: &mut Report, kept: &StoredSubmission, results: &Path) {
+fn check_unfinished(report: &mut Report, kept: &StoredSubmission, results: &Path) {
     if !results.exists() {
         return;
     }
@@ -167,7 +167,7 @@ fn part(report: &mut Report, folder: &Path) {
     }
     let path = folder.join(SURVIVORS);
     if let Ok(text) = fs::read(&path) {
-        match Screened::of_text(&text) {
+        match PhaseSurvivors::of_text(&text) {
             Ok((_, is_checksummed)) => {
                 if !is_checksummed {
                     report.note(&path, "it has no checksum", NO_CHECKSUM);
@@ -187,8 +187,8 @@ fn part(report: &mut Report, folder: &Path) {
     let Ok(file) = File::open(&path) else { return };
     let read = journal::count(file);
     match read {
-        Ok(bytes) if bytes.corrupt == 0 && bytes.whole > 0 => report.sound(&path),
-        Ok(bytes) if bytes.whole == 0 => {
+        Ok(bytes) if bytes.corrupt == 0 && bytes.intact > 0 => report.sound(&path),
+        Ok(bytes) if bytes.intact == 0 => {
             report.error(
                 &path,
                 "corrupt: its first line is not as it was written",

@@ -73,7 +73,7 @@ fn clean(tier: &dyn TierMaintenance, args: &GcArgs) -> Result<Cleaned, TierError
             continue;
         }
         cleaned.regions += 1;
-        held_bytes = held_bytes.saturating_sub(region.taken_bytes);
+        held_bytes = held_bytes.saturating_sub(region.disk_bytes);
         if !args.dry_run {
             tier.remove(region.key)?;
         }

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 /// Contents of one tier.
 #[derive(Debug, Serialize)]
-struct Listed {
+struct ListedTier {
     tier: String,
     held_bytes: u64,
     capacity_bytes: u64,
@@ -31,7 +31,7 @@ struct Region {
 
 /// Runs `pleach storage ls`.
 pub(super) fn list(args: &TierArgs) -> CommandResult {
-    let tiers: Vec<Listed> =
+    let tiers: Vec<ListedTier> =
         opened(args)?.iter().map(listed).collect::<Result<_, _>>().map_err(CommandError::input)?;
     if args.json {
         return print_json(&tiers);
@@ -49,18 +49,18 @@ pub(super) fn list(args: &TierArgs) -> CommandResult {
     Ok(())
 }
 
-fn listed(opened: &OpenTier) -> Result<Listed, TierError> {
+fn listed(opened: &OpenTier) -> Result<ListedTier, TierError> {
     let now = SystemTime::now();
     let tier = &opened.level.tier;
     let region = |region: RegionFile| Region {
         key: region.key.to_string(),
-        taken_bytes: region.taken_bytes,
+        taken_bytes: region.disk_bytes,
         age_seconds: now.duration_since(region.modified).unwrap_or_default().as_secs(),
         packed: region.is_packed,
     };
     let regions = opened.upkeep.inventory()?.into_iter().map(region).collect();
     let (held_bytes, capacity_bytes) = (tier.held_bytes(), tier.capacity_bytes());
-    Ok(Listed { tier: opened.level.name.clone(), held_bytes, capacity_bytes, regions })
+    Ok(ListedTier { tier: opened.level.name.clone(), held_bytes, capacity_bytes, regions })
 }
 
 /// Result of verifying one tier.

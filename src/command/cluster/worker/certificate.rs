@@ -40,21 +40,21 @@ pub(super) struct JoinTarget<'a> {
 /// [`CommandError::Refused`] if the manager refuses permanently.
 pub(super) async fn obtain(
     args: &WorkerProcessArgs,
-    place: &JoinTarget<'_>,
-    asked: &mut oneshot::Receiver<()>,
+    target: &JoinTarget<'_>,
+    stop: &mut oneshot::Receiver<()>,
 ) -> CommandResult<bool> {
     let (Some(token), Some(name)) = (&args.token, &args.name) else { return Ok(true) };
     let name: NodeName = name
         .parse()
         .map_err(|error: IdentityError| CommandError::Input(format!("--name {name}: {error}")))?;
     if args.certs.join(NODE_FILE).is_file() {
-        if !is_over(&args.certs, place.clock.now()) {
+        if !is_over(&args.certs, target.clock.now()) {
             return Ok(true);
         }
         info!("the certificate is over; the token is to bring another one");
         remove(&args.certs)?;
     }
-    let JoinTarget { manager, network, settings, clock, standing } = place;
+    let JoinTarget { manager, network, settings, clock, standing } = target;
     let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random::number()?);
     let mut last = String::new();
     loop {
@@ -62,7 +62,7 @@ pub(super) async fn obtain(
         let text = fs::read_to_string(token).unwrap_or_else(|_| token.clone());
         let joining = join::join(network, *manager, text.trim(), name.clone(), &args.certs, settings, clock);
         let joined = tokio::select! {
-            _ = &mut *asked => return Ok(false),
+            _ = &mut *stop => return Ok(false),
             joined = joining => joined,
         };
         let refusal = match joined {
@@ -78,7 +78,7 @@ pub(super) async fn obtain(
             last = refusal;
         }
         tokio::select! {
-            _ = &mut *asked => return Ok(false),
+            _ = &mut *stop => return Ok(false),
             () = tokio::time::sleep(backoff.failed()) => {}
         }
     }
@@ -87,7 +87,7 @@ pub(super) async fn obtain(
 /// Returns whether the certificate in a folder has expired. An unreadable certificate returns `false`, and its next use
 /// reports the error.
 fn is_over(certs: &Path, now: Duration) -> bool {
-    Credentials::load(certs).is_ok_and(|credentials| credentials.is_over(now))
+    Credentials::load(certs).is_ok_and(|credentials| credentials.is_expired(now))
 }
 
 /// Removes the key and the certificate. A folder with a certificate also has the key.

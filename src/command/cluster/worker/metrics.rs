@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) struct WorkerSampler {
     pub(super) worker: Addr<WorkerActor>,
     pub(super) ram: Arc<RamTier>,
-    pub(super) below: Option<Arc<SpillStore>>,
+    pub(super) spill: Option<Arc<SpillStore>>,
     pub(super) exchange: Exchange,
 }
 
@@ -49,7 +49,7 @@ impl WorkerSampler {
     }
 
     fn sample_tiers(&self, figures: &WorkerMetrics) {
-        let passed = self.below.as_ref().map(|below| below.passed()).unwrap_or_default();
+        let passed = self.spill.as_ref().map(|below| below.passed()).unwrap_or_default();
         of::TIER_HELD.with(["ram"]).set(number(self.ram.held_bytes()));
         of::TIER_CAPACITY.with(["ram"]).set(number(figures.limit_bytes));
         of::TIER_REGIONS.with(["ram"]).set(number(self.ram.len() as u64));
@@ -65,7 +65,7 @@ impl WorkerSampler {
         ] {
             of::MOVED_BYTES.with([name]).absolute(bytes);
         }
-        for level in self.below.as_ref().map(|below| below.counts()).unwrap_or_default() {
+        for level in self.spill.as_ref().map(|below| below.counts()).unwrap_or_default() {
             let LevelStats { ref name, held_bytes, capacity_bytes, regions, .. } = level;
             let tier = name.as_str();
             of::TIER_HELD.with([tier]).set(number(held_bytes));

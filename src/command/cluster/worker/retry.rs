@@ -39,7 +39,7 @@ impl Retry {
 
     /// Records the end of a link and returns the wait before the next attempt. `lasted` is the time since the manager
     /// accepted the worker, if it did.
-    pub(super) fn ended(&mut self, lasted: Option<Duration>, cause: Option<Cause>) -> Duration {
+    pub(super) fn record_end(&mut self, lasted: Option<Duration>, cause: Option<Cause>) -> Duration {
         if lasted.is_some_and(|lasted| lasted >= self.steady) {
             self.lost.succeeded();
             self.in_use.succeeded();
@@ -62,11 +62,11 @@ mod tests {
         let mut retry = retry();
         let steady = Some(Settings::default().idle);
         for _ in 0..10 {
-            retry.ended(None, None);
+            retry.record_end(None, None);
         }
-        assert_eq!(retry.ended(steady, Some(Cause::Lost)), Duration::ZERO);
+        assert_eq!(retry.record_end(steady, Some(Cause::Lost)), Duration::ZERO);
         let settings = Settings::default();
-        let again = retry.ended(Some(Duration::ZERO), Some(Cause::Lost));
+        let again = retry.record_end(Some(Duration::ZERO), Some(Cause::Lost));
         assert!(again >= settings.first_wait / 2 && again <= settings.first_wait, "{again:?}");
     }
 
@@ -77,7 +77,7 @@ mod tests {
             let mut waited = Duration::ZERO;
             (0..)
                 .take_while(|_| {
-                    waited += retry.ended(None, Some(cause));
+                    waited += retry.record_end(None, Some(cause));
                     waited < Duration::from_secs(60)
                 })
                 .count()
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn manager_that_was_started_again_finds_its_workers_within_the_longest_wait() {
         let mut retry = retry();
-        let longest = (0..100).map(|_| retry.ended(Some(Duration::ZERO), Some(Cause::Lost))).max();
+        let longest = (0..100).map(|_| retry.record_end(Some(Duration::ZERO), Some(Cause::Lost))).max();
         assert!(longest <= Some(Settings::default().longest_wait), "{longest:?}");
     }
 }

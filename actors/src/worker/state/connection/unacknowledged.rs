@@ -93,7 +93,7 @@ mod tests {
 
     fn report(instance: u32) -> ToManager {
         let cause = TaskFailure { at: String::new(), cause: String::new() };
-        let (study, lease, instance) = (PlanId::whole(1), LeaseId(7), InstanceId(instance));
+        let (study, lease, instance) = (PlanId::first_round(1), LeaseId(7), InstanceId(instance));
         ToManager::Failed { study, lease, instance, cause, tasks: Vec::new() }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Lease {
     /// Time that its bucket had been ready before the grant.
     waited: Duration,
     /// The worker was asked to return unstarted instances and has not answered yet.
-    asked_back: bool,
+    steal_requested: bool,
     /// The other lease of the same instances under speculative execution.
     twin: Option<LeaseId>,
 }
@@ -34,7 +34,7 @@ impl Lease {
         now: Duration,
     ) -> Self {
         let waited = Duration::ZERO;
-        Self { worker, open, sent_locations, since: now, waited, asked_back: false, twin: None }
+        Self { worker, open, sent_locations, since: now, waited, steal_requested: false, twin: None }
     }
 
     /// Sets the time that its bucket had been ready before the grant.
@@ -64,8 +64,8 @@ impl Lease {
     }
 
     /// Returns whether its worker has a steal request that it has not answered.
-    pub(crate) fn is_asked_back(&self) -> bool {
-        self.asked_back
+    pub(crate) fn has_steal_request(&self) -> bool {
+        self.steal_requested
     }
 
     pub(crate) fn twin(&self) -> Option<LeaseId> {
@@ -79,7 +79,7 @@ impl Lease {
 
     /// Returns whether unstarted instances of it can be moved to another worker.
     pub(crate) fn is_shareable(&self) -> bool {
-        !self.asked_back && self.twin.is_none() && self.open.len() > 1
+        !self.steal_requested && self.twin.is_none() && self.open.len() > 1
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Closed {
 
 /// Instances that a lease no longer has.
 #[derive(Debug)]
-pub(crate) struct Returned {
+pub(crate) struct ReturnedInstances {
     pub(crate) instances: BTreeSet<InstanceId>,
     /// The other lease, which may have some of the instances as well.
     pub(crate) twin: Option<LeaseId>,
@@ -204,12 +204,12 @@ impl Leases {
         worker: WorkerId,
         id: LeaseId,
         instances: &[InstanceId],
-    ) -> Option<Returned> {
+    ) -> Option<ReturnedInstances> {
         let lease = self.own(worker, id)?;
         let instances = instances.iter().copied().filter(|instance| lease.open.remove(instance)).collect();
         let twin = lease.twin;
         self.end_if_empty(id);
-        Some(Returned { instances, twin })
+        Some(ReturnedInstances { instances, twin })
     }
 
     /// Marks a lease as asked to return instances. Returns its worker.
@@ -219,23 +219,23 @@ impl Leases {
             lease.is_shareable(),
             "{id} is asked twice to return instances, or has one or a twin: {lease:?}"
         );
-        lease.asked_back = true;
+        lease.steal_requested = true;
         Some(lease.worker)
     }
 
     /// Records that the worker of a lease has answered a steal request. Ignores other workers.
     pub(crate) fn answer_return(&mut self, worker: WorkerId, id: LeaseId) {
         if let Some(lease) = self.own(worker, id) {
-            lease.asked_back = false;
+            lease.steal_requested = false;
         }
     }
 
     /// Ends all leases of a worker. Returns their instances, by lease in the order of ids.
-    pub(crate) fn remove_worker(&mut self, worker: WorkerId) -> Vec<Returned> {
+    pub(crate) fn remove_worker(&mut self, worker: WorkerId) -> Vec<ReturnedInstances> {
         let mut ended = Vec::new();
         while let Some(id) = self.by_worker.get(&worker).and_then(BTreeSet::first).copied() {
             let Some(lease) = self.remove(id) else { break };
-            ended.push(Returned { instances: lease.open, twin: lease.twin });
+            ended.push(ReturnedInstances { instances: lease.open, twin: lease.twin });
         }
         ended
     }

@@ -55,7 +55,7 @@ impl Regions {
         self.holders.get(&key)
     }
 
-    pub(crate) fn is_held(&self, key: RegionKey) -> bool {
+    pub(crate) fn is_stored(&self, key: RegionKey) -> bool {
         self.holders.contains_key(&key)
     }
 
@@ -125,7 +125,7 @@ impl Regions {
     }
 
     /// Returns whether another worker holds a region.
-    pub(crate) fn is_held_besides(&self, key: RegionKey, worker: WorkerId) -> bool {
+    pub(crate) fn is_stored_elsewhere(&self, key: RegionKey, worker: WorkerId) -> bool {
         self.holders.get(&key).is_some_and(|holders| holders.iter().any(|holder| *holder != worker))
     }
 

@@ -12,22 +12,22 @@ pub(crate) type Rank = (Reverse<u32>, BucketId, LeaseId);
 
 /// A bucket on this worker.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct BucketEntry {
     /// Last demand of its stage, updated by later grants. `None` until the stage has sent one.
     demand: Option<BucketDemand>,
     /// Grants given to it.
     granted: u64,
     /// Its unstarted instances must be returned.
-    goes_back: bool,
+    returning: bool,
 }
 
-impl Held {
+impl BucketEntry {
     pub(crate) fn demand(&self) -> Option<BucketDemand> {
         self.demand
     }
 
     /// Returns whether one of its tasks has been started.
-    pub(crate) fn is_under_way(&self) -> bool {
+    pub(crate) fn is_started(&self) -> bool {
         self.demand.is_some_and(|demand| demand.started)
     }
 
@@ -62,7 +62,7 @@ impl Held {
     /// Updates the bytes of the inputs of a bucket without a started task: those in memory and the missing ones.
     pub(crate) fn update_inputs(&mut self, here_bytes: u64, missing_bytes: u64) {
         if let Some(demand) = self.demand.as_mut().filter(|demand| !demand.started) {
-            (demand.here_bytes, demand.load_bytes) = (here_bytes, missing_bytes);
+            (demand.local_bytes, demand.load_bytes) = (here_bytes, missing_bytes);
         }
     }
 
@@ -81,19 +81,19 @@ impl Held {
 
     /// Marks its unstarted instances as to be returned. Returns false if they are marked already.
     pub(crate) fn request_return(&mut self) -> bool {
-        !std::mem::replace(&mut self.goes_back, true)
+        !std::mem::replace(&mut self.returning, true)
     }
 
     /// Clears the mark: its stage may be asked again.
     pub(crate) fn clear_return(&mut self) {
-        self.goes_back = false;
+        self.returning = false;
     }
 }
 
 /// All buckets on this worker.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    by_rank: BTreeMap<Rank, Held>,
+    by_rank: BTreeMap<Rank, BucketEntry>,
     rank_of: BTreeMap<LeaseId, Rank>,
 }
 
@@ -104,7 +104,7 @@ impl Buckets {
         if let Some(before) = self.rank_of.insert(lease, rank) {
             self.by_rank.remove(&before);
         }
-        self.by_rank.insert(rank, Held::default());
+        self.by_rank.insert(rank, BucketEntry::default());
         self.assert_counts(lease);
     }
 
@@ -117,21 +117,21 @@ impl Buckets {
         self.assert_counts(lease);
     }
 
-    pub(crate) fn get(&self, lease: LeaseId) -> Option<&Held> {
+    pub(crate) fn get(&self, lease: LeaseId) -> Option<&BucketEntry> {
         self.by_rank.get(self.rank_of.get(&lease)?)
     }
 
-    pub(crate) fn get_mut(&mut self, lease: LeaseId) -> Option<&mut Held> {
+    pub(crate) fn get_mut(&mut self, lease: LeaseId) -> Option<&mut BucketEntry> {
         self.by_rank.get_mut(self.rank_of.get(&lease)?)
     }
 
     /// Returns the buckets in the order of admission.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rank, &Held)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Rank, &BucketEntry)> {
         self.by_rank.iter().map(|(rank, held)| (*rank, held))
     }
 
     /// As [`iter`](Self::iter), to update them.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Rank, &mut Held)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Rank, &mut BucketEntry)> {
         self.by_rank.iter_mut().map(|(rank, held)| (*rank, held))
     }
 

@@ -29,7 +29,7 @@ struct SpillRoom {
     /// Free bytes of the spill tier.
     free_bytes: u64,
     /// Storage was asked to free memory and has not answered.
-    is_asked: bool,
+    is_requested: bool,
     /// Stored bytes at the last request that freed nothing.
     in_vain: Option<u64>,
 }
@@ -38,7 +38,7 @@ impl SpillRoom {
     /// Returns the bytes that can be spilled for this bucket's next task: without the bucket's own inputs.
     fn movable_for(&self, demand: &BucketDemand) -> u64 {
         // Storage excludes the inputs of a started bucket already.
-        let own = if demand.started { 0 } else { demand.here_bytes };
+        let own = if demand.started { 0 } else { demand.local_bytes };
         self.movable_bytes.saturating_sub(own)
     }
 }
@@ -54,12 +54,12 @@ impl Memory {
     }
 
     /// Returns the bytes with which all known studies can be finished one task at a time.
-    pub(crate) fn least_bytes(&self) -> u64 {
-        self.budget.least_bytes
+    pub(crate) fn min_bytes(&self) -> u64 {
+        self.budget.min_bytes
     }
 
-    pub(crate) fn set_least_bytes(&mut self, bytes: u64) {
-        self.budget.least_bytes = bytes;
+    pub(crate) fn set_min_bytes(&mut self, bytes: u64) {
+        self.budget.min_bytes = bytes;
     }
 
     pub(crate) fn stored_bytes(&self) -> u64 {
@@ -88,7 +88,7 @@ impl Memory {
     /// Admits a replica if it fits beside `needed_bytes` and those that may be needed to start a bucket. Returns
     /// whether it does.
     pub(crate) fn begin_copy(&mut self, needed_bytes: u64, bytes: u64) -> bool {
-        let needed = needed_bytes.saturating_add(self.budget.least_bytes);
+        let needed = needed_bytes.saturating_add(self.budget.min_bytes);
         let fits = needed.saturating_add(bytes) <= self.budget.bytes;
         if fits {
             self.coming_bytes = self.coming_bytes.saturating_add(bytes);
@@ -125,17 +125,17 @@ impl Memory {
 
     /// Returns whether storage was asked to free memory and has not answered.
     pub(crate) fn is_freeing(&self) -> bool {
-        self.spill.is_asked
+        self.spill.is_requested
     }
 
     /// Records a request to free memory.
     pub(crate) fn request_free(&mut self) {
-        self.spill.is_asked = true;
+        self.spill.is_requested = true;
     }
 
     /// Records the answer to a request to free memory. Ignores an answer without a request.
     pub(crate) fn end_free(&mut self, bytes: u64) {
-        if std::mem::replace(&mut self.spill.is_asked, false) {
+        if std::mem::replace(&mut self.spill.is_requested, false) {
             // A request that freed nothing is not repeated until something else has changed.
             self.spill.in_vain = (bytes == 0).then_some(self.stored_bytes);
         }

@@ -6,9 +6,9 @@
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     /// Buckets of any stage that were requested and have not arrived.
-    asked: u32,
+    requested: u32,
     /// A bucket of a later stage than this was requested and has not arrived.
-    asked_after: Option<u32>,
+    requested_after: Option<u32>,
     /// Buckets requested beyond the idle slots: their inputs are prefetched while others compute.
     window: u32,
     /// No further requests are sent.
@@ -30,15 +30,15 @@ impl Requests {
 
     /// Forgets the open requests: the manager has not received them, or their answers are lost.
     pub(crate) fn reset(&mut self) {
-        (self.asked, self.asked_after) = (0, None);
+        (self.requested, self.requested_after) = (0, None);
     }
 
     /// Records a bucket that answers the request for a `later` stage, or the other one.
     pub(crate) fn record_answer(&mut self, later: bool) {
         if later {
-            self.asked_after = None;
+            self.requested_after = None;
         } else {
-            self.asked = self.asked.saturating_sub(1);
+            self.requested = self.requested.saturating_sub(1);
         }
     }
 
@@ -48,17 +48,17 @@ impl Requests {
         assert!(!self.draining, "a draining worker requests buckets for {free} slots");
         let idle = (free + self.window as usize).saturating_sub(spoken_for) as u32;
         // Requests a quarter of the window at a time, as long as the slots have work.
-        let worth = if spoken_for + (self.asked as usize) < free { 1 } else { self.window / 4 };
-        (idle >= self.asked + worth.max(1)).then(|| idle - std::mem::replace(&mut self.asked, idle))
+        let worth = if spoken_for + (self.requested as usize) < free { 1 } else { self.window / 4 };
+        (idle >= self.requested + worth.max(1)).then(|| idle - std::mem::replace(&mut self.requested, idle))
     }
 
     /// Records a request for a bucket after a stage. Returns whether it is sent: it replaces one for a later stage
     /// only.
     pub(crate) fn request_after(&mut self, stage: u32) -> bool {
         assert!(!self.draining, "a draining worker requests a bucket after stage {stage}");
-        let is_sent = self.asked_after.is_none_or(|asked| stage < asked);
+        let is_sent = self.requested_after.is_none_or(|asked| stage < asked);
         if is_sent {
-            self.asked_after = Some(stage);
+            self.requested_after = Some(stage);
         }
         is_sent
     }

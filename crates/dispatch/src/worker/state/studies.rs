@@ -9,24 +9,24 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Studies {
     /// Number of stages and minimum memory of each study.
-    known: BTreeMap<PlanId, (u32, u64)>,
+    studies: BTreeMap<PlanId, (u32, u64)>,
     last_stage: u32,
 }
 
 impl Default for Studies {
     fn default() -> Self {
-        Self { known: BTreeMap::new(), last_stage: u32::MAX }
+        Self { studies: BTreeMap::new(), last_stage: u32::MAX }
     }
 }
 
 impl Studies {
-    pub(crate) fn add(&mut self, study: PlanId, stages: u32, least_bytes: u64) {
-        self.known.insert(study, (stages, least_bytes));
+    pub(crate) fn add(&mut self, study: PlanId, stages: u32, min_bytes: u64) {
+        self.studies.insert(study, (stages, min_bytes));
         self.update();
     }
 
     pub(crate) fn remove(&mut self, study: PlanId) {
-        self.known.remove(&study);
+        self.studies.remove(&study);
         self.update();
     }
 
@@ -36,12 +36,12 @@ impl Studies {
     }
 
     /// Returns the bytes with which all studies together can be finished, one task of each at a time.
-    pub(crate) fn least_bytes(&self) -> u64 {
-        self.known.values().fold(0, |sum, (_, least_bytes)| sum.saturating_add(*least_bytes))
+    pub(crate) fn min_bytes(&self) -> u64 {
+        self.studies.values().fold(0, |sum, (_, min_bytes)| sum.saturating_add(*min_bytes))
     }
 
     fn update(&mut self) {
-        let last = self.known.values().map(|(stages, _)| stages.saturating_sub(1)).max();
+        let last = self.studies.values().map(|(stages, _)| stages.saturating_sub(1)).max();
         self.last_stage = last.unwrap_or(u32::MAX);
     }
 }

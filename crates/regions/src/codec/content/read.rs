@@ -17,7 +17,7 @@ pub(crate) enum ExpectedLength {
 }
 
 /// Returns the content length of this type and shape. `None` if the type cannot have that shape.
-pub(crate) fn wanted(element: ElementType, shape: &Shape) -> Option<ExpectedLength> {
+pub(crate) fn expected_length(element: ElementType, shape: &Shape) -> Option<ExpectedLength> {
     let exactly = |counts: &[(u64, u64)]| {
         let sum =
             counts.iter().try_fold(0_u64, |sum, (count, bytes)| sum.checked_add(count.checked_mul(*bytes)?));
@@ -191,7 +191,7 @@ mod tests {
             (ElementType::ArrayU8, &[4]),
             (ElementType::Scalar, &[1]),
         ] {
-            assert_eq!(wanted(element, &shape(counts)), None, "{element} of {counts:?}");
+            assert_eq!(expected_length(element, &shape(counts)), None, "{element} of {counts:?}");
         }
     }
 

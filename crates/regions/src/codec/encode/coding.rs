@@ -162,7 +162,7 @@ pub(super) fn smaller(
             Some(bytes) => (Coding::PackedZstd, bytes),
             None => match lz4(&bits, room) {
                 Some(bytes) => (Coding::PackedLz4, bytes),
-                None => (Coding::Packed, behind(room, &bits)),
+                None => (Coding::Packed, zero_prefixed(room, &bits)),
             },
         });
     }
@@ -241,7 +241,7 @@ pub(super) fn labels(coding: Coding, body: &[u8], expected: u64) -> Option<Vec<u
 }
 
 /// Returns content behind `room` zeros.
-pub(super) fn behind(room: usize, content: &[u8]) -> Vec<u8> {
+pub(super) fn zero_prefixed(room: usize, content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room + content.len());
     bytes.resize(room, 0);
     bytes.extend_from_slice(content);

@@ -11,8 +11,8 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Assembly<'a> {
     partition: &'a Partition,
-    whole: Raster,
-    is_there: Vec<bool>,
+    raster: Raster,
+    is_present: Vec<bool>,
 }
 
 /// Errors of an assembly.
@@ -97,10 +97,10 @@ impl Partition {
         let mut data = Vec::new();
         data.try_reserve_exact(bytes).map_err(|_| no_memory)?;
         data.resize(bytes, 0);
-        let whole = Raster::new(width_px, height_px, channels, data)?;
+        let raster = Raster::new(width_px, height_px, channels, data)?;
         // The number of tiles is at most that of pixels, which fits.
-        let is_there = vec![false; self.count() as usize];
-        Ok(Assembly { partition: self, whole, is_there })
+        let is_present = vec![false; self.count() as usize];
+        Ok(Assembly { partition: self, raster, is_present })
     }
 
     fn numbered(&self, index: u64) -> Result<PartitionTile, AssemblyError> {
@@ -115,20 +115,20 @@ impl Assembly<'_> {
     /// Returns an [`AssemblyError`] if the tile does not exist, was given before, or the window has the wrong size.
     pub fn put(&mut self, index: u64, window: &RasterView<'_>) -> Result<(), AssemblyError> {
         let tile = self.partition.numbered(index)?;
-        if self.is_there[index as usize] {
+        if self.is_present[index as usize] {
             return Err(AssemblyError::Twice { index });
         }
-        let channels = self.whole.channels();
+        let channels = self.raster.channels();
         check_size(window, &tile.window, channels)?;
         let core = view_of(*window, &tile.window, &tile.core)?;
         let to = rectangle(self.partition.region(), &tile.core)?;
-        let stride = self.whole.width_px() as usize * usize::from(channels);
+        let stride = self.raster.width_px() as usize * usize::from(channels);
         let first = to.x_px as usize * usize::from(channels);
-        let rows = self.whole.data_mut().chunks_exact_mut(stride).skip(to.y_px as usize);
+        let rows = self.raster.data_mut().chunks_exact_mut(stride).skip(to.y_px as usize);
         for (row, pixels) in rows.zip(core.rows()) {
             row[first..first + pixels.len()].copy_from_slice(pixels);
         }
-        self.is_there[index as usize] = true;
+        self.is_present[index as usize] = true;
         Ok(())
     }
 
@@ -137,9 +137,9 @@ impl Assembly<'_> {
     /// # Errors
     /// Returns [`AssemblyError::Missing`] if a tile has not been given.
     pub fn finish(self) -> Result<Raster, AssemblyError> {
-        let mut missing = (0_u64..).zip(&self.is_there).filter(|(_, is_there)| !**is_there);
+        let mut missing = (0_u64..).zip(&self.is_present).filter(|(_, is_there)| !**is_there);
         match missing.next() {
-            None => Ok(self.whole),
+            None => Ok(self.raster),
             Some((index, _)) => Err(AssemblyError::Missing { index, missing: 1 + missing.count() as u64 }),
         }
     }

@@ -143,13 +143,13 @@ fn by_node(spans: &[SlotSpan]) -> BTreeMap<usize, Vec<SlotSpan>> {
 struct Piece {
     slot: u32,
     stage: u32,
-    is_whole: bool,
+    is_complete: bool,
     seconds: [f64; 2],
 }
 
 impl Piece {
     fn class(&self) -> String {
-        if self.is_whole { format!("s{}", self.stage % STAGES) } else { "lost".to_owned() }
+        if self.is_complete { format!("s{}", self.stage % STAGES) } else { "lost".to_owned() }
     }
 }
 
@@ -167,11 +167,11 @@ fn pieces(spans: &[SlotSpan], slots: u32, apart_seconds: f64) -> Vec<Piece> {
         let slot = free_us.iter().position(|free| *free <= span.from_us).unwrap_or(0);
         free_us[slot] = span.to_us;
         let seconds = [span.from_us as f64 / 1e6, span.to_us as f64 / 1e6];
-        let (stage, is_whole) = (span.stage, span.is_whole);
-        let piece = Piece { slot: slot as u32, stage, is_whole, seconds };
+        let (stage, is_complete) = (span.stage, span.is_whole);
+        let piece = Piece { slot: slot as u32, stage, is_complete, seconds };
         match &mut last[slot] {
             Some(before)
-                if (before.stage, before.is_whole) == (piece.stage, piece.is_whole)
+                if (before.stage, before.is_complete) == (piece.stage, piece.is_complete)
                     && piece.seconds[0] - before.seconds[1] < apart_seconds =>
             {
                 before.seconds[1] = piece.seconds[1];
@@ -198,7 +198,7 @@ mod tests {
         };
         let spans = [span(1, 0, 4), span(1, 4, 9), span(1, 0, 5), span(0, 5, 6)];
         let pieces = pieces(&spans, 2, 0.5);
-        let piece = |slot, stage, from, to| Piece { slot, stage, is_whole: true, seconds: [from, to] };
+        let piece = |slot, stage, from, to| Piece { slot, stage, is_complete: true, seconds: [from, to] };
         assert_eq!(pieces, [piece(1, 1, 0.0, 5.0), piece(0, 1, 0.0, 9.0), piece(1, 0, 5.0, 6.0)]);
     }
 }

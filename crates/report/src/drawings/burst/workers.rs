@@ -11,7 +11,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst) -> String {
     let longest = pictures.outcomes.iter().map(|outcome| outcome.makespan_seconds).fold(0.0, f64::max);
     let unit = Unit::of(longest);
     let x = Scale::new(0.0, longest / unit.seconds, [LEFT_PX, right], 7);
-    let most = pictures.outcomes.iter().map(|outcome| outcome.most_workers).max().unwrap_or(0);
+    let most = pictures.outcomes.iter().map(|outcome| outcome.max_workers).max().unwrap_or(0);
     let y = Scale::new(0.0, f64::from(most.max(1)), [bottom, TOP_PX], 6);
     let note = format!(
         "workers of {} that are there, beside {} base nodes; a line ends when the study does",

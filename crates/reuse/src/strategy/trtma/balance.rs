@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use self::bucket::BalancedBucket;
-use self::search::{Improvement, SingleBalance, most_tried};
+use self::search::{Improvement, SingleBalance, max_tries};
 use super::fold_merge::Group;
 use super::forest::{Forest, RankedForest};
 use super::{MoveSearch, PartnerRule, TrtmaOptions};
@@ -101,7 +101,7 @@ impl<'a> Pool<'a> {
             PartnerRule::Exhaustive => self.order.iter().rev().map(|(_, _, group)| *group).collect(),
         };
         let mut best: Option<(usize, usize, Improvement)> = None;
-        let (ranked, most_tried) = (self.ranked, most_tried(done.tried, self.nodes));
+        let (ranked, most_tried) = (self.ranked, max_tries(done.tried, self.nodes));
         for small in smalls {
             if self.costs[small] == self.costs[big] {
                 continue; // Itself, or one with which nothing is left to balance.

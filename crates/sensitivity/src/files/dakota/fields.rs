@@ -76,7 +76,7 @@ impl Entry {
     }
 
     /// Returns the arguments as `wanted` whole numbers of 0 or more.
-    pub(super) fn wholes(&self, wanted: usize) -> Result<Vec<u64>, DakotaError> {
+    pub(super) fn integers(&self, wanted: usize) -> Result<Vec<u64>, DakotaError> {
         let whole = |argument: &Argument| match argument {
             Argument::Number(text) => text.parse().ok(),
             Argument::Text(_) => None,
@@ -88,8 +88,8 @@ impl Entry {
     }
 
     /// Returns the only argument, a whole number of 0 or more.
-    pub(super) fn whole(&self) -> Result<u64, DakotaError> {
-        Ok(self.wholes(1)?[0])
+    pub(super) fn integer(&self) -> Result<u64, DakotaError> {
+        Ok(self.integers(1)?[0])
     }
 
     /// Returns the arguments as `wanted` texts.

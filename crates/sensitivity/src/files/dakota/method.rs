@@ -73,7 +73,7 @@ pub(super) fn read(block: &Block, parameters: Vec<ImportedParameter>) -> Result<
         known.extend(STATISTICS);
     }
     let fields = Fields::new(named.line, format!("method {kind}"), &block.entries, &known)?;
-    let whole = |keyword: &str| fields.find(keyword).map(Entry::whole).transpose();
+    let whole = |keyword: &str| fields.find(keyword).map(Entry::integer).transpose();
 
     let decomposed = fields.find("variance_based_decomp").is_some();
     let sampling = if decomposed { ImportedMethod::Vbd } else { ImportedMethod::Sampling };
@@ -90,7 +90,7 @@ pub(super) fn read(block: &Block, parameters: Vec<ImportedParameter>) -> Result<
     };
     let mut parameters = parameters;
     if method == ImportedMethod::Grid {
-        let partitions = fields.needed("partitions")?.wholes(parameters.len())?;
+        let partitions = fields.needed("partitions")?.integers(parameters.len())?;
         for (parameter, partitions) in parameters.iter_mut().zip(partitions) {
             parameter.partitions = Some(partitions);
         }
@@ -135,7 +135,7 @@ fn one_of(fields: &Fields<'_>, names: [&'static str; 2]) -> Result<ImportedSampl
 }
 
 fn positive(entry: &Entry) -> Result<u64, DakotaError> {
-    match entry.whole()? {
+    match entry.integer()? {
         0 => {
             let (keyword, text) = (entry.keyword.clone(), "0".to_owned());
             Err(DakotaError::BadNumber { line: entry.line, keyword, text, wanted: "1 or more" })

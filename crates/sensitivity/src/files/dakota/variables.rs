@@ -204,7 +204,7 @@ fn set(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>)
         None => fields.needed("elements")?,
     };
     let sizes = match fields.find("elements_per_variable").or_else(|| fields.find("num_set_values")) {
-        Some(entry) => entry.wholes(count)?,
+        Some(entry) => entry.integers(count)?,
         // Without sizes, variables share the elements equally.
         None => vec![(elements.arguments.len() / count) as u64; count],
     };
@@ -226,7 +226,7 @@ fn set(head: &Entry, entries: &[Entry], parameters: &mut Vec<ImportedParameter>)
 
 /// Returns the number of variables of a kind, at least one.
 fn count(head: &Entry) -> Result<usize, DakotaError> {
-    match head.whole()? {
+    match head.integer()? {
         number @ 1..=100_000 => Ok(number as usize),
         number => {
             let (keyword, text) = (head.keyword.clone(), number.to_string());

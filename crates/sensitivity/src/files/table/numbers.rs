@@ -24,7 +24,7 @@ pub struct Numbers<R> {
     quoted(text, 80),
     decimals(text)
 )]
-pub struct NoNumber {
+pub struct InvalidNumber {
     /// The field.
     pub text: String,
 }
@@ -102,13 +102,13 @@ impl<R: Read> Numbers<R> {
     /// Returns a number of the current row. Returns `None` for an empty field.
     ///
     /// # Errors
-    /// [`NoNumber`] for a text or a number that is not finite.
-    pub fn number(&self, column: usize) -> Result<Option<f64>, NoNumber> {
+    /// [`InvalidNumber`] for a text or a number that is not finite.
+    pub fn number(&self, column: usize) -> Result<Option<f64>, InvalidNumber> {
         let field = self.field(column);
         if field.is_empty() {
             return Ok(None);
         }
-        number(&self.table.number(field)).map(Some).ok_or_else(|| NoNumber { text: field.to_owned() })
+        number(&self.table.number(field)).map(Some).ok_or_else(|| InvalidNumber { text: field.to_owned() })
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn over(values: &[f64]) -> Self {
+    pub(super) fn spanning(values: &[f64]) -> Self {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Self { low, step: (high - low) / (POINTS - 1) as f64 }
@@ -82,7 +82,7 @@ mod tests {
         let mean = listed.iter().sum::<f64>() / count;
         let variance = listed.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
         let width = variance.sqrt() * (count * 0.75).powf(-0.2);
-        let grid = Grid::over(&listed);
+        let grid = Grid::spanning(&listed);
         let found = grid.density(&values).unwrap();
         for (at, found) in found.iter().enumerate() {
             let point = grid.low + at as f64 * grid.step;

@@ -1,6 +1,6 @@
 //! Slices of a parameter's values, and the distances between the response within them and overall.
 
-use crate::statistics::estimate::{between, quantile};
+use crate::statistics::estimate::{interpolate, quantile};
 use crate::statistics::ranks::{order, pair_at};
 
 /// Number of statistics of a parameter.
@@ -41,7 +41,7 @@ impl Input {
             // value.
             let place = slice as f64 * (1.0 / slices as f64) * last;
             let (from, to) = pair_at(&self.values, &self.order, weights, place.floor() as usize);
-            between(from, to, place - place.floor())
+            interpolate(from, to, place - place.floor())
         };
         let edges: Vec<f64> = (0..=slices).map(edge).collect();
         for (slice, &value) in cut.iter_mut().zip(&self.values) {

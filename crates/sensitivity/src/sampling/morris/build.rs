@@ -97,11 +97,11 @@ impl<'a> DesignBuilder<'a> {
 
     /// Returns the points of a trajectory in the unit cube, row by row.
     pub(super) fn places(&self, walk: &TrajectoryDraft) -> Vec<f64> {
-        let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.place).collect();
+        let mut point: Vec<f64> = walk.moves.iter().map(|step| step.from.position).collect();
         let mut places = point.clone();
         for &group in &walk.order {
             for &place in &self.members[group] {
-                point[place] = walk.moves[place].to.place;
+                point[place] = walk.moves[place].to.position;
             }
             places.extend(&point);
         }

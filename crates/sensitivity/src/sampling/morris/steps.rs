@@ -12,7 +12,7 @@ use pleach_workflow::{Distribution, Domain, Parameter, Value, ValueType};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint {
     pub(super) value: Value,
-    pub(super) place: f64,
+    pub(super) position: f64,
 }
 
 /// Step of a parameter in a trajectory.
@@ -105,20 +105,20 @@ impl<'a> StepChoices<'a> {
     }
 
     fn end(&self, numerator: u64) -> Option<Endpoint> {
-        let place = match self.kind {
+        let position = match self.kind {
             Kind::Levels(values) => numerator as f64 / (values.len() as f64 - 1.0),
             _ => numerator as f64 / (2.0 * (f64::from(self.levels) - 1.0)),
         };
         let value = match self.kind {
             // Rounding may leave the range by the last digit.
             Kind::Range(low, high) => {
-                Value::from_f64((low + place * (high - low)).clamp(low, high), ValueType::Real)?
+                Value::from_f64((low + position * (high - low)).clamp(low, high), ValueType::Real)?
             }
             Kind::Distributed(distribution) => {
-                Value::from_f64(quantile(distribution, place), ValueType::Real)?
+                Value::from_f64(quantile(distribution, position), ValueType::Real)?
             }
             Kind::Levels(values) => *values.get(usize::try_from(numerator).ok()?)?,
         };
-        Some(Endpoint { value, place })
+        Some(Endpoint { value, position })
     }
 }

@@ -45,10 +45,10 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
     let client = client(&request)?;
     let body = Body::new(&request, payload, shared.limits.submission_bytes, &shared.limits)?;
     // Each client has permits of its own: a slow body delays only the same client.
-    let share = shared.bodies.take(&client).await?;
+    let share = shared.bodies.acquire(&client).await?;
     let body = body.spool(shared.inputs.folder()).await?;
     drop(share);
-    let _of_client = shared.turns.take(&client).await?;
+    let _of_client = shared.turns.acquire(&client).await?;
     let turn = shared.submissions.acquire().await;
     let _turn = turn.map_err(|error| ApiError::Defect(error.to_string()))?;
     let understood = block(move || {

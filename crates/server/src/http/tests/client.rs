@@ -8,7 +8,7 @@ use pleach_api::submission::{InputFile, Submission};
 use pleach_client::ClientOptions;
 use pleach_client::download::{DownloadError, OutProblem};
 use pleach_client::submit::submit;
-use pleach_client::{Client, ClientError, StudyEndError, SubmitError, Waiting, download, follow};
+use pleach_client::{Client, ClientError, InterruptibleWait, StudyEndError, SubmitError, download, follow};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, impl MayRefuse>) -> String {
 }
 
 fn client(args: &ClientOptions) -> Client {
-    Client::new(args, None, Waiting::until_killed().unwrap()).unwrap()
+    Client::new(args, None, InterruptibleWait::until_killed().unwrap()).unwrap()
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn refusal_is_shown_in_the_managers_words() {
 #[test]
 fn client_uses_token_or_certificate() {
     let site = Site::new();
-    let waiting = || Waiting::until_killed().unwrap();
+    let waiting = || InterruptibleWait::until_killed().unwrap();
     let ca = ClientOptions { certs: site.certs("ca"), ..site.args() };
     assert!(Client::new(&ca, Some(site.token.as_str()), waiting()).unwrap().studies().is_ok());
     let of_file = ClientOptions { token_file: Some(site.certs("token")), ..ca.clone() };
@@ -301,11 +301,11 @@ fn an_interruption_leaves_the_study_alone() {
     let client = site.client();
     client.waiting().listen_to(interrupted);
     let id = submit(&client, &submission("nuclei", Vec::new()), || ()).unwrap();
-    client.waiting().goes_on(format!("study {id} goes on"));
+    client.waiting().set_message(format!("study {id} goes on"));
     interrupt.send(()).unwrap();
     let stopped = follow::to_its_end(&client, &id, |_| {});
     assert!(
-        matches!(&stopped, Err(ClientError::Interrupted(error)) if error.goes_on == "study s1 goes on"),
+        matches!(&stopped, Err(ClientError::Interrupted(error)) if error.study_state == "study s1 goes on"),
         "{stopped:?}"
     );
     assert_eq!(site.client().study(&id).unwrap().state, StudyState::Running);

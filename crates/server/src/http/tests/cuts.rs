@@ -8,7 +8,7 @@ use pleach_api::submission::fixture::submission;
 use pleach_client::ClientOptions;
 use pleach_client::download::DownloadError;
 use pleach_client::submit::submit;
-use pleach_client::{Client, Waiting, download};
+use pleach_client::{Client, InterruptibleWait, download};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, cuts: &AtomicUsize) {
 fn client(site: &Site, wire: &Wire, patience: u64) -> Client {
     let manager = wire.address.to_string().parse().unwrap();
     let args = ClientOptions { manager, timeout: Duration::from_secs(patience), ..site.args() };
-    Client::new(&args, None, Waiting::until_killed().unwrap()).unwrap()
+    Client::new(&args, None, InterruptibleWait::until_killed().unwrap()).unwrap()
 }
 
 #[test]

@@ -9,7 +9,7 @@ use pleach_actors::transport::https::{self, Trust};
 use pleach_actors::transport::identity::{NodeIdentity, Role};
 use pleach_api::token::ApiToken;
 use pleach_client::ClientOptions;
-use pleach_client::{Client, Waiting};
+use pleach_client::{Client, InterruptibleWait};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -113,7 +113,7 @@ impl Site {
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::new(&self.args(), None, Waiting::until_killed().unwrap()).unwrap()
+        Client::new(&self.args(), None, InterruptibleWait::until_killed().unwrap()).unwrap()
     }
 
     /// Opens a TLS connection with the credentials in a folder.

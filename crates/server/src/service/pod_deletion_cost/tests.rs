@@ -11,7 +11,7 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
         leases: 0,
         bytes: 0,
         memory_bytes: 0,
-        below_bytes: 0,
+        spill_bytes: 0,
         lacking: Vec::new(),
         lease_end_seconds: None,
         duplicate: None,
@@ -27,7 +27,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 fn all(wanted: Vec<(String, i32)>, costs: &mut Costs) -> Vec<(String, i32)> {
-    wanted.iter().for_each(|(name, cost)| costs.told(name, *cost));
+    wanted.iter().for_each(|(name, cost)| costs.record(name, *cost));
     wanted
 }
 

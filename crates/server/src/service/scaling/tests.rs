@@ -29,7 +29,7 @@ fn worker(name: &str, state: WorkerState, leases: usize, bytes: u64) -> WorkerVi
         leases,
         bytes,
         memory_bytes: 0,
-        below_bytes: 0,
+        spill_bytes: 0,
         lacking: Vec::new(),
         lease_end_seconds: None,
         duplicate: None,

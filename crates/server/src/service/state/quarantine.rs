@@ -15,11 +15,11 @@ pub const QUARANTINE: &str = "quarantine";
 pub(crate) const REASON: &str = ".reason.txt";
 
 /// Maximum number of names tried for one entry: `NAME`, `NAME-2`, and so on.
-const MOST: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Transfer of an entry to quarantine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum QuarantineAction {
     /// Rename, in one step.
     Move,
     /// Copy of a file that the caller replaces afterwards.
@@ -34,14 +34,15 @@ pub(crate) enum Way {
 pub(super) fn set_aside(
     state: &Path,
     from: &Path,
-    way: Way,
+    action: QuarantineAction,
     name: &str,
     reason: &str,
 ) -> Result<PathBuf, StateError> {
     let folder = state.join(QUARANTINE);
     let fail = |cause| StateError::NotSetAside { from: from.to_owned(), quarantine: folder.clone(), cause };
     fs::create_dir_all(&folder).map_err(fail)?;
-    let names = std::iter::once(name.to_owned()).chain((2..MOST).map(|number| format!("{name}-{number}")));
+    let names =
+        std::iter::once(name.to_owned()).chain((2..MAX_NAMES).map(|number| format!("{name}-{number}")));
     let is_free = |name: &String| {
         let reason = folder.join(format!("{name}{REASON}"));
         folder.join(name).symlink_metadata().is_err() && reason.symlink_metadata().is_err()
@@ -51,9 +52,9 @@ pub(super) fn set_aside(
     let to = folder.join(&name);
     // Write the reason before the move: no entry may lack a reason.
     publish(&folder.join(format!("{name}{REASON}")), format!("{reason}\n").as_bytes()).map_err(fail)?;
-    match way {
-        Way::Move => fs::rename(from, &to).map_err(fail)?,
-        Way::Copy => _ = fs::copy(from, &to).map_err(fail)?,
+    match action {
+        QuarantineAction::Move => fs::rename(from, &to).map_err(fail)?,
+        QuarantineAction::Copy => _ = fs::copy(from, &to).map_err(fail)?,
     }
     sync(from.parent().unwrap_or(Path::new(".")))?;
     sync(&folder)?;

@@ -85,19 +85,19 @@ pub fn read_submission(folder: &Path) -> Record<StoredSubmission> {
 
 /// Folders of studies by id, and other entries of the folder.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct StudyFolders {
     /// Ids and paths of the studies, sorted by id.
     pub studies: Vec<(u32, PathBuf)>,
     /// Paths of entries with names that are no id, sorted.
-    pub others: Vec<PathBuf>,
+    pub unknown: Vec<PathBuf>,
 }
 
 /// Lists a folder of studies, in the order of their ids.
 ///
 /// # Errors
 /// [`io::Error`] when the folder cannot be read.
-pub fn list(folder: &Path) -> io::Result<Listed> {
-    let mut listed = Listed::default();
+pub fn list(folder: &Path) -> io::Result<StudyFolders> {
+    let mut listed = StudyFolders::default();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -106,11 +106,11 @@ pub fn list(folder: &Path) -> io::Result<Listed> {
             name.to_str().and_then(|name| name.parse::<u32>().ok().filter(|id| id.to_string() == name));
         match number.filter(|id| *id > 0) {
             Some(id) => listed.studies.push((id, entry.path())),
-            None => listed.others.push(entry.path()),
+            None => listed.unknown.push(entry.path()),
         }
     }
     listed.studies.sort_unstable();
-    listed.others.sort_unstable();
+    listed.unknown.sort_unstable();
     Ok(listed)
 }
 

@@ -28,7 +28,7 @@ fn ended(state: StudyState) -> StudyEnd {
 /// Returns a state directory with studies 1 to `count`.
 fn with_studies(folder: &Path, count: u32) -> StateDir {
     let state = StateDir::open(folder).unwrap();
-    (1..=count).for_each(|id| state.keep(id, &kept(&format!("study {id}"))).unwrap());
+    (1..=count).for_each(|id| state.store(id, &kept(&format!("study {id}"))).unwrap());
     state
 }
 

@@ -18,9 +18,9 @@ use time::OffsetDateTime;
 use tracing::{error, info};
 
 /// [`Control`] of the HTTP interface, implemented by the manager's studies.
-pub struct Asked(pub Arc<StudyContext>, pub Arc<Exposition>);
+pub struct ServiceControl(pub Arc<StudyContext>, pub Arc<Exposition>);
 
-impl Asked {
+impl ServiceControl {
     fn id(text: &str) -> Result<u32, ControlError> {
         text.parse().map_err(|_| no_study(text))
     }
@@ -106,12 +106,12 @@ impl Asked {
             study.tasks_executed
         );
         self.0.manager.do_send(Cancel(id));
-        self.0.ended.notify_all();
+        self.0.study_ended.notify_all();
         Ok(study)
     }
 }
 
-impl Control for Asked {
+impl Control for ServiceControl {
     fn submit(
         &self,
         submission: Submission,

@@ -21,13 +21,13 @@ pub(super) enum Phase {
     /// Planned or executed by a thread.
     Running {
         /// Set once the study is planned.
-        progress: Option<Followed>,
+        progress: Option<StudyProgress>,
     },
     Ended(StudyEnd),
 }
 
 /// Progress of a running study, and the tasks that its plan saves.
-pub struct Followed {
+pub struct StudyProgress {
     pub(crate) progress: Progress,
     /// Tasks saved by merging equal stage instances.
     pub(crate) stage: u64,
@@ -96,7 +96,7 @@ impl Entry {
         let (mut counts, mut evaluations, mut phase) =
             (ProgressCounts::default(), submission.evaluations.len() as u64, None);
         if let Phase::Running { progress: Some(followed) } = &self.phase {
-            let Followed { progress, before, .. } = followed;
+            let StudyProgress { progress, before, .. } = followed;
             counts = progress.counts();
             counts.evaluations += before.evaluations;
             counts.failed_runs += before.failed_runs;

@@ -3,7 +3,7 @@
 use super::StudyContext;
 use super::entry::{Entry, Phase};
 use crate::service::input_files::input_files;
-use crate::service::local::{Irregular, Lookup};
+use crate::service::local::{Lookup, NotRegularFile};
 use pleach_actors::manager::Cancel;
 use pleach_api::digest::InputDigest;
 use pleach_api::submission::Submission;
@@ -17,7 +17,7 @@ use tracing::warn;
 impl StudyContext {
     /// Returns the files of a submission that are missing or corrupt, and the first path that cannot be an input
     /// file. Holds no lock, because file systems may hang.
-    pub(super) fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<Irregular>) {
+    pub(super) fn missing(&self, submission: &Submission) -> (Vec<InputDigest>, Option<NotRegularFile>) {
         self.missing_unless(submission, |_| false)
     }
 
@@ -26,7 +26,7 @@ impl StudyContext {
         &self,
         submission: &Submission,
         counts: impl Fn(InputDigest) -> bool,
-    ) -> (Vec<InputDigest>, Option<Irregular>) {
+    ) -> (Vec<InputDigest>, Option<NotRegularFile>) {
         let lookup = Lookup::new(&self.store);
         let (mut missing, mut irregular) = (Vec::new(), None);
         for file in submission.files() {
@@ -73,7 +73,7 @@ impl StudyContext {
         };
         let readers: Vec<(u32, PathBuf)> = self.studies.lock().iter().filter_map(running).collect();
         for (id, path) in readers {
-            self.fail(id, damaged(&path));
+            self.fail(id, corrupt(&path));
             // Before this returns `false`: otherwise workers would fail the study's runs for the missing file.
             self.manager.do_send(Cancel(id));
         }
@@ -82,21 +82,21 @@ impl StudyContext {
 
     /// Verifies the stored files of a study before it runs. Returns `false` if one is corrupt and its client's path
     /// does not have it either. The study then waits until a client sends the file again.
-    pub(super) fn files_are_whole(&self, id: u32) -> bool {
+    pub(super) fn files_are_intact(&self, id: u32) -> bool {
         let submission = self.studies.lock().get(&id).map(|entry| entry.kept.submission.clone());
         let Some(submission) = submission else { return false };
         let (missing, _) =
             self.missing_unless(&submission, |digest| !self.store.names(digest) || self.store.has(digest));
         let Some(first) = missing.first() else { return true };
         let path = submission.path_of(*first).unwrap_or_default();
-        warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), damaged(&path));
+        warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), corrupt(&path));
         if let Some(entry) = self.studies.lock().get_mut(&id)
             && matches!(entry.phase, Phase::Running { .. })
         {
-            entry.why = Some(damaged(&path));
+            entry.why = Some(corrupt(&path));
             entry.phase = Phase::Waiting(missing);
         }
-        self.ended.notify_all();
+        self.study_ended.notify_all();
         false
     }
 
@@ -109,7 +109,7 @@ impl StudyContext {
 }
 
 /// Returns the message for a corrupt copy of an input file, with its remedy.
-fn damaged(path: &Path) -> String {
+fn corrupt(path: &Path) -> String {
     format!(
         "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
         path.display()

@@ -42,7 +42,7 @@ pub struct Retention {
 }
 
 /// Study that has ended for good.
-struct Over {
+struct EndedStudy {
     id: u32,
     ended: OffsetDateTime,
 }
@@ -95,8 +95,8 @@ impl StudyContext {
     fn prune_inputs(&self) -> u64 {
         // A submission in progress has looked for its files and is not among the entries yet. While this lock is
         // held, no other begins. If one takes longer, the next check removes the files.
-        let mut taking = self.taking.lock();
-        self.taken.wait_while_for(&mut taking, |taking| !taking.is_empty(), PATIENCE);
+        let mut taking = self.reserved_ids.lock();
+        self.reservation_ended.wait_while_for(&mut taking, |taking| !taking.is_empty(), PATIENCE);
         if !taking.is_empty() {
             return 0;
         }
@@ -128,7 +128,7 @@ impl StudyContext {
         let now = OffsetDateTime::now_utc();
         let mut over = self.over_by_age(retention.bytes.is_some());
         let mut removed = 0;
-        let mut remove = |study: &Over, why: String| {
+        let mut remove = |study: &EndedStudy, why: String| {
             info!(study = study.id, "study {}: {why}", study.id);
             match self.remove(study.id) {
                 Ok(_) => removed += 1,
@@ -136,7 +136,7 @@ impl StudyContext {
             }
         };
         if let Some(days) = retention.days {
-            let is_old = |study: &Over| (now - study.ended).whole_days() >= i64::from(days);
+            let is_old = |study: &EndedStudy| (now - study.ended).whole_days() >= i64::from(days);
             let old = over.partition_point(is_old);
             for study in over.drain(..old) {
                 let age = (now - study.ended).whole_days();
@@ -167,8 +167,8 @@ impl StudyContext {
 
     /// Returns the studies that have ended for good, the oldest first. Counts the bytes of their folders if
     /// `with_bytes`.
-    fn over_by_age(&self, with_bytes: bool) -> Vec<Over> {
-        let mut over: Vec<Over> = Vec::new();
+    fn over_by_age(&self, with_bytes: bool) -> Vec<EndedStudy> {
+        let mut over: Vec<EndedStudy> = Vec::new();
         for (id, entry) in &mut *self.studies.lock() {
             let Phase::Ended(ended) = &entry.phase else { continue };
             // A failed study is tried again after the next start.
@@ -178,7 +178,7 @@ impl StudyContext {
             if with_bytes {
                 entry.bytes.get_or_insert_with(|| folder_bytes(&self.state.study(*id)));
             }
-            over.push(Over { id: *id, ended: at });
+            over.push(EndedStudy { id: *id, ended: at });
         }
         over.sort_by_key(|study| (study.ended, study.id));
         over
@@ -203,7 +203,7 @@ impl StudyContext {
     }
 
     /// Applies the limits every [`TIDY_EVERY`] and removes unreferenced input files.
-    pub async fn keep_tidy(self: Arc<Self>, retention: Retention) {
+    pub async fn enforce_retention(self: Arc<Self>, retention: Retention) {
         let mut ticks = tokio::time::interval(TIDY_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         for tick in 0_usize.. {

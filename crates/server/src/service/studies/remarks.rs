@@ -35,9 +35,9 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
         return Some("no workers but those that leave".to_owned());
     }
     let running = running.filter(|running| running.able_workers == 0)?;
-    let needs = |worker: &WorkerView| match worker.below_bytes >= running.least_bytes {
-        true => running.least_bytes_with_spill,
-        false => running.least_bytes,
+    let needs = |worker: &WorkerView| match worker.spill_bytes >= running.min_bytes {
+        true => running.min_bytes_with_spill,
+        false => running.min_bytes,
     };
     let fits = |worker: &WorkerView| needs(worker) <= worker.memory_bytes;
     if active().any(fits) {
@@ -46,7 +46,7 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
     let largest = active().map(|worker| worker.memory_bytes).max().unwrap_or(0);
     Some(format!(
         "waiting for workers with {} MB, the largest has {} MB",
-        running.least_bytes.div_ceil(1_000_000),
+        running.min_bytes.div_ceil(1_000_000),
         largest / 1_000_000
     ))
 }
@@ -99,7 +99,7 @@ mod tests {
             leases: 0,
             bytes: 0,
             memory_bytes,
-            below_bytes: 0,
+            spill_bytes: 0,
             lacking: Vec::new(),
             lease_end_seconds: None,
             duplicate: None,
@@ -108,7 +108,7 @@ mod tests {
 
     fn view(workers: Vec<WorkerView>, able_workers: usize, lost_workers: u64) -> ManagerView {
         let study = StudyView {
-            id: PlanId::whole(1),
+            id: PlanId::first_round(1),
             instances: 0,
             all_instances: 9,
             tasks: 0,
@@ -118,8 +118,8 @@ mod tests {
             age: Duration::ZERO,
             able_workers,
             lost_workers,
-            least_bytes: 2_000_000_000,
-            least_bytes_with_spill: 1_500_000_000,
+            min_bytes: 2_000_000_000,
+            min_bytes_with_spill: 1_500_000_000,
         };
         ManagerView { studies: vec![study], workers, ..ManagerView::default() }
     }
@@ -142,7 +142,7 @@ mod tests {
             of(vec![active(small)], 0),
             said("waiting for workers with 2000 MB, the largest has 1000 MB")
         );
-        let spilling = WorkerView { below_bytes: 3_000_000_000, ..active(1_500_000_000) };
+        let spilling = WorkerView { spill_bytes: 3_000_000_000, ..active(1_500_000_000) };
         assert_eq!(of(vec![spilling], 0), said("no worker has the operations of a stage"));
         assert_eq!(of(vec![active(small), active(large)], 1), (vec![], Some(70.0)));
         assert_eq!(remarks(&ManagerView::default()), said("no workers"));

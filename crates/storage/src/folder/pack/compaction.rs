@@ -68,7 +68,7 @@ impl Pack {
         let (file, path) = (Arc::clone(&segment.file), self.layout.segment(name));
         for (key, place) in state.index.regions_in(name) {
             // A process killed during compaction has left a copy.
-            let is_copied = state.index.places(key).into_iter().any(|other| {
+            let is_copied = state.index.locations(key).into_iter().any(|other| {
                 other.id == place.id && other.segment != name && self.owns(&state, other.segment.owner)
             });
             if is_copied {
@@ -86,7 +86,7 @@ impl Pack {
             self.set_stone(&mut state, key, id)?;
         }
         // Sync the copies and their names before the removal of the segment.
-        self.commit_here(&mut state)?;
+        self.commit_locked(&mut state)?;
         self.drop_segments(&mut state, &[name]).inspect_err(|_| state.is_stopped = true)?;
         self.remove_empty_segments(&mut state)
     }

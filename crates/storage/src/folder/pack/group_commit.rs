@@ -49,13 +49,13 @@ impl Pack {
                 return Err(error);
             }
             state.synced = state.synced.max(written);
-            self.look_at(&mut state, &dirty);
+            self.update_usage(&mut state, &dirty);
         }
         Ok(())
     }
 
     /// Syncs everything while the state lock keeps other threads from writing.
-    pub(super) fn commit_here(&self, state: &mut State) -> Result<(), TierError> {
+    pub(super) fn commit_locked(&self, state: &mut State) -> Result<(), TierError> {
         let (slot, mut dirty) = (active_slot(state), std::mem::take(&mut state.dirty));
         // Another thread may be waiting for the commit of earlier records.
         dirty.extend(state.active);
@@ -68,7 +68,7 @@ impl Pack {
             })
             .and_then(|()| self.sync_folder())
             .and_then(|()| slot.map_or(Ok(()), |slot| self.publish(state, slot)));
-        self.look_at(state, &dirty);
+        self.update_usage(state, &dirty);
         synced.inspect_err(|_| state.is_stopped = true)
     }
 
@@ -84,7 +84,7 @@ impl Pack {
             return Err(failed("sync", &path)(error));
         }
         state.active = None;
-        self.look_at(state, &BTreeSet::from([name]));
+        self.update_usage(state, &BTreeSet::from([name]));
         Ok(())
     }
 
@@ -157,12 +157,12 @@ impl Pack {
     }
 
     /// Updates the disk usage of segments.
-    pub(super) fn look_at(&self, state: &mut State, names: &BTreeSet<SegmentName>) {
+    pub(super) fn update_usage(&self, state: &mut State, names: &BTreeSet<SegmentName>) {
         for name in names {
             if let Some(segment) = state.segments.get_mut(name) {
                 let found = self.files.look(&self.layout.segment(*name));
                 // If the lookup fails, the maximum counts.
-                segment.taken_bytes = found.map_or(SEGMENT_BYTES, |found| found.taken_bytes);
+                segment.disk_bytes = found.map_or(SEGMENT_BYTES, |found| found.disk_bytes);
             }
         }
     }

@@ -65,13 +65,13 @@ impl TombstoneEntry {
 pub(super) struct Index {
     regions: HashMap<RegionKey, PackLocation>,
     /// Further records of the same regions: two processes stored one at the same time, or it is being copied.
-    others: HashMap<RegionKey, Vec<PackLocation>>,
+    duplicates: HashMap<RegionKey, Vec<PackLocation>>,
     graves: HashMap<(RegionKey, u64), TombstoneEntry>,
     needed: BTreeMap<SegmentName, LiveUsage>,
 }
 
 impl Index {
-    pub(super) fn place(&self, key: RegionKey) -> Option<PackLocation> {
+    pub(super) fn location(&self, key: RegionKey) -> Option<PackLocation> {
         self.regions.get(&key).copied()
     }
 
@@ -80,8 +80,8 @@ impl Index {
     }
 
     /// Returns all records of a region.
-    pub(super) fn places(&self, key: RegionKey) -> Vec<PackLocation> {
-        let others = self.others.get(&key).into_iter().flatten();
+    pub(super) fn locations(&self, key: RegionKey) -> Vec<PackLocation> {
+        let others = self.duplicates.get(&key).into_iter().flatten();
         self.regions.get(&key).into_iter().chain(others).copied().collect()
     }
 
@@ -95,7 +95,8 @@ impl Index {
 
     /// Returns all regions with a record in a segment, in file order.
     pub(super) fn regions_in(&self, segment: SegmentName) -> Vec<(RegionKey, PackLocation)> {
-        let others = self.others.iter().flat_map(|(key, places)| places.iter().map(|place| (*key, *place)));
+        let others =
+            self.duplicates.iter().flat_map(|(key, places)| places.iter().map(|place| (*key, *place)));
         let mut all: Vec<_> =
             self.regions().chain(others).filter(|(_, place)| place.segment == segment).collect();
         all.sort_unstable_by_key(|(_, place)| place.offset);
@@ -118,13 +119,13 @@ impl Index {
         needed.live_bytes += place.record_bytes();
         match self.regions.get(&key) {
             None => drop(self.regions.insert(key, place)),
-            Some(_) => self.others.entry(key).or_default().push(place),
+            Some(_) => self.duplicates.entry(key).or_default().push(place),
         }
     }
 
     /// Adds a tombstone.
-    pub(super) fn bury(&mut self, key: RegionKey, id: u64, stone: SegmentName) {
-        for place in self.places(key).into_iter().filter(|place| place.id == id) {
+    pub(super) fn add_tombstone(&mut self, key: RegionKey, id: u64, stone: SegmentName) {
+        for place in self.locations(key).into_iter().filter(|place| place.id == id) {
             self.strike(key, place);
             self.graves.entry((key, id)).or_default().records.push(place.segment);
         }
@@ -138,7 +139,7 @@ impl Index {
 
     /// Removes one record without a tombstone.
     pub(super) fn strike(&mut self, key: RegionKey, place: PackLocation) {
-        let places = self.places(key);
+        let places = self.locations(key);
         if !places.contains(&place) {
             return;
         }
@@ -152,9 +153,9 @@ impl Index {
         }
         let others: Vec<PackLocation> = left.collect();
         if others.is_empty() {
-            self.others.remove(&key);
+            self.duplicates.remove(&key);
         } else {
-            self.others.insert(key, others);
+            self.duplicates.insert(key, others);
         }
     }
 

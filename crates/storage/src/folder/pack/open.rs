@@ -51,7 +51,7 @@ impl Pack {
         state.other_bytes = other_bytes;
         let owners: BTreeSet<u16> = names.into_keys().map(|name| name.owner).collect();
         for owner in owners {
-            self.take_over(state, owner, None)?;
+            self.recover_writer(state, owner, None)?;
         }
         self.write_as(state, 0)?;
         self.remove_empty_segments(state)
@@ -70,9 +70,9 @@ impl Pack {
         let modified: BTreeMap<_, _> =
             listed.into_iter().map(|(name, about)| (name, about.modified)).collect();
         let all = state.index.regions().filter_map(|(key, place)| {
-            let taken_bytes = HEADER_BYTES as u64 + u64::from(place.body_bytes);
+            let disk_bytes = HEADER_BYTES as u64 + u64::from(place.body_bytes);
             let modified = *modified.get(&place.segment)?;
-            Some(RegionFile { key, taken_bytes, modified, is_packed: true })
+            Some(RegionFile { key, disk_bytes, modified, is_packed: true })
         });
         Ok(all.collect())
     }

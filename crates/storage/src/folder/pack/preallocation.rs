@@ -100,7 +100,7 @@ impl Pack {
         let path = self.layout.segment(name);
         let file = self.files.open_anywhere(&path, OpenMode::Create).map_err(failed("write", &path))?;
         state.next_number += 1;
-        Ok((name, Segment { file: file.into(), end: 0, is_whole: false, taken_bytes: 0, room_bytes: 0 }))
+        Ok((name, Segment { file: file.into(), end: 0, is_complete: false, disk_bytes: 0, room_bytes: 0 }))
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) const HEADER_BYTES: usize = 52;
 
 /// Offset of the state byte, and its value in a buried record.
 pub(super) const STATE: u64 = 4;
-pub(super) const BURIED: [u8; 1] = [u8::MAX];
+pub(super) const TOMBSTONED: [u8; 1] = [u8::MAX];
 
 const KIND: usize = 5;
 const KEY: usize = 12;
@@ -82,7 +82,7 @@ impl Header {
         bytes[BODY_CHECK..CHECKED].copy_from_slice(&self.body_check);
         let check = check(&bytes[..CHECKED]);
         bytes[CHECKED..].copy_from_slice(&check);
-        bytes[STATE as usize] = if self.is_live { 0 } else { BURIED[0] };
+        bytes[STATE as usize] = if self.is_live { 0 } else { TOMBSTONED[0] };
         bytes
     }
 

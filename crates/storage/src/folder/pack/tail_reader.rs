@@ -27,7 +27,7 @@ impl Pack {
         for (name, about) in self.files.list(&path).map_err(failed("list", &path))? {
             match segment_name(&name) {
                 Some(name) if !about.is_folder => drop(names.insert(name, about)),
-                _ => other_bytes += about.taken_bytes,
+                _ => other_bytes += about.disk_bytes,
             }
         }
         Ok((names, other_bytes))
@@ -35,7 +35,7 @@ impl Pack {
 
     /// Returns the state. If any watermark has changed, first reads the records that other writers have committed. The flag
     /// forces a reopen of the watermark file. Reads the watermarks without the state lock.
-    pub(super) fn looked(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
+    pub(super) fn refreshed(&self, anew: bool) -> Result<MutexGuard<'_, State>, TierError> {
         let Some(board) = &self.board else { return Ok(self.state.lock()) };
         let slots = board.read(anew)?;
         let mut state = self.state.lock();
@@ -90,7 +90,7 @@ impl Pack {
                 is_all &= self.read_tail(state, name, committed)?;
             }
             if let (Some(about), Some(segment)) = (names.get(&name), state.segments.get_mut(&name)) {
-                segment.taken_bytes = about.taken_bytes;
+                segment.disk_bytes = about.disk_bytes;
             }
         }
         if is_all && !gone.is_empty() {
@@ -115,7 +115,7 @@ impl Pack {
     ) -> Result<bool, TierError> {
         let known = state.segments.get(&name);
         let from = known.map_or(0, |segment| segment.end);
-        if known.is_some_and(|segment| segment.is_whole || committed.is_some_and(|end| end <= from)) {
+        if known.is_some_and(|segment| segment.is_complete || committed.is_some_and(|end| end <= from)) {
             return Ok(true);
         }
         let path = self.layout.segment(name);
@@ -126,9 +126,9 @@ impl Pack {
         };
         let length_bytes = file.length().map_err(failed("read", &path))?;
         let end = self.read_records(state, name, &*file, (from, committed.unwrap_or(length_bytes)), false)?;
-        let taken_bytes = state.segments.get(&name).map_or(end, |segment| segment.taken_bytes);
+        let disk_bytes = state.segments.get(&name).map_or(end, |segment| segment.disk_bytes);
         let segment =
-            Segment { file: file.into(), end, is_whole: committed.is_none(), taken_bytes, room_bytes: 0 };
+            Segment { file: file.into(), end, is_complete: committed.is_none(), disk_bytes, room_bytes: 0 };
         state.segments.insert(name, segment);
         Ok(committed.is_none_or(|committed| end >= committed))
     }
@@ -152,7 +152,7 @@ impl Pack {
             let offset = from + offset as u64;
             end = end.max(offset + header.record_bytes());
             if header.is_stone {
-                state.index.bury(header.key, header.id, name);
+                state.index.add_tombstone(header.key, header.id, name);
             } else if header.is_live {
                 let place = PackLocation {
                     segment: name,

@@ -40,7 +40,7 @@ impl Pack {
                 Tried::Alive => {}
                 Tried::Unsupported => return Ok(false),
                 Tried::Locked(held) => {
-                    self.take_over(state, owner, Some(held))?;
+                    self.recover_writer(state, owner, Some(held))?;
                     self.write_as(state, owner)?;
                     // Other processes may have copied records from these segments before.
                     self.read_new_records(state)?;
@@ -78,7 +78,7 @@ impl Pack {
         state.published = slot;
         let goes_on = |name: &SegmentName| {
             let segment = &state.segments[name];
-            segment.end < self.segment_bytes && !segment.is_whole
+            segment.end < self.segment_bytes && !segment.is_complete
         };
         state.active = last.filter(goes_on);
         Ok(())
@@ -86,7 +86,7 @@ impl Pack {
 
     /// Takes over a writer number and indexes all of its segments. Everything found is synced before any watermark covers
     /// it.
-    pub(super) fn take_over(
+    pub(super) fn recover_writer(
         &self,
         state: &mut State,
         owner: u16,
@@ -116,7 +116,7 @@ impl Pack {
             self.read_owned(state, *name, slot, Some(name) == names.last())?;
         }
         self.sync_folder()?;
-        self.look_at(state, &names);
+        self.update_usage(state, &names);
         let found =
             |name: &SegmentName| Watermark { number: name.number, end: state.segments[name].end as u32 };
         let found = names.last().map(found);
@@ -148,11 +148,11 @@ impl Pack {
         let length_bytes = file.length().map_err(failed("read", &path))?;
         let known = state.segments.get(&name).map_or(0, |segment| segment.end);
         let is_retired = slot.is_some_and(|slot| slot.number > name.number);
-        let is_whole = !is_last || is_retired;
+        let is_complete = !is_last || is_retired;
         let told = slot.filter(|slot| slot.number == name.number).map_or(0, |slot| u64::from(slot.end));
-        let sure = if is_whole { length_bytes } else { told.min(length_bytes).max(known) };
+        let sure = if is_complete { length_bytes } else { told.min(length_bytes).max(known) };
         let mut end = self.read_records(state, name, &*file, (known, sure), false)?.max(known);
-        if !is_whole {
+        if !is_complete {
             end = self.read_records(state, name, &*file, (end, length_bytes), true)?;
             if end < length_bytes {
                 file.set_length(end).map_err(failed("cut", &path))?;
@@ -161,7 +161,7 @@ impl Pack {
         file.sync().map_err(failed("sync", &path))?;
         state
             .segments
-            .insert(name, Segment { file: file.into(), end, is_whole, taken_bytes: 0, room_bytes: 0 });
+            .insert(name, Segment { file: file.into(), end, is_complete, disk_bytes: 0, room_bytes: 0 });
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Pack {
 
     /// Takes over dead writers with segments that can be compacted. Returns their numbers.
     pub(in crate::folder) fn acquire_compactable(&self) -> Result<Vec<u16>, TierError> {
-        let mut state = self.looked(true)?;
+        let mut state = self.refreshed(true)?;
         let is_worn = |(name, segment): (&SegmentName, &Segment)| {
             let is_worn = segment.end > state.index.needed(*name).bytes();
             (is_worn && !self.owns(&state, name.owner)).then_some(name.owner)
@@ -219,7 +219,7 @@ impl Pack {
             return Ok(false);
         }
         match self.try_lock(owner)? {
-            Tried::Locked(held) => self.take_over(state, owner, Some(held)).map(|()| true),
+            Tried::Locked(held) => self.recover_writer(state, owner, Some(held)).map(|()| true),
             Tried::Alive | Tried::Unsupported => Ok(false),
         }
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::num::NonZeroUsize;
 
 use super::bucket::{BalancedBucket, NodeShare};
-use super::search::{SingleBalance, most_tried};
+use super::search::{SingleBalance, max_tries};
 use crate::buckets::{Buckets, PartitionError};
 use crate::graph::tree::ReuseTree;
 use crate::merge_problem::{Member, MergeProblem};
@@ -23,7 +23,7 @@ use crate::strategy::trtma::forest::{Forest, ForestIndex, RankedForest};
 
 /// Previous plan.
 #[derive(Debug, Clone, Copy)]
-pub struct Previous<'a> {
+pub struct PreviousPlan<'a> {
     /// Its buckets. They contain the first instances of the problem. Later instances are new.
     pub buckets: &'a Buckets,
     /// Its limit on the number of buckets.
@@ -62,7 +62,7 @@ impl Replanned {
 pub fn replan(
     problem: &MergeProblem,
     tree: &ReuseTree,
-    previous: Previous<'_>,
+    previous: PreviousPlan<'_>,
     begun: impl Fn(Member) -> bool,
     max_buckets: NonZeroUsize,
 ) -> Result<Replanned, PartitionError> {
@@ -307,7 +307,7 @@ impl<'a> Plan<'a> {
                 let Some((_, small)) = of_class.copied().find(|(_, bucket)| *bucket >= old) else { return };
                 small
             };
-            let most_tried = most_tried(self.tried, self.ranked.forest.len() as u64);
+            let most_tried = max_tries(self.tried, self.ranked.forest.len() as u64);
             let Ok([dear, cheap]) = self.buckets.get_disjoint_mut([big, small]) else { return };
             let (found, tried) =
                 SingleBalance::search(self.ranked, TrtmaOptions::default(), dear, cheap, most_tried);

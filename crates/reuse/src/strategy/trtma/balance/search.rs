@@ -20,7 +20,7 @@ const LATER: u64 = 2;
 const A_NODE: u64 = 2;
 
 /// Returns the maximum number of shapes for the next search, after `tried` tries among `nodes` nodes.
-pub(super) fn most_tried(tried: u64, nodes: u64) -> u64 {
+pub(super) fn max_tries(tried: u64, nodes: u64) -> u64 {
     if tried < A_NODE * nodes { AT_FIRST } else { LATER }
 }
 
@@ -41,7 +41,7 @@ pub(super) struct SingleBalance<'a> {
     options: TrtmaOptions,
     big: &'a BalancedBucket,
     small: &'a BalancedBucket,
-    most_tried: u64,
+    max_tries: u64,
     best: Option<(u64, u32, Improvement)>,
     /// Nodes tried.
     pub(super) tried: u64,
@@ -53,9 +53,9 @@ impl<'a> SingleBalance<'a> {
         options: TrtmaOptions,
         big: &'a BalancedBucket,
         small: &'a BalancedBucket,
-        most_tried: u64,
+        max_tries: u64,
     ) -> Self {
-        Self { ranked, options, big, small, most_tried, best: None, tried: 0 }
+        Self { ranked, options, big, small, max_tries, best: None, tried: 0 }
     }
 
     /// Finds the move with the least imbalance, on ties the first visited. In the journal's order only moves that
@@ -72,7 +72,7 @@ impl<'a> SingleBalance<'a> {
         }
         let mut search = Self::new(ranked, options, big, small, most_tried);
         match options.pruning {
-            Pruning::All => search.look_outwards(),
+            Pruning::All => search.search_outwards(),
             Pruning::None | Pruning::Siblings => search.walk(),
         }
         (search.best.map(|(_, _, improvement)| improvement), search.tried)
@@ -149,7 +149,7 @@ impl<'a> SingleBalance<'a> {
     }
 
     /// Tries the moves by their distance from the imbalance, one of each shape.
-    pub(super) fn look_outwards(&mut self) {
+    pub(super) fn search_outwards(&mut self) {
         let shared = self.big.shared(self.small);
         let forest = self.ranked.forest;
         // Upper bound of the cost of shared ancestors, which a move does not add to the small bucket.
@@ -183,7 +183,7 @@ impl<'a> SingleBalance<'a> {
     /// and the next position.
     fn look(&mut self, next: impl Fn(&Self, Option<BranchMove>) -> Option<(BranchMove, BranchMove)>) {
         let (mut from, mut shapes) = (None, 0);
-        while shapes < self.most_tried
+        while shapes < self.max_tries
             && let Some((candidate, go_on)) = next(self, from)
         {
             self.consider(candidate.node);

@@ -291,7 +291,7 @@ proptest! {
         let found = |pruning, outwards: bool| {
             let options = TrtmaOptions { pruning, search, ..OPTIONS };
             let mut balance = SingleBalance::new(ranked, options, &big, &small, u64::MAX);
-            if outwards { balance.look_outwards() } else { balance.walk() }
+            if outwards { balance.search_outwards() } else { balance.walk() }
             balance.least_imbalance()
         };
         let outwards = found(Pruning::All, true);

@@ -56,7 +56,7 @@ proptest! {
                     files.entry(segment).or_default().insert(Written::Region { key: name, id, offset });
                 }
                 Step::Bury { segment: number, key: name, id } => {
-                    index.bury(key(name), id, segment(number));
+                    index.add_tombstone(key(name), id, segment(number));
                     files.entry(number).or_default().insert(Written::Stone { key: name, id });
                     buried.insert((name, id));
                 }
@@ -80,9 +80,9 @@ proptest! {
             for name in 0..3 {
                 let mut expected: Vec<PackLocation> =
                     all().filter_map(live).filter(|(found, _)| *found == key(name)).map(|(_, place)| place).collect();
-                let mut found = index.places(key(name));
+                let mut found = index.locations(key(name));
                 prop_assert_eq!(index.contains(key(name)), !expected.is_empty());
-                prop_assert_eq!(index.place(key(name)), found.first().copied());
+                prop_assert_eq!(index.location(key(name)), found.first().copied());
                 [&mut expected, &mut found].into_iter().for_each(|all| all.sort_by_key(|place| place.offset));
                 prop_assert_eq!(found, expected);
             }
@@ -118,12 +118,12 @@ fn tombstone_deletes_all_copies() {
     let (one, copy) = (place(0, 9, 0), place(1, 9, 0));
     let mut index = Index::default();
     index.enter(key(1), one);
-    index.bury(key(1), 9, segment(2));
+    index.add_tombstone(key(1), 9, segment(2));
     index.enter(key(1), copy);
     assert!(!index.contains(key(1)));
     // A record with another id under the same key is a different region.
     index.enter(key(1), place(3, 10, 0));
-    assert_eq!(index.place(key(1)), Some(place(3, 10, 0)));
+    assert_eq!(index.location(key(1)), Some(place(3, 10, 0)));
     index.forget(segment(0));
     assert_eq!(index.needed(segment(2)).stones, 1, "the copy is still there");
     index.forget(segment(1));
