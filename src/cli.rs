@@ -363,11 +363,11 @@ pub(crate) fn parse() -> Result<Command, Parsed> {
         let told =
             |line: &&str| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more");
         let told: Vec<&str> = text.lines().map(str::trim).filter(told).collect();
-        let mut told = told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
+        let mut message = told.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
         if error.kind() == ErrorKind::MissingRequiredArgument {
-            told.push_str(&variables::instead_of(&told));
+            message.push_str(&variables::instead_of(&message));
         }
-        Parsed::Mistake(CommandError::Input(told))
+        Parsed::Mistake(CommandError::Input(message))
     })
 }
 

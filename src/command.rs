@@ -67,10 +67,10 @@ pub(crate) fn load_costs(
     }
 }
 
-/// Returns the number of workers: `asked`, or one per processor.
-fn workers(asked: Option<NonZeroU32>) -> NonZeroU32 {
+/// Returns the number of workers: `requested`, or one per processor.
+fn workers(requested: Option<NonZeroU32>) -> NonZeroU32 {
     let processors = || std::thread::available_parallelism().ok().and_then(|n| u32::try_from(n.get()).ok());
-    asked.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
+    requested.or_else(|| processors().and_then(NonZeroU32::new)).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Returns the manager's token from the environment. It is not an argument, because other users can read arguments.

@@ -82,7 +82,7 @@ pub struct SpillStore {
     stack: Arc<TierStack>,
     /// `None` with a single tier.
     prefetcher: Option<Prefetcher>,
-    /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `kept`. Locked before `kept`
+    /// Regions to prefetch from the copies of other nodes. This node has no entry for them in `retained`. Locked before `retained`
     /// and `space` where both are needed.
     prefetching: Mutex<HashSet<RegionKey>>,
     pool: rayon::ThreadPool,

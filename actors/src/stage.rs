@@ -193,7 +193,7 @@ impl StageActor {
             results.wait(key, ctx.address().recipient(), call.node);
             drop(results);
             self.run.suspend(call.node);
-            return self.tell_slot_free(slot);
+            return self.report_slot_free(slot);
         }
         let found = self.around.spill.as_ref().and_then(|_| results.find_spilled(&key, &call.requested));
         results.begin(key);
@@ -282,7 +282,7 @@ impl StageActor {
         )
     }
 
-    fn tell_slot_free(&self, slot: SlotId) {
+    fn report_slot_free(&self, slot: SlotId) {
         let (lease, demand) = (self.lease, self.demand());
         self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand });
     }
@@ -334,7 +334,7 @@ impl StageActor {
             (Execution::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
         }
         self.follow();
-        self.tell_slot_free(slot);
+        self.report_slot_free(slot);
     }
 
     /// Returns whether an earlier plan of the study has run a task.

@@ -53,8 +53,8 @@ pub(crate) struct StoredOutputs {
 type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
 
 impl StoredOutputs {
-    pub(crate) fn new(below: &Arc<SpillStore>, found: &SpilledTask) -> Self {
-        Self { spill: Arc::clone(below), outputs: found.outputs.clone() }
+    pub(crate) fn new(spill: &Arc<SpillStore>, found: &SpilledTask) -> Self {
+        Self { spill: Arc::clone(spill), outputs: found.outputs.clone() }
     }
 
     /// Reads the outputs. `None` if any is missing or changed.

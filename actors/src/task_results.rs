@@ -169,18 +169,18 @@ impl TaskResults {
 /// soon enough is dropped, because its memory is needed.
 pub(crate) fn spill_evicted(
     results: &Arc<Mutex<TaskResults>>,
-    below: &Arc<SpillStore>,
+    spill: &Arc<SpillStore>,
     all: Vec<regions::EvictedResult>,
 ) {
     for fallen in all {
         let (key, bytes) = (spilled::key(&fallen.identity), fallen.region.bytes());
-        let is_there = below.bytes(key).is_some();
+        let is_there = spill.bytes(key).is_some();
         let is_worth = is_there || is_worth_caching(&fallen.region, fallen.seconds);
-        if !is_worth || !(is_there || below.begin_writing(bytes)) {
+        if !is_worth || !(is_there || spill.begin_writing(bytes)) {
             continue;
         }
-        let (results, to) = (Arc::clone(results), Arc::clone(below));
-        below.spawn(move || {
+        let (results, to) = (Arc::clone(results), Arc::clone(spill));
+        spill.spawn(move || {
             let is_kept = is_there || to.write_evictable(key, &fallen.region, fallen.seconds);
             if !is_there {
                 to.end_writing(bytes);

@@ -238,8 +238,8 @@ fn study_completes_while_clock_jumps_a_day_and_back() {
             assert_eq!(refusal.cause, Cause::Expired, "seed {seed}: {refusal}");
             let begin = "the other side refused this node's certificate: it is not valid at this time; issue a new one";
             assert!(refusal.text.starts_with(begin), "seed {seed}: {refusal}");
-            until(|| !cluster.told().is_empty()).await;
-            let told: Vec<Cause> = cluster.told().iter().map(|notice| notice.refusal.cause).collect();
+            until(|| !cluster.notices().is_empty()).await;
+            let told: Vec<Cause> = cluster.notices().iter().map(|notice| notice.refusal.cause).collect();
             assert_eq!(told, [Cause::Expired], "the operator is told once");
             // A worker with a certificate for a month joins.
             managed.joined("w3", &doors).await;

@@ -12,7 +12,7 @@ mod stranger;
 mod worker;
 
 use cluster::{ANYWHERE, Cluster, patient, soon, until};
-use holder::{Holder, Said};
+use holder::{Holder, HolderMessage};
 use pleach_actors::exchange::{HolderError, SendFileError, file_key, send_file};
 use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
@@ -90,7 +90,7 @@ async fn every_kind_of_region_arrives_as_it_is() {
         soon(far.exchange.close()).await;
     }
     assert_eq!(files(folder.path()), 0);
-    assert_eq!(cluster.told(), []);
+    assert_eq!(cluster.notices(), []);
 }
 
 #[tokio::test]
@@ -288,7 +288,7 @@ async fn peer_without_worker_certificate_is_refused() {
     let (endpoint, config) = stranger::stranger(&cluster, None);
     let connecting = endpoint.connect_with(config, worker.address(), "worker.pleach").unwrap();
     let connection = soon(connecting).await.unwrap();
-    assert!(stranger::told(&connection).await.contains("no certificate was shown"));
+    assert!(stranger::close_reason(&connection).await.contains("no certificate was shown"));
     let client = cluster.connector("c1", Role::Client);
     let refused = soon(client.connect(worker.address(), Role::Worker, Hello::default())).await.unwrap_err();
     assert_eq!(refused.cause, Cause::Role);
@@ -354,13 +354,17 @@ async fn corrupt_shared_memory_falls_back_to_network() {
         let file = if n == 4 { "../pleach-lent-2".to_owned() } else { name(n) };
         asked.lend(key(1), Some(file), body.len() as u64, head);
         if n < 5 {
-            let said = soon(asked.hears(|said| matches!(said, Said::Ask { .. }))).await;
-            assert_eq!(said, Said::Ask { key: key(1), way: 1 }, "case {n}: over the network now");
+            let said = soon(asked.hears(|said| matches!(said, HolderMessage::Ask { .. }))).await;
+            assert_eq!(said, HolderMessage::Ask { key: key(1), way: 1 }, "case {n}: over the network now");
             let body = body.clone().into_owned().into();
             soon(asked.peer.regions.send_encoded(key(1), head, body, Duration::from_secs(60))).await.unwrap();
         } else {
-            let said = soon(asked.hears(|said| !matches!(said, Said::Opened { .. }))).await;
-            assert_eq!(said, Said::Returned { slot: 0, is_read: true }, "nothing is wrong with the last one");
+            let said = soon(asked.hears(|said| !matches!(said, HolderMessage::Opened { .. }))).await;
+            assert_eq!(
+                said,
+                HolderMessage::Returned { slot: 0, is_read: true },
+                "nothing is wrong with the last one"
+            );
         }
         assert_eq!(soon(fetching).await.unwrap().unwrap(), region, "case {n}");
         assert_eq!(near.exchange.counts().fetched_shared, u64::from(n == 5));
@@ -379,7 +383,7 @@ async fn connections_are_closed_when_they_are_not_used_and_opened_again() {
         assert_eq!(near.fetch(key(1), &[far.address()]).await.unwrap(), region);
         until(|| near.exchange.peers() == 0 && far.exchange.peers() == 0).await;
     }
-    assert_eq!(cluster.told(), []);
+    assert_eq!(cluster.notices(), []);
 }
 
 #[tokio::test]

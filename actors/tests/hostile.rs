@@ -26,7 +26,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use stranger::{connect, ends, first_packet, stranger, told};
+use stranger::{close_reason, connect, ends, first_packet, stranger};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
@@ -99,7 +99,7 @@ async fn served(settings: Settings) -> (Cluster, Server, Good) {
 }
 
 fn causes(cluster: &Cluster) -> Vec<Cause> {
-    cluster.told().iter().map(|notice| notice.refusal.cause).collect()
+    cluster.notices().iter().map(|notice| notice.refusal.cause).collect()
 }
 
 #[tokio::test]
@@ -267,7 +267,7 @@ async fn too_long_frame_ends_the_connection() {
             let (_endpoint, connection) = connect(&cluster, &server).await;
             let (mut send, _recv) = connection.open_bi().await.unwrap();
             send.write_all(&bytes).await.unwrap();
-            let end = told(&connection).await;
+            let end = close_reason(&connection).await;
             assert!(end.starts_with("a frame that claims ") && end.ends_with(" are allowed"), "{end}");
         }
     }
@@ -317,7 +317,7 @@ fn noise_ends_the_connection() {
     });
     ran.unwrap();
     runtime.block_on(good.check());
-    let told = cluster.told();
+    let told = cluster.notices();
     assert!(!told.is_empty() && told.len() <= 4, "each cause once: {told:?}");
 }
 
@@ -340,7 +340,7 @@ async fn stalled_region_is_stopped_and_connection_stays() {
         assert_eq!(connection.close_reason(), None);
     }
     good.check().await;
-    let told = cluster.told();
+    let told = cluster.notices();
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].refusal.text, "data region: nothing of it has arrived for 0.3 s");
 }
@@ -362,7 +362,7 @@ async fn trickled_hello_misses_the_deadline() {
                     tick.tick().await;
                 }
             }
-            let end = told(&connection).await;
+            let end = close_reason(&connection).await;
             drop(endpoint);
             end
         }));
@@ -395,7 +395,7 @@ async fn half_open_connections_beyond_the_limit_are_refused() {
     // The accepted ones are as many as may be half-open, and later ones in their places.
     assert!(refused > 0 && silent.len() >= 16, "{refused} refused");
     for connection in &silent {
-        assert_eq!(told(connection).await, "it has not said who it is within 4 s");
+        assert_eq!(close_reason(connection).await, "it has not said who it is within 4 s");
     }
     good.check().await;
     let mut causes = causes(&cluster);
@@ -428,7 +428,7 @@ async fn memory_is_bounded_under_ten_thousand_half_open() {
     assert!(grown < 64 << 20, "{grown} bytes more");
     good.check().await;
     until(|| server.connections() == 0).await;
-    let told = cluster.told();
+    let told = cluster.notices();
     assert!(told.len() <= MAX_NOTICES, "{} notices", told.len());
     assert!(told.iter().all(|notice| notice.refusal.cause == Cause::Deadline), "{told:?}");
 }

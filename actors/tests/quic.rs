@@ -107,7 +107,7 @@ async fn dropped_link_delivers_all_frames() {
     assert!(soon(manager.incoming.recv()).await.is_none());
     drop(manager);
     soon(server.idle()).await;
-    assert_eq!(cluster.told(), [], "that is no news");
+    assert_eq!(cluster.notices(), [], "that is no news");
 }
 
 /// With a reader that does not read, the sender waits up to its limit and then gets an error.
@@ -130,7 +130,7 @@ async fn peer_that_stops_reading_is_disconnected() {
     // The packet with the reason may be lost in the flood. Then the worker only detects the loss of the manager.
     let ended = worker.link.ended().unwrap();
     assert!(matches!(ended.cause, Cause::Busy | Cause::Lost), "{ended}");
-    let told = cluster.told();
+    let told = cluster.notices();
     assert_eq!((told.len(), told[0].refusal.cause), (1, Cause::Busy));
 }
 
@@ -215,7 +215,7 @@ async fn the_older_node_is_named_at_both_ends() {
         let ending = format!(": {older} is older and has to be updated");
         assert!(refusal.text.ends_with(&ending) && refusal.text.contains("protocol 7"), "{refusal}");
     }
-    let told = cluster.told();
+    let told = cluster.notices();
     assert!(told[0].refusal.text.ends_with("worker w1 is older and has to be updated"), "{}", told[0]);
 }
 

@@ -39,9 +39,9 @@ pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
         log.schedule.studies.len(),
         log.events.len(),
     ));
-    let mut told = 0;
+    let mut applied = 0;
     for step in steps {
-        told = step.number;
+        applied = step.number;
         print_line(&format!("{:>6}  {:>12.6} s  {}", step.number, step.seconds, event_in_words(&step.event)));
         let follows = step.answer.iter().chain(&step.effects);
         follows.for_each(|line| print_line(&format!("{:>24}{line}", "")));
@@ -50,6 +50,6 @@ pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
             return Ok(());
         }
     }
-    print_line(&format!("no rule is broken by the first {told} events"));
+    print_line(&format!("no rule is broken by the first {applied} events"));
     Ok(())
 }

@@ -169,7 +169,7 @@ impl FileSystem for Memory {
         Ok(names.iter().map(|(name, node)| (name.clone(), state.found(*node))).collect())
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
         let state = self.state();
         state.alive()?;
         Ok(state.found(state.node(path)?))
@@ -193,7 +193,7 @@ impl FileSystem for Memory {
         }
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut state = self.state();
         state.alive()?;
         let is_new = how == OpenMode::Create;

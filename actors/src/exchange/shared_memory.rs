@@ -52,7 +52,7 @@ pub(super) struct SharedMemoryFolder {
 }
 
 impl SharedMemoryFolder {
-    /// Removes the files of killed processes at `path`, and limits the buffers to `most_bytes`.
+    /// Removes the files of killed processes at `path`, and limits the buffers to `max_bytes`.
     pub(super) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned();
         let metadata = fs::metadata(path)?;

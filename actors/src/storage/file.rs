@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 impl StorageActor {
     /// Searches a shared tier for a region, and reads the file if it is missing there.
-    pub(super) fn find_shared(&self, key: RegionKey, below: &Arc<SpillStore>, ctx: &mut Context<Self>) {
-        let (storage, from) = (ctx.address(), Arc::clone(below));
-        below.spawn(move || match from.get_shared(key) {
+    pub(super) fn find_shared(&self, key: RegionKey, spill: &Arc<SpillStore>, ctx: &mut Context<Self>) {
+        let (storage, from) = (ctx.address(), Arc::clone(spill));
+        spill.spawn(move || match from.get_shared(key) {
             Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
             None => storage.do_send(NotShared(key)),
         });
@@ -21,7 +21,7 @@ impl StorageActor {
         let storage = ctx.address();
         let preparation = source.prepare();
         let pool = Arc::clone(&self.pool);
-        let told = storage.clone();
+        let on_error = storage.clone();
         let shares = self.spill.clone().filter(|_| self.shares_inputs);
         let load = move || {
             pool.spawn(move || {
@@ -41,7 +41,7 @@ impl StorageActor {
                 let load = async move {
                     match preparation.await {
                         Ok(()) => load(),
-                        Err(cause) => told.do_send(Loaded {
+                        Err(cause) => on_error.do_send(Loaded {
                             key,
                             result: Err(RegionUnavailable::Failed(cause)),
                             took: None,

@@ -63,10 +63,10 @@ impl Handler<FetchReplica> for StorageActor {
     }
 }
 
-async fn put(below: &Arc<SpillStore>, key: RegionKey, region: Arc<DataRegion>) -> bool {
+async fn put(spill: &Arc<SpillStore>, key: RegionKey, region: Arc<DataRegion>) -> bool {
     let (done, is_done) = oneshot::channel();
-    let to = Arc::clone(below);
-    below.spawn(move || {
+    let to = Arc::clone(spill);
+    spill.spawn(move || {
         // The requester may have ended.
         let _ = done.send(to.write(key, &region, None));
     });

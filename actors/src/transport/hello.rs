@@ -159,7 +159,7 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     Ok(frame)
 }
 
-/// Reads the first frame of `there_who`. A version error contains the version of `here_who`.
+/// Reads the first frame of `remote_node`. A version error contains the version of `local_node`.
 ///
 /// # Errors
 /// Returns [`HelloError`].

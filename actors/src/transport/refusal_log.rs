@@ -15,7 +15,7 @@ pub const REPEAT_INTERVAL: Duration = Duration::from_secs(3600);
 /// Maximum number of notices within [`WITHIN`], over all causes.
 pub const MAX_NOTICES: usize = 20;
 
-/// Period of the limit [`MOST`], 1 min: the operator gets at most one screen of notices per minute.
+/// Period of the limit [`MAX_NOTICES`], 1 min: the operator gets at most one screen of notices per minute.
 pub const WITHIN: Duration = Duration::from_secs(60);
 
 /// Maximum number of addresses and causes remembered. Above it, the oldest may be logged again.

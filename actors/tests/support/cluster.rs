@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
     place: TempDir,
     pub(crate) authority: Authority,
     pub(crate) clock: Arc<Hands>,
-    told: Arc<Mutex<Vec<RefusalNotice>>>,
+    notices: Arc<Mutex<Vec<RefusalNotice>>>,
     pub(crate) network: QuicRuntime,
     pub(crate) settings: Settings,
 }
@@ -62,7 +62,7 @@ impl Cluster {
         let clock = Arc::new(Hands(AtomicU64::new(1_800_000_000)));
         let authority = Authority::init(&place.path().join("ca"), clock.now()).expect("an authority");
         let network = QuicRuntime::start(2).expect("threads");
-        Self { place, authority, clock, told: Arc::default(), network, settings }
+        Self { place, authority, clock, notices: Arc::default(), network, settings }
     }
 
     pub(crate) fn folder(&self, name: &str) -> PathBuf {
@@ -84,13 +84,13 @@ impl Cluster {
     }
 
     /// Returns all notices to the operator.
-    pub(crate) fn told(&self) -> Vec<RefusalNotice> {
-        self.told.lock().clone()
+    pub(crate) fn notices(&self) -> Vec<RefusalNotice> {
+        self.notices.lock().clone()
     }
 
     pub(crate) fn board(&self) -> RefusalReporter {
-        let told = Arc::clone(&self.told);
-        RefusalReporter::new(self.clock(), Arc::new(move |notice| told.lock().push(notice.clone())))
+        let notices = Arc::clone(&self.notices);
+        RefusalReporter::new(self.clock(), Arc::new(move |notice| notices.lock().push(notice.clone())))
     }
 
     pub(crate) fn setup(&self) -> ServerSetup {

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use tokio::sync::mpsc::Receiver;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub(crate) enum HolderMessage {
     Here { port: u16, place: Option<(String, u64, u64)> },
     Ask { key: RegionKey, way: u32 },
     NotGiven { key: RegionKey, why: u32 },
@@ -29,7 +29,7 @@ pub(crate) struct Holder {
 }
 
 /// Peer that has requested a region.
-pub(crate) struct Asked {
+pub(crate) struct TransferRequest {
     pub(crate) peer: Peer,
 }
 
@@ -46,20 +46,20 @@ impl Holder {
     }
 
     /// Waits until a peer connects and sends a request.
-    pub(crate) async fn asked(&mut self) -> Asked {
+    pub(crate) async fn asked(&mut self) -> TransferRequest {
         let peer = self.peers.recv().await.expect("somebody comes");
-        let mut asked = Asked { peer };
-        asked.hears(|said| matches!(said, Said::Ask { .. })).await;
+        let mut asked = TransferRequest { peer };
+        asked.hears(|said| matches!(said, HolderMessage::Ask { .. })).await;
         asked
     }
 }
 
-impl Asked {
+impl TransferRequest {
     /// Reads messages up to the first of this kind.
-    pub(crate) async fn hears(&mut self, kind: impl Fn(&Said) -> bool) -> Said {
+    pub(crate) async fn hears(&mut self, kind: impl Fn(&HolderMessage) -> bool) -> HolderMessage {
         loop {
             let frame = self.peer.incoming.recv().await.expect("it goes on");
-            let said: Said = codec::decode(&frame).expect("a message of an exchange");
+            let said: HolderMessage = codec::decode(&frame).expect("a message of an exchange");
             if kind(&said) {
                 return said;
             }
@@ -68,7 +68,7 @@ impl Asked {
 
     /// Offers a file with any content.
     pub(crate) fn lend(&mut self, key: RegionKey, file: Option<String>, bytes: u64, head: Head) {
-        let lent = Said::Lent { key, slot: 0, file, bytes, head: ByteBuf::from(head.0) };
+        let lent = HolderMessage::Lent { key, slot: 0, file, bytes, head: ByteBuf::from(head.0) };
         let frame = codec::encode(&lent).expect("a message");
         self.peer.link.send(frame).expect("it listens");
     }

@@ -62,13 +62,13 @@ pub(crate) async fn connect(cluster: &Cluster, server: &Server) -> (Endpoint, Co
 /// Returns the reason for the end of a stranger's connection.
 pub(crate) async fn ends(endpoint: &Endpoint, config: ClientConfig, server: &Server) -> String {
     match soon(endpoint.connect_with(config, server.address(), "manager.pleach").expect("an address")).await {
-        Ok(connection) => told(&connection).await,
+        Ok(connection) => close_reason(&connection).await,
         Err(error) => error.to_string(),
     }
 }
 
 /// Returns the reason that the other side sends when it ends a connection.
-pub(crate) async fn told(connection: &Connection) -> String {
+pub(crate) async fn close_reason(connection: &Connection) -> String {
     match soon(connection.closed()).await {
         ConnectionError::ApplicationClosed(close) => String::from_utf8_lossy(&close.reason).into_owned(),
         error => error.to_string(),

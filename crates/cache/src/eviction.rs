@@ -18,7 +18,7 @@ pub(crate) struct EvictionCandidate {
     pub(crate) used_seconds: u64,
 }
 
-/// Returns the `candidates` to evict so that `taken_bytes` and `extra_bytes` stay within `limit_bytes`: the least recently
+/// Returns the `candidates` to evict so that `disk_bytes` and `extra_bytes` stay within `limit_bytes`: the least recently
 /// used, and no more than needed. `None` if all of them are not enough. Then nothing should be evicted.
 pub(crate) fn choose(
     mut candidates: Vec<EvictionCandidate>,

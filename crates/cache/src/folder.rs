@@ -139,7 +139,7 @@ impl Folder {
     }
 
     fn open(&self, name: &str, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
-        self.files.open_anywhere(&self.path.join(name), how)
+        self.files.open_random_access(&self.path.join(name), how)
     }
 
     /// Waits for the folder lock. A process must not request it twice at a time through one file.

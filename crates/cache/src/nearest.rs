@@ -18,7 +18,7 @@ pub struct Nearest {
     pub differences: Vec<Difference>,
 }
 
-/// A differing component: `found` in the cache, `wanted` by the caller. `None` if one side has no such name.
+/// A differing component: `found` in the cache, `expected` by the caller. `None` if one side has no such name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The operation's version.
@@ -66,7 +66,7 @@ impl fmt::Display for Difference {
 }
 
 impl Cache {
-    /// Returns the stored trace of the same operation with the fewest components differing from `wanted`. Ties go to the one
+    /// Returns the stored trace of the same operation with the fewest components differing from `expected`. Ties go to the one
     /// written last, then to the lowest key. `None` if the operation has no trace.
     #[must_use]
     pub fn nearest(&self, wanted: &KeyComponents) -> Option<Nearest> {
@@ -102,7 +102,7 @@ fn differences(found: &KeyComponents, wanted: &KeyComponents) -> Vec<Difference>
     differences
 }
 
-/// Returns the names with different values: those of `wanted` in order, then those only in `found`.
+/// Returns the names with different values: those of `expected` in order, then those only in `found`.
 fn named_differences<'a, T: Clone + PartialEq>(
     found: &'a [(String, T)],
     wanted: &'a [(String, T)],

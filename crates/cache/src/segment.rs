@@ -199,7 +199,7 @@ mod tests {
     use pleach_files::{FileSystem, OpenMode, OsFileSystem};
 
     fn segment(folder: &tempfile::TempDir) -> Segment {
-        let file = OsFileSystem.open_anywhere(&folder.path().join("segment"), OpenMode::Create).unwrap();
+        let file = OsFileSystem.open_random_access(&folder.path().join("segment"), OpenMode::Create).unwrap();
         let segment = Segment::new(3, file, true);
         segment.begin(100).unwrap();
         segment

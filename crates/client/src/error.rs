@@ -195,7 +195,7 @@ pub enum SubmitError {
 #[derive(Debug, Error)]
 pub enum StudyEndError {
     /// The study failed.
-    #[error("study {} failed{}", plain(study), told(message.as_deref()))]
+    #[error("study {} failed{}", plain(study), cause_suffix(message.as_deref()))]
     Failed {
         /// Id of the study.
         study: String,
@@ -203,7 +203,7 @@ pub enum StudyEndError {
         message: Option<String>,
     },
     /// The study was canceled.
-    #[error("study {} was canceled{}", plain(study), told(message.as_deref()))]
+    #[error("study {} was canceled{}", plain(study), cause_suffix(message.as_deref()))]
     Canceled {
         /// Id of the study.
         study: String,
@@ -220,7 +220,7 @@ pub enum StudyEndError {
     },
 }
 
-fn told(message: Option<&str>) -> String {
+fn cause_suffix(message: Option<&str>) -> String {
     message.map(|message| format!(": {}", plain(message))).unwrap_or_default()
 }
 

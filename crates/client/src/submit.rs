@@ -29,9 +29,9 @@ pub fn submit<T: TransferProgress>(
         if submitted.missing.is_empty() {
             return Ok(id);
         }
-        let told = plain(&id);
+        let study_id = plain(&id);
         client.waiting().set_message(format!(
-            "study {told} waits for files that it reads; pleach submit sends them, pleach cancel {told} ends it"
+            "study {study_id} waits for files that it reads; pleach submit sends them, pleach cancel {study_id} ends it"
         ));
         let transfer = show();
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);

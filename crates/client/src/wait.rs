@@ -37,9 +37,9 @@ impl InterruptibleWait {
         Ok(Self { signal: RefCell::new(None), interrupted: Cell::new(false), message, runtime })
     }
 
-    /// Makes the first signal, which `asked` receives, interrupt all later waits.
-    pub fn listen_to(&self, asked: Receiver<()>) {
-        self.signal.replace(Some(asked));
+    /// Makes the first signal, which `signal` receives, interrupt all later waits.
+    pub fn listen_to(&self, signal: Receiver<()>) {
+        self.signal.replace(Some(signal));
     }
 
     /// Sets the message of later interruptions.

@@ -142,7 +142,7 @@ impl LocalExecutor {
     /// Starts the engine for studies that read the files of this study.
     pub fn start(
         prepared: &PreparedStudy,
-        past: &PriorResults,
+        prior: &PriorResults,
         spill: Option<Arc<SpillStore>>,
         resources: Resources,
         stopped: oneshot::Receiver<()>,
@@ -152,7 +152,7 @@ impl LocalExecutor {
             registry: prepared.registry.clone(),
             sources: inputs::sources(prepared),
             resources,
-            prior: past.clone(),
+            prior: prior.clone(),
             spill,
             stop: stopped,
         });
@@ -200,7 +200,7 @@ pub fn execute<E: Executor>(
     prepared: &PreparedStudy,
     planned: &mut PlannedStudy,
     session: &Session,
-    past: &PriorResults,
+    prior: &PriorResults,
     executor: &mut E,
     display: Option<Box<dyn ProgressDisplay>>,
     follow: impl FnOnce(Progress),
@@ -217,7 +217,7 @@ pub fn execute<E: Executor>(
     }
     let open_before = planned.plan.unfinished(&before.keys().copied().collect());
     let recalling = Instant::now();
-    let recalled = cache_walk::known_responses(prepared, past);
+    let recalled = cache_walk::known_responses(prepared, prior);
     let recall_seconds = recalling.elapsed().as_secs_f64();
     for known in &recalled {
         before.entry(place(known)).or_insert(known);
@@ -260,12 +260,12 @@ pub fn execute<E: Executor>(
     let progress = Progress::new(display, totals, ledger, Mark::in_folder(session.folder.path()));
     progress.count_journaled(before.values().map(|known| (known.evaluation, known.tile)));
     follow(progress.clone());
-    let told = progress.clone();
+    let journaled = progress.clone();
     let (mut durable, mut records) = (executor.durable(), 0);
     let acknowledge = move |known: &[JournaledResponse]| {
         records += known.len() as u64;
         durable(records);
-        told.count_journaled(known.iter().map(|known| (known.evaluation, known.tile)));
+        journaled.count_journaled(known.iter().map(|known| (known.evaluation, known.tile)));
     };
     let writer = session.record(acknowledge, executor.broken()).map_err(ExecutionError::Defect)?;
     let (recorder, told) = (writer.recorder(), progress.clone());

@@ -129,7 +129,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>>;
 
     /// Returns the metadata of a file or a folder.
-    fn look(&self, path: &Path) -> io::Result<FileMeta>;
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta>;
 
     /// Creates one folder. An existing folder is an error.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
@@ -138,11 +138,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn create_folders(&self, folder: &Path) -> io::Result<()> {
         match self.create_folder(folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if self.look(folder)?.is_folder {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
+                if self.metadata(folder)?.is_folder { Ok(()) } else { Err(error) }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let Some(around) = folder.parent().filter(|around| !around.as_os_str().is_empty()) else {
@@ -163,7 +159,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
     fn open(&self, path: &Path) -> io::Result<(Box<dyn Read>, u64)>;
 
     /// Opens a file for random access.
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>>;
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>>;
 
     /// Renames a file atomically, replacing any file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -213,7 +209,7 @@ impl FileSystem for OsFileSystem {
         Ok(all)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
         fs::metadata(path).map(FileMeta::from)
     }
 
@@ -231,7 +227,7 @@ impl FileSystem for OsFileSystem {
         Ok((Box::new(file), length_bytes))
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut options = private::options();
         options.read(true).write(how != OpenMode::Read).create_new(how == OpenMode::Create);
         Ok(Box::new(options.open(path)?))

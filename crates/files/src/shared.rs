@@ -18,8 +18,8 @@ impl FileSystem for SharedDisk {
         OsFileSystem.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
-        OsFileSystem.look(path)
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
+        OsFileSystem.metadata(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -34,7 +34,7 @@ impl FileSystem for SharedDisk {
         OsFileSystem.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         let mut options = OpenOptions::new();
         options.read(true).write(how != OpenMode::Read).create_new(how == OpenMode::Create);
         Ok(Box::new(options.open(path)?))

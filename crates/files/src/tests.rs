@@ -8,7 +8,7 @@ fn folders_are_made_with_those_around_them() {
     let within = place.join("a/b");
     OsFileSystem.create_folders(&within).unwrap();
     OsFileSystem.create_folders(&within).unwrap();
-    assert!(OsFileSystem.look(&within).unwrap().is_folder);
+    assert!(OsFileSystem.metadata(&within).unwrap().is_folder);
     let file = within.join("file");
     OsFileSystem.create(&file).unwrap().write_all(b"text").unwrap();
     assert_eq!(OsFileSystem.create_folders(&file).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
@@ -21,7 +21,7 @@ fn folders_are_made_with_those_around_them() {
         [(&OsFileSystem, "disk"), (&UnsyncedFileSystem(std::sync::Arc::new(OsFileSystem)), "unsynced")];
     for (files, name) in files {
         let path = within.join(name);
-        let open = |how| files.open_anywhere(&path, how);
+        let open = |how| files.open_random_access(&path, how);
         assert_eq!(open(OpenMode::Write).unwrap_err().kind(), io::ErrorKind::NotFound);
         let made = open(OpenMode::Create).unwrap();
         assert_eq!(open(OpenMode::Create).unwrap_err().kind(), io::ErrorKind::AlreadyExists);

@@ -16,8 +16,8 @@ impl FileSystem for UnsyncedFileSystem {
         self.0.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
-        self.0.look(path)
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
+        self.0.metadata(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -32,8 +32,8 @@ impl FileSystem for UnsyncedFileSystem {
         self.0.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(UnsyncedFile(self.0.open_anywhere(path, how)?)))
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+        Ok(Box::new(UnsyncedFile(self.0.open_random_access(path, how)?)))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -103,13 +103,13 @@ impl DesignForm {
 /// [`ExternalAnalysisError`] if there are too few responses or the method cannot handle them.
 pub fn analyze(
     form: &DesignForm,
-    way: ExternalMethod,
+    external: ExternalMethod,
     measured: &[ResponseColumn],
     bootstrap: Bootstrap,
 ) -> Result<Vec<Analysis>, ExternalAnalysisError> {
     let responses: Vec<Response<'_>> =
         measured.iter().map(|of| Response { name: &of.name, values: &of.values }).collect();
-    let analyses = match (form, way) {
+    let analyses = match (form, external) {
         (DesignForm::Trajectories(trajectories), _) => {
             let each =
                 measured.iter().map(|of| moat::indices(trajectories, &of.name, &of.values, bootstrap.seed));
@@ -147,7 +147,7 @@ const STEP_RESAMPLES: u32 = 200;
 /// is no search curve.
 pub fn convergence(
     form: &DesignForm,
-    way: ExternalMethod,
+    external: ExternalMethod,
     measured: &ResponseColumn,
     bootstrap: Bootstrap,
 ) -> Vec<(usize, IndexTable)> {
@@ -165,7 +165,7 @@ pub fn convergence(
                 .map_or_else(|_| Vec::new(), listed)
         }
         DesignForm::Blocks(blocks) => {
-            let estimator = if let ExternalMethod::Vbd { estimator, .. } = way {
+            let estimator = if let ExternalMethod::Vbd { estimator, .. } = external {
                 estimator
             } else {
                 Estimator::default()
@@ -176,7 +176,7 @@ pub fn convergence(
         }
         DesignForm::Curves(_) => Vec::new(),
         DesignForm::Columns(columns) => {
-            let ExternalMethod::Columns(method) = way else { return Vec::new() };
+            let ExternalMethod::Columns(method) = external else { return Vec::new() };
             let step = |rows: usize| {
                 let part = Response { values: &measured.values[..rows], ..response };
                 let found = of_points(&columns.prefix(rows), method, &[part], bootstrap).ok()?;

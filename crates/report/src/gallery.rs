@@ -155,14 +155,14 @@ enum GalleryError {
 /// Other failures leave their reason in [`Gallery::pictures`].
 pub fn make(
     prepared: &PreparedStudy,
-    past: &PriorResults,
+    prior: &PriorResults,
     collected: &CollectedResponses,
     extremes: &[Extremes],
     previews: &Previews,
     folder: &Folder,
 ) -> Result<Gallery, PreviewError> {
     let mut written = Vec::new();
-    let pictures = pictures(prepared, past, collected, extremes, previews, folder, &mut written);
+    let pictures = pictures(prepared, prior, collected, extremes, previews, folder, &mut written);
     let pictures = match pictures {
         Ok(pictures) => Ok(pictures),
         Err(GalleryError::Stopped(error)) => return Err(error.into()),
@@ -179,7 +179,7 @@ pub fn make(
 /// Replays the selected evaluations, writes their previews, and composes the pictures.
 fn pictures(
     prepared: &PreparedStudy,
-    past: &PriorResults,
+    prior: &PriorResults,
     collected: &CollectedResponses,
     extremes: &[Extremes],
     previews: &Previews,
@@ -195,7 +195,7 @@ fn pictures(
     }
 
     let file = &study.tiles[choice.tile];
-    let mut replays = TileReplays::new(prepared, past, choice.tile, own, &previews.outputs)?;
+    let mut replays = TileReplays::new(prepared, prior, choice.tile, own, &previews.outputs)?;
     let mut masks: Vec<(usize, Arc<DataRegion>)> = Vec::new();
     for evaluation in evaluations(prepared, &choice) {
         let mut regions = replays.regions(evaluation)?;

@@ -273,8 +273,8 @@ pub(crate) struct StorageTier {
 
 impl StorageRecord {
     /// Returns the counts of spill tiers since they were opened.
-    pub fn of(below: &pleach_actors::spill::SpillStore) -> Self {
-        let passed = below.passed();
+    pub fn of(spill: &pleach_actors::spill::SpillStore) -> Self {
+        let passed = spill.passed();
         let moved = |regions, bytes| MovedRegions { regions, bytes };
         let tier = |counts: pleach_storage::LevelStats| StorageTier {
             name: counts.name,
@@ -295,7 +295,7 @@ impl StorageRecord {
             promoted: moved(passed.promoted, passed.promoted_bytes),
             lost: passed.lost,
             refused: passed.refused,
-            tiers: below.counts().into_iter().map(tier).collect(),
+            tiers: spill.counts().into_iter().map(tier).collect(),
         }
     }
 }

@@ -87,7 +87,7 @@ pub fn choose_limits(
     let instances = NonZeroUsize::new(problem.len()).unwrap_or(NonZeroUsize::MIN);
     let usual_buckets = machine.cores.saturating_mul(BUCKETS_PER_CORE).min(instances);
     // In depth-first order a bucket holds one output of a level at a time. If these fit, any buckets fit.
-    let any_bucket = most_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
+    let any_bucket = max_bytes(&bytes.levels[..problem.levels()]).saturating_add(bytes.input_bytes);
     let any_buckets = any_bucket.saturating_mul(machine.concurrent_buckets.get() as u64);
     if any_buckets <= machine.budget_bytes {
         return Ok(Limits {
@@ -133,7 +133,7 @@ pub fn choose_limits(
 }
 
 /// Returns an upper bound of the bytes of any bucket, without its inputs.
-fn most_bytes(levels: &[LevelBytes]) -> u64 {
+fn max_bytes(levels: &[LevelBytes]) -> u64 {
     let outputs = levels.iter().fold(0, |sum: u64, level| sum.saturating_add(level.output_bytes));
     let scratch = levels.iter().map(|level| level.scratch_bytes).max();
     outputs.saturating_add(scratch.unwrap_or(0))

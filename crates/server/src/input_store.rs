@@ -130,11 +130,11 @@ impl InputStore {
     }
 
     /// Renames a corrupt file, unless its looks differ from `damaged`: another file has the name by now.
-    fn set_aside(&self, digest: InputDigest, damaged: FileStamp, why: &str) {
+    fn set_aside(&self, digest: InputDigest, corrupt: FileStamp, why: &str) {
         let path = self.path(digest);
         let away = self.folder.join(format!("{digest}{DAMAGED}"));
         let mut verified = self.verified.lock();
-        if looks(&path).ok() != Some(damaged) {
+        if looks(&path).ok() != Some(corrupt) {
             return;
         }
         verified.remove(&digest);

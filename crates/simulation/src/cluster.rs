@@ -337,21 +337,21 @@ impl Cluster {
                 self.lease_ends(node, end_us);
                 Ok(())
             }
-            DueEvent::Fetched(node, lease, begun, missing) => {
-                self.fetched(node, lease, begun, missing);
+            DueEvent::Fetched(node, lease, step, missing) => {
+                self.fetched(node, lease, step, missing);
                 Ok(())
             }
             DueEvent::Copied(node, link, study, key) => {
                 if self.nodes[node].up {
-                    self.nodes[node].held.insert((study, key));
+                    self.nodes[node].regions.insert((study, key));
                     if self.nodes[node].link == link {
                         self.say(node, WorkerMessage::Copied(study, key));
                     }
                 }
                 Ok(())
             }
-            DueEvent::Worked(node, lease, begun) => {
-                self.worked(node, lease, begun);
+            DueEvent::Worked(node, lease, step) => {
+                self.worked(node, lease, step);
                 Ok(())
             }
             DueEvent::ManagerUp => self.manager_up(),

@@ -53,10 +53,10 @@ impl Log {
     ///
     /// # Errors
     /// Returns the error of the writer.
-    pub fn write(schedule: &Scenario, said: &[RecordedEvent], mut to: impl Write) -> io::Result<()> {
+    pub fn write(schedule: &Scenario, events: &[RecordedEvent], mut to: impl Write) -> io::Result<()> {
         let head = Head { pleach_simulation: VERSION, schedule: schedule.clone() };
         serde_json::to_writer(&mut to, &head)?;
-        for said in said {
+        for said in events {
             writeln!(to)?;
             serde_json::to_writer(&mut to, said)?;
         }
@@ -74,9 +74,9 @@ impl Log {
         if head.pleach_simulation != VERSION {
             return Err(LogError::Version { found: head.pleach_simulation });
         }
-        let said = lines
+        let events = lines
             .map(|(line, text)| serde_json::from_str(text).map_err(|cause| LogError::Line { line, cause }));
-        Ok(Self { schedule: head.schedule, events: said.collect::<Result<_, _>>()? })
+        Ok(Self { schedule: head.schedule, events: events.collect::<Result<_, _>>()? })
     }
 
     /// Creates a manager with the plans of the log, for a replay.

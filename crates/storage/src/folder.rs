@@ -157,7 +157,7 @@ impl FolderTier {
     /// Returns whether a file with that key exists on disk, regardless of the accounting.
     fn is_there(&self, key: RegionKey) -> Result<bool, TierError> {
         let path = self.layout.region(key);
-        match self.files.look(&path) {
+        match self.files.metadata(&path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(failed("look for", &path)(error)),

@@ -79,9 +79,9 @@ fn now() -> u64 {
 }
 
 fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandResult {
-    let told = plain(id);
+    let study_id = plain(id);
     client.waiting().set_message(format!(
-        "study {told} goes on; pleach watch {told} follows it, pleach cancel {told} ends it"
+        "study {study_id} goes on; pleach watch {study_id} follows it, pleach cancel {study_id} ends it"
     ));
     let mut bar = StudyBar::new(args.json);
     let ended = follow::to_its_end(client, id, |study| bar.show(study));
@@ -89,9 +89,9 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
     let study = ended?;
     let mut files = None;
     if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
-        client
-            .waiting()
-            .set_message(format!("study {told} is complete; pleach results {told} brings its results"));
+        client.waiting().set_message(format!(
+            "study {study_id} is complete; pleach results {study_id} brings its results"
+        ));
         let transfer = TransferBar::new("receiving results", args.json);
         let received = download::results(client, id, out, &transfer);
         transfer.finish();
@@ -100,10 +100,10 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
     if args.json {
         print_json(&study)?;
     } else if study.state == StudyState::Complete {
-        let evaluations = format!("study {told} is complete: {} evaluations", study.evaluations_done);
+        let evaluations = format!("study {study_id} is complete: {} evaluations", study.evaluations_done);
         print_line(&match files {
             Some((number, out)) => format!("{evaluations}; {number} files of results in {}", out.display()),
-            None => format!("{evaluations}; pleach results {told} brings its results"),
+            None => format!("{evaluations}; pleach results {study_id} brings its results"),
         });
     }
     Ok(follow::verdict(&study)?)

@@ -52,9 +52,10 @@ pub(in crate::command) struct Lines(HashMap<String, (Instant, StudyState)>);
 impl Lines {
     fn show(&mut self, studies: &BTreeMap<String, StudyStatus>) {
         for study in studies.values() {
-            let told = self.0.get(&study.id).copied();
-            let is_due = !study.state.is_over() && told.is_some_and(|(last, _)| last.elapsed() >= LINE_EVERY);
-            if is_due || told.is_none_or(|(_, state)| state != study.state) {
+            let last_line = self.0.get(&study.id).copied();
+            let is_due =
+                !study.state.is_over() && last_line.is_some_and(|(last, _)| last.elapsed() >= LINE_EVERY);
+            if is_due || last_line.is_none_or(|(_, state)| state != study.state) {
                 self.0.insert(study.id.clone(), (Instant::now(), study.state));
                 print_line(&progress(study));
             }

@@ -245,8 +245,8 @@ impl Process<'_> {
     async fn serve(
         &self,
         worker: &Addr<WorkerActor>,
-        mut told: UnboundedReceiver<WorkerEvent>,
-        mut asked: oneshot::Receiver<()>,
+        mut events: UnboundedReceiver<WorkerEvent>,
+        mut stop: oneshot::Receiver<()>,
     ) -> CommandResult {
         let mut retry = Retry::new(&self.settings, random::number()?);
         let mut open: Option<OpenLink> = None;
@@ -266,7 +266,7 @@ impl Process<'_> {
                     open = Some(OpenLink { manager, end: peer.link.end_of(), welcome: None });
                     self.attach(worker, peer);
                 }
-                event = told.recv() => match event {
+                event = events.recv() => match event {
                     Some(WorkerEvent::Welcomed) => {
                         self.standing.joined();
                         refused = None;
@@ -284,7 +284,7 @@ impl Process<'_> {
                         return Ok(());
                     }
                 },
-                _ = &mut asked, if leaving.is_none() => {
+                _ = &mut stop, if leaving.is_none() => {
                     info!("asked to leave: what is under way is finished, the rest is handed back");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(SetTimeLimit(Instant::now() + self.args.drain_timeout.0));

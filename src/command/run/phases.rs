@@ -38,12 +38,12 @@ pub(super) fn execute(
         PhaseStart::Open(folder) => folder,
     };
     folder.write_json("plan.json", &results::PlanOfPhases::new(&study.study.name, &digest, &names))?;
-    let tell = |what: &str| {
+    let notify = |what: &str| {
         if !args.quiet && !args.json {
             print_line(what);
         }
     };
-    let parts = phases::execute(study, out, tell, |phase, out_of_phase| {
+    let parts = phases::execute(study, out, notify, |phase, out_of_phase| {
         match runner.execute(phase.prepared, out_of_phase, phase.retains_results)? {
             RunEnd::Now(part) => Ok(*part),
             RunEnd::Before(folder) => Err(CommandError::Input(format!(

@@ -96,11 +96,11 @@ proptest! {
         let writes: Vec<_> = files.writes().into_iter().filter(|write| !is_marker(&write.path)).collect();
         for index in lost {
             let write = &writes[index.index(writes.len())];
-            let Ok(file) = OsFileSystem.open_anywhere(&write.path, OpenMode::Write) else { continue };
+            let Ok(file) = OsFileSystem.open_random_access(&write.path, OpenMode::Write) else { continue };
             file.write_at(&vec![0; write.length as usize], write.offset).unwrap();
         }
         if let (Some(share), Some(write)) = (cut, writes.last()) {
-            let file = OsFileSystem.open_anywhere(&write.path, OpenMode::Write).unwrap();
+            let file = OsFileSystem.open_random_access(&write.path, OpenMode::Write).unwrap();
             file.set_length((file.length().unwrap() as f64 * share) as u64).unwrap();
         }
         let cache = open(folder.path());

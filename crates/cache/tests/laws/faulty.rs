@@ -81,9 +81,9 @@ impl FileSystem for Faulty {
         OsFileSystem.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
         self.alive()?;
-        OsFileSystem.look(path)
+        OsFileSystem.metadata(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -121,14 +121,14 @@ impl FileSystem for Faulty {
         OsFileSystem.space(folder)
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         if how == OpenMode::Read {
             self.alive()?
         } else {
             self.changes()?
         }
         Ok(Box::new(FaultyFile {
-            file: OsFileSystem.open_anywhere(path, how)?,
+            file: OsFileSystem.open_random_access(path, how)?,
             path: path.to_owned(),
             files: self.clone(),
         }))

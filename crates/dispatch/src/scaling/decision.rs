@@ -196,7 +196,7 @@ impl Found {
 
 /// Tries the minimum, and then one worker more at a time. Skips workers that would arrive after all is done, and all
 /// further ones of their group.
-fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(MakespanForecast, &WorkerSupply)) {
+fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut visit: impl FnMut(MakespanForecast, &WorkerSupply)) {
     let horizon = horizon(need);
     let minimum: Vec<u32> = pools.iter().map(|pool| pool.min.min(pool.max)).collect();
     let mut staff = WorkerSupply::of(pools, &minimum);
@@ -218,7 +218,7 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(Makespa
         price(a).total_cmp(&price(b)).then(a.at_seconds.total_cmp(&b.at_seconds)).then(a.pool.cmp(&b.pool))
     });
     let mut last = staff.forecast(need, pools);
-    tell(last, &staff);
+    visit(last, &staff);
     for group in all {
         for _ in 0..group.count {
             if group.at_seconds >= last.seconds {
@@ -226,7 +226,7 @@ fn try_all(need: &WorkDemand, pools: &[WorkerPool], mut tell: impl FnMut(Makespa
             }
             staff.add(pools, PoolWorkers { count: 1, ..group });
             last = staff.forecast(need, pools);
-            tell(last, &staff);
+            visit(last, &staff);
         }
     }
 }

@@ -38,7 +38,7 @@ impl TaskSizes {
         // The consumption of outputs needs at least the outputs themselves.
         let drain = OutputConsumption { bytes: drain.bytes.max(store_bytes), ..drain };
         let mut sizes = Self { tasks, max_from: Vec::new(), store_bytes, drain };
-        sizes.max_from = sizes.most_from(graph);
+        sizes.max_from = sizes.max_from(graph);
         sizes
     }
 
@@ -136,7 +136,7 @@ impl TaskSizes {
     }
 
     /// Computes the field of the same name for a graph before its execution.
-    fn most_from(&self, graph: &BucketGraph) -> Vec<u64> {
+    fn max_from(&self, graph: &BucketGraph) -> Vec<u64> {
         let mut ahead = Ahead { graph, sizes: self, readers: graph.readers.clone(), held: 0 };
         let mut most: Vec<u64> = Vec::with_capacity(graph.nodes.len());
         for (node, at) in (0u32..).map(NodeId).zip(&graph.nodes) {

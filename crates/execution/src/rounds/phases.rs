@@ -87,7 +87,7 @@ pub struct PhaseRequest {
     pub retains_results: bool,
 }
 
-/// Executes all phases of a study, each into its own folder in `out`. `tell` receives messages for operators.
+/// Executes all phases of a study, each into its own folder in `out`. `notify` receives messages for operators.
 ///
 /// # Errors
 /// Errors of `run`. [`PhasesError`] if a phase leaves no parameter to vary, or if the next phase cannot be
@@ -95,7 +95,7 @@ pub struct PhaseRequest {
 pub fn execute<E: From<PhasesError>>(
     whole: &PreparedStudy,
     out: &Path,
-    tell: impl Fn(&str),
+    notify: impl Fn(&str),
     mut run: impl FnMut(PhaseRequest, &Path) -> Result<RoundResult, E>,
 ) -> Result<Vec<PhaseOutcome>, E> {
     let names = names(&whole.study);
@@ -107,7 +107,7 @@ pub fn execute<E: From<PhasesError>>(
         let retains_results = number + 1 < names.len();
         let part = run(PhaseRequest { number, prepared, retains_results }, &out.join(name))?;
         let rule = whole.study.phases[number].survivors;
-        let screened = rule.map(|rule| screened(whole, number, rule, &part, &tell)).transpose()?;
+        let screened = rule.map(|rule| screened(whole, number, rule, &part, &notify)).transpose()?;
         parts.push((part, screened));
     }
     Ok(parts)
@@ -146,7 +146,7 @@ fn screened(
     number: usize,
     rule: Survivors,
     part: &RoundResult,
-    tell: impl Fn(&str),
+    notify: impl Fn(&str),
 ) -> Result<PhaseSurvivors, PhasesError> {
     let study = &part.prepared.study;
     let (response, _) = &study.workflow.response.metrics[rule.metric];
@@ -168,7 +168,7 @@ fn screened(
         }
     };
     if let Some(why) = &corrupt {
-        tell(&format!("{why}; the survivors are chosen again from the responses of the phase"));
+        notify(&format!("{why}; the survivors are chosen again from the responses of the phase"));
     }
     let fail = |problem| {
         PhasesError::from(Box::new(NoSurvivorsError {

@@ -45,7 +45,7 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
 
 /// Returns the pixels with R/G above `t2` in 8-connected objects that contain a pixel above `t1`, and with R above B.
 fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8> {
-    let (strong, weak) = (least_red(t1), least_red(t2));
+    let (strong, weak) = (min_red(t1), min_red(t2));
     let reaches = |least: &[u16; 256], [_, g, r]: &[u8; 3]| u16::from(*r) >= least[usize::from(*g)];
     if !pixels.iter().any(|pixel| reaches(&strong, pixel)) {
         return vec![0; pixels.len()];
@@ -64,7 +64,7 @@ fn red_blood_cells(pixels: &[[u8; 3]], width: usize, t1: f64, t2: f64) -> Vec<u8
 
 /// Returns for each G the smallest R with R/(G + ε) above `ratio` in `f32`, or 256 without such an R.
 #[expect(clippy::cast_possible_truncation, reason = "the original compares in f32")]
-fn least_red(ratio: f64) -> [u16; 256] {
+fn min_red(ratio: f64) -> [u16; 256] {
     std::array::from_fn(|g| {
         let above = |r: &u16| f32::from(*r) / (g as f32 + EPSILON) > ratio as f32;
         (0..256).find(above).unwrap_or(256)

@@ -36,7 +36,7 @@ impl Draw {
     }
 
     /// Returns a uniform number in `0..bound`. `bound` must not be 0.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn uniform_below(&mut self, bound: usize) -> usize {
         ((u64::from(self.bits()) * bound as u64) >> 32) as usize
     }
 
@@ -113,6 +113,6 @@ mod tests {
         assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
         let [x, y] = draw.direction();
         assert!((x * x + y * y - 1.0).abs() < 1e-5);
-        assert!((0..1000).all(|_| draw.below(3) < 3));
+        assert!((0..1000).all(|_| draw.uniform_below(3) < 3));
     }
 }

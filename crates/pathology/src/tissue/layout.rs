@@ -93,7 +93,7 @@ impl Layout {
             // field decides whether a random position is accepted.
             for _ in 0..ATTEMPTS {
                 let parent = (!self.nuclei.is_empty() && draw.chance(recipe.clustering))
-                    .then(|| draw.below(self.nuclei.len()));
+                    .then(|| draw.uniform_below(self.nuclei.len()));
                 match parent.map(|index| &self.nuclei[index]) {
                     Some(parent) => {
                         let direction = draw.direction();

@@ -112,7 +112,7 @@ fn address_space_bytes(file: &Path) -> Option<u64> {
 }
 
 /// Returns the bytes that count against a limit: all mappings for address space, resident memory otherwise.
-fn taken_bytes(source: &Source) -> u64 {
+fn used_bytes(source: &Source) -> u64 {
     // Pages: of the address space, then resident ones. Linux has pages of 4 KiB wherever pleach is built for it.
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let field = usize::from(*source != Source::AddressSpace);
@@ -149,7 +149,7 @@ pub struct InsufficientMemory {
 /// [`InsufficientMemory`], named by `work` and with `advice` on how to make it smaller.
 pub fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), InsufficientMemory> {
     let room =
-        |limit: &MemoryLimit| (limit.bytes / 100 * MAX_PERCENT).saturating_sub(taken_bytes(&limit.source));
+        |limit: &MemoryLimit| (limit.bytes / 100 * MAX_PERCENT).saturating_sub(used_bytes(&limit.source));
     let tightest = limits_below(Path::new("/")).into_iter().min_by_key(room);
     let Some(limit) = tightest.filter(|limit| room(limit) < needed_bytes) else { return Ok(()) };
     Err(InsufficientMemory {
@@ -290,8 +290,8 @@ mod tests {
             "{refused}"
         );
         assert!(
-            taken_bytes(&Source::Machine) > 1 << 20
-                && taken_bytes(&Source::AddressSpace) > taken_bytes(&Source::Machine)
+            used_bytes(&Source::Machine) > 1 << 20
+                && used_bytes(&Source::AddressSpace) > used_bytes(&Source::Machine)
         );
     }
 

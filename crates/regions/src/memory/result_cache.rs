@@ -128,7 +128,7 @@ impl ResultCache {
     }
 
     /// Inserts the outputs of a task with its run time. The caller holds the returned regions: an equal
-    /// region already cached replaces the given one. `origin` is returned by [`take`](Self::take).
+    /// region already cached replaces the given one. `origin` is returned by [`acquire`](Self::acquire).
     pub fn insert(
         &mut self,
         key: TaskKey,

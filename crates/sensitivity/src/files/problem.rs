@@ -22,7 +22,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ProblemError {
     /// Not JSON.
-    #[error("line {}, column {}: no JSON: {}", .0.line(), .0.column(), said(.0))]
+    #[error("line {}, column {}: no JSON: {}", .0.line(), .0.column(), json_error(.0))]
     Malformed(serde_json::Error),
     /// JSON that is not an object.
     #[error("a problem is an object, such as {{\"num_vars\": 1, \"names\": [\"x\"], \"bounds\": [[0, 1]]}}")]
@@ -118,7 +118,7 @@ pub enum ParameterError {
     Domain(#[from] DomainError),
 }
 
-fn said(error: &serde_json::Error) -> String {
+fn json_error(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line").next().unwrap_or_default().to_owned()
 }

@@ -24,7 +24,7 @@ impl Bootstrap {
         self.resample_with_size(units, units, statistics)
     }
 
-    /// Applies `statistics` as [`Bootstrap::over`], with `size` draws per resample.
+    /// Applies `statistics` as [`Bootstrap::resample`], with `size` draws per resample.
     pub(crate) fn resample_with_size<T: Send>(
         self,
         units: usize,

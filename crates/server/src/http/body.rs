@@ -23,10 +23,10 @@ pub(super) struct Body {
     /// Remaining bytes of the limit.
     remaining: u64,
     limit: u64,
-    /// Period: at least `least` bytes must arrive in each. Only waiting for the client counts.
+    /// Period: at least `min_rate` bytes must arrive in each. Only waiting for the client counts.
     patience: Duration,
     min_rate: u64,
-    /// Rest of `patience` and of `least` in the present period.
+    /// Rest of `patience` and of `min_rate` in the present period.
     patience_left: Duration,
     min_remaining: u64,
 }

@@ -32,7 +32,7 @@ const AWAY: Duration = Duration::from_secs(60);
 
 /// State of a pod whose cost differs, or may differ, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Told {
+struct Sent {
     /// `None` if only an earlier start of the manager knew the cost.
     cost: Option<i32>,
     /// Time since which its worker has been disconnected.
@@ -41,7 +41,7 @@ struct Told {
 
 /// Costs that the cluster has received, by pod.
 #[derive(Debug, Default)]
-struct Costs(BTreeMap<String, Told>);
+struct Costs(BTreeMap<String, Sent>);
 
 impl Costs {
     /// Returns the costs to be sent now. A draining worker keeps its cost, because it is about to leave. So does a
@@ -70,7 +70,7 @@ impl Costs {
     fn record(&mut self, name: &str, cost: i32) {
         match cost {
             0 => _ = self.0.remove(name),
-            cost => _ = self.0.insert(name.to_owned(), Told { cost: Some(cost), unreachable_since: None }),
+            cost => _ = self.0.insert(name.to_owned(), Sent { cost: Some(cost), unreachable_since: None }),
         }
     }
 
@@ -121,7 +121,7 @@ pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
 impl Teller {
     fn new(pods: Pods, file: PathBuf) -> Self {
         let kept = kept(&file);
-        let costs = Costs(kept.iter().map(|name| (name.clone(), Told::default())).collect());
+        let costs = Costs(kept.iter().map(|name| (name.clone(), Sent::default())).collect());
         Self { pods, costs, file, kept, trouble: None }
     }
 

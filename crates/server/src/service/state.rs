@@ -264,13 +264,13 @@ impl StateDir {
         &self,
         id: u32,
         file: &Path,
-        way: QuarantineAction,
+        action: QuarantineAction,
         why: impl Display,
     ) -> Result<(), StateError> {
         let within = file.strip_prefix(self.study(id)).unwrap_or(file).display().to_string();
         let name = format!("study-{id}-{}", within.replace('/', "-"));
         let why = format!("{}: corrupt: {why}", file.display());
-        let to = quarantine::set_aside(&self.folder, file, way, &name, &why)?;
+        let to = quarantine::set_aside(&self.folder, file, action, &name, &why)?;
         warn!(study = id, "{why}; it is at {} now, and study {id} goes on without it", to.display());
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Studies of a manager: waiting for files, running, or ended.
 //!
-//! Lock order: `taking` before `studies`.
+//! Lock order: `reserved_ids` before `studies`.
 
 mod control;
 mod entry;
@@ -193,8 +193,8 @@ impl StudyContext {
         Ok(Submitted { id: id.to_string(), missing })
     }
 
-    /// Assigns an id to a submission. Returns [`Taken::Before`] if a study was accepted under this key before. Waits
-    /// while such a submission is in progress. Returns [`Taken::All`] if no id is left.
+    /// Assigns an id to a submission. Returns [`IdConflict::Before`] if a study was accepted under this key before. Waits
+    /// while such a submission is in progress. Returns [`IdConflict::All`] if no id is left.
     fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<IdReservation, IdConflict> {
         let mut taking = self.reserved_ids.lock();
         loop {

@@ -159,12 +159,12 @@ impl Audit {
                 None => expected.push(*key),
             }
         }
-        self.tell(worker, study);
+        self.notify(worker, study);
         *needless == expected
     }
 
     /// Records that a worker knows a study, if both exist.
-    pub(super) fn tell(&mut self, worker: WorkerId, study: PlanId) {
+    pub(super) fn notify(&mut self, worker: WorkerId, study: PlanId) {
         if self.studies.contains_key(&study)
             && let Some(model) = self.workers.get_mut(&worker)
         {

@@ -107,7 +107,7 @@ impl Audit {
         let is_there = self.workers.contains_key(&worker);
         let Some(model) = self.studies.get_mut(&study).filter(|_| is_there) else { return BTreeSet::new() };
         if model.leases.contains_key(&lease) {
-            self.tell(worker, study);
+            self.notify(worker, study);
             return BTreeSet::new();
         }
         // A reattached worker was not crashed by its instances.
@@ -127,7 +127,7 @@ impl Audit {
             let granted = Granted { worker, open: open.clone(), notified, requested: false, twin: None };
             model.leases.insert(lease, granted);
         }
-        self.tell(worker, study);
+        self.notify(worker, study);
         open
     }
 }

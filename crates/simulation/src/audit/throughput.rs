@@ -58,7 +58,7 @@ impl Audit {
         let bucket = model.plan.buckets.iter().find(|bucket| bucket.instances.contains(&id));
         let pixels = bucket.map_or(1, |bucket| bucket.pixels.max(1)) as f64;
         let stage = instance.stage;
-        let mut told = (0, 0.0, 0.0);
+        let mut timings = (0, 0.0, 0.0);
         for report in tasks {
             let TaskOutcome::Ran { seconds, .. } = report.done else { continue };
             let is_there = model.plan.stages[stage].tasks.len() > report.task as usize;
@@ -70,10 +70,10 @@ impl Audit {
             let same = ran.iter().filter(|(task, ..)| *task == report.task);
             let (sum, all) =
                 same.fold((0.0, 0.0), |(sum, all), (_, seconds, pixels)| (sum + seconds, all + pixels));
-            told = (told.0 + 1, told.1 + seconds, told.2 + sum / all * pixels);
+            timings = (timings.0 + 1, timings.1 + seconds, timings.2 + sum / all * pixels);
         }
         if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.speed.0.push(told);
+            worker.speed.0.push(timings);
         }
     }
 

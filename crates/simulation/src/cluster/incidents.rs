@@ -104,7 +104,7 @@ impl Cluster {
 
     fn disconnect(&mut self, node: usize) {
         let here = &mut self.nodes[node];
-        (here.connected, here.worker, here.asked) = (false, None, 0);
+        (here.connected, here.worker, here.requested) = (false, None, 0);
         let wait = self.random.exponential(BACKOFF_US as f64) as u64;
         self.at(self.now_us + wait, DueEvent::Connect(node));
     }

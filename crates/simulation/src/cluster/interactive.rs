@@ -151,7 +151,7 @@ impl Cluster {
     pub fn load(&self, node: usize) -> (usize, u64) {
         let here = &self.nodes[node];
         let bytes = |(study, key): &(PlanId, RegionKey)| self.workloads[study.index()].bytes_of(*key);
-        (here.runs.len(), here.held.iter().map(bytes).sum())
+        (here.runs.len(), here.regions.iter().map(bytes).sum())
     }
 
     /// Returns the bytes sent from a site to others.
@@ -247,7 +247,7 @@ impl Cluster {
         here.ended_us.get_or_insert(self.now_us);
         let speed = here.spec.speed;
         let begun: Vec<(PlanId, InstanceId, u64)> =
-            here.runs.values().filter_map(|run| Some((run.study, run.current?, run.begun_us))).collect();
+            here.runs.values().filter_map(|run| Some((run.study, run.current?, run.started_us))).collect();
         here.lose_all();
         for (study, instance, begun_us) in begun {
             self.figures.lost_seconds += (self.now_us - begun_us) as f64 / 1e6 * speed;

@@ -10,10 +10,10 @@ use pleach_dispatch::study::Effect as Happened;
 impl Cluster {
     /// Applies an event to the manager and performs its effects.
     pub(super) fn apply(&mut self, event: Event) -> Result<(), Violation> {
-        self.tell_and_hear(event).map(|_| ())
+        self.apply_with_reply(event).map(|_| ())
     }
 
-    fn tell_and_hear(&mut self, event: Event) -> Result<ManagerReply, Violation> {
+    fn apply_with_reply(&mut self, event: Event) -> Result<ManagerReply, Violation> {
         let (answer, effects) = self.observed.apply(self.now_us, event)?;
         for effect in effects {
             self.perform(effect);
@@ -37,7 +37,7 @@ impl Cluster {
         }
         if matches!(say, WorkerMessage::Join) {
             let facts = self.facts(node);
-            let ManagerReply::Joined(worker) = self.tell_and_hear(Event::Join { facts })? else {
+            let ManagerReply::Joined(worker) = self.apply_with_reply(Event::Join { facts })? else {
                 return Ok(());
             };
             self.nodes[node].worker = Some(worker);
@@ -73,16 +73,16 @@ impl Cluster {
             }
             WorkerMessage::Copied(study, key) => self.apply(Event::Copied { worker, study, key }),
             WorkerMessage::Adopt(study, lease, instances) => {
-                let adopted = self.tell_and_hear(Event::Adopt { worker, study, lease, instances })?;
+                let adopted = self.apply_with_reply(Event::Adopt { worker, study, lease, instances })?;
                 if let ManagerReply::Kept(kept) = adopted {
                     self.send(node, ManagerMessage::Kept(lease, kept));
                 }
                 Ok(())
             }
             WorkerMessage::Holds(study, keys) => {
-                let held = self.tell_and_hear(Event::Holds { worker, study, keys })?;
+                let held = self.apply_with_reply(Event::Holds { worker, study, keys })?;
                 if let ManagerReply::Needless(keys) = held {
-                    keys.into_iter().for_each(|key| _ = self.nodes[node].held.remove(&(study, key)));
+                    keys.into_iter().for_each(|key| _ = self.nodes[node].regions.remove(&(study, key)));
                 }
                 Ok(())
             }

@@ -11,46 +11,46 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) struct Run {
     pub(super) study: PlanId,
     /// Unstarted instances.
-    pub(super) left: VecDeque<InstanceId>,
+    pub(super) remaining: VecDeque<InstanceId>,
     pub(super) current: Option<InstanceId>,
     /// The instance before the current one: tasks that both share are done.
     pub(super) last: Option<InstanceId>,
     /// Tasks of the current instance, with their timings.
     pub(super) tasks: Vec<TaskReport>,
     /// Start time of the current instance.
-    pub(super) begun_us: u64,
+    pub(super) started_us: u64,
     /// The node's time limit, as known at the start of the current instance.
     pub(super) end_us: Option<u64>,
     /// Whether the bucket has a slot.
     pub(super) started: bool,
     pub(super) elsewhere: Vec<RemoteRegion>,
     /// Number of its current step, to recognize outdated events.
-    pub(super) begun: u64,
+    pub(super) step: u64,
 }
 
 impl Run {
-    pub(super) fn new(study: PlanId, left: VecDeque<InstanceId>, elsewhere: Vec<RemoteRegion>) -> Self {
+    pub(super) fn new(study: PlanId, remaining: VecDeque<InstanceId>, elsewhere: Vec<RemoteRegion>) -> Self {
         Self {
             study,
-            left,
+            remaining,
             current: None,
             last: None,
             tasks: Vec::new(),
-            begun_us: 0,
+            started_us: 0,
             end_us: None,
             started: false,
             elsewhere,
-            begun: 0,
+            step: 0,
         }
     }
 
     /// Starts another step.
-    pub(super) fn begin(&mut self, begun: u64) {
-        self.begun = begun;
+    pub(super) fn begin(&mut self, step: u64) {
+        self.step = step;
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = InstanceId> {
-        self.current.iter().chain(&self.left).copied()
+        self.current.iter().chain(&self.remaining).copied()
     }
 }
 
@@ -72,8 +72,8 @@ pub(super) struct Node {
     /// Finished instances whose reports have not reached the manager.
     pub(super) unheard: BTreeMap<LeaseId, (PlanId, BTreeSet<InstanceId>)>,
     /// Buckets requested and not granted yet.
-    pub(super) asked: u32,
-    pub(super) held: BTreeSet<(PlanId, RegionKey)>,
+    pub(super) requested: u32,
+    pub(super) regions: BTreeSet<(PlanId, RegionKey)>,
     /// Files that it has read.
     pub(super) files: BTreeSet<RegionKey>,
     /// End time, if the process has ended.
@@ -82,7 +82,7 @@ pub(super) struct Node {
     /// Time limit, if any.
     pub(super) end_us: Option<u64>,
     /// Number of steps so far, to recognize events of interrupted steps.
-    pub(super) begun: u64,
+    pub(super) steps: u64,
 }
 
 impl Node {
@@ -97,13 +97,13 @@ impl Node {
             last_us: [0; 2],
             runs: BTreeMap::new(),
             unheard: BTreeMap::new(),
-            asked: 0,
-            held: BTreeSet::new(),
+            requested: 0,
+            regions: BTreeSet::new(),
             files: BTreeSet::new(),
             ended_us: None,
             draining: false,
             end_us: None,
-            begun: 0,
+            steps: 0,
         }
     }
 
@@ -112,8 +112,8 @@ impl Node {
         if self.draining {
             return 0;
         }
-        let more = self.spec.slots.saturating_sub(self.runs.len() as u32 + self.asked);
-        self.asked += more;
+        let more = self.spec.slots.saturating_sub(self.runs.len() as u32 + self.requested);
+        self.requested += more;
         more
     }
 
@@ -138,6 +138,6 @@ impl Node {
         self.up = false;
         self.runs.clear();
         self.unheard.clear();
-        self.held.clear();
+        self.regions.clear();
     }
 }

@@ -19,13 +19,13 @@ impl Cluster {
         }
         let here = &mut self.nodes[node];
         here.link += 1;
-        (here.connected, here.asked, here.last_us) = (true, 0, [0; 2]);
+        (here.connected, here.requested, here.last_us) = (true, 0, [0; 2]);
         self.say(node, WorkerMessage::Join);
         for (lease, (study, instances)) in self.nodes[node].has() {
             self.say(node, WorkerMessage::Adopt(study, lease, instances.into_iter().collect()));
         }
         let mut held: BTreeMap<PlanId, Vec<RegionKey>> = BTreeMap::new();
-        self.nodes[node].held.iter().for_each(|(study, key)| held.entry(*study).or_default().push(*key));
+        self.nodes[node].regions.iter().for_each(|(study, key)| held.entry(*study).or_default().push(*key));
         for (study, keys) in held {
             self.say(node, WorkerMessage::Holds(study, keys));
         }
@@ -53,11 +53,11 @@ impl Cluster {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         run.started = true;
         let (study, elsewhere) = (run.study, std::mem::take(&mut run.elsewhere));
-        let first = run.left.front().copied();
+        let first = run.remaining.front().copied();
         let (mut missing, mut bytes) = (Vec::new(), 0);
         let mut far_seconds = 0.0;
         for there in elsewhere {
-            if self.nodes[node].held.contains(&(study, there.key)) {
+            if self.nodes[node].regions.contains(&(study, there.key)) {
                 continue;
             }
             let holder = self.nearest_with(node, &there.workers, study, there.key);
@@ -65,7 +65,7 @@ impl Cluster {
                 let region = self.workloads[study.index()].bytes_of(there.key);
                 bytes += region;
                 far_seconds += self.leave_site(holder, node, region);
-                self.nodes[node].held.insert((study, there.key));
+                self.nodes[node].regions.insert((study, there.key));
             } else {
                 missing.push(there.key);
             }
@@ -76,23 +76,23 @@ impl Cluster {
         let seconds = bytes as f64 / network.bytes_per_second + far_seconds;
         let wait = if bytes > 0 { 2 * network.latency_us + (seconds * 1e6) as u64 } else { 0 };
         let wait = wait + (files * 1e6) as u64;
-        self.nodes[node].begun += 1;
-        let begun = self.nodes[node].begun;
-        self.at(self.now_us + wait, DueEvent::Fetched(node, lease, begun, missing));
+        self.nodes[node].steps += 1;
+        let step = self.nodes[node].steps;
+        self.at(self.now_us + wait, DueEvent::Fetched(node, lease, step, missing));
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
-            run.begin(begun);
+            run.begin(step);
         }
     }
 
     pub(super) fn has_region(&self, worker: WorkerId, study: PlanId, key: RegionKey) -> bool {
         self.workers.get(&worker).is_some_and(|&node| {
             let there = &self.nodes[node];
-            there.up && there.cut_until_us <= self.now_us && there.held.contains(&(study, key))
+            there.up && there.cut_until_us <= self.now_us && there.regions.contains(&(study, key))
         })
     }
 
-    pub(super) fn fetched(&mut self, node: usize, lease: LeaseId, begun: u64, missing: Vec<RegionKey>) {
-        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.begun == begun) else {
+    pub(super) fn fetched(&mut self, node: usize, lease: LeaseId, step: u64, missing: Vec<RegionKey>) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.step == step) else {
             return;
         };
         if missing.is_empty() {
@@ -109,7 +109,7 @@ impl Cluster {
     /// Starts the next instance of a bucket, or ends the bucket.
     fn next_instance(&mut self, node: usize, lease: LeaseId) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
-        let Some(next) = run.left.pop_front() else {
+        let Some(next) = run.remaining.pop_front() else {
             self.nodes[node].runs.remove(&lease);
             return self.go_on(node);
         };
@@ -125,38 +125,38 @@ impl Cluster {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
         if late {
             // An instance that would miss the time limit is returned: other workers may have time for it.
-            run.left.push_front(next);
+            run.remaining.push_front(next);
             self.hand_back(node, lease, |_| 0);
             return self.go_on(node);
         }
-        (run.current, run.end_us, run.begun_us) = (Some(next), end_us, self.now_us);
+        (run.current, run.end_us, run.started_us) = (Some(next), end_us, self.now_us);
         run.tasks = tasks.into_iter().map(|(task, seconds)| ran(stage, task, seconds / speed)).collect();
         if self.poison.contains(&(study.index(), next)) {
             return self.crash(node);
         }
         self.figures.work_seconds += seconds;
         self.figures.foreseen_seconds += self.workloads[study.index()].foreseen_seconds(last, next);
-        self.nodes[node].begun += 1;
-        let begun = self.nodes[node].begun;
+        self.nodes[node].steps += 1;
+        let step = self.nodes[node].steps;
         if let Some(run) = self.nodes[node].runs.get_mut(&lease) {
-            run.begin(begun);
+            run.begin(step);
         }
-        self.at(self.now_us + wait, DueEvent::Worked(node, lease, begun));
+        self.at(self.now_us + wait, DueEvent::Worked(node, lease, step));
     }
 
     /// Finishes an instance: stores its outputs and reports it.
-    pub(super) fn worked(&mut self, node: usize, lease: LeaseId, begun: u64) {
-        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.begun == begun) else {
+    pub(super) fn worked(&mut self, node: usize, lease: LeaseId, step: u64) {
+        let Some(run) = self.nodes[node].runs.get_mut(&lease).filter(|run| run.step == step) else {
             return;
         };
         let Some(instance) = run.current.take() else { return };
         run.last = Some(instance);
-        let begun_us = run.begun_us;
+        let begun_us = run.started_us;
         let (study, tasks) = (run.study, std::mem::take(&mut run.tasks));
         self.figures.executed += 1;
         self.note_span(node, study, instance, begun_us, true);
         let here = &mut self.nodes[node];
-        here.held.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
+        here.regions.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
         here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
         self.say(node, WorkerMessage::Done(study, lease, instance, tasks));
         self.next_instance(node, lease);
@@ -168,7 +168,7 @@ impl Cluster {
                 let workload = &self.workloads[study.index()];
                 instances.sort_by_key(|instance| workload.order(*instance));
                 let here = &mut self.nodes[node];
-                here.asked = here.asked.saturating_sub(1);
+                here.requested = here.requested.saturating_sub(1);
                 here.runs.insert(lease, Run::new(study, instances.into(), elsewhere));
                 if self.nodes[node].draining {
                     self.hand_back(node, lease, |_| 0);
@@ -209,9 +209,9 @@ impl Cluster {
     /// Returns the unstarted instances of a bucket to the manager, except for the number that `keep` computes.
     fn hand_back(&mut self, node: usize, lease: LeaseId, keep: fn(usize) -> usize) {
         let Some(run) = self.nodes[node].runs.get_mut(&lease) else { return };
-        let (study, kept) = (run.study, keep(run.left.len()));
-        let back: Vec<InstanceId> = run.left.split_off(kept).into();
-        if run.current.is_none() && run.left.is_empty() {
+        let (study, kept) = (run.study, keep(run.remaining.len()));
+        let back: Vec<InstanceId> = run.remaining.split_off(kept).into();
+        if run.current.is_none() && run.remaining.is_empty() {
             self.nodes[node].runs.remove(&lease);
         }
         self.say(node, WorkerMessage::Back(study, lease, back));
@@ -229,16 +229,16 @@ impl Cluster {
             }
         }
         if let Some(run) = here.runs.get_mut(&lease) {
-            run.left.retain(|instance| kept.contains(instance));
+            run.remaining.retain(|instance| kept.contains(instance));
             let goes_on = run.current.is_none_or(|current| kept.contains(&current));
             if !goes_on {
                 run.current = None;
                 // The pending end of the current instance is void.
-                here.begun += 1;
-                run.begin(here.begun);
+                here.steps += 1;
+                run.begin(here.steps);
             }
             if run.current.is_none() && run.started {
-                if run.left.is_empty() {
+                if run.remaining.is_empty() {
                     here.runs.remove(&lease);
                 } else if !goes_on {
                     self.next_instance(node, lease);

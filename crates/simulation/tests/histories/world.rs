@@ -154,7 +154,7 @@ impl World {
     }
 
     /// Applies an event to the manager, and audits its effects.
-    fn tell(&mut self, event: Event) -> ManagerReply {
+    fn apply(&mut self, event: Event) -> ManagerReply {
         let answer = event.apply(&mut self.manager, &self.plans, self.now);
         let effects: Vec<Effect> = std::iter::from_fn(|| self.manager.poll_effect()).collect();
         if let Err(breach) = self.audit.check(self.now, &event, &answer, &effects, &self.plans, &self.manager)
@@ -194,7 +194,7 @@ impl World {
     }
 
     fn join(&mut self, facts: WorkerInfo) -> WorkerId {
-        let ManagerReply::Joined(worker) = self.tell(Event::Join { facts: facts.clone() }) else {
+        let ManagerReply::Joined(worker) = self.apply(Event::Join { facts: facts.clone() }) else {
             panic!("who joins gets a number");
         };
         self.facts.insert(worker, facts);
@@ -202,13 +202,13 @@ impl World {
     }
 
     pub(crate) fn ask(&mut self, worker: WorkerId, buckets: u32) {
-        self.tell(Event::Request { worker, buckets, after: None });
+        self.apply(Event::Request { worker, buckets, after: None });
     }
 
     fn report(&mut self, granted: Granted, succeeds: bool) -> ManagerReply {
         self.stale.push(granted);
         let Granted { study, lease, worker, instance } = granted;
-        self.tell(if succeeds {
+        self.apply(if succeeds {
             Event::Done { worker, study, lease, instance }
         } else {
             Event::Failed { worker, study, lease, instance }
@@ -222,11 +222,11 @@ impl World {
                 let (study, plan) = (PlanId::first_round(self.next_study), plan % self.plans.len());
                 self.next_study += 1;
                 self.submitted.insert(study, plan);
-                self.tell(Event::Submit { study, plan, finished: BTreeSet::new() });
+                self.apply(Event::Submit { study, plan, finished: BTreeSet::new() });
             }
             Step::Cancel { which } => {
                 if let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) {
-                    self.tell(Event::Cancel { study });
+                    self.apply(Event::Cancel { study });
                 }
             }
             Step::Join { slots, lacks, memory } => {
@@ -245,7 +245,7 @@ impl World {
             }
             Step::AskAfter { worker, stage } => {
                 if let Some(worker) = choose(&workers, worker) {
-                    self.tell(Event::Request { worker, buckets: 1, after: Some(stage) });
+                    self.apply(Event::Request { worker, buckets: 1, after: Some(stage) });
                 }
             }
             Step::Report { which, succeeds } => {
@@ -273,7 +273,7 @@ impl World {
                     let keys =
                         inputs.filter(|(number, _)| keys >> (number % 8) & 1 == 1).map(|(_, key)| *key);
                     let keys = keys.collect();
-                    self.tell(Event::Lacking { worker, study, lease, instance, keys });
+                    self.apply(Event::Lacking { worker, study, lease, instance, keys });
                 }
             }
             Step::Back { which, chosen } => {
@@ -281,13 +281,13 @@ impl World {
                     let of_lease = granted.iter().filter(|granted| granted.lease == lease).enumerate();
                     let some = of_lease.filter(|(place, _)| chosen >> (place % 64) & 1 == 1);
                     let instances = some.map(|(_, granted)| granted.instance).collect();
-                    self.tell(Event::Back { worker, study, lease, instances });
+                    self.apply(Event::Back { worker, study, lease, instances });
                 }
             }
             Step::Replan { which, chosen, size } => self.replan(which, chosen, size),
             Step::Drain { worker } => {
                 if let Some(worker) = choose(&workers, worker) {
-                    self.tell(Event::Drain { worker });
+                    self.apply(Event::Drain { worker });
                 }
             }
             Step::Copied { which, succeeds } => {
@@ -302,7 +302,7 @@ impl World {
                     let mut regions: Vec<(RegionKey, u64)> = stored.map(|output| (output.key, 1)).collect();
                     // A region that the instance did not produce: the manager must ignore it.
                     regions.push((RegionKey([which as u8; 16]), 1));
-                    self.tell(Event::Replicate { worker, study, lease, instance, regions });
+                    self.apply(Event::Replicate { worker, study, lease, instance, regions });
                 }
             }
             Step::Dropped { worker, which } => {
@@ -310,7 +310,7 @@ impl World {
                 if let (Some(worker), Some(study)) = (choose(&workers, worker), choose(&studies, which))
                     && let Some(key) = choose(&self.audit.regions_of(study, worker), which / 7)
                 {
-                    self.tell(Event::Dropped { worker, study, key });
+                    self.apply(Event::Dropped { worker, study, key });
                 }
             }
             Step::Leave { worker, lost } => {
@@ -320,7 +320,7 @@ impl World {
             }
             Step::Tick { milliseconds } => {
                 self.now += Duration::from_millis(milliseconds);
-                self.tell(Event::Tick);
+                self.apply(Event::Tick);
             }
             Step::Ran { worker, which, tasks, seconds } => {
                 let studies: Vec<PlanId> = self.audit.studies().collect();
@@ -332,12 +332,12 @@ impl World {
                 let instance = InstanceId((which / 7 % (plan.instances.len() + 1)) as u32);
                 let stage = plan.instances.get(instance.index()).map_or(0, |instance| instance.stage as u32);
                 let tasks = (0..tasks).map(|task| ran(stage, task % 2, seconds)).collect();
-                self.tell(Event::Ran { worker, study, instance, tasks });
+                self.apply(Event::Ran { worker, study, instance, tasks });
             }
             Step::LeaseEnd { worker, milliseconds } => {
                 if let Some(worker) = choose(&workers, worker) {
                     let end = self.now + Duration::from_millis(milliseconds);
-                    self.tell(Event::LeaseEnd { worker, at_us: end.as_micros() as u64 });
+                    self.apply(Event::LeaseEnd { worker, at_us: end.as_micros() as u64 });
                 }
             }
             Step::Restart { bring, early } => self.restart(bring, early),
@@ -348,7 +348,7 @@ impl World {
         let gone: Vec<Granted> =
             self.granted().into_iter().filter(|granted| granted.worker == worker).collect();
         self.stale.extend(gone);
-        self.tell(Event::Leave { worker, lost });
+        self.apply(Event::Leave { worker, lost });
     }
 
     /// Rebuilds some of the unstarted buckets of a stage.
@@ -365,7 +365,7 @@ impl World {
         let some: Vec<InstanceId> = some.copied().collect();
         let buckets =
             some.chunks(size).map(|ids| BucketPlan { instances: ids.to_vec(), pixels: 64 }).collect();
-        assert_eq!(self.tell(Event::Replanned { study, buckets }), ManagerReply::Accepted(true));
+        assert_eq!(self.apply(Event::Replanned { study, buckets }), ManagerReply::Accepted(true));
     }
 
     /// Kills the manager and restarts it with the reports so far.
@@ -387,15 +387,15 @@ impl World {
         self.facts.clear();
         self.copies.clear();
         self.dismissed.clear();
-        self.tell(Event::Start { epoch: self.epoch });
-        self.tell(Event::Hold);
+        self.apply(Event::Start { epoch: self.epoch });
+        self.apply(Event::Hold);
         for (study, done) in studies {
             let plan = self.submitted[&study];
             let reports = |id: &InstanceId| {
                 self.plans[plan].instances[id.index()].outputs.iter().any(|output| output.reported)
             };
             let finished = done.into_iter().filter(reports).collect();
-            self.tell(Event::Submit { study, plan, finished });
+            self.apply(Event::Submit { study, plan, finished });
         }
         for (place, ((old, facts), held)) in before.into_iter().zip(held).enumerate() {
             if bring >> (place % 64) & 1 == 0 {
@@ -411,17 +411,17 @@ impl World {
                 leases.entry((granted.study, granted.lease)).or_default().push(granted.instance);
             }
             for ((study, lease), instances) in leases {
-                self.tell(Event::Adopt { worker, study, lease, instances });
+                self.apply(Event::Adopt { worker, study, lease, instances });
             }
             for (study, keys) in held {
-                self.tell(Event::Holds { worker, study, keys });
+                self.apply(Event::Holds { worker, study, keys });
             }
         }
-        self.tell(Event::Resume);
+        self.apply(Event::Resume);
     }
 
     pub(crate) fn resume(&mut self) {
-        self.tell(Event::Resume);
+        self.apply(Event::Resume);
     }
 
     /// Asserts that studies with a ready bucket have equal numbers of leases, up to 1.

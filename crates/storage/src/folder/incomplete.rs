@@ -27,14 +27,14 @@ pub(super) fn recover(
         return remove_left_over(files, draft);
     }
     // The writer may have been killed before its fsync. A file under the name of a region is not synced again.
-    let synced = files.open_anywhere(draft, OpenMode::Write).and_then(|file| file.sync());
+    let synced = files.open_random_access(draft, OpenMode::Write).and_then(|file| file.sync());
     let path = layout.region(key);
     match synced.and_then(|()| files.rename(draft, &path)) {
         // Another process that opens a shared folder has recovered or removed the draft first.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         published => published.map_err(failed("publish", &path))?,
     }
-    let taken_bytes = files.look(&path).map_err(failed("look at", &path))?.disk_bytes;
+    let taken_bytes = files.metadata(&path).map_err(failed("look at", &path))?.disk_bytes;
     found.regions.insert(key, taken_bytes);
     Ok(())
 }

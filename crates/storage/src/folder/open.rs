@@ -43,7 +43,7 @@ impl FolderTier {
         let settings = FolderSettings { durability, ..settings };
         let layout = Layout::new(path);
         let unique = RandomState::new().hash_one(path);
-        let is_folder = files.look(path).map_err(failed("open the tier", path))?.is_folder;
+        let is_folder = files.metadata(path).map_err(failed("open the tier", path))?.is_folder;
         if !is_folder {
             return Err(TierError::NotAFolder { path: path.to_owned() });
         }
@@ -98,7 +98,7 @@ fn find(files: &dyn FileSystem, layout: &Layout) -> Result<bool, TierError> {
     let names = files.list(path).map_err(failed("open the tier", path))?;
     let marker = layout.named(MARKER_NAME);
     // Another process may be creating the tier: a listing can contain its folders but not the marker, which is older.
-    if names.iter().any(|(name, _)| name == MARKER_NAME) || files.look(&marker).is_ok() {
+    if names.iter().any(|(name, _)| name == MARKER_NAME) || files.metadata(&marker).is_ok() {
         let (file, _) = files.open(&marker).map_err(failed("read", &marker))?;
         let mut bytes = Vec::new();
         file.take(MARKER_LIMIT_BYTES).read_to_end(&mut bytes).map_err(failed("read", &marker))?;
@@ -148,7 +148,7 @@ fn mark(
             file.write_all(format!("{MARKER}\n").as_bytes())?;
             file.sync()?;
         }
-        Ok(files.look(&part)?.modified)
+        Ok(files.metadata(&part)?.modified)
     };
     let now = write().map_err(failed("write", &part))?;
     if is_new {
@@ -198,7 +198,7 @@ fn overhead_bytes(files: &dyn FileSystem, layout: &Layout) -> Result<u64, TierEr
         let all = files.list(folder).map_err(failed("list", folder))?;
         Ok(all.iter().map(|(_, about)| about.disk_bytes).sum())
     };
-    let root_bytes = files.look(root).map_err(failed("look at", root))?.disk_bytes;
+    let root_bytes = files.metadata(root).map_err(failed("look at", root))?.disk_bytes;
     Ok(root_bytes + listed(root)? + listed(&layout.named(QUARANTINE_NAME))?)
 }
 
@@ -212,7 +212,7 @@ pub(super) struct ShardScan {
 /// Scans a leaf.
 pub(super) fn scan(files: &dyn FileSystem, layout: &Layout, leaf: usize) -> Result<ShardScan, TierError> {
     let path = layout.leaf(leaf);
-    let other_bytes = files.look(&path).map_err(failed("look at", &path))?.disk_bytes;
+    let other_bytes = files.metadata(&path).map_err(failed("look at", &path))?.disk_bytes;
     let mut found = ShardUsage { other_bytes, ..ShardUsage::default() };
     let (mut parts, mut drafts) = (Vec::new(), Vec::new());
     for (name, about) in files.list(&path).map_err(failed("list", &path))? {

@@ -223,9 +223,9 @@ impl Pack {
     }
 
     /// Passes the disk usage of all files to the closure under the state lock, so that it cannot change meanwhile.
-    pub(super) fn with_disk_usage(&self, tell: impl FnOnce(u64)) {
+    pub(super) fn with_disk_usage(&self, use_bytes: impl FnOnce(u64)) {
         let state = self.state.lock();
-        tell(state.other_bytes + state.segments.values().map(|segment| segment.disk_bytes).sum::<u64>());
+        use_bytes(state.other_bytes + state.segments.values().map(|segment| segment.disk_bytes).sum::<u64>());
     }
 
     /// Returns the state. If the key is unknown, first reads everything that other writers have committed.

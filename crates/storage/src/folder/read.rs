@@ -82,7 +82,7 @@ impl FolderTier {
         }
         // The corruption may have changed the length of the file.
         let taken_bytes =
-            if moved { self.files.look(&away).ok().map(|found| found.disk_bytes) } else { None };
+            if moved { self.files.metadata(&away).ok().map(|found| found.disk_bytes) } else { None };
         let mut books = self.books.lock();
         if let Some(bytes) = books.forget(key) {
             books.add_overhead(taken_bytes.unwrap_or(bytes));
@@ -101,7 +101,7 @@ impl FolderTier {
         let write = || {
             let mut file = self.files.create(&away)?;
             file.write_all(&body)?;
-            Ok::<_, io::Error>(self.files.look(&away)?.disk_bytes)
+            Ok::<_, io::Error>(self.files.metadata(&away)?.disk_bytes)
         };
         let taken_bytes = write();
         if let Ok(bytes) = taken_bytes {

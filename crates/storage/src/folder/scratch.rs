@@ -45,7 +45,7 @@ pub(super) fn begin(
 }
 
 fn is_there(files: &dyn FileSystem, path: &Path) -> Result<bool, TierError> {
-    match files.look(path) {
+    match files.metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("look for", path)(error)),

@@ -220,7 +220,7 @@ impl FolderTier {
     /// Writes a file and waits until its content is on disk. The head is written last because it contains the digest.
     fn write_part(&self, part: &Path, body: &[u8], head: impl FnOnce() -> Head) -> Result<(), TierError> {
         let write = || -> io::Result<()> {
-            let file = self.files.open_anywhere(part, OpenMode::Create)?;
+            let file = self.files.open_random_access(part, OpenMode::Create)?;
             let mut end = Head::BYTES as u64;
             let is_large = body.len() as u64 >= LARGE_BYTES;
             if is_large {
@@ -247,7 +247,7 @@ impl FolderTier {
         mut reserved: Reserved<'_>,
     ) -> Result<Inserted, TierError> {
         let (path, leaf) = (self.layout.region(key), self.layout.leaf(shard_of(key)));
-        let taken_bytes = self.files.look(part).map_err(failed("look at", part))?.disk_bytes;
+        let taken_bytes = self.files.metadata(part).map_err(failed("look at", part))?.disk_bytes;
         // Another thread may have stored the region first, or an fsync may have failed.
         if self.stopped.load(Ordering::Relaxed) {
             return Err(TierError::Stopped { key, path: self.layout.root.clone() });
@@ -268,7 +268,7 @@ impl FolderTier {
             }
             reserved.bytes = needed_bytes;
         }
-        let before = self.files.look(&leaf).map_err(failed("look at", &leaf))?.disk_bytes;
+        let before = self.files.metadata(&leaf).map_err(failed("look at", &leaf))?.disk_bytes;
         let is_draft = self.makes_drafts();
         if is_draft {
             // The draft name makes the region recoverable from here on. On most file systems the fsync of the file has
@@ -283,7 +283,7 @@ impl FolderTier {
             return Err(error);
         }
         // The region is stored. A failed lookup of its folder does not change that.
-        let after = self.files.look(&leaf).map_or(before, |found| found.disk_bytes);
+        let after = self.files.metadata(&leaf).map_or(before, |found| found.disk_bytes);
         let mut books = self.books.lock();
         books.add(key, taken_bytes);
         books.grow(key, after.saturating_sub(before));

@@ -73,7 +73,7 @@ impl TierStack {
             let Some((key, about)) = victim else { return made };
             let claim = Claim { stack: self, key };
             let is_pinned = about.is_pinned();
-            match self.let_go(id, key, is_pinned, about.durable) {
+            match self.evict_or_drop(id, key, is_pinned, about.durable) {
                 Ok(true) => made = true,
                 // Other pinned regions may be smaller, but trying up to a million of them takes too long.
                 Ok(false) => pinned_move = false,
@@ -91,7 +91,13 @@ impl TierStack {
 
     /// Evicts a claimed region from a level: demotes it if possible, and otherwise drops it if it is not pinned. Returns
     /// false if the region stays.
-    fn let_go(&self, id: usize, key: RegionKey, is_pinned: bool, durable: bool) -> Result<bool, TierError> {
+    fn evict_or_drop(
+        &self,
+        id: usize,
+        key: RegionKey,
+        is_pinned: bool,
+        durable: bool,
+    ) -> Result<bool, TierError> {
         let (tier, counted) = (&self.levels[id].tier, &self.counted[id]);
         let may_hold = |below: usize| !durable || self.is_durable(below);
         let mut is_below = (id + 1..self.levels.len()).any(|below| self.holds(below, key) && may_hold(below));

@@ -114,9 +114,9 @@ impl StackIndex {
         level: usize,
         key: RegionKey,
         bytes: u64,
-        most_bytes: u64,
+        max_bytes: u64,
     ) -> bool {
-        if self.prefetched_bytes.saturating_add(bytes) > most_bytes {
+        if self.prefetched_bytes.saturating_add(bytes) > max_bytes {
             return false;
         }
         if let Some(entry) = self.entries.get_mut(&key) {

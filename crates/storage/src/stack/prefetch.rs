@@ -20,12 +20,12 @@ const MAX_WAITING: usize = 1024;
 
 impl TierStack {
     /// Copies a region from a slower level to the fastest one, which evicts by its policy. Returns whether it was copied. It
-    /// is not copied if it is already there, is in no level, or unread prefetched bytes would exceed `most_bytes`.
+    /// is not copied if it is already there, is in no level, or unread prefetched bytes would exceed `max_bytes`.
     /// Refetching it from the slower level takes `seconds`.
     ///
     /// # Errors
     /// Returns a [`TierError`] if the region cannot be read or the fastest level has no space.
-    pub fn promote(&self, key: RegionKey, seconds: f64, most_bytes: u64) -> Result<bool, TierError> {
+    pub fn promote(&self, key: RegionKey, seconds: f64, max_bytes: u64) -> Result<bool, TierError> {
         if self.books.lock().contains(0, key) {
             return Ok(false);
         }
@@ -37,7 +37,7 @@ impl TierStack {
             return Ok(false);
         }
         let bytes = region.bytes();
-        if !self.books.lock().begin_prefetch(0, key, bytes, most_bytes) {
+        if !self.books.lock().begin_prefetch(0, key, bytes, max_bytes) {
             return Ok(false);
         }
         self.books.lock().update_meta(key, RegionMeta { bytes, seconds, durable: false });
@@ -103,7 +103,7 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// Creates a prefetcher for a stack, with at most `most_bytes` of unread prefetched regions.
+    /// Creates a prefetcher for a stack, with at most `max_bytes` of unread prefetched regions.
     ///
     /// # Errors
     /// Returns an error if the system refuses a thread.

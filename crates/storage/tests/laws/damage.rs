@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn taken(path: &Path) -> u64 {
-    OsFileSystem.look(path).unwrap().disk_bytes
+    OsFileSystem.metadata(path).unwrap().disk_bytes
 }
 
 proptest! {

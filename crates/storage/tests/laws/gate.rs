@@ -44,9 +44,9 @@ impl FileSystem for Gate {
         self.files.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
         (self.ask)("look", path);
-        self.files.look(path)
+        self.files.metadata(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -64,9 +64,9 @@ impl FileSystem for Gate {
         self.files.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
         (self.ask)("open", path);
-        let file = self.files.open_anywhere(path, how)?;
+        let file = self.files.open_random_access(path, how)?;
         Ok(Box::new(GatedFile { file, gate: self.clone(), path: path.to_owned() }))
     }
 

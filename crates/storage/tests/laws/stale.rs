@@ -16,8 +16,8 @@ impl FileSystem for Stale {
         self.0.list(folder)
     }
 
-    fn look(&self, path: &Path) -> io::Result<FileMeta> {
-        self.0.look(path)
+    fn metadata(&self, path: &Path) -> io::Result<FileMeta> {
+        self.0.metadata(path)
     }
 
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
@@ -32,8 +32,8 @@ impl FileSystem for Stale {
         self.0.open(path)
     }
 
-    fn open_anywhere(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
-        let file = self.0.open_anywhere(path, how)?;
+    fn open_random_access(&self, path: &Path, how: OpenMode) -> io::Result<Box<dyn OpenFile>> {
+        let file = self.0.open_random_access(path, how)?;
         let mut seen = vec![0; file.length()? as usize];
         file.read_at(&mut seen, 0)?;
         Ok(Box::new(StaleFile { file, seen: Mutex::new(seen) }))

@@ -73,7 +73,7 @@ fn bytes_of(number: NumberType) -> u64 {
     number.bytes() as u64
 }
 
-/// Returns the region of this type, shape and content. `None` if they do not fit, in ways that [`wanted`] may
+/// Returns the region of this type, shape and content. `None` if they do not fit, in ways that [`expected_length`] may
 /// not detect: sides beyond a type's limit, ends that decrease, names that are not UTF-8, or coordinates that
 /// are not finite.
 pub(crate) fn read(element: ElementType, shape: &Shape, content: Vec<u8>) -> Option<DataRegion> {

@@ -41,7 +41,7 @@ pub(super) fn first(element: ElementType, coding: Coding, shape: &Shape, digest:
         [columns] => (0, columns, 0),
         _ => (0, 0, 0),
     };
-    let mut bytes = begun(FIRST, element, coding, channels as u8, digest);
+    let mut bytes = header_start(FIRST, element, coding, channels as u8, digest);
     bytes[8..12].copy_from_slice(&(width as u32).to_le_bytes());
     bytes[12..16].copy_from_slice(&(height as u32).to_le_bytes());
     Head(bytes)
@@ -49,12 +49,12 @@ pub(super) fn first(element: ElementType, coding: Coding, shape: &Shape, digest:
 
 /// Returns the head of version 2.
 pub(super) fn second(element: ElementType, coding: Coding, content_bytes: u64, digest: &Digest) -> Head {
-    let mut bytes = begun(SECOND, element, coding, MINOR, digest);
+    let mut bytes = header_start(SECOND, element, coding, MINOR, digest);
     bytes[8..16].copy_from_slice(&content_bytes.to_le_bytes());
     Head(bytes)
 }
 
-fn begun(
+fn header_start(
     version: u8,
     element: ElementType,
     coding: Coding,

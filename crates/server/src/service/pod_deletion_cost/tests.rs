@@ -72,7 +72,7 @@ fn restarted_manager_resets_earlier_deletion_costs() {
     let file = folder.path().join("pod-costs.json");
     assert_eq!(kept(&file), Vec::<String>::new());
     publish(&file, br#"["a", "b"]"#).unwrap();
-    let mut costs = Costs(kept(&file).into_iter().map(|name| (name, Told::default())).collect());
+    let mut costs = Costs(kept(&file).into_iter().map(|name| (name, Sent::default())).collect());
     let wanted = costs.changes(&names(&["b"]), &active(&["a", "b"]), Instant::now());
     assert_eq!(wanted, [("b".to_owned(), LEAST), ("a".to_owned(), 0)]);
 }

@@ -146,7 +146,7 @@ impl StudyContext {
         if let Some(limit) = retention.bytes {
             let mut left: BTreeSet<u32> = over.iter().map(|study| study.id).collect();
             for study in over {
-                let bytes = self.taken_bytes(&left);
+                let bytes = self.stored_bytes(&left);
                 if bytes <= limit {
                     break;
                 }
@@ -185,7 +185,7 @@ impl StudyContext {
     }
 
     /// Returns the bytes of these studies and of the stored input files that no other study refers to.
-    fn taken_bytes(&self, over: &BTreeSet<u32>) -> u64 {
+    fn stored_bytes(&self, over: &BTreeSet<u32>) -> u64 {
         let entries = self.studies.lock();
         let (mut bytes, mut theirs) = (0_u64, BTreeMap::<InputDigest, u64>::new());
         let files =

@@ -18,7 +18,7 @@ impl World {
     pub(super) fn copy(&mut self, copy: Copying, succeeds: bool) {
         self.copies.retain(|other| *other != copy);
         let Copying { worker, study, key } = copy;
-        self.tell(match succeeds {
+        self.apply(match succeeds {
             true => Event::Copied { worker, study, key },
             false => Event::NotCopied { worker, study, key },
         });
@@ -34,7 +34,7 @@ impl World {
             .collect();
         for granted in self.granted().into_iter().filter(|granted| draining.contains(&granted.worker)) {
             let Granted { study, lease, worker, instance } = granted;
-            self.tell(Event::Back { worker, study, lease, instances: vec![instance] });
+            self.apply(Event::Back { worker, study, lease, instances: vec![instance] });
         }
         while let Some(copy) = self.copies.last().copied() {
             self.copy(copy, true);

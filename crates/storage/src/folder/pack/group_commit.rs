@@ -42,9 +42,9 @@ impl Pack {
                 .and_then(|()| if is_folder_dirty { self.sync_folder() } else { Ok(()) });
             state = self.state.lock();
             state.is_syncing = false;
-            let told = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
+            let published = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
             self.committed.notify_all();
-            if let Err(error) = told {
+            if let Err(error) = published {
                 state.is_stopped = true;
                 return Err(error);
             }
@@ -160,7 +160,7 @@ impl Pack {
     pub(super) fn update_usage(&self, state: &mut State, names: &BTreeSet<SegmentName>) {
         for name in names {
             if let Some(segment) = state.segments.get_mut(name) {
-                let found = self.files.look(&self.layout.segment(*name));
+                let found = self.files.metadata(&self.layout.segment(*name));
                 // If the lookup fails, the maximum counts.
                 segment.disk_bytes = found.map_or(SEGMENT_BYTES, |found| found.disk_bytes);
             }

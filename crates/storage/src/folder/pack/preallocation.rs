@@ -98,7 +98,7 @@ impl Pack {
         let owner = self.writer(state, key)?;
         let name = SegmentName { owner, number: state.next_number };
         let path = self.layout.segment(name);
-        let file = self.files.open_anywhere(&path, OpenMode::Create).map_err(failed("write", &path))?;
+        let file = self.files.open_random_access(&path, OpenMode::Create).map_err(failed("write", &path))?;
         state.next_number += 1;
         Ok((name, Segment { file: file.into(), end: 0, is_complete: false, disk_bytes: 0, room_bytes: 0 }))
     }

@@ -119,7 +119,7 @@ impl Pack {
             return Ok(true);
         }
         let path = self.layout.segment(name);
-        let file = match self.files.open_anywhere(&path, OpenMode::Read) {
+        let file = match self.files.open_random_access(&path, OpenMode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(failed("read", &path)(error)),

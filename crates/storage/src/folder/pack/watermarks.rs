@@ -62,12 +62,12 @@ impl CommitWatermarks {
     /// Opens the watermark file, creating it if missing.
     pub(super) fn open(files: Arc<dyn FileSystem>, layout: &Layout) -> Result<Self, TierError> {
         let path = layout.board();
-        let open = || match files.open_anywhere(&path, OpenMode::Write) {
+        let open = || match files.open_random_access(&path, OpenMode::Write) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match files.open_anywhere(&path, OpenMode::Create) {
+                match files.open_random_access(&path, OpenMode::Create) {
                     Ok(file) => file.write_at(&TITLE, 0).map(|()| file),
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        files.open_anywhere(&path, OpenMode::Write)
+                        files.open_random_access(&path, OpenMode::Write)
                     }
                     other => other,
                 }
@@ -83,7 +83,7 @@ impl CommitWatermarks {
     pub(super) fn read(&self, anew: bool) -> Result<WriterWatermarks, TierError> {
         let path = self.layout.board();
         let opened = if anew {
-            let file = self.files.open_anywhere(&path, OpenMode::Read);
+            let file = self.files.open_random_access(&path, OpenMode::Read);
             Some(file.map_err(failed("read", &path))?)
         } else {
             None

@@ -120,7 +120,7 @@ impl Pack {
         let found =
             |name: &SegmentName| Watermark { number: name.number, end: state.segments[name].end as u32 };
         let found = names.last().map(found);
-        let told = match slot {
+        let watermark = match slot {
             // The published segment is missing: the power failed after it was created and before its name was on disk.
             Some(slot) if slot.end > 0 && found.is_none_or(|found| found.number < slot.number) => {
                 Some(Watermark { number: slot.number + 1, end: 0 })
@@ -128,7 +128,7 @@ impl Pack {
             _ => found,
         };
         if let (Some(board), Some(told)) =
-            (&self.board, told.filter(|told| slot.is_none_or(|slot| slot < *told)))
+            (&self.board, watermark.filter(|told| slot.is_none_or(|slot| slot < *told)))
         {
             board.write(owner, told)?;
         }
@@ -144,13 +144,13 @@ impl Pack {
         is_last: bool,
     ) -> Result<(), TierError> {
         let path = self.layout.segment(name);
-        let file = self.files.open_anywhere(&path, OpenMode::Write).map_err(failed("read", &path))?;
+        let file = self.files.open_random_access(&path, OpenMode::Write).map_err(failed("read", &path))?;
         let length_bytes = file.length().map_err(failed("read", &path))?;
         let known = state.segments.get(&name).map_or(0, |segment| segment.end);
         let is_retired = slot.is_some_and(|slot| slot.number > name.number);
         let is_complete = !is_last || is_retired;
-        let told = slot.filter(|slot| slot.number == name.number).map_or(0, |slot| u64::from(slot.end));
-        let sure = if is_complete { length_bytes } else { told.min(length_bytes).max(known) };
+        let durable = slot.filter(|slot| slot.number == name.number).map_or(0, |slot| u64::from(slot.end));
+        let sure = if is_complete { length_bytes } else { durable.min(length_bytes).max(known) };
         let mut end = self.read_records(state, name, &*file, (known, sure), false)?.max(known);
         if !is_complete {
             end = self.read_records(state, name, &*file, (end, length_bytes), true)?;

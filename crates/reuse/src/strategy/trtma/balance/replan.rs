@@ -53,7 +53,7 @@ impl Replanned {
     }
 }
 
-/// Rebuilds the buckets. `begun` marks the started instances of the previous plan, which stay. Afterwards at
+/// Rebuilds the buckets. `is_started` marks the started instances of the previous plan, which stay. Afterwards at
 /// most `max_buckets` buckets have unstarted instances. Inputs stay separate, unless they outnumber the
 /// buckets, or the previous plan mixed them.
 ///
@@ -63,12 +63,12 @@ pub fn replan(
     problem: &MergeProblem,
     tree: &ReuseTree,
     previous: PreviousPlan<'_>,
-    begun: impl Fn(Member) -> bool,
+    is_started: impl Fn(Member) -> bool,
     max_buckets: NonZeroUsize,
 ) -> Result<Replanned, PartitionError> {
     let before = bucket_of(problem, previous.buckets)?;
     let (forest, places) = Forest::build(problem, tree);
-    let waits = |member: &Member| before.get(member.0 as usize).is_some() && !begun(*member);
+    let waits = |member: &Member| before.get(member.0 as usize).is_some() && !is_started(*member);
     let waiting: Vec<Vec<Member>> =
         previous.buckets.iter().map(|members| members.iter().copied().filter(waits).collect()).collect();
     let mut plan = Plan::new(&forest, &places, &waiting, max_buckets);

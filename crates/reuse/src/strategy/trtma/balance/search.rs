@@ -65,12 +65,12 @@ impl<'a> SingleBalance<'a> {
         options: TrtmaOptions,
         big: &'a mut BalancedBucket,
         small: &'a BalancedBucket,
-        most_tried: u64,
+        max_tries: u64,
     ) -> (Option<Improvement>, u64) {
         if options.pruning == Pruning::All {
             big.list_moves(ranked);
         }
-        let mut search = Self::new(ranked, options, big, small, most_tried);
+        let mut search = Self::new(ranked, options, big, small, max_tries);
         match options.pruning {
             Pruning::All => search.search_outwards(),
             Pruning::None | Pruning::Siblings => search.walk(),
@@ -179,7 +179,7 @@ impl<'a> SingleBalance<'a> {
         });
     }
 
-    /// Tries moves while `next` returns one, at most `most_tried`. `next` maps the current position to a move
+    /// Tries moves while `next` returns one, at most `max_tries`. `next` maps the current position to a move
     /// and the next position.
     fn look(&mut self, next: impl Fn(&Self, Option<BranchMove>) -> Option<(BranchMove, BranchMove)>) {
         let (mut from, mut shapes) = (None, 0);
