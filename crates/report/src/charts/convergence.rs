@@ -113,8 +113,9 @@ fn draw_course(drawing: &mut Drawing, plot: &Plot, rank: usize, course: &Converg
     let own = rank < OWN;
     let aside = if own { (rank as f64 - (OWN - 1) as f64 / 2.0) * ASIDE_PX } else { 0.0 };
     let line = if own { format!("course own-{rank}") } else { "course others".to_owned() };
-    let at =
-            |(step, part): (usize, &IndexEstimate)| part.map(|(value, _)| [plot.x(step) + aside, plot.y.px(value)]);
+    let at = |(step, part): (usize, &IndexEstimate)| {
+        part.map(|(value, _)| [plot.x(step) + aside, plot.y.px(value)])
+    };
     let places: Vec<[f64; 2]> = course.parts.iter().enumerate().filter_map(at).collect();
     drawing.noted(&course.name, |drawing| {
         if own {
