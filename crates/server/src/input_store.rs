@@ -129,7 +129,7 @@ impl InputStore {
         self.has(digest)
     }
 
-    /// Renames a corrupt file, unless its looks differ from `damaged`: another file has the name by now.
+    /// Renames a corrupt file, unless its looks differ from `corrupt`: another file has the name by now.
     fn set_aside(&self, digest: InputDigest, corrupt: FileStamp, why: &str) {
         let path = self.path(digest);
         let away = self.folder.join(format!("{digest}{DAMAGED}"));

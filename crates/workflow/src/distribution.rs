@@ -62,7 +62,7 @@ impl Distribution {
 
     /// Maximum distance of the bounds of a truncated normal distribution from its mean, in deviations. Beyond it,
     /// an f64 cannot distinguish the remaining probability from 0.
-    pub const FARTHEST: f64 = MAX_DEVIATIONS;
+    pub const MAX_BOUND_DEVIATIONS: f64 = MAX_DEVIATIONS;
 
     /// Returns the name in study files.
     #[must_use]
@@ -131,8 +131,8 @@ impl Distribution {
                 }
             }
             Self::TruncatedNormal { mean, deviation, low, high }
-                if (low - mean) / deviation > Self::FARTHEST
-                    || (mean - high) / deviation > Self::FARTHEST =>
+                if (low - mean) / deviation > Self::MAX_BOUND_DEVIATIONS
+                    || (mean - high) / deviation > Self::MAX_BOUND_DEVIATIONS =>
             {
                 Err(DomainError::FarFromMean { low, high, mean, deviation })
             }
