@@ -6,9 +6,9 @@ mod error;
 mod study;
 
 pub(crate) use error::BurstError;
-use pleach_server::fields::{Document, FieldError, Section};
-use pleach_server::pools::{PoolSpec, check_new};
+use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
+use pleach_workflow::toml_fields::{Document, FieldError, Section};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 pub(crate) use study::SimulatedStudy;
@@ -57,36 +57,33 @@ impl BurstFile {
     pub(crate) fn read(file: &Path) -> Result<Self, FieldError> {
         let document = Document::read(file)?;
         let root = document.root();
-        let study = match root.section("study")? {
-            Some(section) => read_study(&section)?,
-            None => return Err(root.missing("study", "a table [study] with the file of a study is needed")),
-        };
-        let base = match root.section("base")? {
-            Some(section) => read_base(&section)?,
-            None => return Err(root.missing("base", "a table [base] with nodes and cores is needed")),
-        };
+        let study = table(&root, "study")?;
+        let needed = "a table [study] with the file of a study is needed";
+        let study = read_study(&root.needed("study", study, needed)?)?;
+        let base = table(&root, "base")?;
+        let base = read_base(&root.needed("base", base, "a table [base] with nodes and cores is needed")?)?;
         let mut names = BTreeSet::new();
         let mut sites = Vec::new();
-        for section in root.sections("pool")? {
+        for section in sections(&root, "pool")? {
             let site = read_site(&section)?;
             check_new(&mut names, &section, &site.pool.name)?;
             sites.push(site);
         }
         if sites.is_empty() {
-            return Err(root.missing("pool", "at least one [[pool]] is needed"));
+            return root.missing("pool", "at least one [[pool]] is needed");
         }
-        let limits = root.section("burst")?;
+        let limits = table(&root, "burst")?;
         let (deadline, budget) = match &limits {
             Some(section) => (read_deadline(section)?, read_budget(section)?),
             None => (None, None),
         };
         let seconds = |key: &'static str, otherwise: f64, range: [f64; 2], allowed: &str| {
-            let given = limits.as_ref().map(|section| section.number(key, range, allowed)).transpose()?;
+            let given = limits.as_ref().map(|section| section.number_in(key, range, allowed)).transpose()?;
             Ok(given.flatten().unwrap_or(otherwise))
         };
         let step = "1 to 3600 is allowed: the seconds between two decisions";
         let step_seconds = seconds("step_seconds", 15.0, [1.0, 3600.0], step)?;
-        let seed = limits.as_ref().map(|section| section.count("seed", 0, u32::MAX)).transpose()?;
+        let seed = limits.as_ref().map(|section| section.integer("seed", 0, u32::MAX)).transpose()?;
         if let Some(section) = &limits {
             section.end()?;
         }
@@ -98,20 +95,24 @@ impl BurstFile {
             limit_seconds: MAX_SECONDS,
         };
         let (mut policies, mut names) = (Vec::new(), BTreeSet::new());
-        for section in root.sections("policy")? {
+        for section in sections(&root, "policy")? {
             let policy = read_policy(&section, &burst, deadline.is_some(), budget)?;
             if !names.insert(policy.name.clone()) {
                 let other = "another policy has it; each needs a name of its own";
-                return Err(section.wrong("name", &format!("{:?}", policy.name), other));
+                return section.not_allowed("name", &format!("{:?}", policy.name), other);
             }
             policies.push(policy);
         }
         root.end()?;
         if policies.is_empty() {
-            return Err(root.missing("policy", "at least one [[policy]] is needed"));
+            return root.missing("policy", "at least one [[policy]] is needed");
         }
         Ok(Self { study, burst, deadline, budget, policies })
     }
+}
+
+fn table<'a>(parent: &Section<'a>, key: &str) -> Result<Option<Section<'a>>, FieldError> {
+    parent.section(key, &format!("a table [{key}] is allowed"))
 }
 
 fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
@@ -119,28 +120,28 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     let file = section.path(given);
     if !file.is_file() {
         let shown = format!("{:?}", given);
-        return Err(section.wrong(
+        return section.not_allowed(
             "file",
             &shown,
             "there is no such file; the path of a study file is needed",
-        ));
+        );
     }
     let run = section.text("run", "the path of the run.json of this study is allowed")?;
     if let Some(given) = run.filter(|given| !section.path(given).is_file()) {
         let shown = format!("{given:?}");
         let allowed = "there is no such file; the path of the run.json of this study is allowed";
-        return Err(section.wrong("run", &shown, allowed));
+        return section.not_allowed("run", &shown, allowed);
     }
-    let tiles = section.count("tiles", 1, MAX_TILES)?;
-    let pixels = section.count("tile_pixels", 1, MAX_PIXELS)?;
+    let tiles = section.integer("tiles", 1, MAX_TILES)?;
+    let pixels = section.integer("tile_pixels", 1, MAX_PIXELS)?;
     let tiles = match (tiles, pixels) {
         (Some(tiles), Some(pixels)) => Some((tiles, pixels)),
         (None, None) => None,
-        (Some(_), None) => return Err(section.missing("tile_pixels", "with tiles, their pixels are needed")),
-        (None, Some(_)) => return Err(section.missing("tiles", "with tile_pixels, their number is needed")),
+        (Some(_), None) => return section.missing("tile_pixels", "with tiles, their pixels are needed"),
+        (None, Some(_)) => return section.missing("tiles", "with tile_pixels, their number is needed"),
     };
     let variation = "0 to 2 is allowed: the coefficient of variation of what tasks take";
-    let variation = section.number("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
+    let variation = section.number_in("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
     section.end()?;
     Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation })
 }
@@ -149,9 +150,9 @@ const SPEED: &str = "0.01 to 100 is allowed: how many seconds' work a core does 
 
 fn read_base(section: &Section<'_>) -> Result<BaseCluster, FieldError> {
     let base = BaseCluster {
-        nodes: section.needed_count("nodes", 1, MAX_NODES)?,
-        cores: section.needed_count("cores", 1, 1024)?,
-        speed: section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
+        nodes: needed_integer(section, "nodes", 1, MAX_NODES)?,
+        cores: needed_integer(section, "cores", 1, 1024)?,
+        speed: section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0),
     };
     section.end()?;
     Ok(base)
@@ -164,20 +165,22 @@ fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
     let notice = "0 to 3600 is allowed: the seconds before it is taken away in which a worker knows";
     let bytes = "1e3 to 1e12 is allowed, in bytes a second";
     let egress = "0 or more is allowed, for 10^9 bytes that leave the pool";
-    let bandwidth = |key: &'static str| section.number(key, [1e3, 1e12], bytes);
-    let speed = section.number("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
+    let bandwidth = |key: &'static str| section.number_in(key, [1e3, 1e12], bytes);
+    let speed = section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
     let mut pool = spec.empty();
     pool.slots *= speed;
     let site = CloudPool {
         pool,
         cores: spec.cores,
         speed,
-        startup_variation: section.number("startup_variation", [0.0, 5.0], variation)?.unwrap_or(0.0),
-        interruptions_per_hour: section.number("interruptions_per_hour", [0.0, 60.0], rate)?.unwrap_or(0.0),
-        notice_seconds: section.number("notice_seconds", [0.0, 3600.0], notice)?.unwrap_or(120.0),
+        startup_variation: section.number_in("startup_variation", [0.0, 5.0], variation)?.unwrap_or(0.0),
+        interruptions_per_hour: section
+            .number_in("interruptions_per_hour", [0.0, 60.0], rate)?
+            .unwrap_or(0.0),
+        notice_seconds: section.number_in("notice_seconds", [0.0, 3600.0], notice)?.unwrap_or(120.0),
         wide_bytes_per_second: bandwidth("wide_bytes_per_second")?.unwrap_or(f64::INFINITY),
         store_bytes_per_second: bandwidth("store_bytes_per_second")?.unwrap_or(f64::INFINITY),
-        egress_price_per_gb: section.number("egress_price_per_gb", [0.0, 1e6], egress)?.unwrap_or(0.0),
+        egress_price_per_gb: section.number_in("egress_price_per_gb", [0.0, 1e6], egress)?.unwrap_or(0.0),
     };
     section.end()?;
     Ok(site)
@@ -186,19 +189,19 @@ fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
 fn read_deadline(section: &Section<'_>) -> Result<Option<Deadline>, FieldError> {
     const SECONDS: &str = "1 or more is allowed: seconds from the submission; what is past cannot be met";
     const PART: &str = "0.001 to 100 is allowed: the part of what the base alone takes";
-    let seconds = section.number("deadline_seconds", [1.0, MAX_SECONDS], SECONDS)?;
-    let part = section.number("deadline_of_base", [0.001, 100.0], PART)?;
+    let seconds = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], SECONDS)?;
+    let part = section.number_in("deadline_of_base", [0.001, 100.0], PART)?;
     match (seconds, part) {
         (Some(_), Some(part)) => {
             let both = "deadline_seconds is given as well; one of them is allowed";
-            Err(section.wrong("deadline_of_base", &part.to_string(), both))
+            section.not_allowed("deadline_of_base", &part.to_string(), both)
         }
         (seconds, part) => Ok(seconds.map(Deadline::Seconds).or(part.map(Deadline::OfBase))),
     }
 }
 
 fn read_budget(section: &Section<'_>) -> Result<Option<f64>, FieldError> {
-    section.number("budget", [0.0, 1e12], "0 or more is allowed, in the currency of the prices")
+    section.number_in("budget", [0.0, 1e12], "0 or more is allowed, in the currency of the prices")
 }
 
 fn read_policy(
@@ -213,15 +216,15 @@ fn read_policy(
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
         let allowed = "letters, digits and hyphens are allowed: pictures are named by it";
-        return Err(section.wrong("name", &format!("{name:?}"), allowed));
+        return section.not_allowed("name", &format!("{name:?}"), allowed);
     }
-    let own = section.number("deadline_seconds", [1.0, MAX_SECONDS], "1 or more is allowed")?;
+    let own = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], "1 or more is allowed")?;
     let own_budget = read_budget(section)?;
-    let needs_deadline = || {
+    let needs_deadline = || -> Result<(), FieldError> {
         if own.is_some() || has_deadline {
             return Ok(());
         }
-        Err(section.missing("deadline_seconds", "here or in [burst], this kind of policy needs a deadline"))
+        section.missing("deadline_seconds", "here or in [burst], this kind of policy needs a deadline")
     };
     let rule = match kind {
         "fixed" => PolicyKind::Fixed(fixed(section, burst)?),
@@ -236,15 +239,17 @@ fn read_policy(
         "budget" => {
             if own_budget.or(budget).is_none() {
                 let needed = "here or in [burst], this kind of policy needs what may be spent";
-                return Err(section.missing("budget", needed));
+                return section.missing("budget", needed);
             }
             PolicyKind::Budget
         }
         "queue-length" => {
             let allowed = "0.1 to 1000 is allowed: the buckets that may wait for each slot";
-            PolicyKind::QueueLength(section.number("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0))
+            PolicyKind::QueueLength(
+                section.number_in("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0),
+            )
         }
-        other => return Err(section.wrong("kind", &format!("{other:?}"), KINDS)),
+        other => return section.not_allowed("kind", &format!("{other:?}"), KINDS),
     };
     section.end()?;
     // The budget of [burst] does not apply to policies with fixed workers or by queue length: they cannot
@@ -257,12 +262,12 @@ fn read_policy(
 /// Reads the number of workers of each pool. Pools that the table does not name have their minimum.
 fn fixed(section: &Section<'_>, burst: &Burst) -> Result<Vec<u32>, FieldError> {
     let least = || burst.sites.iter().map(|site| site.pool.min).collect();
-    let Some(table) = section.section("workers")? else { return Ok(least()) };
+    let Some(table) = table(section, "workers")? else { return Ok(least()) };
     let mut workers: Vec<u32> = least();
     for (site, workers) in burst.sites.iter().zip(&mut workers) {
-        let given = table.count_of(&site.pool.name, site.pool.min, site.pool.max)?;
+        let given = table.integer(&site.pool.name, site.pool.min, site.pool.max)?;
         *workers = given.unwrap_or(*workers);
     }
-    table.end_with(burst.sites.iter().map(|site| site.pool.name.as_str()))?;
+    table.allow(&burst.sites.iter().map(|site| &site.pool.name).collect::<Vec<_>>())?;
     Ok(workers)
 }

@@ -14,7 +14,6 @@
 //! `pleach-storage` decides the placement of regions.
 
 mod error;
-mod fields;
 mod open;
 mod validate;
 
@@ -22,12 +21,12 @@ pub(crate) use error::TierListError;
 pub(crate) use open::{OpenTier, open};
 
 use error::Problem;
-use fields::Fields;
 use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_storage::files::OsFileSystem;
 use pleach_storage::lustre::Striping;
 use pleach_storage::{Durability, EvictionPolicy, FolderKind, FolderTier, TierError, WriteMode};
+use pleach_workflow::toml_fields::{Document, FieldResult, Section};
 use std::path::{Path, PathBuf};
 
 /// Location of a tier.
@@ -104,17 +103,24 @@ impl TierList {
     /// # Errors
     /// [`TierListError`] names the file, the number of the tier, the field, its value and the allowed values.
     pub(crate) fn read(file: &Path) -> Result<Self, TierListError> {
-        let text = pleach_workflow::text::read(file)
-            .map_err(|cause| TierListError::Unreadable { file: file.to_owned(), cause })?;
-        let folder = file.parent().unwrap_or(Path::new(""));
+        let document = Document::read(file)?;
+        let root = document.root();
+        let unknown =
+            |field: &str| TierListError::UnknownTable { file: file.to_owned(), field: field.to_owned() };
+        if let Some(field) = root.keys().find(|field| *field != "tier") {
+            return Err(unknown(field));
+        }
+        let tiers = root.sections("tier", "", [" ", ": "]).map_err(|_| unknown("tier"))?.unwrap_or_default();
         let mut entries: Vec<TierEntry> = Vec::new();
-        let tables = fields::tables(file, &text)?;
-        for (place, table) in tables.into_iter().enumerate() {
-            let mut fields = Fields::new(file, place + 1, table);
-            let entry = entry(&mut fields, folder)?;
-            fields.end()?;
-            validate::check(&fields, &entries, &entry)?;
+        for tier in &tiers {
+            let entry = entry(tier)?;
+            tier.end()?;
+            validate::check(&entries, &entry)
+                .map_err(|(field, problem)| TierListError::at(tier.at(field), problem))?;
             entries.push(entry);
+        }
+        if entries.is_empty() {
+            return Err(TierListError::NoTier { file: file.to_owned() });
         }
         Ok(Self(entries))
     }
@@ -126,8 +132,10 @@ impl TierList {
     pub(crate) fn of_folders(folders: &[(StorageKind, &Path)]) -> Result<Self, TierListError> {
         let mut entries = Vec::new();
         for (number, (kind, path)) in folders.iter().enumerate() {
-            let fields = Fields::of_arguments(number + 1);
-            let disk = validate::disk_space(&fields, path)?;
+            let failed = |(field, problem)| {
+                TierListError::at(("command line".into(), format!("tier {}: {field}", number + 1)), problem)
+            };
+            let disk = validate::disk_space(path).map_err(failed)?;
             let target = TierTarget::Folder {
                 kind: kind.folder(),
                 path: (*path).to_owned(),
@@ -137,7 +145,7 @@ impl TierList {
             };
             let (policy, write) = (EvictionPolicy::Lru, WriteMode::Back);
             let entry = TierEntry { kind: *kind, target, capacity_bytes: disk.total_bytes, policy, write };
-            validate::check(&fields, &entries, &entry)?;
+            validate::check(&entries, &entry).map_err(failed)?;
             entries.push(entry);
         }
         Ok(Self(entries))
@@ -161,91 +169,101 @@ impl TierList {
 const KINDS: &str = "\"ram\", \"ssd\", \"hdd\", \"lustre\" and \"s3\" are allowed";
 
 /// Reads one table of the file.
-fn entry(fields: &mut Fields<'_>, folder: &Path) -> Result<TierEntry, TierListError> {
-    let name = fields.text("kind", KINDS)?.ok_or_else(|| fields.missing("kind", KINDS))?;
-    let kind = StorageKind::ALL.into_iter().find(|kind| kind.name() == name);
-    let kind = kind.ok_or_else(|| fields.wrong("kind", &name, KINDS))?;
-    let capacity = size(fields, "capacity")?;
-    let capacity_bytes =
-        capacity.ok_or_else(|| fields.missing("capacity", "a size is needed, as in \"20GB\""))?.bytes();
-    let policies = "\"lru\", \"cost-benefit\" and \"none\" are allowed";
-    let policy = match fields.text("policy", policies)? {
-        None => EvictionPolicy::CostBenefit,
-        Some(name) => [EvictionPolicy::Lru, EvictionPolicy::CostBenefit, EvictionPolicy::None]
-            .into_iter()
-            .find(|policy| policy.name() == name)
-            .ok_or_else(|| fields.wrong("policy", &name, policies))?,
+fn entry(tier: &Section<'_>) -> Result<TierEntry, TierListError> {
+    let name = tier.needed_text("kind", KINDS)?;
+    let Some(kind) = StorageKind::ALL.into_iter().find(|kind| kind.name() == name) else {
+        return tier.not_allowed("kind", name, KINDS);
     };
+    let capacity = size(tier, "capacity")?;
+    let capacity_bytes = tier.needed("capacity", capacity, "a size is needed, as in \"20GB\"")?.bytes();
+    let policies = "\"lru\", \"cost-benefit\" and \"none\" are allowed";
+    let known = [EvictionPolicy::Lru, EvictionPolicy::CostBenefit, EvictionPolicy::None];
+    let policy = tier.value("policy", policies, |value| {
+        known.into_iter().find(|policy| Some(policy.name()) == value.as_str())
+    })?;
+    let policy = policy.unwrap_or(EvictionPolicy::CostBenefit);
     let modes = "\"back\" and \"through\" are allowed";
-    let write = match fields.text("write", modes)?.as_deref() {
+    let write = match tier.text("write", modes)? {
         None | Some("back") => WriteMode::Back,
         Some("through") => WriteMode::Through,
-        Some(other) => return Err(fields.wrong("write", other, modes)),
+        Some(other) => return tier.not_allowed("write", other, modes),
     };
     let target = match kind {
         StorageKind::Ram => TierTarget::Ram,
-        StorageKind::S3 => TierTarget::Bucket(bucket(fields)?),
+        StorageKind::S3 => TierTarget::Bucket(bucket(tier)?),
         StorageKind::Ssd | StorageKind::Hdd | StorageKind::Lustre => {
             let allowed = "the path of a folder is needed";
-            let path = fields.text("path", allowed)?.ok_or_else(|| fields.missing("path", allowed))?;
-            let striping = if kind == StorageKind::Lustre { striping(fields)? } else { Striping::default() };
-            let reserve_bytes = size(fields, "reserve")?.map_or(0, MemorySize::bytes);
+            let path = tier.needed("path", text(tier, "path", allowed)?, allowed)?;
+            let striping = if kind == StorageKind::Lustre { striping(tier)? } else { Striping::default() };
+            let reserve_bytes = size(tier, "reserve")?.map_or(0, MemorySize::bytes);
             // Shared tiers are always durable, because other nodes read them.
-            let durable = if kind.is_shared() { None } else { fields.flag("durable")? };
+            let durable =
+                if kind.is_shared() { None } else { tier.boolean("durable", "true and false are allowed")? };
             let durability = match durable {
                 None => kind.durability(),
                 Some(true) => Durability::PowerLoss,
                 Some(false) => Durability::Process,
             };
-            let path = folder.join(path);
+            let path = tier.path(path);
             TierTarget::Folder { kind: kind.folder(), path, durability, reserve_bytes, striping }
         }
     };
     Ok(TierEntry { kind, target, capacity_bytes, policy, write })
 }
 
-fn size(fields: &mut Fields<'_>, field: &'static str) -> Result<Option<MemorySize>, TierListError> {
-    let Some(text) = fields.text(field, "a size in quotes is allowed, as in \"20GB\"")? else {
-        return Ok(None);
-    };
-    text.parse().map(Some).map_err(|source| fields.error(field, Problem::Size { value: text, source }))
+/// Reads a text without NUL, which system calls reject in paths and names.
+fn text<'a>(tier: &Section<'a>, field: &str, allowed: &str) -> FieldResult<&'a str> {
+    tier.value(field, allowed, |value| value.as_str().filter(|text| !text.contains('\0')))
 }
 
-fn striping(fields: &mut Fields<'_>) -> Result<Striping, TierListError> {
-    let counts = "-1 for all targets, or 1 to 2000";
-    let count = match fields.number("stripe_count", counts)? {
-        None => None,
-        Some(count @ (-1 | 1..=2000)) => Some(count as i32),
-        Some(count) => return Err(fields.wrong("stripe_count", &count.to_string(), counts)),
+fn size(tier: &Section<'_>, field: &str) -> Result<Option<MemorySize>, TierListError> {
+    let Some(text) = text(tier, field, "a size in quotes is allowed, as in \"20GB\"")? else {
+        return Ok(None);
     };
-    let size_bytes = size(fields, "stripe_size")?.map(MemorySize::bytes);
+    let wrong = |source| TierListError::at(tier.at(field), Problem::Size { value: text.to_owned(), source });
+    text.parse().map(Some).map_err(wrong)
+}
+
+fn striping(tier: &Section<'_>) -> Result<Striping, TierListError> {
+    let counts = "-1 for all targets, or 1 to 2000";
+    let count = tier.value("stripe_count", counts, |value| match value.as_integer() {
+        Some(count @ (-1 | 1..=2000)) => Some(count as i32),
+        _ => None,
+    })?;
+    let size_bytes = size(tier, "stripe_size")?.map(MemorySize::bytes);
     if let Some(bytes) = size_bytes.filter(|bytes| !bytes.is_multiple_of(64 << 10)) {
-        return Err(fields.wrong("stripe_size", &bytes.to_string(), "multiples of 64KiB are allowed"));
+        return tier.not_allowed("stripe_size", &bytes.to_string(), "multiples of 64KiB are allowed");
     }
     Ok(Striping { count, size_bytes })
 }
 
-fn bucket(fields: &mut Fields<'_>) -> Result<S3Location, TierListError> {
+fn bucket(tier: &Section<'_>) -> Result<S3Location, TierListError> {
     let names = "the name of a bucket is needed: 3 to 63 letters in lower case, digits, dots and dashes";
-    let name = fields.text("bucket", names)?.ok_or_else(|| fields.missing("bucket", names))?;
-    if !S3Location::is_name(&name) {
-        return Err(fields.wrong("bucket", &name, names));
+    let name = tier.needed_text("bucket", names)?;
+    if !S3Location::is_name(name) {
+        return tier.not_allowed("bucket", name, names);
     }
     let endpoints = "an address with http:// or https:// is allowed";
-    let endpoint = fields.text("endpoint", endpoints)?;
-    if let Some(endpoint) = &endpoint
-        && !(endpoint.starts_with("http://") || endpoint.starts_with("https://"))
+    let endpoint = text(tier, "endpoint", endpoints)?;
+    if let Some(endpoint) =
+        endpoint.filter(|text| !(text.starts_with("http://") || text.starts_with("https://")))
     {
-        return Err(fields.wrong("endpoint", endpoint, endpoints));
+        return tier.not_allowed("endpoint", endpoint, endpoints);
     }
     let prefixes =
         "at most 200 letters, digits, dots, dashes, underscores and single slashes, and no part \"..\"";
-    let prefix = fields.text("prefix", prefixes)?.unwrap_or_default();
-    if !S3Location::is_prefix(&prefix) {
-        return Err(fields.wrong("prefix", &prefix, prefixes));
+    let prefix = tier.text("prefix", prefixes)?.unwrap_or_default();
+    if !S3Location::is_prefix(prefix) {
+        return tier.not_allowed("prefix", prefix, prefixes);
     }
-    let region = fields.text("region", "the name of a region is allowed")?;
-    Ok(S3Location { name, endpoint, region, prefix })
+    let region = text(tier, "region", "the name of a region is allowed")?;
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    Ok(S3Location {
+        name: name.to_owned(),
+        endpoint: owned(endpoint),
+        region: owned(region),
+        prefix: prefix.to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Errors in tier lists, as messages for their authors.
 
 use pleach_planner::memory_size::{SizeError, human};
+use pleach_workflow::toml_fields::{FieldError, FieldProblem};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -8,27 +9,37 @@ use thiserror::Error;
 /// Error in a tier list, with its position.
 #[derive(Debug, Error)]
 pub(crate) enum TierListError {
-    #[error("{}: failed to read: {cause}", file.display())]
-    Unreadable { file: PathBuf, cause: io::Error },
-    #[error("{}:{line}:{column}: {message}", file.display())]
-    Malformed { file: PathBuf, line: usize, column: usize, message: String },
+    #[error(transparent)]
+    File(FieldError),
     #[error("{}: {field:?}: no such field; only [[tier]] is allowed", file.display())]
     UnknownTable { file: PathBuf, field: String },
     #[error("{}: no tier; at least one [[tier]] is needed", file.display())]
     NoTier { file: PathBuf },
-    #[error("{file}: tier {number}: {field}: {problem}")]
-    Field { file: String, number: usize, field: String, problem: Box<Problem> },
+    #[error("{}: {field}: {problem}", file.display())]
+    Field { file: PathBuf, field: String, problem: Box<Problem> },
+}
+
+impl TierListError {
+    /// Creates the error of a field at this position.
+    pub(super) fn at((file, field): (PathBuf, String), problem: Problem) -> Self {
+        Self::Field { file, field, problem: Box::new(problem) }
+    }
+}
+
+impl From<FieldError> for TierListError {
+    fn from(error: FieldError) -> Self {
+        match error {
+            FieldError::Field { file, field, problem } => Self::at((file, field), Problem::Field(*problem)),
+            other => Self::File(other),
+        }
+    }
 }
 
 /// Kinds of invalid fields.
 #[derive(Debug, Error)]
 pub(crate) enum Problem {
-    #[error("no such field; this kind of tier has {allowed}")]
-    Unknown { allowed: String },
-    #[error("it is missing; {allowed}")]
-    Missing { allowed: &'static str },
-    #[error("{value:?} is not allowed; {allowed}")]
-    Value { value: String, allowed: &'static str },
+    #[error("{}", worded(.0))]
+    Field(FieldProblem),
     #[error("{value:?} is no size; {source}")]
     Size { value: String, source: SizeError },
     #[error("{}: {cause}; the path of a folder that exists is needed", path.display())]
@@ -51,4 +62,17 @@ pub(crate) enum Problem {
     Order { kind: &'static str, before: &'static str },
     #[error("a second {kind:?}; one is allowed")]
     Twice { kind: &'static str },
+}
+
+fn worded(problem: &FieldProblem) -> String {
+    let not_allowed = |value: &str, allowed: &str| format!("{value:?} is not allowed; {allowed}");
+    match problem {
+        FieldProblem::Unknown(known) => format!("no such field; this kind of tier has {}", known.join(", ")),
+        FieldProblem::Missing(allowed) => format!("it is missing; {allowed}"),
+        FieldProblem::WrongValue { found, allowed } => {
+            not_allowed(&found.as_str().map_or_else(|| found.to_string(), str::to_owned), allowed)
+        }
+        FieldProblem::NotAllowed { value, allowed } => not_allowed(value, allowed),
+        FieldProblem::WrongInteger { .. } => problem.to_string(),
+    }
 }

@@ -2,8 +2,7 @@
 //!
 //! Validation does not change any folder.
 
-use super::error::{Problem, TierListError};
-use super::fields::Fields;
+use super::error::Problem;
 use super::{StorageKind, TierEntry, TierTarget};
 use pleach_storage::files::{DiskSpace, FileSystem, OsFileSystem};
 use rustix::fs::{Access, access};
@@ -11,61 +10,60 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Field and its problem.
+type Mistake = (&'static str, Problem);
+
 /// Checks a tier and its relation to the tiers before it.
-pub(super) fn check(
-    fields: &Fields<'_>,
-    before: &[TierEntry],
-    entry: &TierEntry,
-) -> Result<(), TierListError> {
-    order(fields, before, entry.kind)?;
+pub(super) fn check(before: &[TierEntry], entry: &TierEntry) -> Result<(), Mistake> {
+    order(before, entry.kind)?;
     match &entry.target {
         TierTarget::Ram => Ok(()),
         TierTarget::Bucket(bucket) => {
             let same =
                 |other: &TierEntry| matches!(&other.target, TierTarget::Bucket(other) if other == bucket);
             match before.iter().position(same) {
-                Some(other) => Err(fields.error("bucket", Problem::SameBucket { other: other + 1 })),
+                Some(other) => Err(("bucket", Problem::SameBucket { other: other + 1 })),
                 None => Ok(()),
             }
         }
         TierTarget::Folder { path, .. } => {
-            let disk_bytes = disk_space(fields, path)?.total_bytes;
+            let disk_bytes = disk_space(path)?.total_bytes;
             if entry.capacity_bytes > disk_bytes {
                 let bytes = entry.capacity_bytes;
-                return Err(fields.error("capacity", Problem::BeyondDisk { bytes, disk_bytes }));
+                return Err(("capacity", Problem::BeyondDisk { bytes, disk_bytes }));
             }
-            apart(fields, before, path)
+            apart(before, path)
         }
     }
 }
 
-fn order(fields: &Fields<'_>, before: &[TierEntry], kind: StorageKind) -> Result<(), TierListError> {
+fn order(before: &[TierEntry], kind: StorageKind) -> Result<(), Mistake> {
     let Some(last) = before.last() else { return Ok(()) };
     if kind == StorageKind::Ram && last.kind == StorageKind::Ram {
-        return Err(fields.error("kind", Problem::Twice { kind: kind.name() }));
+        return Err(("kind", Problem::Twice { kind: kind.name() }));
     }
     if kind < last.kind {
-        return Err(fields.error("kind", Problem::Order { kind: kind.name(), before: last.kind.name() }));
+        return Err(("kind", Problem::Order { kind: kind.name(), before: last.kind.name() }));
     }
     Ok(())
 }
 
 /// Returns the disk space of a folder. Fails if the folder is missing or not writable.
-pub(super) fn disk_space(fields: &Fields<'_>, path: &Path) -> Result<DiskSpace, TierListError> {
+pub(super) fn disk_space(path: &Path) -> Result<DiskSpace, Mistake> {
     let named = || path.to_owned();
-    let of_path = |cause| fields.error("path", Problem::Path { path: named(), cause });
+    let of_path = |cause| ("path", Problem::Path { path: named(), cause });
     if !fs::metadata(path).map_err(of_path)?.is_dir() {
-        return Err(fields.error("path", Problem::NotAFolder { path: named() }));
+        return Err(("path", Problem::NotAFolder { path: named() }));
     }
     access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|cause| fields.error("path", Problem::NotWritable { path: named(), cause: cause.into() }))?;
+        .map_err(|cause| ("path", Problem::NotWritable { path: named(), cause: cause.into() }))?;
     OsFileSystem.space(path).map_err(of_path)
 }
 
 /// Rejects a folder that is equal to, inside or around another tier's folder. Paths through symbolic links
 /// count.
-fn apart(fields: &Fields<'_>, before: &[TierEntry], path: &Path) -> Result<(), TierListError> {
-    let failed = |cause| fields.error("path", Problem::Path { path: path.to_owned(), cause });
+fn apart(before: &[TierEntry], path: &Path) -> Result<(), Mistake> {
+    let failed = |cause| ("path", Problem::Path { path: path.to_owned(), cause });
     let ours = identities(path).map_err(failed)?;
     for (place, other) in before.iter().enumerate() {
         let TierTarget::Folder { path: other_path, .. } = &other.target else { continue };
@@ -80,7 +78,7 @@ fn apart(fields: &Fields<'_>, before: &[TierEntry], path: &Path) -> Result<(), T
         } else {
             continue;
         };
-        return Err(fields.error("path", problem));
+        return Err(("path", problem));
     }
     Ok(())
 }

@@ -6,7 +6,6 @@
 //! that it runs on.
 
 pub mod exporter;
-pub mod fields;
 pub mod http;
 pub mod input_store;
 pub mod kubernetes;

@@ -1,8 +1,8 @@
 //! Reader for files that describe worker pools. The manager derives the desired workers of each pool from them, and
 //! simulated bursts also use their prices and start-up times.
 
-use crate::fields::{Document, FieldError, Section};
 use pleach_dispatch::scaling::WorkerPool;
+use pleach_workflow::toml_fields::{Document, FieldError, Section};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -47,17 +47,20 @@ impl PoolSpec {
         let name = section.needed_text("name", NAME)?;
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
         if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
-            return Err(section.wrong("name", &format!("{name:?}"), NAME));
+            return section.not_allowed("name", &format!("{name:?}"), NAME);
         }
-        let cores = section.needed_count("cores", 1, MAX_CORES)?;
+        let cores = needed_integer(section, "cores", 1, MAX_CORES)?;
+        let number = |key: &str, range: [f64; 2], allowed: &str| {
+            section.needed(key, section.number_in(key, range, allowed)?, allowed)
+        };
         let price = "0 or more is allowed, for a worker and an hour";
-        let price_per_hour = section.needed_number("price_per_hour", [0.0, DEAREST], price)?;
+        let price_per_hour = number("price_per_hour", [0.0, DEAREST], price)?;
         let billing = "0 to 604800 is allowed: what is begun of so many seconds is paid for";
-        let billing_seconds = section.number("billing_seconds", [0.0, MAX_SECONDS], billing)?;
+        let billing_seconds = section.number_in("billing_seconds", [0.0, MAX_SECONDS], billing)?;
         let startup = "0 to 604800 is allowed: the seconds from asking for a worker to its first task";
-        let startup_seconds = section.needed_number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
-        let max = section.needed_count("max", 1, MAX_WORKERS)?;
-        let min = section.count("min", 0, max)?.unwrap_or(0);
+        let startup_seconds = number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
+        let max = needed_integer(section, "max", 1, MAX_WORKERS)?;
+        let min = section.integer("min", 0, max)?.unwrap_or(0);
         Ok(Self {
             name: name.to_owned(),
             cores,
@@ -94,7 +97,25 @@ pub fn check_new(names: &mut BTreeSet<String>, section: &Section<'_>, name: &str
     if names.insert(name.to_owned()) {
         return Ok(());
     }
-    Err(section.wrong("name", &format!("{name:?}"), "another pool has it; each needs a name of its own"))
+    section.not_allowed("name", &format!("{name:?}"), "another pool has it; each needs a name of its own")
+}
+
+/// Reads a required integer.
+///
+/// # Errors
+/// [`FieldError`] if it is missing or outside the range.
+pub fn needed_integer(section: &Section<'_>, key: &str, low: u32, high: u32) -> Result<u32, FieldError> {
+    let allowed = format!("a whole number from {low} to {high} is needed");
+    section.needed(key, section.integer(key, low, high)?, &allowed)
+}
+
+/// Reads an array of tables, such as `[[pool]]`.
+///
+/// # Errors
+/// [`FieldError`] if the field is no array of tables.
+pub fn sections<'a>(root: &Section<'a>, key: &str) -> Result<Vec<Section<'a>>, FieldError> {
+    let sections = root.sections(key, &format!("tables [[{key}]] are allowed"), [" ", "."])?;
+    Ok(sections.unwrap_or_default())
 }
 
 impl Pools {
@@ -106,7 +127,7 @@ impl Pools {
         let document = Document::read(file)?;
         let root = document.root();
         let (mut pools, mut names) = (Vec::new(), BTreeSet::new());
-        for section in root.sections("pool")? {
+        for section in sections(&root, "pool")? {
             let spec = PoolSpec::read(&section)?;
             check_new(&mut names, &section, &spec.name)?;
             let prefix = section.text("workers", "what the names of its workers begin with is allowed")?;
@@ -116,7 +137,7 @@ impl Pools {
         }
         root.end()?;
         if pools.is_empty() {
-            return Err(root.missing("pool", "at least one [[pool]] is needed"));
+            return root.missing("pool", "at least one [[pool]] is needed");
         }
         Ok(Self(pools))
     }

@@ -13,7 +13,7 @@ mod operation;
 mod parameter;
 mod study;
 pub mod text;
-mod topological_order;
+pub mod toml_fields;
 mod validate;
 mod value;
 mod workflow;
@@ -26,8 +26,8 @@ pub use joined_responses::JOIN;
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, Parameter};
 pub use study::{
-    Annotations, BasePoints, BothEmpty, Durability, FieldProblem, GivenDataMethod, Method, MethodSpec,
-    ParameterSpace, Phase, ReferenceSource, SlideTile, Slides, StoppingRule, Study, StudyError, StudyTile,
+    Annotations, BasePoints, BothEmpty, Durability, GivenDataMethod, Method, MethodSpec, ParameterSpace,
+    Phase, ReferenceSource, SlideTile, Slides, StoppingRule, Study, StudyError, StudyProblem, StudyTile,
     SurvivorRule, Survivors, TissueRule, core_of,
 };
 pub use validate::stage_file;

@@ -4,22 +4,22 @@
 
 mod annotations;
 mod domain;
-mod fields;
 mod header;
 mod inputs;
 mod method;
 mod phase;
 mod slides;
 mod space;
+mod wording;
 
 use crate::domain_error::DomainError;
 use crate::error::{DescriptorError, one_line};
 use crate::operation::Registry;
 use crate::parameter::{self, Domain};
+use crate::toml_fields::{Document, FieldProblem, Section};
 use crate::workflow::Workflow;
 pub use annotations::Annotations;
 pub(crate) use annotations::KEY as ANNOTATIONS_KEY;
-use fields::{Document, Section};
 use header::Header;
 pub use inputs::{ReferenceSource, StudyTile};
 pub use method::{BasePoints, GivenDataMethod, Method};
@@ -31,6 +31,7 @@ pub use space::{MethodSpec, ParameterSpace};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section, needed_texts, worded};
 
 /// A checked study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -156,7 +157,7 @@ pub enum StudyError {
         /// Dotted path of the field.
         field: String,
         /// The problem, boxed to keep results small.
-        problem: Box<FieldProblem>,
+        problem: Box<StudyProblem>,
     },
     /// The workflow of the study is invalid.
     #[error(transparent)]
@@ -165,29 +166,10 @@ pub enum StudyError {
 
 /// The kinds of mistakes in study files.
 #[derive(Debug, Error)]
-pub enum FieldProblem {
-    /// A required field is missing.
-    #[error("missing; {0} is needed")]
-    Missing(&'static str),
-    /// The field does not exist.
-    #[error("unknown; known are {}", .0.join(", "))]
-    Unknown(Vec<String>),
-    /// The field holds a value of another type.
-    #[error("{found} has the wrong type; allowed: {wanted}")]
-    WrongType {
-        /// Type of the value.
-        found: String,
-        /// Expected type.
-        wanted: &'static str,
-    },
-    /// The value is not allowed.
-    #[error("{value} is not allowed; allowed: {allowed}")]
-    NotAllowed {
-        /// The value.
-        value: String,
-        /// Allowed values.
-        allowed: String,
-    },
+pub enum StudyProblem {
+    /// The field is missing, unknown, or has a value of a wrong type or beyond its range.
+    #[error("{}", worded(.0))]
+    Field(FieldProblem),
     /// The domain of a parameter is invalid.
     #[error(transparent)]
     Domain(#[from] DomainError),
@@ -272,13 +254,13 @@ impl Study {
         root.allow(&["study", "input", "method", "phase", "response", "parameters"])?;
         let Header { name, seed, durable, workflow } = header::read(&root, registry, builtin, builtin_names)?;
 
-        let input = root.section("input")?;
+        let input = needed_section(&root, "input")?;
         let switched_off = switches(&input, &workflow)?;
         let workflow = workflow.without(&switched_off);
         let Images { slides, tiles, reference, annotations_outside } = images(&input)?;
         // Checks follow the order of the file, so that the first mistake is reported first.
         if !root.has("phase") {
-            method::read(&root.section("method")?, &["until"])?;
+            method::read(&needed_section(&root, "method")?, &["until"])?;
         }
         let (workflow, metrics) = metrics(&root, &workflow, registry)?;
         let (metric, further) = (metrics[0], metrics[1..].to_vec());
@@ -294,7 +276,7 @@ impl Study {
         let varied = workflow.parameters.iter().filter(|parameter| parameter.domain.varies()).count();
         let phase::PhasePlan { method, until, phases } = phase::read(&root, &analyzed, varied)?;
         Ok(Self {
-            name,
+            name: name.to_owned(),
             seed,
             workflow,
             switched_off,
@@ -352,7 +334,7 @@ fn images(input: &Section<'_>) -> Result<Images, StudyError> {
     let reference = inputs::reference(input, &tiles)?;
     let annotations_outside = annotations::share(input)?;
     if slides.is_some() && reference != ReferenceSource::Defaults {
-        let given = input.text("reference")?;
+        let given = input.needed_text("reference", TEXT)?;
         return input.not_allowed("reference", &format!("\"{given}\""), "\"defaults\" for slides");
     }
     Ok(Images { slides, tiles, reference, annotations_outside })
@@ -382,7 +364,7 @@ fn switches(input: &Section<'_>, workflow: &Workflow) -> Result<Vec<String>, Stu
     input.allow(&known)?;
     let mut off = Vec::new();
     for name in switches {
-        if input.boolean(name)? == Some(false) {
+        if input.boolean(name, SWITCH)? == Some(false) {
             off.push(name.to_owned());
         }
     }
@@ -395,9 +377,12 @@ fn metrics(
     workflow: &Workflow,
     registry: &Registry,
 ) -> Result<(Workflow, Vec<usize>), StudyError> {
-    let response = root.section("response")?;
+    let response = needed_section(root, "response")?;
     response.allow(&["metric", "both_empty"])?;
-    let wanted = response.text_or_texts("metric")?;
+    let wanted = match response.value("metric", TEXT, |value| Some(value.is_array()))? {
+        Some(true) => needed_texts(&response, "metric")?,
+        _ => vec![response.needed_text("metric", TEXT)?],
+    };
     let known = || workflow.metrics().map(|(.., name)| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     if wanted.is_empty() {
         return response.not_allowed("metric", "an empty list", &format!("one or more of {}", known()));
@@ -428,8 +413,8 @@ fn metrics(
 
 /// Reads the treatment of runs whose mask and reference are both empty.
 fn both_empty(root: &Section<'_>) -> Result<BothEmpty, StudyError> {
-    let response = root.section("response")?;
-    let Some(text) = response.optional_text("both_empty")? else { return Ok(BothEmpty::default()) };
+    let response = needed_section(root, "response")?;
+    let Some(text) = response.text("both_empty", TEXT)? else { return Ok(BothEmpty::default()) };
     match BothEmpty::ALL.iter().find(|(name, _)| *name == text) {
         Some((_, both_empty)) => Ok(*both_empty),
         None => response.not_allowed("both_empty", &format!("\"{text}\""), "\"count\", \"leave-out\""),
@@ -441,24 +426,24 @@ fn override_parameters(
     workflow: &mut Workflow,
     registry: &Registry,
 ) -> Result<(), StudyError> {
-    let Some(section) = root.optional_section("parameters")? else { return Ok(()) };
+    let Some(section) = root.section("parameters", SECTION)? else { return Ok(()) };
     let known: Vec<String> = workflow.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-    section.allow(&known.iter().map(String::as_str).collect::<Vec<_>>())?;
+    section.allow(&known)?;
     for parameter in &mut workflow.parameters {
-        let Some(section) = section.optional_section(&parameter.name)? else { continue };
+        let Some(section) = section.section(&parameter.name, SECTION)? else { continue };
         let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default"]).collect();
         section.allow(&keys)?;
         let value_type = parameter.value_type;
         parameter.domain = domain::read(root, &section, parameter)?;
-        if let Some(number) = section.number("default")? {
+        if let Some(number) = section.number("default", NUMBER)? {
             match parameter::value_of(value_type, number) {
                 Ok(value) => parameter.default = value,
-                Err(error) => return section.fail("default", error.into()),
+                Err(error) => return fail(&section, "default", error),
             }
         }
         // A fixed parameter has this value in the reference evaluation too, and in tables that do not name it.
         if let Domain::Fixed { value } = parameter.domain {
-            if section.number("default")?.is_some() && parameter.default != value {
+            if section.number("default", NUMBER)?.is_some() && parameter.default != value {
                 let given = parameter.default.to_string();
                 return section.not_allowed(
                     "default",
@@ -470,7 +455,7 @@ fn override_parameters(
         }
     }
     for (index, name) in known.iter().enumerate() {
-        if let Some(section) = section.optional_section(name)? {
+        if let Some(section) = section.section(name, SECTION)? {
             domain::check_accepted(&section, index, workflow, registry)?;
         }
     }

@@ -1,12 +1,12 @@
 //! Converts descriptors to a checked [`Workflow`]. This file joins stages, and [`stage`] checks one of them.
 
 mod stage;
+mod topological_order;
 
 use crate::descriptor::{Files, RegionDescriptor, StageDescriptor, WorkflowDescriptor, escaped};
 use crate::error::{DescriptorError, Problem};
 use crate::operation::Registry;
 use crate::study::{ANNOTATIONS_KEY, SLIDE_KEYS};
-use crate::topological_order;
 use crate::workflow::{
     Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
     Workflow,

@@ -3,8 +3,9 @@
 //! `pleach-pathology` reads the files and classifies single annotations.
 
 use super::StudyError;
-use super::fields::Section;
 use super::slides::number;
+use super::wording::NUMBER;
+use crate::toml_fields::Section;
 use serde::{Deserialize, Serialize};
 
 /// Key of `[input]` for the allowed share outside.
@@ -54,7 +55,7 @@ pub(super) fn default_share() -> f64 {
 
 /// Reads the maximum share of a file's annotations that may be outside its tile.
 pub(super) fn share(input: &Section<'_>) -> Result<f64, StudyError> {
-    let given = input.number(KEY)?.unwrap_or(DEFAULT_SHARE);
+    let given = input.number(KEY, NUMBER)?.unwrap_or(DEFAULT_SHARE);
     if (0.0..=1.0).contains(&given) {
         return Ok(given);
     }

@@ -1,12 +1,13 @@
 //! `[parameters.NAME]`: the domain of a parameter that a study file gives in place of the descriptor's.
 
-use super::fields::Section;
-use super::{FieldProblem, StudyError};
+use super::wording::{NUMBER, NUMBERS, TEXT, fail, needed_number};
+use super::{StudyError, StudyProblem};
 use crate::distribution::Distribution;
 use crate::domain_error::DomainError;
 use crate::error::count;
 use crate::operation::Registry;
 use crate::parameter::{Domain, Parameter};
+use crate::toml_fields::Section;
 use crate::value::Value;
 use crate::workflow::Workflow;
 
@@ -22,32 +23,31 @@ pub(super) fn read(
     parameter: &Parameter,
 ) -> Result<Domain, StudyError> {
     let value_type = parameter.value_type;
-    let range = section.numbers("range")?;
-    let step = section.number("step")?;
-    let values = section.numbers("values")?;
-    let fixed = section.number("fixed")?;
+    let range = section.numbers("range", NUMBERS)?;
+    let step = section.number("step", NUMBER)?;
+    let values = section.numbers("values", NUMBERS)?;
+    let fixed = section.number("fixed", NUMBER)?;
     if step.is_some() && range.is_none() {
-        return section.fail("step", FieldProblem::StepWithoutRange);
+        return fail(section, "step", StudyProblem::StepWithoutRange);
     }
-    let range = range
-        .map(|range| match <[f64; 2]>::try_from(range.as_slice()) {
-            Ok(range) => Ok(range),
-            Err(_) => {
-                let value = format!("a list of {}", count(range.len(), "number"));
-                section.not_allowed("range", &value, "[smallest, largest]")
-            }
-        })
-        .transpose()?;
-    let name = section.optional_text("distribution")?;
-    if let Some(name) = name.filter(|name| name != "uniform") {
+    let range = match range.as_deref() {
+        None => None,
+        Some(&[low, high]) => Some([low, high]),
+        Some(list) => {
+            let value = format!("a list of {}", count(list.len(), "number"));
+            return section.not_allowed("range", &value, "[smallest, largest]");
+        }
+    };
+    let name = section.text("distribution", TEXT)?;
+    if let Some(name) = name.filter(|name| *name != "uniform") {
         if values.is_some() || fixed.is_some() || step.is_some() {
             let alone = "no values, fixed or step beside it";
             return section.not_allowed("distribution", &format!("\"{name}\""), alone);
         }
-        let distribution = distribution(section, &name, range)?;
+        let distribution = distribution(section, name, range)?;
         return match Domain::distributed(value_type, distribution) {
             Ok(domain) => Ok(domain),
-            Err(error) => section.fail(key_at_fault(&error), error.into()),
+            Err(error) => fail(section, key_at_fault(&error), error),
         };
     }
     for key in ["mean", "std", "mode"] {
@@ -60,9 +60,9 @@ pub(super) fn read(
         (None, Some(values), None) => Domain::set(value_type, &values).map_err(|error| ("values", error)),
         (None, None, Some(number)) => Domain::fixed(value_type, number).map_err(|error| ("fixed", error)),
         (None, None, None) => Ok(parameter.domain.clone()),
-        _ => return root.fail(&format!("parameters.{}", parameter.name), FieldProblem::DomainKind),
+        _ => return fail(root, &format!("parameters.{}", parameter.name), StudyProblem::DomainKind),
     };
-    domain.or_else(|(field, error)| section.fail(field, error.into()))
+    domain.or_else(|(field, error)| fail(section, field, error))
 }
 
 /// Rejects values of the parameter's section that an operation of the workflow does not accept, whether or not the
@@ -113,17 +113,13 @@ fn distribution(
     name: &str,
     range: Option<[f64; 2]>,
 ) -> Result<Distribution, StudyError> {
-    let number = |key: &'static str| match section.number(key)? {
-        Some(number) => Ok(number),
-        None => section.fail(key, FieldProblem::Missing("a number")),
-    };
-    let bounds = || match range {
-        Some(range) => Ok(range),
-        None => section.fail("range", FieldProblem::Missing("[smallest, largest]")),
-    };
-    let foreign = |keys: &[&str]| match keys.iter().find(|key| section.has(key)) {
-        Some(key) => section.not_allowed(key, "this key", &format!("none with distribution \"{name}\"")),
-        None => Ok(()),
+    let number = |key: &str| needed_number(section, key);
+    let bounds = || section.needed("range", range, "[smallest, largest]");
+    let foreign = |keys: &[&str]| -> Result<(), StudyError> {
+        match keys.iter().find(|key| section.has(key)) {
+            Some(key) => section.not_allowed(key, "this key", &format!("none with distribution \"{name}\"")),
+            None => Ok(()),
+        }
     };
     match name {
         "log-uniform" => {

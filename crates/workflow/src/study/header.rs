@@ -1,9 +1,10 @@
 //! Reads the section `[study]`: name, workflow, seed and durability.
 
-use super::fields::Section;
+use super::wording::{TEXT, needed_section};
 use super::{Durability, StudyError};
 use crate::error::DescriptorError;
 use crate::operation::Registry;
+use crate::toml_fields::Section;
 use crate::workflow::Workflow;
 
 /// Fields of the section `[study]`.
@@ -21,7 +22,7 @@ pub(super) fn read(
     builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
     builtin_names: &[&str],
 ) -> Result<Header, StudyError> {
-    let study = root.section("study")?;
+    let study = needed_section(root, "study")?;
     study.allow(&["name", "workflow", "seed", "durability"])?;
     let name = name(&study)?;
     let seed = study.integer("seed", 0, u64::MAX)?.unwrap_or(0);
@@ -32,7 +33,7 @@ pub(super) fn read(
 
 /// Reads the name of the study, which is also that of a folder.
 fn name(study: &Section<'_>) -> Result<String, StudyError> {
-    let name = study.text("name")?;
+    let name = study.needed_text("name", TEXT)?;
     if name.is_empty()
         || name.contains(['/', '\\'])
         || name.contains(char::is_control)
@@ -41,12 +42,12 @@ fn name(study: &Section<'_>) -> Result<String, StudyError> {
         let allowed = "a name for a folder, without slashes or a leading dot";
         return study.not_allowed("name", &format!("\"{name}\""), allowed);
     }
-    Ok(name)
+    Ok(name.to_owned())
 }
 
 /// Reads the durability of regions.
 fn durability(study: &Section<'_>) -> Result<Durability, StudyError> {
-    let Some(text) = study.optional_text("durability")? else { return Ok(Durability::default()) };
+    let Some(text) = study.text("durability", TEXT)? else { return Ok(Durability::default()) };
     match Durability::ALL.iter().find(|(name, _)| *name == text) {
         Some((_, durable)) => Ok(*durable),
         None => {
@@ -63,11 +64,11 @@ pub(super) fn load_workflow(
     builtin: impl Fn(&str) -> Option<Result<Workflow, DescriptorError>>,
     builtin_names: &[&str],
 ) -> Result<Workflow, StudyError> {
-    let named = study.text("workflow")?;
-    if let Some(workflow) = builtin(&named) {
+    let named = study.needed_text("workflow", TEXT)?;
+    if let Some(workflow) = builtin(named) {
         return Ok(workflow?);
     }
-    let path = study.path(&named);
+    let path = study.path(named);
     if !path.is_file() {
         let allowed = format!("a workflow file, or built in: {}", builtin_names.join(", "));
         return study.not_allowed("workflow", &format!("\"{named}\""), &allowed);

@@ -1,8 +1,9 @@
 //! Input files of a study: tiles found by pattern, and their reference files.
 
-use super::fields::Section;
 use super::slides::SlideTile;
-use super::{FieldProblem, StudyError};
+use super::wording::{TEXT, fail, needed_texts};
+use super::{StudyError, StudyProblem};
+use crate::toml_fields::Section;
 use glob::MatchOptions;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -35,13 +36,13 @@ const LABELS: &str = "_labels";
 
 /// Returns the distinct files that match the patterns of a list, in order of their paths.
 pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, StudyError> {
-    let patterns = input.texts(key)?;
+    let patterns = needed_texts(input, key)?;
     if patterns.is_empty() {
         return input.not_allowed(key, "an empty list", "at least one file or pattern");
     }
     let mut paths: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
-        let path = input.path(&pattern);
+        let path = input.path(pattern);
         if path.is_file() {
             paths.push(path);
             continue;
@@ -55,32 +56,32 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
             } else {
                 "no such file"
             };
-            return input.fail(key, FieldProblem::NotThere { path, wanted });
+            return fail(input, key, StudyProblem::NotThere { path, wanted });
         }
         let before = paths.len();
-        let bad = |message: String| FieldProblem::BadPattern { pattern: pattern.clone(), message };
-        if let Err(error) = glob::Pattern::new(&pattern) {
-            return input.fail(key, bad(format!("{} at character {}", error.msg, error.pos + 1)));
+        let bad = |message: String| StudyProblem::BadPattern { pattern: pattern.to_owned(), message };
+        if let Err(error) = glob::Pattern::new(pattern) {
+            return fail(input, key, bad(format!("{} at character {}", error.msg, error.pos + 1)));
         }
-        let Some(text) = input.pattern(&pattern) else {
-            return input.fail(key, bad("the folder name is not UTF-8".to_owned()));
+        let Some(text) = whole_pattern(input.folder(), pattern) else {
+            return fail(input, key, bad("the folder name is not UTF-8".to_owned()));
         };
         // As in a shell, `*` does not match the names of hidden files.
         let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
         match glob::glob_with(&text, options) {
-            Err(error) => return input.fail(key, bad(error.to_string())),
+            Err(error) => return fail(input, key, bad(error.to_string())),
             Ok(found) => {
                 for path in found {
                     match path {
                         Ok(path) if path.is_file() && !stem(&path).ends_with(LABELS) => paths.push(path),
                         Ok(_) => {}
-                        Err(error) => return input.fail(key, bad(error.to_string())),
+                        Err(error) => return fail(input, key, bad(error.to_string())),
                     }
                 }
             }
         }
         if paths.len() == before {
-            return input.fail(key, FieldProblem::NoMatch(pattern));
+            return fail(input, key, StudyProblem::NoMatch(pattern.to_owned()));
         }
     }
     paths.sort();
@@ -91,22 +92,33 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
     stems.iter().for_each(|stem| *counts.entry(stem).or_default() += 1);
     let unique = |stem: &String| counts[stem.as_str()] == 1;
     let named = paths.iter().zip(&stems).map(|(path, stem)| StudyTile {
-        name: if unique(stem) { stem.clone() } else { input.relative(path).display().to_string() },
+        name: if unique(stem) {
+            stem.clone()
+        } else {
+            path.strip_prefix(input.folder()).unwrap_or(path).display().to_string()
+        },
         path: path.clone(),
         slide: None,
     });
     Ok(named.collect())
 }
 
+/// Returns a pattern in a folder, whose name is escaped: only the user's text is a pattern. `None` if the name is not
+/// UTF-8.
+fn whole_pattern(folder: &Path, pattern: &str) -> Option<String> {
+    let folder = glob::Pattern::escape(folder.to_str()?);
+    Some(Path::new(&folder).join(pattern).to_str()?.to_owned())
+}
+
 pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<ReferenceSource, StudyError> {
-    let named = input.optional_text("reference")?.unwrap_or_else(|| "defaults".to_owned());
+    let named = input.text("reference", TEXT)?.unwrap_or("defaults");
     if named == "defaults" {
         return Ok(ReferenceSource::Defaults);
     }
-    let folder = input.path(&named);
+    let folder = input.path(named);
     if !folder.is_dir() {
         let wanted = "no such folder; a folder of masks or \"defaults\" is allowed";
-        return input.fail("reference", FieldProblem::NotThere { path: folder, wanted });
+        return fail(input, "reference", StudyProblem::NotThere { path: folder, wanted });
     }
     let mut masks = Vec::new();
     let mut taken = HashSet::new();
@@ -120,12 +132,12 @@ pub(super) fn reference(input: &Section<'_>, tiles: &[StudyTile]) -> Result<Refe
         match mask {
             // Tiles with one name in several folders: the mask can belong to only one of them.
             Some(mask) if !taken.insert(mask.clone()) => {
-                return input.fail("reference", FieldProblem::SharedMask { mask, stem });
+                return fail(input, "reference", StudyProblem::SharedMask { mask, stem });
             }
             Some(mask) => masks.push(mask),
             None => {
                 let tile = tile.path.clone();
-                return input.fail("reference", FieldProblem::NoMask { folder, tile, stem });
+                return fail(input, "reference", StudyProblem::NoMask { folder, tile, stem });
             }
         }
     }

@@ -1,7 +1,8 @@
 //! `[method]`: selects the design of a study. Samplers draw the parameter sets.
 
 use super::StudyError;
-use super::fields::Section;
+use super::wording::{SWITCH, TEXT, needed_integer};
+use crate::toml_fields::Section;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -218,14 +219,14 @@ const MAX_CANDIDATES: u64 = 2_000;
 /// Reads a section. `more` lists allowed keys that other readers handle.
 pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, StudyError> {
     let allow = |known: &[&str]| section.allow(&[known, more].concat());
-    let kind = section.text("kind")?;
-    match kind.as_str() {
+    let kind = section.needed_text("kind", TEXT)?;
+    match kind {
         "moat" => {
             allow(&["kind", "sampler", "trajectories", "levels", "base", "candidates"])?;
-            sampler(section, "morris", &kind)?;
+            sampler(section, "morris", kind)?;
             // Limit: 10,000 trajectories of 15 parameters are 160,000 evaluations, more than any screening.
             let trajectories = section.integer("trajectories", 1, 10_000)?.unwrap_or(10);
-            let levels = section.integer("levels", 2, 100_000)?.unwrap_or(20);
+            let levels = section.integer("levels", 2_u64, 100_000)?.unwrap_or(20);
             let base = base_points(section, "base")?;
             let candidates = section.integer("candidates", trajectories, MAX_CANDIDATES)?;
             let candidates = candidates.map(|candidates| candidates as u32);
@@ -234,28 +235,28 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
         }
         "vbd" => {
             allow(&["kind", "sampler", "samples", "second_order", "base"])?;
-            sampler(section, "saltelli", &kind)?;
-            let samples = section.needed_integer("samples", 1, MAX_SAMPLES)?;
-            let second_order = section.boolean("second_order")?.unwrap_or(false);
+            sampler(section, "saltelli", kind)?;
+            let samples = needed_integer(section, "samples", 1, MAX_SAMPLES)?;
+            let second_order = section.boolean("second_order", SWITCH)?.unwrap_or(false);
             let base = base_points(section, "base")?.unwrap_or_default();
             Ok(Method::Vbd { samples: samples as usize, second_order, base })
         }
         "correlation" | "regression" | "pawn" | "delta" | "rbd-fast" => {
             allow(&["kind", "sampler", "samples"])?;
             let of = GivenDataMethod::ALL.into_iter().find(|of| of.name() == kind).unwrap_or_default();
-            let samples = section.needed_integer("samples", of.min_evaluations(), MAX_SAMPLES)?;
+            let samples = needed_integer(section, "samples", of.min_evaluations(), MAX_SAMPLES)?;
             let base = base_points(section, "sampler")?.unwrap_or(BasePoints::LatinHypercube);
             Ok(Method::Correlation { samples: samples as usize, base, of })
         }
         "fast" => {
             allow(&["kind", "samples"])?;
             let fewest = Method::MIN_OF_CURVE as u64;
-            let samples = section.needed_integer("samples", fewest, MAX_SAMPLES)?;
+            let samples = needed_integer(section, "samples", fewest, MAX_SAMPLES)?;
             Ok(Method::Fast { samples: samples as usize })
         }
         "table" => {
             allow(&["kind", "file"])?;
-            Ok(Method::Table { file: section.path(&section.text("file")?) })
+            Ok(Method::Table { file: section.path(section.needed_text("file", TEXT)?) })
         }
         other => section.not_allowed(
             "kind",
@@ -266,7 +267,7 @@ pub(super) fn read(section: &Section<'_>, more: &[&str]) -> Result<Method, Study
 }
 
 fn base_points(section: &Section<'_>, field: &str) -> Result<Option<BasePoints>, StudyError> {
-    let Some(name) = section.optional_text(field)? else { return Ok(None) };
+    let Some(name) = section.text(field, TEXT)? else { return Ok(None) };
     match BasePoints::ALL.into_iter().find(|base| base.name() == name) {
         Some(base) => Ok(Some(base)),
         None => {
@@ -279,7 +280,7 @@ fn base_points(section: &Section<'_>, field: &str) -> Result<Option<BasePoints>,
 
 /// Checks the optional sampler name. Each of these kinds has a single sampler so far.
 fn sampler(section: &Section<'_>, only: &str, kind: &str) -> Result<(), StudyError> {
-    match section.optional_text("sampler")? {
+    match section.text("sampler", TEXT)? {
         Some(sampler) if sampler != only => section.not_allowed(
             "sampler",
             &format!("\"{sampler}\""),

@@ -3,9 +3,10 @@
 //! A phase screens, and the next one varies the parameters that its rule keeps. A sample with `until` grows until
 //! it converges. The analysis computes survivors and interval widths.
 
-use super::fields::Section;
-use super::{FieldProblem, Method, Study, StudyError, method};
+use super::wording::{SECTION, TEXT, fail, needed_integer, needed_number, needed_section};
+use super::{Method, Study, StudyError, StudyProblem, method};
 use crate::parameter::Domain;
+use crate::toml_fields::Section;
 use serde::{Deserialize, Serialize};
 
 /// One phase of a study.
@@ -88,14 +89,14 @@ pub(super) fn read(
     analyzed: AnalyzedMetrics<'_>,
     varied: usize,
 ) -> Result<PhasePlan, StudyError> {
-    let Some(sections) = root.sections("phase")? else {
-        let section = root.section("method")?;
+    let Some(sections) = root.sections("phase", "sections [[phase]]", ["[", "]."])? else {
+        let section = needed_section(root, "method")?;
         let method = method::read(&section, &["until"])?;
         let until = until(&section, &method, analyzed, varied)?;
         return Ok(PhasePlan { method, until, phases: Vec::new() });
     };
     if root.has("method") {
-        return root.fail("method", FieldProblem::MethodAndPhases);
+        return fail(root, "method", StudyProblem::MethodAndPhases);
     }
     if sections.len() < 2 {
         let given = format!("{} of them", sections.len());
@@ -134,7 +135,7 @@ pub(super) fn read(
 }
 
 fn metric(section: &Section<'_>, analyzed: AnalyzedMetrics<'_>) -> Result<usize, StudyError> {
-    let Some(name) = section.optional_text("metric")? else { return Ok(analyzed[0].0) };
+    let Some(name) = section.text("metric", TEXT)? else { return Ok(analyzed[0].0) };
     match analyzed.iter().find(|(_, known)| *known == name) {
         Some((metric, _)) => Ok(*metric),
         None => {
@@ -152,28 +153,30 @@ fn survivors(
     analyzed: AnalyzedMetrics<'_>,
     varied: usize,
 ) -> Result<Survivors, StudyError> {
-    let Some(section) = section.optional_section("survivors")? else {
-        return section.fail("survivors", FieldProblem::Missing("a rule such as { most_influential = 8 }"));
+    let Some(fields) = section.section("survivors", SECTION)? else {
+        return section.missing("survivors", "a rule such as { most_influential = 8 }");
     };
-    section.allow(&["threshold", "most_influential", "cumulative_share", "metric"])?;
-    let given: Vec<&str> = RULES.into_iter().filter(|rule| section.has(rule)).collect();
-    let metric = metric(&section, analyzed)?;
-    let above_zero = |key: &str, most: f64, allowed: &str| match section.number(key)? {
-        Some(number) if number > 0.0 && number <= most && number.is_finite() => Ok(number),
-        Some(number) => section.not_allowed(key, &number.to_string(), allowed),
-        None => section.fail(key, FieldProblem::Missing("a number")),
+    fields.allow(&["threshold", "most_influential", "cumulative_share", "metric"])?;
+    let given: Vec<&str> = RULES.into_iter().filter(|rule| fields.has(rule)).collect();
+    let metric = metric(&fields, analyzed)?;
+    let above_zero = |key: &str, most: f64, allowed: &str| {
+        let number = needed_number(&fields, key)?;
+        if number > 0.0 && number <= most && number.is_finite() {
+            return Ok(number);
+        }
+        fields.not_allowed::<_, StudyError>(key, &number.to_string(), allowed)
     };
     let rule = match given[..] {
         ["threshold"] => SurvivorRule::Threshold(above_zero("threshold", f64::INFINITY, "a number above 0")?),
         ["most_influential"] => {
-            let count = section.needed_integer("most_influential", 1, varied.max(1) as u64)?;
+            let count = needed_integer(&fields, "most_influential", 1, varied.max(1) as u64)?;
             SurvivorRule::MostInfluential(count as usize)
         }
         ["cumulative_share"] => {
             let allowed = "a share above 0 and up to 1";
             SurvivorRule::CumulativeShare(above_zero("cumulative_share", 1.0, allowed)?)
         }
-        _ => return section.fail_here(FieldProblem::RuleKind),
+        _ => return fail(section, "survivors", StudyProblem::RuleKind),
     };
     Ok(Survivors { rule, metric })
 }
@@ -184,17 +187,16 @@ fn until(
     analyzed: AnalyzedMetrics<'_>,
     varied: usize,
 ) -> Result<Option<StoppingRule>, StudyError> {
-    let Some(fields) = section.optional_section("until")? else { return Ok(None) };
+    let Some(fields) = section.section("until", SECTION)? else { return Ok(None) };
     fields.allow(&["ci_width", "max_evaluations", "metric"])?;
     if let Err((what, reason)) = method.extensible() {
-        return section.fail("until", FieldProblem::NotExtensible { what, reason });
+        return fail(section, "until", StudyProblem::NotExtensible { what, reason });
     }
-    let ci_width = match fields.number("ci_width")? {
-        Some(width) if width > 0.0 && width.is_finite() => width,
-        Some(width) => return fields.not_allowed("ci_width", &width.to_string(), "a number above 0"),
-        None => return fields.fail("ci_width", FieldProblem::Missing("a number")),
-    };
-    let max_evaluations = fields.needed_integer("max_evaluations", 1, method::MAX_SAMPLES)? as usize;
+    let ci_width = needed_number(&fields, "ci_width")?;
+    if !(ci_width > 0.0 && ci_width.is_finite()) {
+        return fields.not_allowed("ci_width", &ci_width.to_string(), "a number above 0");
+    }
+    let max_evaluations = needed_integer(&fields, "max_evaluations", 1, method::MAX_SAMPLES)? as usize;
     let first = method.evaluations(varied);
     if max_evaluations < first {
         let allowed = format!("{first} or more, the evaluations that the sample begins with");

@@ -2,9 +2,10 @@
 //!
 //! This module opens no slide. The reader of a slide checks its properties and finds the tiles with tissue.
 
-use super::fields::Section;
 use super::inputs::{StudyTile, found};
-use super::{FieldProblem, StudyError};
+use super::wording::{NUMBER, SECTION, SWITCH, fail};
+use super::{StudyError, StudyProblem};
+use crate::toml_fields::Section;
 use crate::value::Real;
 use pleach_regions::{PixelRectangle, Table};
 use serde::{Deserialize, Serialize};
@@ -125,15 +126,15 @@ pub(crate) const KEYS: [&str; 6] = ["slides", "magnification", "tile", "halo", "
 pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> {
     if !input.has("slides") {
         return match KEYS.into_iter().find(|key| input.has(key)) {
-            Some(key) => input.fail(key, FieldProblem::SlidesOnly),
+            Some(key) => fail(input, key, StudyProblem::SlidesOnly),
             None => Ok(None),
         };
     }
     if input.has("tiles") {
-        return input.fail("slides", FieldProblem::TilesAndSlides);
+        return fail(input, "slides", StudyProblem::TilesAndSlides);
     }
     let files = found(input, "slides")?;
-    let magnification = match input.number("magnification")? {
+    let magnification = match input.number("magnification", NUMBER)? {
         None => None,
         Some(given) => match Real::try_from(given) {
             Ok(magnification) if given > 0.0 => Some(magnification),
@@ -155,8 +156,8 @@ pub(super) fn slides(input: &Section<'_>) -> Result<Option<Slides>, StudyError> 
 }
 
 fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
-    let skips = input.boolean("skip_background")?.unwrap_or(true);
-    let section = input.optional_section("tissue")?;
+    let skips = input.boolean("skip_background", SWITCH)?.unwrap_or(true);
+    let section = input.section("tissue", SECTION)?;
     if !skips {
         return match section {
             Some(_) => input.not_allowed("tissue", "a rule", "none with skip_background = false"),
@@ -166,11 +167,11 @@ fn tissue(input: &Section<'_>) -> Result<Option<TissueRule>, StudyError> {
     let (mut least, mut saturation) = (DEFAULT_TISSUE, None);
     if let Some(section) = section {
         section.allow(&["min_fraction", "saturation"])?;
-        least = section.number("min_fraction")?.unwrap_or(least);
+        least = section.number("min_fraction", NUMBER)?.unwrap_or(least);
         if !(0.0..=1.0).contains(&least) {
             return section.not_allowed("min_fraction", &number(least), "0 to 1, a share of the tile");
         }
-        saturation = section.integer("saturation", 0, 255)?.map(|saturation| saturation as u8);
+        saturation = section.integer("saturation", 0, 255)?;
     }
     match Real::try_from(least) {
         Ok(least) => Ok(Some(TissueRule { least, saturation })),

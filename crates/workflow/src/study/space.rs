@@ -3,12 +3,13 @@
 //! The file is that of a study, or one without a workflow that declares its parameters in `[parameters.NAME]`.
 //! Images and other keys of a run are ignored. The method validates its keys.
 
-use super::fields::{Document, Section};
 use super::header::load_workflow;
-use super::{FieldProblem, StudyError, domain, override_parameters, switches};
+use super::wording::{NUMBER, SECTION, SWITCH, TEXT, fail, needed_section};
+use super::{StudyError, domain, override_parameters, switches};
 use crate::DescriptorError;
 use crate::operation::Registry;
 use crate::parameter::{self, Domain, Parameter};
+use crate::toml_fields::{Document, Section};
 use crate::value::{Value, ValueType};
 use crate::workflow::{Aggregate, Workflow};
 use std::path::Path;
@@ -102,22 +103,23 @@ impl MethodSpec {
         // Only the study handles the growth of a sample.
         let known: Vec<&str> = Self::KEYS.into_iter().chain(["until"]).collect();
         section.allow(&known)?;
+        let text = |key| Ok::<_, StudyError>(section.text(key, TEXT)?.map(str::to_owned));
         // The method checks the values of numbers.
         let number = |key| section.integer(key, 0, u64::from(u32::MAX));
         Ok(Self {
-            kind: section.optional_text("kind")?,
-            sampler: section.optional_text("sampler")?,
-            base: section.optional_text("base")?,
+            kind: text("kind")?,
+            sampler: text("sampler")?,
+            base: text("base")?,
             samples: number("samples")?,
             trajectories: number("trajectories")?,
             levels: number("levels")?,
             candidates: number("candidates")?,
-            second_order: section.boolean("second_order")?,
-            estimator: section.optional_text("estimator")?,
+            second_order: section.boolean("second_order", SWITCH)?,
+            estimator: text("estimator")?,
             slices: number("slices")?,
             harmonics: number("harmonics")?,
             resamples: number("resamples")?,
-            file: section.optional_text("file")?,
+            file: text("file")?,
         })
     }
 }
@@ -138,12 +140,12 @@ impl ParameterSpace {
         if root.has("phase") {
             return root.not_allowed("phase", "a list of phases", "one [method], for a sample of its own");
         }
-        let study = root.optional_section("study")?;
+        let study = root.section("study", SECTION)?;
         if let Some(study) = &study {
             study.allow(&["name", "workflow", "seed", "durability"])?;
         }
         let seed = study.as_ref().map_or(Ok(None), |study| study.integer("seed", 0, u64::MAX))?.unwrap_or(0);
-        let method = match root.optional_section("method")? {
+        let method = match root.section("method", SECTION)? {
             Some(method) => MethodSpec::read(&method)?,
             None => MethodSpec::default(),
         };
@@ -154,7 +156,7 @@ impl ParameterSpace {
         };
         let workflow = load_workflow(&study, registry, builtin, builtin_names)?;
         let metrics = metrics(&workflow);
-        let off = match root.optional_section("input")? {
+        let off = match root.section("input", SECTION)? {
             Some(input) => switches(&input, &workflow)?,
             None => Vec::new(),
         };
@@ -174,17 +176,17 @@ fn metrics(workflow: &Workflow) -> Vec<(String, Aggregate)> {
 
 /// Reads the parameters of a file without a workflow from their sections.
 fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<String>>), StudyError> {
-    let section = root.section("parameters")?;
+    let section = needed_section(root, "parameters")?;
     let names: Vec<String> = section.keys().map(str::to_owned).collect();
     if names.is_empty() {
-        return root.fail("parameters", FieldProblem::Missing("a section [parameters.NAME] for each"));
+        return root.missing("parameters", "a section [parameters.NAME] for each");
     }
     let (mut parameters, mut groups) = (Vec::with_capacity(names.len()), Vec::with_capacity(names.len()));
     for name in names {
-        let section = section.section(&name)?;
+        let section = needed_section(&section, &name)?;
         let keys: Vec<&str> = domain::KEYS.into_iter().chain(["default", "type", "group"]).collect();
         section.allow(&keys)?;
-        let value_type = match section.optional_text("type")?.as_deref() {
+        let value_type = match section.text("type", TEXT)? {
             None | Some("real") => ValueType::Real,
             Some("integer") => ValueType::Integer,
             Some(other) => {
@@ -192,21 +194,21 @@ fn own_parameters(root: &Section<'_>) -> Result<(Vec<Parameter>, Option<Vec<Stri
             }
         };
         if !["range", "values", "fixed", "distribution"].iter().any(|key| section.has(key)) {
-            let wanted = FieldProblem::Missing("one of range, values, fixed and distribution");
-            return root.fail(&format!("parameters.{name}"), wanted);
+            let wanted = "one of range, values, fixed and distribution";
+            return root.missing(&format!("parameters.{name}"), wanted);
         }
         let unknown = Domain::Levels { values: Vec::new() };
         let unnamed = Value::from_f64(0.0, value_type).unwrap_or(Value::Integer(0));
         let mut parameter = Parameter { name: name.clone(), value_type, default: unnamed, domain: unknown };
         parameter.domain = domain::read(root, &section, &parameter)?;
-        parameter.default = match section.number("default")? {
+        parameter.default = match section.number("default", NUMBER)? {
             Some(number) => match parameter::value_of(value_type, number) {
                 Ok(value) => value,
-                Err(error) => return section.fail("default", error.into()),
+                Err(error) => return fail(&section, "default", error),
             },
             None => middle(&parameter.domain).unwrap_or(unnamed),
         };
-        groups.push(section.optional_text("group")?);
+        groups.push(section.text("group", TEXT)?.map(str::to_owned));
         parameters.push(parameter);
     }
     let grouped = groups.iter().any(Option::is_some);

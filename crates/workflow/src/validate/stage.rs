@@ -1,11 +1,11 @@
 //! Checks one stage: its tasks, their operations, their parameters and the regions between them.
 
 use super::Diagnostics;
+use super::topological_order;
 use crate::descriptor::{ParameterDescriptor, StageDescriptor, TaskDescriptor};
 use crate::error::{DescriptorError, Problem};
 use crate::operation::{Operation, Port, Registry};
 use crate::parameter::{self, Domain, Parameter};
-use crate::topological_order;
 use crate::value::{Value, ValueType};
 use crate::workflow::{RegionDecl, Stage, StageOutput, Task, TaskInput};
 use pleach_regions::ElementType;
