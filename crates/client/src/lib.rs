@@ -1,7 +1,7 @@
 //! Client of the manager's HTTPS API, with retries.
 //!
 //! Every request is idempotent: the client repeats a request after a lost answer. The commands decide which requests to
-//! send and how to show the answers. [`tls`] verifies the manager's certificate.
+//! send and how to show the answers. `tls` verifies the manager's certificate.
 
 pub mod address;
 pub mod download;

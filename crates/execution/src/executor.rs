@@ -190,7 +190,7 @@ impl Executor for LocalExecutor {
 }
 
 /// Executes the instances of a plan without known results. The outcome has the results of the whole study, including
-/// those of earlier processes. Its tasks are those that ran. [`ExecutionResult::count_skipped`] adds the others.
+/// those of earlier processes. Its tasks are those that ran. `ExecutionResult::count_skipped` adds the others.
 /// `follow` receives the progress once, before the execution.
 ///
 /// # Errors

@@ -152,7 +152,7 @@ enum GalleryError {
 ///
 /// # Errors
 /// [`PreviewError`] if previews are requested and reading the tile, a replay or writing a preview fails.
-/// Other failures leave their reason in [`Gallery::pictures`].
+/// Other failures leave their reason in `Gallery::pictures`.
 pub fn make(
     prepared: &PreparedStudy,
     prior: &PriorResults,

@@ -2,7 +2,7 @@
 //! own ([`drawings`]), and a summary as lines of text ([`summary`]).
 //!
 //! The page needs no script, no network and no clock: equal results give equal pages. Each section has its
-//! own module. [`page::html`] escapes all text and [`page::format_number`] formats all numbers.
+//! own module. `page::html` escapes all text and `page::format_number` formats all numbers.
 
 mod charts;
 pub mod drawings;

@@ -1,8 +1,8 @@
 //! HTTP interface of the manager: clients submit, follow and end studies, send input files and download results.
 //!
-//! The server runs on a thread of its own ([`serve`]) and passes every operation to a [`Control`], which decides.
-//! [`routes`] lists the paths, and the served `openapi.json` describes them for other programs. Clients authenticate
-//! with a token or a client certificate of the cluster ([`access`]). [`Limits`] bound the resources that they use.
+//! The server runs on a thread of its own ([`serve`]) and passes every operation to a `Control`, which decides.
+//! `routes` lists the paths, and the served `openapi.json` describes them for other programs. Clients authenticate
+//! with a token or a client certificate of the cluster (`access`). [`Limits`] bound the resources that they use.
 
 mod access;
 mod body;
@@ -140,7 +140,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Stops the server: accepts nothing new, and finishes the requests in progress within [`Limits::stop`].
+    /// Stops the server: accepts nothing new, and finishes the requests in progress within `Limits::stop`.
     pub fn stop(self) {
         self.server.stop(self.patience);
     }

@@ -1,14 +1,14 @@
 //! Accept loop of the HTTP servers.
 //!
 //! A server has one thread. The loop accepts every connection at once. If there are too many, in total or from one
-//! network, [`admission`] chooses the connection that ends for the newcomer. A client that stops reading is
-//! disconnected ([`stream`]). Until a client has shown credentials, it gets one answer within
-//! [`Bounds::anonymous_time`], and the server reads a few KiB of its requests. actix parses HTTP, and each server
+//! network, `admission` chooses the connection that ends for the newcomer. A client that stops reading is
+//! disconnected (`stream`). Until a client has shown credentials, it gets one answer within
+//! `Bounds::anonymous_time`, and the server reads a few KiB of its requests. actix parses HTTP, and each server
 //! decides which of its requests need credentials.
 //!
 //! Over plain HTTP, a connection can be ended as cheaply as it is opened. A crowd from one address would therefore
 //! end its own connections, and those of a probe, before they are served. So a plain server may separate probes
-//! ([`Probes`]): it examines the first bytes of a newcomer, and the connection of a probe never ends for one that is
+//! (`Probes`): it examines the first bytes of a newcomer, and the connection of a probe never ends for one that is
 //! no probe.
 
 mod admission;

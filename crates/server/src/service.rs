@@ -4,7 +4,7 @@
 //! - [`results`]: result files of a study and their checksums;
 //! - [`studies`]: all studies of the manager and the operations on them over HTTP;
 //! - [`study_runner`]: one study from its plan to its results;
-//! - [`mend`]: corrupt files of an unfinished study;
+//! - `mend`: corrupt files of an unfinished study;
 //! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster.
 //!
 //! The manager actor assigns work to workers. Results have the format of `pleach run`.

@@ -2,7 +2,7 @@
 //!
 //! Surplus workers get negative costs, in the order of their removal. All other pods have the default cost 0. The
 //! name of a worker is the name of its pod. The manager sends a cost only when it changes. It does not wait for the
-//! cluster, which is free to choose other pods. [`super::scaling`] decides which workers are surplus.
+//! cluster, which is free to choose other pods. `super::scaling` decides which workers are surplus.
 
 use super::state::record::{self, Record};
 use super::studies::StudyContext;
@@ -96,7 +96,7 @@ struct Teller {
     trouble: Option<String>,
 }
 
-/// Sends changed costs to the cluster every [`EVERY`] until the manager ends.
+/// Sends changed costs to the cluster every `EVERY` until the manager ends.
 pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
     let mut teller = Teller::new(pods, shared.state.pod_costs());
     let mut ticks = tokio::time::interval(EVERY);

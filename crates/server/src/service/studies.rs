@@ -126,7 +126,7 @@ impl StudyContext {
         self.studies.lock().iter().filter_map(|(id, entry)| entry.need(*id)).collect()
     }
 
-    /// Makes a scaling decision every [`SCALE_EVERY`], so that decisions and costs do not depend on how often clients
+    /// Makes a scaling decision every `SCALE_EVERY`, so that decisions and costs do not depend on how often clients
     /// ask.
     pub async fn run_scaler(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(SCALE_EVERY);

@@ -36,7 +36,7 @@ fn allowing(study: &Study) -> f64 {
     (shares.fold(0.0, f64::max) * 100.0).ceil() / 100.0
 }
 
-/// Returns lines for the terminal about annotations that are not completely used. Above [`MAX_NOTES`] files,
+/// Returns lines for the terminal about annotations that are not completely used. Above `MAX_NOTES` files,
 /// one line summarizes the rest.
 pub fn notes(study: &Study) -> Vec<String> {
     let ReferenceSource::Masks(masks) = &study.reference else { return Vec::new() };

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use tracing::{error, info};
 
-/// [`Control`] of the HTTP interface, implemented by the manager's studies.
+/// `Control` of the HTTP interface, implemented by the manager's studies.
 pub struct ServiceControl(pub Arc<StudyContext>, pub Arc<Exposition>);
 
 impl ServiceControl {

@@ -202,7 +202,7 @@ impl StudyContext {
         stored.fold(bytes, |sum, (_, bytes)| sum.saturating_add(bytes))
     }
 
-    /// Applies the limits every [`TIDY_EVERY`] and removes unreferenced input files.
+    /// Applies the limits every `TIDY_EVERY` and removes unreferenced input files.
     pub async fn enforce_retention(self: Arc<Self>, retention: Retention) {
         let mut ticks = tokio::time::interval(TIDY_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
