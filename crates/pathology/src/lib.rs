@@ -2,12 +2,11 @@
 //! masks and their objects (hops 6 and 8 of a study). The crate also reads and writes tiles and masks.
 //!
 //! Callers find operations by name in the [`registry`] and run them through the [`Operation`] trait. The [`kernels`]
-//! are plain functions on planes of pixels, and [`matrix`] exposes regions to OpenCV. The crate starts no threads and
-//! does not depend on studies, workers or keys. It is the only crate that links OpenCV.
+//! are plain functions on planes of pixels. The crate starts no threads and does not depend on studies, workers or keys.
+//! It is the only crate that links OpenCV.
 
 pub mod image_io;
 pub mod kernels;
-pub mod matrix;
 pub mod objects;
 pub mod outline;
 pub mod tissue;
