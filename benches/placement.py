@@ -31,7 +31,7 @@ levels = 20
 metric = "dice"
 """
 
-FETCHED = re.compile(r"(\d+) regions came from other workers, ([\d.]+) (\w+) in all")
+FETCHED = re.compile(r"fetched (\d+) regions \(([\d.]+) (\w+)\) from other workers")
 UNITS = {"B": 1e-6, "kB": 1e-3, "MB": 1.0, "GB": 1e3}
 
 

@@ -6,12 +6,13 @@ mod error;
 mod study;
 
 pub(crate) use error::BurstError;
+pub(crate) use study::SimulatedStudy;
+
 use pleach_server::pools::{PoolSpec, check_new, needed_integer, sections};
 use pleach_simulation::burst::{BaseCluster, Burst, CloudPool, Policy, PolicyKind};
 use pleach_workflow::toml_fields::{Document, FieldError, Section};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-pub(crate) use study::SimulatedStudy;
 
 /// Upper limits of a simulation: nodes, tiles, pixels per tile, and seconds (365 days). They exceed any
 /// practical case.

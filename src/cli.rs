@@ -55,23 +55,23 @@ struct Cli {
 pub(crate) enum Command {
     /// Run a study and write its results
     Run(RunArgs),
-    /// Show the planned execution and reuse of a study; nothing is executed
+    /// Show the planned execution and reuse of a study without executing it
     Plan(PlanArgs),
-    /// Show which tasks of an evaluation were run for it, and where the others are reused from
+    /// Show which tasks of an evaluation are executed for it, and the source of each reused task
     Explain(ExplainArgs),
-    /// Draw parameter sets for a model of your own
+    /// Draw parameter sets for an external model
     Sample(SampleArgs),
-    /// Compute sensitivity indices of responses of a model of your own
+    /// Compute sensitivity indices from the responses of an external model
     Analyze(AnalyzeArgs),
     /// Check or show workflow and stage descriptors; import studies of Dakota and SALib
     #[command(subcommand)]
     Workflow(WorkflowCommand),
     /// Segment the nuclei of one tile
     Segment(SegmentArgs),
-    /// Show a stored data region, or write it as a file that other programs read
+    /// Show a stored data region, or export it to the format of another program
     #[command(subcommand)]
     Region(RegionCommand),
-    /// Make certificates for the nodes of a cluster, and tokens that workers exchange for certificates
+    /// Create certificates for the nodes of a cluster, and tokens that workers exchange for certificates
     #[command(subcommand)]
     Certs(CertsCommand),
     /// Run the manager of a cluster, which accepts studies and assigns their tasks to workers
@@ -86,19 +86,19 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Fetch a study's results from a manager
     Results(ResultsArgs),
-    /// End a study on a manager
+    /// Cancel a study on a manager
     Cancel(CancelArgs),
-    /// Remove studies that have ended from a manager, with their results
+    /// Remove ended studies and their results from a manager
     Forget(ForgetArgs),
-    /// Let a worker finish its running tasks and leave
+    /// Drain a worker: it finishes its running tasks and leaves
     Drain(DrainArgs),
-    /// Check a manager's state directory; nothing is changed (exit code 3 where a file is corrupt or missing)
+    /// Check a manager's state directory without changing it (exit code 3 if a file is corrupt or missing)
     Doctor(DoctorArgs),
-    /// Simulate a study on a cluster that rents cloud workers: makespan, cost and losses of policies
+    /// Simulate a study on a cluster with cloud workers: makespan, cost and lost work of each policy
     Simulate(SimulateArgs),
     /// Step through the log of a simulated cluster
     Replay(ReplayArgs),
-    /// Measure, list, check and clean the tiers that keep data regions
+    /// Measure, list, check and clean storage tiers
     #[command(subcommand)]
     Storage(StorageCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
@@ -123,11 +123,11 @@ pub(crate) struct RunArgs {
     /// Folder for the results [default: the study's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Tasks that run at once, 1 to 1024 [default: the number of processors]
+    /// Maximum number of concurrent tasks, 1 to 1024 [default: the number of processors]
     // Each task takes a thread. More threads than the processors of the largest machines gain nothing.
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) workers: Option<NonZeroU32>,
-    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
+    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's memory or of its cgroup limit]
     // Accept any following word as the value, so that -1 gets the message about allowed sizes.
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
@@ -140,35 +140,35 @@ pub(crate) struct RunArgs {
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,
-    /// Tasks of one bucket that run at once, each on a path of its own [default: as many as workers]
+    /// Maximum number of concurrent tasks of one bucket, each on its own path [default: --workers]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) active_paths: Option<NonZeroU32>,
-    /// Continue the interrupted study in --out, if there is one
+    /// Continue the interrupted study in --out; without one, start the study
     #[arg(long)]
     pub(crate) resume: bool,
     /// Replace results of this study in --out
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// Write the images that a task makes, of the evaluations shown in the report, to DIR/previews; may be repeated
+    /// Write a task's images of the evaluations in the report to DIR/previews; may be repeated
     #[arg(long, value_name = "TASK")]
     pub(crate) preview: Vec<String>,
-    /// Print run.json on stdout, and nothing else
+    /// Print only run.json on stdout
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Folder of task results: reuse those of earlier studies, and add those of this one
+    /// Task cache folder: reuse results of earlier studies, and store those of this study
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Maximum size of the folder of --cache [default: 10GB]
+    /// Maximum size of the --cache folder [default: 10GB]
     #[arg(long, value_name = "SIZE", requires = "cache")]
     pub(crate) cache_size: Option<MemorySize>,
-    /// Days without use after which results are removed from --cache [default: never]
+    /// Remove results from --cache after this many days without use [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
 }
@@ -188,13 +188,13 @@ pub(crate) struct ExplainArgs {
     /// The evaluation, as numbered in samples.csv; 0 is the reference
     #[arg(long, value_name = "N")]
     pub(crate) evaluation: usize,
-    /// Only on this tile, named as in responses.csv
+    /// Explain only this tile, named as in responses.csv [default: all tiles]
     #[arg(long, value_name = "NAME")]
     pub(crate) tile: Option<String>,
-    /// The cache of earlier studies, which is only read
+    /// Task cache of earlier studies (read-only)
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Tasks that would run at once [default: the number of processors]
+    /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
     #[command(flatten)]
@@ -221,7 +221,7 @@ pub(crate) struct ReplayArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
-    /// Check a workflow or stage descriptor and everything it names
+    /// Check a workflow or stage descriptor and its references
     Check {
         /// A workflow file, a stage file, or the name of a built-in workflow
         file: PathBuf,
@@ -234,11 +234,11 @@ pub(crate) enum WorkflowCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print a study file made of a Dakota input (.in), a SALib problem (.json) or parameter file (.txt)
+    /// Convert a Dakota input (.in), a SALib problem (.json) or parameter file (.txt) to a study file
     Import {
-        /// The file
+        /// The file to convert
         file: PathBuf,
-        /// Write the study file here instead of printing it
+        /// Output file [default: print the study file]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -246,18 +246,18 @@ pub(crate) enum WorkflowCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CertsCommand {
-    /// Make the authority of a new cluster
+    /// Create the certificate authority of a new cluster
     Init {
-        /// Folder for the authority; only you should be able to read it
+        /// Folder for the authority; no other user should have access
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
         /// Print one JSON document on stdout, and nothing else
         #[arg(long)]
         json: bool,
     },
-    /// Make a key and a certificate for a node
+    /// Create a key and a certificate for a node
     Issue(IssueArgs),
-    /// Make a token that workers exchange for a certificate
+    /// Create a token that workers exchange for a certificate
     Token(TokenArgs),
 }
 

@@ -1,11 +1,11 @@
-//! Exit codes and the last words on stderr.
+//! Exit codes, and the message of a failed command on stderr.
 
 use crate::burst::BurstError;
 use crate::interrupt::EXIT_CODE as INTERRUPTED;
 use crate::log::LogError;
 use crate::spill::SpillError;
 use pleach_actors::panic_guard::{THREAD_NAME, is_running_task};
-use pleach_api::submission::{SubmissionError, UndescribedError};
+use pleach_api::submission::UndescribedError;
 use pleach_client::download::DownloadError;
 use pleach_client::{ClientError, CredentialsError, Interrupted, StudyEndError, SubmitError};
 use pleach_execution::executor::ExecutionError;
@@ -22,7 +22,6 @@ use pleach_results::folder::FolderError;
 use pleach_results::template::TemplateFolderError;
 use pleach_server::exporter::ExporterError;
 use pleach_server::service::state::StateError;
-use pleach_server::service::study_runner::StudyRunError;
 use pleach_study::{Cause, Defect, PrepareError, is_full};
 use pleach_workflow::text::quoted;
 use std::error::Error;
@@ -36,7 +35,7 @@ const NO_SPACE: u8 = 6;
 /// How a command can end, besides well.
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// The user's input is wrong: one line that says where and what is allowed. Exit code 2.
+    /// The user's input is wrong: one line with the place and the allowed values. Exit code 2.
     Input(String),
     /// Some evaluations failed; the rest is written. Exit code 3.
     SomeFailed(String),
@@ -50,7 +49,7 @@ pub(crate) enum CommandError {
     Internal(String),
 }
 
-/// What a command returns.
+/// Result of a command.
 pub(crate) type CommandResult<T = ()> = Result<T, CommandError>;
 
 impl CommandError {
@@ -62,8 +61,8 @@ impl CommandError {
         Self::Internal(error.to_string())
     }
 
-    /// A failed write of `object`, such as `--out results: failed to write run.json`: [`CommandError::NoSpace`] where the disk or a
-    /// quota is full, else [`CommandError::Input`].
+    /// Returns the end of a command for a failed write of `object`, such as `--out results: failed to write run.json`:
+    /// [`CommandError::NoSpace`] if the disk or a quota is full, else [`CommandError::Input`].
     pub(crate) fn writing(object: impl Display, error: &io::Error) -> Self {
         Self::of_write(error, format!("{object}: {error}"))
     }
@@ -87,7 +86,7 @@ impl CommandError {
         }
     }
 
-    /// A tile that cannot be read or written.
+    /// Returns the end of a command for a tile that cannot be read or written.
     pub(crate) fn tile(error: ImageFileError) -> Self {
         match &error {
             ImageFileError::Unwritable { cause, .. } => Self::of_write(cause, error.to_string()),
@@ -141,19 +140,9 @@ exit_code_by_cause!(
     SessionError,
     SpillError,
     StateError,
-    SubmissionError,
     TemplateFolderError,
     UndescribedError,
 );
-
-impl From<StudyRunError> for CommandError {
-    fn from(error: StudyRunError) -> Self {
-        match error {
-            StudyRunError::Canceled(_) => Self::Interrupted(error.to_string()),
-            error => Self::of(&error),
-        }
-    }
-}
 
 impl From<ClientError> for CommandError {
     fn from(error: ClientError) -> Self {
@@ -211,7 +200,7 @@ impl From<StudyEndError> for CommandError {
     }
 }
 
-/// Turns the end of a command into an exit code, and says why it is not 0.
+/// Converts the end of a command into an exit code. Prints the reason if it is not 0.
 #[expect(clippy::print_stderr, reason = "this is where errors are printed")]
 pub(crate) fn report(outcome: CommandResult) -> ExitCode {
     let (code, text) = match outcome {
@@ -227,17 +216,17 @@ pub(crate) fn report(outcome: CommandResult) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Longest message that anybody reads: what a file says of itself may be quoted in it.
+/// Maximum length of a message, which may quote the content of a file.
 const MAX_LETTERS: usize = 4_000;
 
-/// Messages are one line each: whatever a library put into one, a script can read it line by line.
+/// Joins the lines of a message, which may come from a library: scripts read messages line by line.
 fn one_line(text: &str) -> String {
     let text = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     quoted(&text, MAX_LETTERS)
 }
 
-/// A panic on a thread that runs tasks, or while it runs one, is the task's failure and reported as such; any other is a defect, and
-/// ends the process at once: an actor that is gone would be waited for for ever.
+/// Makes a panic end the process at once as a defect, because other threads would wait forever for the actor that
+/// panicked. A panic on a task thread, or while a thread runs a task, is that task's failure, which the task reports.
 #[expect(clippy::print_stderr, clippy::exit, reason = "a defect is reported here, and nothing can go on")]
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
@@ -287,6 +276,13 @@ mod tests {
         let stop = CommandError::from(SubmitError::from(ClientError::from(interrupted)));
         assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
         assert!(matches!(client(Defect::new("none").into()), CommandError::Internal(text) if text == "none"));
+        let unreadable = || ClientError::Answer {
+            manager: "m1:7118".parse().unwrap(),
+            cause: serde_json::from_str::<u8>("").unwrap_err().into(),
+        };
+        assert!(matches!(CommandError::from(unreadable()), CommandError::Refused(_)));
+        assert!(matches!(client(unreadable()), CommandError::Refused(_)));
+        assert!(matches!(CommandError::from(SubmitError::from(unreadable())), CommandError::Refused(_)));
         let (study, message) = ("s1".to_owned(), None);
         let ends = [
             CommandError::from(StudyEndError::Failed { study: study.clone(), message }),

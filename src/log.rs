@@ -4,7 +4,7 @@
 //! level; the default has the events that an operator needs. Buckets are logged at `debug` and tasks at `trace`, when
 //! their spans close. [`rate_limit`] bounds the lines of each call site.
 //!
-//! Other commands print through `output`. An error that ends a process goes to stderr (`exit`).
+//! Other commands print through `terminal`. An error that ends a process goes to stderr (`exit`).
 
 mod error;
 mod line;
@@ -50,10 +50,9 @@ pub(crate) enum LogFormat {
 pub(crate) fn start(format: LogFormat) -> Result<(), LogError> {
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let targets = targets(wanted.as_deref())?;
-    let begun = Instant::now();
-    let log = Log { format, started: begun, bounds: Mutex::default() };
-    let started = tracing_subscriber::registry().with(log.with_filter(targets)).try_init();
-    Ok(started.map_err(Defect::new)?)
+    let log = Log { format, started: Instant::now(), bounds: Mutex::default() };
+    let installed = tracing_subscriber::registry().with(log.with_filter(targets)).try_init();
+    Ok(installed.map_err(Defect::new)?)
 }
 
 /// Parses the levels. A single level applies to pleach only, because its dependencies log a lot.
@@ -73,7 +72,7 @@ struct Log {
 }
 
 impl Log {
-    fn say<S>(&self, metadata: &'static Metadata<'static>, fields: Fields, span: Option<SpanRef<'_, S>>)
+    fn write<S>(&self, metadata: &'static Metadata<'static>, fields: Fields, span: Option<SpanRef<'_, S>>)
     where
         S: for<'a> LookupSpan<'a>,
     {
@@ -82,8 +81,8 @@ impl Log {
         drop(bounds);
         let mut spans = Vec::new();
         for span in span.into_iter().flat_map(|span| span.scope().from_root()) {
-            let said = span.extensions().get::<SpanState>().map(|said| said.fields.clone());
-            spans.push((span.name(), said.unwrap_or_default()));
+            let fields = span.extensions().get::<SpanState>().map(|state| state.fields.clone());
+            spans.push((span.name(), fields.unwrap_or_default()));
         }
         let line = Line {
             time: SystemTime::now(),
@@ -94,7 +93,7 @@ impl Log {
             suppressed,
         };
         let text = match self.format {
-            LogFormat::Text => line.pretty(),
+            LogFormat::Text => line.text(),
             LogFormat::Json => line.json(),
         };
         // A closed stdout does not stop the process.
@@ -116,16 +115,16 @@ where
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         if let Some(span) = context.span(id)
-            && let Some(said) = span.extensions_mut().get_mut::<SpanState>()
+            && let Some(state) = span.extensions_mut().get_mut::<SpanState>()
         {
-            values.record(&mut said.fields);
+            values.record(&mut state.fields);
         }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        self.say(event.metadata(), fields, context.event_span(event));
+        self.write(event.metadata(), fields, context.event_span(event));
     }
 
     /// Logs spans below `info` when they close, with their duration. Events cover the spans that an operator needs.
@@ -133,10 +132,10 @@ where
         let Some(span) = context.span(&id).filter(|span| *span.metadata().level() > Level::INFO) else {
             return;
         };
-        let begun = span.extensions().get::<SpanState>().map(|said| said.started);
-        let Some(begun) = begun else { return };
-        let fields = Fields::closed_span(span.name(), begun.elapsed());
-        self.say(span.metadata(), fields, Some(span));
+        let started = span.extensions().get::<SpanState>().map(|state| state.started);
+        let Some(started) = started else { return };
+        let fields = Fields::closed_span(span.name(), started.elapsed());
+        self.write(span.metadata(), fields, Some(span));
     }
 }
 

@@ -295,7 +295,7 @@ fn recorded_survivors_are_used_on_resume() {
     assert_eq!(refused.code, 2, "{refused:?}");
     let said = "chosen by most_influential = 4 of dice, and the study says most_influential = 3 of dice";
     let is_told = |said| refused.stderr.contains(said);
-    assert!(is_told(said) || is_told("has no journal to go on from"), "{refused:?}");
+    assert!(is_told(said) || is_told("has no journal to continue from"), "{refused:?}");
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn plan_lists_phases_with_known_evaluations() {
     in_phases(&study, &format!("{MOAT}{MOST}"), VBD);
     let printed = pleach(study.folder(), &["plan", "study.toml"]).done();
     for line in [
-        "planned is phase 1; what survives it, it has to be run for",
+        "the plan covers phase 1; the survivors are known only after it has run",
         "phase 1: moat, 15 parameters, 48 evaluations; survivors by most_influential = 4 of dice",
         "phase 2: vbd, 4 parameters, 48 evaluations",
     ] {

@@ -76,12 +76,12 @@ fn replay_shows_events_and_effects_up_to_a_number() {
         "worker 0 is granted 0 of study 0 under lease 0",
         "worker 0 finishes instance 0 of study 0 under lease 0",
         "study 0 is complete",
-        &format!("no rule is broken by the first {events} events"),
+        &format!("the first {events} events violate no rule"),
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
     let text = pleach(place.path(), &["replay", "good.log", "--max-events", "2"]).done();
-    assert!(text.ends_with("no rule is broken by the first 2 events\n"), "{text}");
+    assert!(text.ends_with("the first 2 events violate no rule\n"), "{text}");
     let document: Value =
         serde_json::from_str(&pleach(place.path(), &["replay", "good.log", "--json"]).done()).expect("JSON");
     assert_eq!(document["steps"].as_array().map(Vec::len), Some(events));
@@ -95,7 +95,7 @@ fn the_rule_that_was_broken_is_the_last_thing_shown() {
     log(&place.path().join("bad.log"), Some(4));
     let text = pleach(place.path(), &["replay", "bad.log"]).done();
     let last = text.lines().last().expect("a line");
-    assert!(last.starts_with("rule broken: ") && last.contains("plan: 9"), "{text}");
+    assert!(last.starts_with("violated rule: ") && last.contains("plan: 9"), "{text}");
     let document: Value =
         serde_json::from_str(&pleach(place.path(), &["replay", "bad.log", "--json"]).done()).expect("JSON");
     assert_eq!(document["steps"].as_array().map(Vec::len), Some(5));

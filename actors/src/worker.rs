@@ -36,12 +36,11 @@ use crate::task::TaskActor;
 use crate::transport::{Incoming, Link};
 use actix::prelude::*;
 use metrics::WorkerCounters;
-use pleach_dispatch::LeaseId;
-use pleach_dispatch::SlotId;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::ToManager;
 use pleach_dispatch::stage::NodeId;
 use pleach_dispatch::worker::{Effect, Worker};
+use pleach_dispatch::{LeaseId, SlotId};
 use state::{
     Departure, ManagerConnection, OpenLeases, Replication, ReportError, RunningBuckets, RunningStudies,
     TaskResources,

@@ -3,8 +3,7 @@
 use super::StudySpec;
 use super::error::{BurstError, MeasuredRunProblem};
 use pleach_dispatch::cost_model::CostModel;
-use pleach_dispatch::plan::ExecutionPlan;
-use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_planner::{
     BucketLimitOptions, PlanOptions, PlanRequest, PlanTile, StageTables, StrategyName, identity,
 };

@@ -18,7 +18,7 @@ pub(crate) struct ManagerArgs {
     /// File with the manager's token, instead of a client's certificate; PLEACH_TOKEN may hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Retry time for a manager that does not answer, as in 90s or 5m
+    /// Time to retry while the manager does not respond, as in 90s or 5m
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) timeout: Span,
 }
@@ -62,8 +62,8 @@ pub(crate) struct SubmitArgs {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) plan: PlanOptionArgs,
-    /// Deadline of the study: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The manager
-    /// computes how many workers that takes
+    /// Deadline of the study: a time (2026-12-24T18:00:00Z), seconds since 1970, or a duration from now as in 90m; the
+    /// manager computes the number of workers
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<TimeArg>,
     /// Maximum cost of the study's workers, in the currency of the manager's pools
@@ -72,14 +72,14 @@ pub(crate) struct SubmitArgs {
     /// Evaluate the parameter sets of a CSV file instead of sampling
     #[arg(long, value_name = "CSV")]
     pub(crate) parameter_sets: Option<PathBuf>,
-    /// Print one JSON document on stdout, the study's id or, having waited, the study; and nothing else
+    /// Print one JSON document on stdout, and nothing else: the study's id, or the study after --wait
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// Only this study
+    /// Show only this study [default: all studies]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
@@ -90,7 +90,7 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// Only this study [default: all that have not ended]
+    /// Watch only this study [default: all open studies]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
@@ -98,7 +98,7 @@ pub(crate) struct WatchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ResultsArgs {
-    /// The study
+    /// The study's id
     pub(crate) id: String,
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
@@ -109,7 +109,7 @@ pub(crate) struct ResultsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
-    /// The study
+    /// The study's id
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) manager: ManagerArgs,
@@ -117,7 +117,7 @@ pub(crate) struct CancelArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ForgetArgs {
-    /// The studies; each has to have ended
+    /// Ids of the studies; each study must have ended
     #[arg(required = true, value_name = "STUDY")]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]

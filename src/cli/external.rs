@@ -8,45 +8,45 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct SampleArgs {
-    /// Parameters, and the method if it names one: a study file (.toml), a SALib problem (.json) or parameter file
-    /// (.txt), or a Dakota input (.in)
+    /// File with the parameters and optionally the method: a study file (.toml), a SALib problem (.json) or parameter
+    /// file (.txt), or a Dakota input (.in)
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
-    /// The file for the samples: CSV (.csv, .tsv) or Parquet (.parquet)
+    /// Output file for the samples: CSV (.csv, .tsv) or Parquet (.parquet)
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) method: MethodArgs,
-    /// Evaluations; for vbd base samples, for fast those of each parameter's curve
+    /// Number of evaluations; for vbd, of base samples; for fast, of evaluations per parameter
     #[arg(long, value_name = "N")]
     pub(crate) samples: Option<u32>,
-    /// Sampler; not every sampler serves every method [default: lhs; morris of moat, saltelli of vbd]
+    /// Sampler; each method accepts only some [default: lhs; morris for moat, saltelli for vbd]
     #[arg(long, value_name = "NAME", value_parser = samplers())]
     pub(crate) sampler: Option<String>,
     /// Trajectories (moat) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) trajectories: Option<u32>,
-    /// Trajectories to draw; the most distant from each other are kept (moat) [default: all that are drawn]
+    /// Trajectories to draw, from which the most distant are selected (moat) [default: no selection]
     #[arg(long, value_name = "N")]
     pub(crate) candidates: Option<u32>,
-    /// Seed of the random numbers [default: that of the file, or 0]
+    /// Seed of the random numbers [default: the file's seed, or 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
-    /// Parameters, and the method if it names one: as for `pleach sample`
+    /// File with the parameters and optionally the method, as for `pleach sample`
     #[arg(value_name = "PROBLEM")]
     pub(crate) problem: PathBuf,
-    /// The parameter sets: CSV, Parquet, or text without a header, one a row
+    /// Parameter sets, one per row: CSV, Parquet, or text without a header
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: PathBuf,
     /// Responses, in the order of the samples or with a column `evaluation`; also responses.csv of a study [default:
-    /// the file of the samples]
+    /// the --samples file]
     #[arg(long, value_name = "FILE")]
     pub(crate) responses: Option<PathBuf>,
-    /// Analyze this column only; may be repeated [default: all that are no parameters]
+    /// Analyze only this column; may be repeated [default: all columns that are not parameters]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) response: Vec<String>,
     #[command(flatten)]
@@ -57,17 +57,17 @@ pub(crate) struct AnalyzeArgs {
     /// Slices of a parameter's values (pawn) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) slices: Option<u32>,
-    /// Bootstrap resamples behind the intervals, 0 for none [default: 1000, and fewer of more than a million rows; moat
-    /// has 1000]
+    /// Bootstrap resamples for confidence intervals, 0 for none [default: 1000; except for moat, fewer for more than a
+    /// million rows]
     #[arg(long, value_name = "N")]
     pub(crate) resamples: Option<u32>,
-    /// Seed of the resamples [default: that of the file, or 0]
+    /// Seed of the resamples [default: the file's seed, or 0]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Write indices.csv and indices.json to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Draw the indices, as SVG and PNG, into this folder
+    /// Draw the indices as SVG and PNG into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) plot: Option<PathBuf>,
     /// Print one JSON document on stdout, and nothing else
@@ -78,13 +78,13 @@ pub(crate) struct AnalyzeArgs {
 /// The method, and the options that sampling and analysis share.
 #[derive(Debug, Args)]
 pub(crate) struct MethodArgs {
-    /// The method [default: that of the file]
+    /// Method [default: the file's method]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) method: Option<MethodName>,
-    /// With rows for indices of second order (vbd)
+    /// Include the rows for second-order indices (vbd)
     #[arg(long)]
     pub(crate) second_order: bool,
-    /// Levels of continuous parameters (moat) or of a grid [default: 20 of moat, 2 of a grid]
+    /// Levels of continuous parameters (moat) or of a grid [default: 20 for moat, 2 for a grid]
     #[arg(long, value_name = "N")]
     pub(crate) levels: Option<u32>,
     /// Number of harmonics (fast, rbd-fast) [default: 4 and 10]
@@ -132,7 +132,7 @@ impl MethodName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EstimatorName {
-    /// Saltelli et al. (2010), as SALib has it
+    /// Saltelli et al. (2010), as in SALib
     Saltelli,
     /// Jansen (1999)
     Jansen,

@@ -9,7 +9,7 @@ pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
         2,
         "The input or an argument is wrong. One line names the file, the field, the value and what is allowed.",
     ),
-    (3, "Some runs failed, or stored regions or files were damaged. Everything else is written."),
+    (3, "Some runs failed, or stored regions or files were corrupt. Everything else is written."),
     (4, "The manager cannot be reached or refused the request, or the study failed there."),
     (5, "Interrupted by a signal. A study can be resumed."),
     (6, "No space left on the device. A study can be resumed."),
@@ -54,7 +54,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     (
         "plan",
         &[
-            ("pleach plan study.toml --strategy all --reuse all", "Compare the ways to reuse tasks."),
+            ("pleach plan study.toml --strategy all --reuse all", "Compare all strategies and reuse scopes."),
             (
                 "pleach plan study.toml --plot makespan.svg",
                 "Draw the predicted makespan over 1 to 256 workers.",
@@ -65,31 +65,31 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         "explain",
         &[(
             "pleach explain study.toml --evaluation 12",
-            "Show which tasks of evaluation 12 are reused, and from where.",
+            "Show which tasks of evaluation 12 are reused, and their sources.",
         )],
     ),
     (
         "sample",
         &[(
             "pleach sample problem.toml --method moat --trajectories 20 --out samples.csv",
-            "Draw parameter sets for a model of your own.",
+            "Draw parameter sets for an external model.",
         )],
     ),
     (
         "analyze",
         &[(
             "pleach analyze problem.toml --samples samples.csv --responses out.csv --plot figures",
-            "Compute the indices of its responses, and draw them.",
+            "Compute and draw the sensitivity indices of its responses.",
         )],
     ),
-    ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and all that it names.")]),
+    ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and its references.")]),
     (
         "workflow show",
         &[("pleach workflow show nuclei", "List tasks and parameters of the built-in workflow.")],
     ),
     (
         "workflow import",
-        &[("pleach workflow import model.in --out study.toml", "Make a study file from a Dakota input.")],
+        &[("pleach workflow import model.in --out study.toml", "Convert a Dakota input to a study file.")],
     ),
     (
         "segment",
@@ -101,17 +101,17 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     ("region show", &[("pleach region show regions", "List the data regions of a template.")]),
     (
         "region export",
-        &[(
-            "pleach region export mask.region --out nuclei.geojson",
-            "Write a mask as polygons, as QuPath reads them.",
-        )],
+        &[("pleach region export mask.region --out nuclei.geojson", "Write a mask as polygons for QuPath.")],
     ),
-    ("certs init", &[("pleach certs init --dir ca", "Make the authority of a new cluster.")]),
+    ("certs init", &[("pleach certs init --dir ca", "Create the certificate authority of a new cluster.")]),
     (
         "certs issue",
         &[
-            ("pleach certs issue --dir ca --name manager --role manager", "Make the manager's certificate."),
-            ("pleach certs issue --dir ca --name me --role client", "Make one for yourself."),
+            (
+                "pleach certs issue --dir ca --name manager --role manager",
+                "Create the manager's certificate.",
+            ),
+            ("pleach certs issue --dir ca --name me --role client", "Create your client certificate."),
         ],
     ),
     (
@@ -127,11 +127,11 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         &[
             (
                 "pleach worker --manager 10.0.0.1:7117 --certs certs --token token --name node-1",
-                "Run a worker. The first start gets a certificate for the token in a file.",
+                "Run a worker. At its first start, it exchanges the token in a file for a certificate.",
             ),
             (
                 "pleach worker --manager 10.0.0.1:7117 --certs certs --memory 8GB --ssd /tmp/pleach --until 90m",
-                "Run a worker that spills to a local disk, and leaves in time.",
+                "Run a worker that spills to a local disk and leaves within 90 minutes.",
             ),
         ],
     ),
@@ -139,7 +139,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         "submit",
         &[
             ("pleach submit study.toml --out results", "Submit a study, wait for it and fetch its results."),
-            ("pleach submit study.toml --deadline 2h", "Submit a study that should end within 2 hours."),
+            ("pleach submit study.toml --deadline 2h", "Submit a study with a deadline in 2 hours."),
         ],
     ),
     (
@@ -149,12 +149,12 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
             ("pleach status 3 --json", "Print study 3 as JSON."),
         ],
     ),
-    ("watch", &[("pleach watch", "Follow all studies that have not ended.")]),
+    ("watch", &[("pleach watch", "Follow all open studies.")]),
     ("results", &[("pleach results 3 --out results", "Fetch the results of study 3.")]),
-    ("cancel", &[("pleach cancel 3", "End study 3.")]),
-    ("forget", &[("pleach forget 3 4", "Remove studies 3 and 4, which have ended, with their results.")]),
+    ("cancel", &[("pleach cancel 3", "Cancel study 3.")]),
+    ("forget", &[("pleach forget 3 4", "Remove the ended studies 3 and 4 and their results.")]),
     ("doctor", &[("pleach doctor --state state", "Check every file of a manager's state directory.")]),
-    ("drain", &[("pleach drain node-1", "Let worker node-1 finish its tasks and leave.")]),
+    ("drain", &[("pleach drain node-1", "Drain worker node-1.")]),
     (
         "simulate",
         &[(
@@ -179,7 +179,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         "storage gc",
         &[(
             "pleach storage gc --lustre /scratch/pleach --older-than 7d --dry-run",
-            "List what 7 days would remove.",
+            "Count the regions that are older than 7 days.",
         )],
     ),
     ("tissue", &[("pleach tissue --out tiles --count 4 --size 1024", "Make 4 tiles of 1024 x 1024 px.")]),
@@ -190,7 +190,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
             "Install completions for bash.",
         )],
     ),
-    ("man", &[("pleach man --out ~/.local/share/man/man1", "Install these pages for yourself.")]),
+    ("man", &[("pleach man --out ~/.local/share/man/man1", "Install these pages for your user.")]),
 ];
 
 /// Returns the examples of a command, or of the members of a command group.

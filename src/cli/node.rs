@@ -16,24 +16,24 @@ pub(crate) struct ManagerProcessArgs {
     /// Address for clients (HTTPS)
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:7118")]
     pub(crate) http: SocketAddr,
-    /// Folder for studies, their journals and their results
+    /// State directory: studies, their journals and their results
     #[arg(long, value_name = "DIR")]
     pub(crate) state: PathBuf,
     /// Folder of the manager's certificate and key; with the authority's key (pleach certs init) workers may join with
     /// tokens
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: PathBuf,
-    /// File with the token that clients show [default: token in --state, created if missing]
+    /// File with the clients' token [default: token in --state, created if missing]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Rule that selects one of the ready buckets for a worker
     #[arg(long, value_enum, default_value_t = Placement::Locality)]
     pub(crate) placement: Placement,
-    /// Retention of an ended study in days [default: without limit]
+    /// Retention of an ended study in days [default: no limit]
     #[arg(long, value_name = "DAYS", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) keep_days: Option<NonZeroU32>,
-    /// Maximum size of ended studies and the input files that only they read; the oldest goes first [default: without
-    /// limit]
+    /// Maximum size of ended studies and of input files that only they read; the manager removes the oldest study first
+    /// [default: no limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
@@ -42,11 +42,11 @@ pub(crate) struct ManagerProcessArgs {
     /// Disable metrics, to measure their cost
     #[arg(long, hide = true)]
     pub(crate) no_metrics: bool,
-    /// File that lists the pools of workers (TOML), to compute how many of each the studies' deadlines and budgets need
+    /// File that lists worker pools (TOML); the manager computes their desired sizes from deadlines and budgets
     #[arg(long, value_name = "FILE")]
     pub(crate) pools: Option<PathBuf>,
-    /// Report to the Kubernetes cluster of the manager's pod which surplus workers to remove first (the annotation
-    /// controller.kubernetes.io/pod-deletion-cost of the pods that are named as the workers are)
+    /// Mark surplus workers for removal by Kubernetes: annotate their pods, which have the workers' names, with
+    /// controller.kubernetes.io/pod-deletion-cost
     #[arg(long, requires = "pools")]
     pub(crate) pod_deletion_cost: bool,
     /// Folder of the service account that may patch these pods: ca.crt, namespace and token
@@ -68,19 +68,19 @@ pub(crate) struct WorkerProcessArgs {
     /// Address of the manager, as HOST:PORT
     #[arg(long, value_name = "ADDR")]
     pub(crate) manager: String,
-    /// Folder of the worker's certificate and key; with --token they are stored there
+    /// Folder of the worker's certificate and key; --token stores them there
     #[arg(long, value_name = "DIR")]
     pub(crate) certs: PathBuf,
-    /// Token to get a certificate with (pleach certs token), or a file that holds it
+    /// Token to exchange for a certificate (pleach certs token), or a file that contains it
     #[arg(long, value_name = "TOKEN|FILE", requires = "name")]
     pub(crate) token: Option<String>,
-    /// Name to get a certificate for
+    /// Name of the worker in the certificate
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Tasks that run at once, 1 to 1024 [default: the number of processors]
+    /// Maximum number of concurrent tasks, 1 to 1024 [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) cores: Option<NonZeroU32>,
-    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's, or of its cgroup's limit]
+    /// Memory for data regions, as in 600MB or 1.5GiB [default: 60 % of the machine's memory or of its cgroup limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
@@ -88,17 +88,17 @@ pub(crate) struct WorkerProcessArgs {
     /// Address for other workers, which fetch regions (QUIC over UDP); port 0 is any free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,
-    /// Folder in memory that workers of one machine share
+    /// Shared-memory folder of the workers on one machine
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     pub(crate) shm_dir: PathBuf,
-    /// Buckets requested beyond those that idle processors take: their inputs arrive while others compute
+    /// Buckets to request in advance: their inputs arrive while other buckets run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_buckets: u32,
-    /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or from now as in 90m. The worker
-    /// leaves earlier, by --drain-timeout
+    /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or a duration from now as in 90m;
+    /// the worker starts to drain --drain-timeout earlier
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<TimeArg>,
-    /// Maximum time to drain the worker; then it leaves at once
+    /// Maximum time to drain; after it, the worker leaves at once
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) drain_timeout: Span,
     /// Address for metrics and probes (HTTP: /metrics, /healthz, /readyz), as in 0.0.0.0:7120 [default: none]

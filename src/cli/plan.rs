@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) struct PlanArgs {
     /// The study file (TOML)
     pub(crate) study: PathBuf,
-    /// Tasks that would run at once [default: the number of processors]
+    /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
     /// Strategy that merges stage instances into buckets
@@ -25,7 +25,7 @@ pub(crate) struct PlanArgs {
     /// Memory that buckets must fit in [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,
-    /// Predict from the measured times in this cache of earlier studies, which is only read
+    /// Task cache of earlier studies (read-only), whose measured times the prediction uses
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Plan the parameter sets of a CSV file instead of sampling

@@ -21,56 +21,56 @@ pub(crate) struct PlanOptionArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct BucketArgs {
-    /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer where memory is short]
+    /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum buckets of a stage (trtma) [default: 3 for each worker, or more where memory is short]
+    /// Maximum buckets of a stage (trtma) [default: 3 per worker, or more to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
-    /// Order of a stage's tasks; those in front are shared most
+    /// Order of a stage's tasks; the first ones are shared most
     #[arg(long, value_enum, default_value_t = TaskOrderArg::Declared)]
     pub(crate) task_order: TaskOrderArg,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskOrderArg {
-    /// As the workflow's descriptors list them
+    /// Order of the workflow's descriptors
     Declared,
-    /// Order in which this study's instances share most
+    /// Order with the most sharing in this study
     Best,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategyArg {
-    /// Run everything, equal or not
+    /// Execute all stage instances, including equal ones
     None,
     /// Merge equal stage instances
     Stage,
     /// As stage, with consecutive instances in buckets that share tasks
     Naive,
-    /// As stage, with buckets cut out of the graph of shared tasks; for some hundreds of instances
+    /// As stage, with buckets cut from the graph of shared tasks; for a few hundred instances
     Sca,
     /// As stage, with similar instances in buckets that share tasks
     Rtma,
-    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StrategiesArg {
-    /// Run everything, equal or not
+    /// Execute all stage instances, including equal ones
     None,
     /// Merge equal stage instances
     Stage,
     /// As stage, with consecutive instances in buckets that share tasks
     Naive,
-    /// As stage, with buckets cut out of the graph of shared tasks; for some hundreds of instances
+    /// As stage, with buckets cut from the graph of shared tasks; for a few hundred instances
     Sca,
     /// As stage, with similar instances in buckets that share tasks
     Rtma,
-    /// As rtma, with a number of buckets that suits the workers, and buckets of even cost
+    /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
-    /// Each of the above, to compare; sca where possible
+    /// Compare all of the above; sca where possible
     All,
 }
 
@@ -80,7 +80,7 @@ pub(crate) enum ScopeArg {
     Tree,
     /// Equal tasks that read the same regions, within a bucket and across buckets
     Dataflow,
-    /// As dataflow, and tasks whose inputs turn out to be equal
+    /// As dataflow, and tasks with equal input content
     Value,
 }
 
@@ -90,9 +90,9 @@ pub(crate) enum ScopesArg {
     Tree,
     /// Equal tasks that read the same regions, within a bucket and across buckets
     Dataflow,
-    /// As dataflow, and tasks whose inputs turn out to be equal; a plan cannot predict these and counts none
+    /// As dataflow, and tasks with equal input content, which a plan cannot predict
     Value,
-    /// Each of the above, to compare
+    /// Compare all of the above
     All,
 }
 

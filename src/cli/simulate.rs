@@ -7,10 +7,10 @@ use std::path::PathBuf;
 pub(crate) struct SimulateArgs {
     /// The burst file (TOML): a study, a base cluster, pools of workers and policies
     pub(crate) burst: PathBuf,
-    /// Folder for figures: cost and makespan, workers over time, and the timeline of each slot; as SVG and PNG
+    /// Folder for figures (SVG and PNG): cost and makespan, workers over time, timeline of each slot
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Seed of everything random, instead of the file's
+    /// Seed of the random numbers [default: the file's seed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Print one JSON document on stdout, and nothing else

@@ -6,14 +6,13 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SpillArgs {
-    /// Folder on a disk of this machine: regions spill there when memory is short; on a worker also input files that
-    /// the manager sends
+    /// Folder on a local disk for spilled regions; on a worker, also for input files from the manager
     #[arg(long, value_name = "DIR")]
     pub(crate) ssd: Option<PathBuf>,
-    /// Folder on a file system that all workers share, the tier below --ssd
+    /// Folder on a file system shared by all workers, the tier below --ssd
     #[arg(long, value_name = "DIR")]
     pub(crate) lustre: Option<PathBuf>,
-    /// File that lists spill tiers (TOML), instead of these folders
+    /// File that lists spill tiers (TOML), instead of tiers in these folders
     #[arg(long, value_name = "FILE", conflicts_with = "lustre")]
     pub(crate) tiers: Option<PathBuf>,
 }

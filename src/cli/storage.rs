@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StorageCommand {
-    /// Measure the write and read throughput of each tier, beside that of plain files in the same folder
+    /// Measure the write and read throughput of each tier, and that of plain files in the same folder
     Bench(BenchArgs),
     /// List the regions of each tier
     Ls(TierArgs),
-    /// Read and check every region; corrupt ones are moved to quarantine (exit code 3)
+    /// Read and check every region; move corrupt ones to quarantine (exit code 3)
     Verify(TierArgs),
     /// Remove quarantined files, compact segments, and remove regions by age or size
     Gc(GcArgs),
@@ -21,7 +21,7 @@ pub(crate) enum StorageCommand {
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct TierArgs {
-    /// Folder of a tier on a disk of this machine; no other process may have it open
+    /// Folder of a tier on a local disk; no other process may have it open
     #[arg(long, value_name = "DIR", required_unless_present_any = ["lustre", "tiers"])]
     pub(crate) ssd: Option<PathBuf>,
     /// Folder of a tier on a file system of the cluster
@@ -48,13 +48,13 @@ pub(crate) struct BenchArgs {
 pub(crate) struct GcArgs {
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
-    /// Remove regions written longer ago, as in 12h or 30m; without it, none is removed for its age
+    /// Remove regions older than this, as in 12h or 30m [default: no limit]
     #[arg(long, value_name = "TIME")]
     pub(crate) older_than: Option<Span>,
-    /// Remove the oldest regions until a tier takes no more than this
+    /// Remove the oldest regions until each tier fits in this size [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_size: Option<MemorySize>,
-    /// Only report what would be removed
+    /// Report regions and files to remove without removing them
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

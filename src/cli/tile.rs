@@ -12,16 +12,16 @@ pub(crate) struct SegmentArgs {
     /// File for the mask (1-bit PNG)
     #[arg(long, value_name = "MASK.png")]
     pub(crate) out: PathBuf,
-    /// New folder for a region template of the tile: all regions that its tasks wrote, for pleach region
+    /// New folder for a region template with all regions that the tasks write (see pleach region)
     #[arg(long, value_name = "DIR")]
     pub(crate) regions: Option<PathBuf>,
-    /// A parameter's value, as in G1=60; may be given again
+    /// Parameter value, as in G1=60; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
     /// Normalize the stain first
     #[arg(long)]
     pub(crate) normalize: bool,
-    /// Print how long each operation took
+    /// Print the time of each operation
     #[arg(long)]
     pub(crate) timings: bool,
     /// Print one JSON document on stdout, and nothing else

@@ -98,11 +98,11 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Com
     };
     if out.join("plan.json").exists() {
         return Err(CommandError::Input(format!(
-            "--out {}: holds results of a study: another folder is allowed",
+            "--out {}: holds results of a study; another folder is allowed",
             out.display()
         )));
     }
-    fs::create_dir_all(out).map_err(|error| fail("cannot be made", error))?;
+    fs::create_dir_all(out).map_err(|error| fail("cannot be created", error))?;
     let mut text = serde_json::to_vec_pretty(document).map_err(CommandError::defect)?;
     text.push(b'\n');
     let mut files = vec![("indices.csv", table(analyses)?), ("indices.json", text)];
@@ -119,7 +119,7 @@ fn plot<'a>(folder: &Path, drawn: impl ExactSizeIterator<Item = ResponsePlots<'a
     let fail = |what: &str, error: io::Error| {
         CommandError::writing(format_args!("--plot {}: {what}", folder.display()), &error)
     };
-    fs::create_dir_all(folder).map_err(|error| fail("cannot be made", error))?;
+    fs::create_dir_all(folder).map_err(|error| fail("cannot be created", error))?;
     let several = drawn.len() > 1;
     for (place, drawn) in drawn.enumerate() {
         // Keep only letters that every file system accepts. The number distinguishes responses that become equal.

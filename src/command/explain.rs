@@ -75,8 +75,8 @@ fn show(run: &Run) {
     print_line(&format!("evaluation {} on {}", run.evaluation, run.tile));
     for task in &run.tasks {
         let from = match (task.source, task.evaluation) {
-            (level, Some(0)) => format!("{level}: that of the reference"),
-            (level, Some(evaluation)) => format!("{level}: that of evaluation {evaluation}"),
+            (level, Some(0)) => format!("{level}: from the reference"),
+            (level, Some(evaluation)) => format!("{level}: from evaluation {evaluation}"),
             (level, None) => level.to_owned(),
         };
         let cache = match (task.in_cache, &task.differing_components) {
@@ -92,7 +92,7 @@ fn show(run: &Run) {
     }
     let ResponseKey { attributes, bytes, instead_of_bytes } = &run.key;
     print_line(&format!(
-        "  its response is found again by {bytes} bytes, instead of {instead_of_bytes}: {}",
+        "  response key: {bytes} bytes instead of {instead_of_bytes}: {}",
         attributes.join(", ")
     ));
 }

@@ -29,8 +29,8 @@ fn read(file: &Path) -> CommandResult<(DataRegion, Description, u64)> {
     let fail = |text: String| CommandError::Input(format!("{}: {text}", file.display()));
     let found = fs::metadata(file).map_err(|error| fail(format!("cannot be read: {error}")))?;
     if !found.is_file() {
-        let what = if found.is_dir() { "a folder" } else { "no regular file" };
-        return Err(fail(format!("is {what}; the file of a data region is wanted")));
+        let what = if found.is_dir() { "a folder" } else { "not a regular file" };
+        return Err(fail(format!("is {what}; the file of a data region is allowed")));
     }
     let bytes = fs::read(file).map_err(|error| fail(format!("cannot be read: {error}")))?;
     let (region, description) = DataRegion::decode_described(&bytes).map_err(|error| {
@@ -51,9 +51,9 @@ fn show(file: &Path, as_json: bool) -> CommandResult {
     }
     let line = |name: &str, text: &str| print_line(&format!("  {name:<12} {text}"));
     print_line(&file.display().to_string());
-    line("holds", &format!("{}, shape {}", description.element, description.shape));
+    line("type", &format!("{}, shape {}", description.element, description.shape));
     let bounds = description.bounds.map(|bounds| bounds.to_string());
-    line("lies", bounds.as_deref().unwrap_or("not stated"));
+    line("bounds", bounds.as_deref().unwrap_or("unknown"));
     line("digest", &description.digest.to_string());
     line(
         "encoding",
@@ -61,7 +61,7 @@ fn show(file: &Path, as_json: bool) -> CommandResult {
     );
     if description.fields_skipped > 0 {
         let count = description.fields_skipped;
-        line("", &format!("{count} fields of a later version of pleach were passed over"));
+        line("", &format!("{count} fields of a later version of pleach were skipped"));
     }
     line("in memory", &human(region.bytes()));
     #[expect(clippy::cast_precision_loss, reason = "a share to look at")]
@@ -82,11 +82,11 @@ fn show_template(folder: &Path, as_json: bool) -> CommandResult {
     let line = |name: &str, text: &str| print_line(&format!("  {name:<12} {text}"));
     print_line(&folder.display().to_string());
     line("template", &format!("{} {}, version {}", template.name(), template.id(), template.version()));
-    line("lies", &template.bounds().to_string());
+    line("bounds", &template.bounds().to_string());
     for (name, region) in template.regions() {
         let file = template::file_of(folder, name);
         let bytes = fs::metadata(&file).map(|found| human(found.len()));
-        let bytes = bytes.unwrap_or_else(|_| "its file is not there".to_owned());
+        let bytes = bytes.unwrap_or_else(|_| "file missing".to_owned());
         line(name, &format!("{}, version {}, {bytes}", region.element, region.version));
     }
     Ok(())
@@ -136,12 +136,12 @@ fn export(file: &Path, out: &Path) -> CommandResult {
     let fail = |text: String| CommandError::Input(format!("--out {}: {text}", out.display()));
     let format = Format::of(out).map_err(&fail)?;
     if out.is_dir() {
-        return Err(fail(format!("is a folder; the name of a {format} file is wanted")));
+        return Err(fail(format!("is a folder; the name of a {format} file is allowed")));
     }
     if let (Ok(out), Ok(file)) = (out.canonicalize(), file.canonicalize())
         && out == file
     {
-        return Err(fail("is the region file itself; another file is wanted".to_owned()));
+        return Err(fail("is the region file itself; another file is allowed".to_owned()));
     }
     let (region, ..) = read(file)?;
     let bytes = export::bytes(&region, format).map_err(&fail)?;

@@ -46,10 +46,10 @@ pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
         let follows = step.answer.iter().chain(&step.effects);
         follows.for_each(|line| print_line(&format!("{:>24}{line}", "")));
         if let Some(breach) = &step.breach {
-            print_line(&format!("rule broken: {breach}"));
+            print_line(&format!("violated rule: {breach}"));
             return Ok(());
         }
     }
-    print_line(&format!("no rule is broken by the first {applied} events"));
+    print_line(&format!("the first {applied} events violate no rule"));
     Ok(())
 }

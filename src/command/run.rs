@@ -83,7 +83,7 @@ fn in_one_part(
 /// correct.
 fn nothing_left(left_bytes: u64) -> CommandResult {
     if left_bytes > 0 {
-        return Err(CommandError::Internal(format!("{left_bytes} bytes of regions were never let go of")));
+        return Err(CommandError::Internal(format!("{left_bytes} bytes of regions were not released")));
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
 fn read(tile: &Path) -> CommandResult<DataRegion> {
     let a_slide = || {
         CommandError::Input(format!(
-            "{}: is a slide, and one tile is wanted; a study with slides = [\"{0}\"] segments it in tiles",
+            "{}: is a slide; one tile is allowed (a study with slides = [\"{0}\"] segments it in tiles)",
             tile.display()
         ))
     };
@@ -126,9 +126,9 @@ fn check_out(args: &SegmentArgs) -> CommandResult {
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (folder, out.canonicalize().ok(), args.tile.canonicalize().ok()) {
         (Some(folder), ..) if !folder.is_dir() => fail(format!("there is no folder {}", folder.display())),
-        _ if out.is_dir() => fail("is a folder; the name of a PNG file is wanted".to_owned()),
+        _ if out.is_dir() => fail("is a folder; the name of a PNG file is allowed".to_owned()),
         (_, Some(out), Some(tile)) if out == tile => {
-            fail("is the tile itself; another file is wanted".to_owned())
+            fail("is the tile itself; another file is allowed".to_owned())
         }
         _ => Ok(()),
     }
@@ -140,7 +140,7 @@ fn values(args: &SegmentArgs, workflow: &Workflow, registry: &Registry) -> Comma
     for setting in &args.set {
         let fail = |text: String| CommandError::Input(format!("--set {setting}: {text}"));
         let Some((name, text)) = setting.split_once('=') else {
-            return Err(fail("NAME=VALUE is wanted, as in G1=60".to_owned()));
+            return Err(fail("NAME=VALUE is allowed, as in G1=60".to_owned()));
         };
         let Some(index) = workflow.parameters.iter().position(|parameter| parameter.name == name) else {
             let known: Vec<_> = workflow.parameters.iter().map(|p| p.name.as_str()).collect();

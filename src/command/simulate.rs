@@ -130,7 +130,7 @@ fn front(
 fn check_folder(out: &Path) -> Ended {
     if out.exists() && !out.is_dir() {
         return Err(CommandError::Input(format!(
-            "--out {}: it is no folder; a folder is needed",
+            "--out {}: not a folder; a folder is allowed",
             out.display()
         )));
     }
@@ -139,7 +139,7 @@ fn check_folder(out: &Path) -> Ended {
 
 fn draw(out: &Path, pictures: &[Picture]) -> Ended {
     std::fs::create_dir_all(out).map_err(|error| {
-        CommandError::of_write(&error, format!("--out {}: {error}; a folder is needed", out.display()))
+        CommandError::of_write(&error, format!("--out {}: {error}; a folder is allowed", out.display()))
     })?;
     for Picture { name, svg } in pictures {
         let png = raster::png(svg).map_err(CommandError::defect)?;
@@ -214,7 +214,7 @@ fn notes(outcome: &Outcome) -> Vec<String> {
     }
     if let Some((budget, needed)) = outcome.budget.zip(outcome.needed_cost) {
         notes.push(format!(
-            "{}: the budget of {budget:.2} does not allow what the deadline takes: about {needed:.2}",
+            "{}: the budget of {budget:.2} is too low for the deadline, which needs about {needed:.2}",
             outcome.policy
         ));
     }

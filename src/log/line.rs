@@ -94,7 +94,7 @@ impl Line {
 
     /// Formats the line as text: time and message. Adds the level if it is not `info`, and the fields and spans below
     /// `info`.
-    pub(super) fn pretty(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let mut text = self.time(1_000_000_000);
         // Writing to a string cannot fail.
         if self.level != Level::INFO {
@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn text_format_has_time_and_message() {
-        assert_eq!(line(Level::INFO, 0).pretty(), "2023-11-14T22:13:20Z a \"b\"\u{fffd}c");
+        assert_eq!(line(Level::INFO, 0).text(), "2023-11-14T22:13:20Z a \"b\"\u{fffd}c");
         assert_eq!(
-            line(Level::WARN, 3).pretty(),
+            line(Level::WARN, 3).text(),
             "2023-11-14T22:13:20Z WARN a \"b\"\u{fffd}c (3 similar lines suppressed)"
         );
         assert_eq!(
-            line(Level::DEBUG, 0).pretty(),
+            line(Level::DEBUG, 0).text(),
             "2023-11-14T22:13:20Z DEBUG a \"b\"\u{fffd}c worker=w0 slots=2; study study=7; bucket lease=1 bucket=3"
         );
     }

@@ -91,8 +91,8 @@ mod tests {
         assert_eq!(bounds.may(here.clone(), now + a_line()), Some(2));
         assert_eq!(bounds.may(here.clone(), now + a_line()), None);
         let later = now + Duration::from_secs(3600);
-        let said = (0..2 * AT_ONCE).filter(|_| bounds.may(here.clone(), later).is_some()).count();
-        assert_eq!(said, AT_ONCE as usize, "what was not said in an hour is not saved up");
+        let written = (0..2 * AT_ONCE).filter(|_| bounds.may(here.clone(), later).is_some()).count();
+        assert_eq!(written, AT_ONCE as usize, "an hour without lines adds nothing to the burst");
     }
 
     proptest! {
@@ -102,18 +102,18 @@ mod tests {
         ) {
             let [here, _] = places();
             let (mut bounds, mut now) = (LogRateLimiter::default(), Duration::ZERO);
-            let (mut said, mut told) = (0_u64, 0);
+            let (mut written, mut reported) = (0_u64, 0);
             for step in &steps {
                 now += Duration::from_millis(*step);
                 if let Some(suppressed) = bounds.may(here.clone(), now) {
-                    said += 1;
-                    told += suppressed;
+                    written += 1;
+                    reported += suppressed;
                 }
             }
             let most = u64::from(AT_ONCE) + now.as_millis() as u64 * u64::from(A_SECOND) / 1000 + 1;
-            prop_assert!(said <= most, "{said} of at most {most}");
-            let untold = bounds.0[&here].suppressed;
-            prop_assert_eq!(said + told + untold, steps.len() as u64);
+            prop_assert!(written <= most, "{written} of at most {most}");
+            let unreported = bounds.0[&here].suppressed;
+            prop_assert_eq!(written + reported + unreported, steps.len() as u64);
         }
     }
 }

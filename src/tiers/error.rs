@@ -16,7 +16,12 @@ pub(crate) enum TierListError {
     #[error("{}: no tier; at least one [[tier]] is needed", file.display())]
     NoTier { file: PathBuf },
     #[error("{}: {field}: {problem}", file.display())]
-    Field { file: PathBuf, field: String, problem: Box<Problem> },
+    Field {
+        file: PathBuf,
+        field: String,
+        #[source]
+        problem: Box<Problem>,
+    },
 }
 
 impl TierListError {
@@ -43,11 +48,19 @@ pub(crate) enum Problem {
     #[error("{value:?} is no size; {source}")]
     Size { value: String, source: SizeError },
     #[error("{}: {cause}; the path of a folder that exists is needed", path.display())]
-    Path { path: PathBuf, cause: io::Error },
+    Path {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
     #[error("{}: it is no folder; the path of a folder is needed", path.display())]
     NotAFolder { path: PathBuf },
     #[error("{}: it cannot be written to ({cause}); a folder that can be is needed", path.display())]
-    NotWritable { path: PathBuf, cause: io::Error },
+    NotWritable {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
     #[error("{}: it is the folder of tier {other}; each tier needs one of its own", path.display())]
     Same { path: PathBuf, other: usize },
     #[error("{}: it lies in the folder of tier {other}; each tier needs one of its own", path.display())]

@@ -41,7 +41,7 @@ fn segment_refuses_invalid_settings() {
             &expected,
         );
     };
-    refused("G1", "NAME=VALUE is wanted, as in G1=60");
+    refused("G1", "NAME=VALUE is allowed, as in G1=60");
     refused("G1=", "\"\" is not an integer");
     refused("G1=sixty", "\"sixty\" is not an integer");
     refused("G1=60.5", "\"60.5\" is not an integer");
@@ -61,11 +61,11 @@ fn segment_refuses_invalid_mask_paths() {
     refused(study.folder(), &segment("none/mask.png"), "--out none/mask.png: there is no folder none");
     let below = format!("{TILE}/mask.png");
     refused(study.folder(), &segment(&below), &format!("--out {below}: there is no folder {TILE}"));
-    refused(study.folder(), &segment("tiles"), "--out tiles: is a folder; the name of a PNG file is wanted");
+    refused(study.folder(), &segment("tiles"), "--out tiles: is a folder; the name of a PNG file is allowed");
     refused(
         study.folder(),
         &segment(TILE),
-        &format!("--out {TILE}: is the tile itself; another file is wanted"),
+        &format!("--out {TILE}: is the tile itself; another file is allowed"),
     );
 }
 

@@ -113,7 +113,7 @@ fn slides_among_tiles_are_refused_with_the_key_that_takes_them() {
         refused(study.folder(), &RUN, &said);
         refused(study.folder(), &PLAN, &said);
         let said = format!(
-            "{name}: is a slide, and one tile is wanted; a study with slides = [\"{name}\"] segments it in tiles"
+            "{name}: is a slide; one tile is allowed (a study with slides = [\"{name}\"] segments it in tiles)"
         );
         refused(study.folder(), &["segment", name, "--out", "m.png"], &said);
     }

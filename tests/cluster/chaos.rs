@@ -55,7 +55,7 @@ fn study_completes_after_the_manager_restarts() {
         assert_eq!(cluster.completed(&id), expected, "seed {seed}");
         for worker in ["w0", "w1"] {
             let log = cluster.log(worker);
-            assert!(log.contains("the manager is lost; what is under way goes on"), "{log}");
+            assert!(log.contains("lost the connection to the manager; running tasks continue"), "{log}");
         }
     }
 }
@@ -127,6 +127,6 @@ fn worker_leaves_before_its_time_limit() {
     cluster.start_worker("w1", &[]);
     let id = cluster.submit(&[]);
     assert!(cluster.left("w0").success());
-    assert!(cluster.log("w0").contains("the time is nearly up (--until)"), "{}", cluster.log("w0"));
+    assert!(cluster.log("w0").contains("the time limit is near (--until)"), "{}", cluster.log("w0"));
     assert_eq!(cluster.completed(&id), expected);
 }

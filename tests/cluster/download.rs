@@ -128,7 +128,7 @@ fn download_interrupted_exits_5_and_is_repeated_to_the_same_bytes() {
         assert!(kill.expect("bash starts").success());
         let (code, said) = output(child);
         let expected = format!(
-            "interrupted: nothing in brought/out was changed; pleach results {} --out brought/out begins again\n",
+            "interrupted: brought/out is unchanged; pleach results {} --out brought/out starts again\n",
             site.id
         );
         assert_eq!((code, said), (Some(5), expected));

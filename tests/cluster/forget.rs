@@ -41,7 +41,7 @@ fn forgotten_study_is_removed_with_unreferenced_inputs() {
     let (old, new) = (stored(&cluster, b"old", 2 * HOUR), stored(&cluster, b"new", HOUR / 2));
     let ids = [cluster.submit(&[]), cluster.submit(&[])];
     let looked = cluster.call(&["doctor", "--state", "state"]).done();
-    assert!(looked.contains("note: state: a manager is at work there; "), "{looked}");
+    assert!(looked.contains("note: state: a manager is running; "), "{looked}");
     let running = cluster.ask(&["forget", &ids[0]]);
     assert_eq!(running.code, 4, "{running:?}");
     assert!(running.stderr.contains(&format!("pleach cancel {} ends it first", ids[0])), "{running:?}");

@@ -44,7 +44,7 @@ fn worker_is_ready_while_connected_to_its_manager() {
     let id = cluster.submit(&[]);
     cluster.wait_for_responses(&id, 1);
     cluster.kill_manager();
-    cluster.wait_for_readiness("w0", 503, &format!("the manager at {manager} is lost: "));
+    cluster.wait_for_readiness("w0", 503, &format!("lost the connection to the manager at {manager}: "));
     cluster.start_manager();
     cluster.wait_for_readiness("w0", 200, "ok");
     // The worker has unreported work, so its drain takes time.
@@ -52,9 +52,9 @@ fn worker_is_ready_while_connected_to_its_manager() {
     cluster.wait_until(|cluster| cluster.has_ended(&id) || cluster.journal_bytes(&id) > seen);
     assert!(!cluster.has_ended(&id), "the study was too short to see anything");
     cluster.kill_manager();
-    cluster.wait_for_readiness("w0", 503, "is lost");
+    cluster.wait_for_readiness("w0", 503, "lost the connection");
     cluster.ask_to_leave("w0");
-    cluster.wait_for_readiness("w0", 503, "the worker leaves");
+    cluster.wait_for_readiness("w0", 503, "the worker is draining");
     cluster.start_manager();
     let status = cluster.left("w0");
     let log = cluster.log("w0");

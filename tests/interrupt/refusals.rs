@@ -114,7 +114,7 @@ fn corrupt_journal_line_costs_the_lines_after_it() {
     assert!(printed.contains("resumed: 3 responses are known"), "{printed}");
     let cut: usize = lines[4..].iter().map(|line| line.len()).sum();
     assert!(
-        printed.contains(&format!("the last {cut} bytes of the journal were cut short or damaged")),
+        printed.contains(&format!("the last {cut} bytes of the journal were incomplete or corrupt")),
         "{printed}"
     );
     assert_eq!(outputs(&study.path("out")), outputs(&study.path("whole")));

@@ -366,9 +366,9 @@ fn folders_of_studies_are_left_alone() {
     outside.write("out/plan.json", "{}");
     outside.refused(
         &format!("{ANALYZE} --out out"),
-        "--out out: holds results of a study: another folder is allowed\n",
+        "--out out: holds results of a study; another folder is allowed\n",
     );
-    outside.refused(&format!("{ANALYZE} --out y.csv"), "--out y.csv: cannot be made: ");
+    outside.refused(&format!("{ANALYZE} --out y.csv"), "--out y.csv: cannot be created: ");
 }
 
 /// Files that pyarrow wrote: a NaN, which is not a missing value, and columns without numbers.

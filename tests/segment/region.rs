@@ -231,7 +231,7 @@ fn unreadable_regions_are_refused_with_the_cause() {
         ("flipped", "flipped: decode a data region: content of another digest than "),
         ("elsewhere", "elsewhere: decode a data region: corrupt header fields"),
         ("other", "other: decode a data region: "),
-        ("folder", "folder: is a folder; the file of a data region is wanted"),
+        ("folder", "folder: is a folder; the file of a data region is allowed"),
         ("missing", "missing: cannot be read: "),
     ] {
         refused(&pleach(folder, &["region", "show", name]), text);
@@ -240,7 +240,7 @@ fn unreadable_regions_are_refused_with_the_cause() {
     refused(&export(folder, "whole", "x.jpg"), "--out x.jpg: its extension names no format; .png, .tiff, ");
     refused(&export(folder, "whole", "nowhere/x.png"), "--out nowhere/x.png: cannot be written: ");
     with("whole.png", &|_| {});
-    refused(&export(folder, "whole.png", "whole.png"), "is the region file itself; another file is wanted");
+    refused(&export(folder, "whole.png", "whole.png"), "is the region file itself; another file is allowed");
     let mut left: Vec<String> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -294,7 +294,7 @@ fn a_tile_becomes_a_region_template() {
     refused(&pleach(folder, &nowhere), "--regions no/template: there is no folder no");
     refused(
         &pleach(folder, &["region", "show", "tiles"]),
-        "tiles: is a folder; the file of a data region is wanted",
+        "tiles: is a folder; the file of a data region is allowed",
     );
     fs::write(folder.join("template/template.json"), "{\"format\": 9}").unwrap();
     refused(

@@ -5,6 +5,7 @@ use super::study_run::RunningStudy;
 use super::{ManagerActor, StudyEvent, agree, named};
 use crate::transport::{Frame, codec};
 use actix::prelude::*;
+use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::{ReattachState, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::Table;
@@ -95,8 +96,7 @@ impl ManagerActor {
     ) {
         let newcomer = self.connections.get(id).map(|connection| connection.newcomer.clone());
         let Some(newcomer) = newcomer else { return };
-        let facts =
-            pleach_dispatch::manager::WorkerInfo { slots, host: newcomer.host, ..newcomer.facts.clone() };
+        let facts = WorkerInfo { slots, host: newcomer.host, ..newcomer.facts.clone() };
         let worker = self.core.handle_join(facts);
         self.counters.joins.increment(1);
         if let (Some(end), Some(service)) = (newcomer.lease_end_seconds, &self.service) {
@@ -130,13 +130,10 @@ impl ManagerActor {
 
     /// Reattaches a worker: resumes the leases and retains the regions that are still useful.
     fn take_up(&mut self, worker: WorkerId, before: ReattachState) {
-        for study in before
-            .retained_studies
-            .into_iter()
-            .filter(|study| !self.retained.contains(study))
-            .collect::<Vec<_>>()
-        {
-            self.send(worker, &ToWorker::DropRetained { study });
+        for study in before.retained_studies {
+            if !self.retained.contains(&study) {
+                self.send(worker, &ToWorker::DropRetained { study });
+            }
         }
         for had in before.studies {
             let study = had.study;

@@ -1,4 +1,5 @@
 //! Wire types of the HTTP interface, which server and client share: submissions, views of studies and workers, tokens.
+//! [`random`] draws the numbers that tokens, keys and processes need.
 
 pub mod digest;
 pub mod random;

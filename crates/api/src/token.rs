@@ -3,10 +3,11 @@
 //! The token is a text in a file that only its owner can read. It does not expire. To change it, the operator
 //! replaces the file and starts the manager again.
 
+use crate::random;
 use pleach_actors::transport::certs::CertsError;
 use pleach_actors::transport::certs::secret_files::{read, write_new};
 use pleach_actors::transport::token::hex;
-use ring::rand::{SecureRandom, SystemRandom};
+use pleach_study::Defect;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -34,9 +35,9 @@ pub enum TokenError {
     /// The text in the file is not a token.
     #[error("{}: {SHORTEST} to {LONGEST} letters, digits and signs of ASCII without spaces are allowed", .0.display())]
     Form(PathBuf),
-    /// The system provides no random numbers.
-    #[error("the system gives no random numbers")]
-    Random,
+    /// A defect of pleach.
+    #[error("{0}")]
+    Defect(#[from] Defect),
 }
 
 impl ApiToken {
@@ -67,9 +68,8 @@ impl ApiToken {
                 if source.kind() == ErrorKind::NotFound => {}
             read => return read,
         }
-        let mut bytes = [0; TOKEN_BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| TokenError::Random)?;
-        match write_new(path, format!("{}\n", hex(&bytes)).as_bytes()) {
+        let token = hex(&random::bytes::<TOKEN_BYTES>()?);
+        match write_new(path, format!("{token}\n").as_bytes()) {
             // If another process has created the file meanwhile, its token counts.
             Ok(()) | Err(CertsError::Exists(_)) => Self::read(path),
             Err(error) => Err(error.into()),

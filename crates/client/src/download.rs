@@ -12,6 +12,7 @@ use super::transfer::TransferProgress;
 use draft::Draft;
 use error::TransferError;
 use pleach_api::schema::is_result_name;
+use pleach_results::folder::PLAN;
 use pleach_study::Defect;
 use serde::Deserialize;
 use std::fs::{self, File};
@@ -21,10 +22,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 use ureq::http::header::CONTENT_LENGTH;
 
-/// The file that names the study of a results folder.
-const PLAN: &str = "plan.json";
-
-/// Maximum length of `plan.json`, which holds a few numbers for each stage.
+/// Maximum length of `plan.json`, which names the study of a results folder and holds a few numbers for each stage.
 const MAX_PLAN_BYTES: u64 = 64 << 20;
 
 #[derive(Deserialize)]

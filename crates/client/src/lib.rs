@@ -11,7 +11,7 @@ mod remote_text;
 pub mod submit;
 mod tls;
 mod transfer;
-pub mod upload;
+mod upload;
 mod wait;
 
 pub use error::{ClientError, CredentialsError, StudyEndError, SubmitError};

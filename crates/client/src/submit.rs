@@ -5,9 +5,9 @@ use super::remote_text::plain;
 use super::transfer::TransferProgress;
 use super::{Client, upload};
 use pleach_actors::transport::token::hex;
+use pleach_api::random;
 use pleach_api::submission::Submission;
 use pleach_study::Defect;
-use ring::rand::{SecureRandom, SystemRandom};
 
 /// Maximum upload rounds. One round is enough unless the manager loses files meanwhile.
 const ROUNDS: usize = 3;
@@ -48,8 +48,5 @@ pub fn submit<T: TransferProgress>(
 
 /// Returns a random idempotency key. It identifies a study that is submitted twice after a lost answer.
 fn new_key() -> Result<String, Defect> {
-    let mut bytes = [0; 16];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Defect::new("the system gives no random numbers"))?;
-    Ok(hex(&bytes))
+    Ok(hex(&random::bytes::<16>()?))
 }

@@ -1,9 +1,13 @@
 //! Executes a planned study, in this process or on a cluster, with progress and journal. Known results, from a journal,
 //! an earlier round or the task cache, are not computed again.
 
+mod known_responses;
+mod task_counts;
+
 use crate::inputs;
-use crate::progress::{Mark, Progress, ProgressDisplay, Totals};
+use crate::progress::{Mark, Progress, ProgressDisplay, Run, Totals};
 use crate::session::Session;
+use known_responses::KnownResponses;
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::manager::{Observer, StudyEvent};
@@ -12,17 +16,16 @@ use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
-use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
-use pleach_dispatch::scaling::RemainingWork;
-use pleach_planner::{PlannedStudy, task_counts};
+use pleach_dispatch::plan::ExecutionPlan;
+use pleach_planner::PlannedStudy;
 use pleach_regions::MemoryCounter;
-use pleach_results::cache_walk;
-use pleach_results::journal::{JournaledResponse, WriterError};
+use pleach_results::journal::{JournaledResponse, Recorder, Writer, WriterError};
 use pleach_study::{Defect, PreparedStudy};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use task_counts::{Counts, TaskCounts};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -205,87 +208,23 @@ pub fn execute<E: Executor>(
     display: Option<Box<dyn ProgressDisplay>>,
     follow: impl FnOnce(Progress),
 ) -> Result<ExecutionResult, E::Error> {
-    let stage = prepared.study.workflow.response.stage;
-    let (evaluations, tiles) = (prepared.design.evaluations.len(), prepared.study.tiles.len());
-    let within = |known: &&JournaledResponse| known.evaluation <= evaluations && known.tile < tiles;
-    let place = |known: &JournaledResponse| planned.instance(known.evaluation, known.tile, stage);
-    let mut before: HashMap<InstanceId, &JournaledResponse> =
-        session.known.iter().filter(within).map(|known| (place(known), known)).collect();
-    let open_after_journal = planned.plan.unfinished(&before.keys().copied().collect());
-    for known in session.local.iter().filter(within) {
-        before.entry(place(known)).or_insert(known);
-    }
-    let open_before = planned.plan.unfinished(&before.keys().copied().collect());
-    let recalling = Instant::now();
-    let recalled = cache_walk::known_responses(prepared, prior);
-    let recall_seconds = recalling.elapsed().as_secs_f64();
-    for known in &recalled {
-        before.entry(place(known)).or_insert(known);
-    }
-    let finished: BTreeSet<InstanceId> = before.keys().copied().collect();
+    let known = KnownResponses::gather(prepared, planned, session, prior);
+    let finished = known.instances();
     let plan = std::mem::take(&mut planned.plan);
-    let open = plan.unfinished(&finished);
-    let whole = vec![true; open.len()];
-    let task_counts = |open: &[bool], sharing| {
-        task_counts(&plan, open, sharing).map_err(|error| ExecutionError::Defect(Defect::new(error)))
-    };
-    let all = task_counts(&whole, plan.sharing)?;
-    // Counting takes as long as planning, so equal counts are taken once.
-    let count = |open: &[bool], sharing| {
-        let is_all = open == whole && sharing == plan.sharing;
-        if is_all { Ok(all.clone()) } else { task_counts(open, sharing) }
-    };
-    let counts = count(&open, plan.sharing)?;
-    let as_trees = count(&whole, ReuseScope::Tree)?;
-    let tasks_shared_in_buckets = as_trees.values().sum::<u64>() - all.values().sum::<u64>();
-    let after_journal = count(&open_after_journal, plan.sharing)?;
-    let tasks_before_recall = count(&open_before, plan.sharing)?.values().sum::<u64>();
-    let tasks_recalled = tasks_before_recall - counts.values().sum::<u64>();
-    let skipped = skipped(&all, &after_journal);
-
-    let costs = Arc::new(Mutex::new(prepared.costs.clone()));
-    let ledger = executor.ledger();
-    let (stands_for, runs_of) = runs(prepared, planned, open.len());
-    let totals = Totals {
-        evaluations,
-        tiles,
-        tasks: counts.values().sum(),
-        known_tasks: all.values().sum::<u64>() - tasks_before_recall,
-        tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
-        shared_in_buckets: tasks_shared_in_buckets,
-        recalled: tasks_recalled,
-        runs_of,
-        remaining_work: left(prepared, &counts),
-    };
-    let progress = Progress::new(display, totals, ledger, Mark::in_folder(session.folder.path()));
-    progress.count_journaled(before.values().map(|known| (known.evaluation, known.tile)));
+    let counts = TaskCounts::new(&plan, &finished, &known).map_err(ExecutionError::Defect)?;
+    let (first_runs, runs_of) = runs(prepared, planned, plan.instances.len());
+    let mark = Mark::in_folder(session.folder.path());
+    let progress = Progress::new(display, totals(prepared, &counts, runs_of), executor.ledger(), mark);
+    progress.count_journaled(known.runs());
     follow(progress.clone());
-    let journaled = progress.clone();
-    let (mut durable, mut records) = (executor.durable(), 0);
-    let acknowledge = move |known: &[JournaledResponse]| {
-        records += known.len() as u64;
-        durable(records);
-        journaled.count_journaled(known.iter().map(|known| (known.evaluation, known.tile)));
-    };
-    let writer = session.record(acknowledge, executor.broken()).map_err(ExecutionError::Defect)?;
-    let (recorder, told) = (writer.recorder(), progress.clone());
-    let observer = move |notice: StudyEvent<'_>| match notice {
-        StudyEvent::Reported { instance, results } => {
-            if let Some((evaluation, tile)) = stands_for[instance.index()] {
-                recorder.record(JournaledResponse { evaluation, tile, results: results.to_vec() });
-            }
-        }
-        StudyEvent::Failed(instance) => {
-            stands_for[instance.index()].into_iter().for_each(|run| told.failed(run))
-        }
-        StudyEvent::Done(tasks) => told.done(tasks),
-        StudyEvent::Progress(_) => {}
-    };
-    let costs_of_all = Arc::clone(&costs);
-    let observer = Box::new(observer);
-    let executing = Instant::now();
-    let executed = executor.execute(ExecutionRequest { plan, finished, observer, costs: costs_of_all });
-    let execution_seconds = executing.elapsed().as_secs_f64();
+
+    let writer = record(session, executor, progress.clone()).map_err(ExecutionError::Defect)?;
+    let observer = observer(first_runs, writer.recorder(), progress.clone());
+    let costs = Arc::new(Mutex::new(prepared.costs.clone()));
+    let work = ExecutionRequest { plan, finished, observer, costs: Arc::clone(&costs) };
+    let start = Instant::now();
+    let executed = executor.execute(work);
+    let execution_seconds = start.elapsed().as_secs_f64();
     // The journal ends before an execution error returns: reported responses must reach the disk.
     let written = writer.finish();
     progress.finish();
@@ -294,52 +233,63 @@ pub fn execute<E: Executor>(
         let folder = session.folder.path().to_owned();
         ExecutionError::Journal { folder, cause }
     })?;
-    for (instance, known) in before {
-        executed.outcome.results.entry(instance).or_insert_with(|| known.results.clone());
-    }
+
+    let recall_seconds = known.recall_seconds;
+    known.add_to(&mut executed.outcome.results);
     let costs = costs.lock().clone();
     Ok(ExecutionResult {
         finished: executed,
-        tasks_shared_in_buckets,
-        tasks_recalled,
+        tasks_shared_in_buckets: counts.shared_in_buckets,
+        tasks_recalled: counts.recalled,
         recall_seconds,
         costs,
-        skipped,
+        skipped: counts.skipped,
         execution_seconds,
     })
 }
 
-/// Returns the remaining tasks with their predicted times, each for the mean over the tiles and the default values.
-fn left(prepared: &PreparedStudy, counts: &Counts) -> RemainingWork {
-    let workflow = &prepared.study.workflow;
-    let tiles = prepared.tiles.len().max(1) as f64;
-    let kind = |((stage, task), count): (&(usize, usize), &u64)| {
-        let (place, stage) = ((*stage as u32, *task as u32), &workflow.stages[*stage]);
-        let task = &stage.tasks[*task];
-        let seconds = prepared.registry.get(&task.operation, task.version).map_or(0.0, |operation| {
-            let values = stage.task_parameters(task).map(|index| workflow.parameters[index].default);
-            let ratio = prepared.costs.ratio(operation.as_ref(), &values.collect::<Vec<_>>());
-            let declared = prepared.tiles.iter().map(|tile| operation.cost_seconds(tile.pixels));
-            ratio * declared.sum::<f64>() / tiles
-        });
-        (place, *count, seconds)
-    };
-    RemainingWork::new(counts.iter().map(kind))
+/// Returns the totals of the progress. `runs_of` are the runs that share an instance.
+fn totals(prepared: &PreparedStudy, counts: &TaskCounts, runs_of: HashMap<Run, Vec<Run>>) -> Totals {
+    Totals {
+        evaluations: prepared.design.evaluations.len(),
+        tiles: prepared.study.tiles.len(),
+        tasks: counts.open_tasks(),
+        known_tasks: counts.known,
+        tasks_a_run: prepared.study.workflow.stages.iter().map(|stage| stage.tasks.len() as u64).sum(),
+        shared_in_buckets: counts.shared_in_buckets,
+        recalled: counts.recalled,
+        runs_of,
+        remaining_work: counts.remaining_work(prepared),
+    }
 }
 
-type Counts = BTreeMap<(usize, usize), u64>;
-
-/// Returns the tasks of `all` that are not in `open`.
-fn skipped(all: &Counts, open: &Counts) -> Counts {
-    let left = |(task, &count): (&(usize, usize), &u64)| {
-        let rest = count - open.get(task).copied().unwrap_or(0);
-        (rest > 0).then_some((*task, rest))
+/// Starts the journal writer. Responses on disk are reported to the executor and count as progress.
+fn record(session: &Session, executor: &impl Executor, progress: Progress) -> Result<Writer, Defect> {
+    let (mut durable, mut records) = (executor.durable(), 0);
+    let acknowledge = move |known: &[JournaledResponse]| {
+        records += known.len() as u64;
+        durable(records);
+        progress.count_journaled(known.iter().map(|known| (known.evaluation, known.tile)));
     };
-    all.iter().filter_map(left).collect()
+    session.record(acknowledge, executor.broken())
 }
 
-/// A run: evaluation and tile.
-type Run = (usize, usize);
+/// Returns the observer of an execution: records responses, and counts failed instances and finished tasks.
+/// `first_runs` is the first table of [`runs`].
+fn observer(first_runs: Vec<Option<Run>>, recorder: Recorder, progress: Progress) -> Observer {
+    Box::new(move |event: StudyEvent<'_>| match event {
+        StudyEvent::Reported { instance, results } => {
+            if let Some((evaluation, tile)) = first_runs[instance.index()] {
+                recorder.record(JournaledResponse { evaluation, tile, results: results.to_vec() });
+            }
+        }
+        StudyEvent::Failed(instance) => {
+            first_runs[instance.index()].into_iter().for_each(|run| progress.failed(run));
+        }
+        StudyEvent::Done(tasks) => progress.done(tasks),
+        StudyEvent::Progress(_) => {}
+    })
+}
 
 /// Returns two tables. The first has, for each of the plan's `instances` that gives a response, the first run that
 /// needs it. The second maps that run to all runs of evaluations with the same response.
@@ -350,11 +300,11 @@ fn runs(
 ) -> (Vec<Option<Run>>, HashMap<Run, Vec<Run>>) {
     let stage = prepared.study.workflow.response.stage;
     let first = usize::from(!prepared.defaults_run());
-    let (mut stands_for, mut runs_of) = (vec![None; instances], HashMap::new());
+    let (mut first_runs, mut runs_of) = (vec![None; instances], HashMap::new());
     for evaluation in first..=prepared.design.evaluations.len() {
         for tile in 0..prepared.study.tiles.len() {
             let instance = planned.instance(evaluation, tile, stage);
-            let run = *stands_for[instance.index()].get_or_insert_with(|| planned.first_run(instance));
+            let run = *first_runs[instance.index()].get_or_insert_with(|| planned.first_run(instance));
             let runs: &mut Vec<Run> = runs_of.entry(run).or_default();
             // Evaluation 0 is the baseline or the reference and does not count as an evaluation.
             if evaluation > 0 {
@@ -362,5 +312,5 @@ fn runs(
             }
         }
     }
-    (stands_for, runs_of)
+    (first_runs, runs_of)
 }

@@ -39,20 +39,29 @@ enum ReadAs {
 
 impl Source for File {
     fn load(&self) -> Result<DataRegion, TaskFailure> {
-        let fail = |cause: String| TaskFailure { at: "input".to_owned(), cause };
         let read = match &self.read_as {
             ReadAs::Tile => image_io::read_bgr(&self.path),
             ReadAs::Reference { tile, element } => {
                 image_io::probe(tile).and_then(|size| image_io::read_reference(&self.path, size, *element))
             }
         };
-        let region = read.map_err(|error| fail(error.to_string()))?;
+        let region = read.map_err(|error| failure(error.to_string()))?;
         // Check the digest after reading. It matched before, so the content read is the digested content.
         if digest(&self.path) != self.digest {
-            return Err(fail(format!("{}: it has changed since the study began", self.path.display())));
+            return Err(changed(&self.path));
         }
         Ok(region)
     }
+}
+
+/// Returns the failure of a task whose input cannot be read.
+fn failure(cause: String) -> TaskFailure {
+    TaskFailure { at: "input".to_owned(), cause }
+}
+
+/// Returns the failure of a task whose input file has other content than at the start of the study.
+fn changed(file: &Path) -> TaskFailure {
+    failure(format!("{}: it has changed since the study began", file.display()))
 }
 
 /// Returns the sources of a study's input files for storage, by key.
@@ -111,11 +120,10 @@ impl WorkersFile {
         std::iter::once(&self.input.file).chain(tile)
     }
 
-    fn here(&self, file: &FileContent) -> Result<PathBuf, TaskFailure> {
-        self.files.open_local(file).map_err(|path| TaskFailure {
-            at: "input".to_owned(),
-            cause: format!("{path}: it has changed since the study was submitted"),
-        })
+    /// Returns the path of the file on this worker.
+    fn local(&self, file: &FileContent) -> Result<PathBuf, TaskFailure> {
+        let changed = |path| failure(format!("{path}: it has changed since the study was submitted"));
+        self.files.open_local(file).map_err(changed)
     }
 }
 
@@ -128,7 +136,6 @@ impl Source for WorkersFile {
         let files = Arc::clone(&self.files);
         Some(Box::pin(async move {
             for file in contents {
-                let failure = |cause| TaskFailure { at: "input".to_owned(), cause };
                 files.fetch(&file).await.map_err(failure)?;
             }
             Ok(())
@@ -139,15 +146,15 @@ impl Source for WorkersFile {
         if let Some((ElementType::Table, tile)) = &self.input.slide {
             return Core(tile.clone()).load();
         }
-        let path = self.here(&self.input.file)?;
+        let path = self.local(&self.input.file)?;
         if let Some((_, tile)) = &self.input.slide {
             let pixels = slide::pixels(&path, tile)?;
             // Check after reading, as for other files. A file with unchanged metadata is not digested again.
-            return self.here(&self.input.file).map(|_| pixels);
+            return self.local(&self.input.file).map(|_| pixels);
         }
         let read_as = match &self.input.reference {
             None => ReadAs::Tile,
-            Some((element, tile)) => ReadAs::Reference { tile: self.here(tile)?, element: *element },
+            Some((element, tile)) => ReadAs::Reference { tile: self.local(tile)?, element: *element },
         };
         let loaded = File { path, digest: Some(self.input.file.digest), read_as }.load();
         if loaded.is_err() {

@@ -3,7 +3,7 @@
 //! A [`session`] owns the result folder and its journal. [`rounds`] executes a study round by round, and phase by phase
 //! ([`rounds::phases`]). [`executor`] executes one plan, in this process or through an
 //! [`Executor`](executor::Executor) on a cluster, with [`progress`]. [`result_files`] writes plan, responses, indices
-//! and report. [`explain`] tells where the results of a run come from, and [`cost_history`] stores the learned costs
+//! and report. [`explain`] explains the origin of each task of a run, and [`cost_history`] stores the learned costs
 //! of operations. The crate prints nothing.
 
 pub mod cost_history;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Run: evaluation and tile.
-type Run = (usize, usize);
+pub(crate) type Run = (usize, usize);
 
 /// Totals of a study at the start of this process.
 #[derive(Debug, Default)]

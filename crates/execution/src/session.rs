@@ -1,7 +1,7 @@
 //! Session of a study in its result folder: new, resumed after an interruption, or complete.
 //!
-//! The journal file is locked for the whole session, so that only one process writes to the folder. `journal`
-//! defines the journal's content, and the commands execute the study.
+//! The journal file is locked for the whole session, so that only one process writes to the folder. `pleach-results`
+//! defines the journal's content, and `executor` writes to it.
 
 use crate::progress;
 use pleach_results::folder::{Folder, FolderError};

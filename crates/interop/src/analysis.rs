@@ -82,9 +82,7 @@ impl DesignForm {
         };
         found.map_err(|problem| DesignFormError::Mismatch { file: samples.file.clone(), problem })
     }
-}
 
-impl DesignForm {
     /// Returns the number of independent evaluations: 1 per trajectory, 2 per row block, and all rows of
     /// search curves and columns.
     pub fn independent(&self) -> usize {
@@ -114,15 +112,15 @@ pub fn analyze(
             let each =
                 measured.iter().map(|of| moat::indices(trajectories, &of.name, &of.values, bootstrap.seed));
             let found: Vec<_> = each.collect::<Result<_, _>>()?;
-            all(found, Indices::Moat)
-        }
-        (DesignForm::Blocks(blocks), ExternalMethod::Vbd { estimator, .. }) => {
-            all(vbd::indices(blocks, &responses, estimator, bootstrap)?, Indices::Vbd)
+            Analysis::of_each(found, Indices::Moat)
         }
         (DesignForm::Blocks(blocks), _) => {
-            all(vbd::indices(blocks, &responses, Estimator::default(), bootstrap)?, Indices::Vbd)
+            let found = vbd::indices(blocks, &responses, estimator(external), bootstrap)?;
+            Analysis::of_each(found, Indices::Vbd)
         }
-        (DesignForm::Curves(curves), _) => all(fast::indices(curves, &responses, bootstrap)?, Indices::Efast),
+        (DesignForm::Curves(curves), _) => {
+            Analysis::of_each(fast::indices(curves, &responses, bootstrap)?, Indices::Efast)
+        }
         (DesignForm::Columns(columns), ExternalMethod::Columns(method)) => {
             of_points(columns, method, &responses, bootstrap)?
         }
@@ -131,8 +129,9 @@ pub fn analyze(
     Ok(analyses)
 }
 
-fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {
-    found.into_iter().map(|found| Analysis::Indices(indices(found))).collect()
+/// Returns the requested estimator of variance-based indices, or the default for another method.
+fn estimator(external: ExternalMethod) -> Estimator {
+    if let ExternalMethod::Vbd { estimator, .. } = external { estimator } else { Estimator::default() }
 }
 
 /// Maximum number of nested parts of a sample, each half of the next. The smallest is 1/64 of the sample.
@@ -165,13 +164,8 @@ pub fn convergence(
                 .map_or_else(|_| Vec::new(), listed)
         }
         DesignForm::Blocks(blocks) => {
-            let estimator = if let ExternalMethod::Vbd { estimator, .. } = external {
-                estimator
-            } else {
-                Estimator::default()
-            };
             let sizes = halves(blocks.samples(), STEPS);
-            convergence::vbd(blocks, response, estimator, bootstrap, &sizes)
+            convergence::vbd(blocks, response, estimator(external), bootstrap, &sizes)
                 .map_or_else(|_| Vec::new(), listed)
         }
         DesignForm::Curves(_) => Vec::new(),

@@ -3,8 +3,8 @@
 //!
 //! Values outside the bounds are errors. `samples` reports them when it reads the sample.
 
-use super::analysis::DesignForm;
-use super::samples::SampleTable;
+use crate::analysis::DesignForm;
+use crate::samples::SampleTable;
 use pleach_workflow::{Domain, Parameter};
 
 /// Minimum number of evaluations for a check of the coverage. Smaller samples often miss half of the range by

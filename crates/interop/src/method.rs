@@ -272,7 +272,7 @@ impl<'a> MethodRequest<'a> {
         MethodError::Setting { location, problem: problem.into() }
     }
 
-    /// Name of the method.
+    /// Returns the name of the method.
     pub fn kind(&self) -> &'static str {
         self.kind
     }

@@ -11,17 +11,15 @@ mod index_table;
 mod points;
 mod regressions;
 mod run;
-pub mod tables;
-
-pub use run::{RunFailure, RunResponse};
+pub(crate) mod tables;
 
 pub use both_empty::BothEmptyRuns;
 pub use correlations::{CorrelationTable, ParameterCorrelation};
-pub use failures::ParameterFailures;
-pub use failures::{Failures, Unit};
+pub use failures::{Failures, ParameterFailures, Unit};
 pub use index_table::IndexTable;
 pub use points::{GivenDataAnalysis, of_points};
 pub use regressions::Regressions;
+pub use run::{RunFailure, RunResponse};
 
 use pleach_actors::manager;
 use pleach_planner::PlannedStudy;
@@ -34,8 +32,7 @@ use pleach_sensitivity::moat::{self, MoatError, MoatIndices, RESAMPLES};
 use pleach_sensitivity::responses::Response;
 use pleach_sensitivity::sampling::Structure;
 use pleach_sensitivity::vbd::{self, Estimator};
-use pleach_study::Defect;
-use pleach_study::PreparedStudy;
+use pleach_study::{Defect, PreparedStudy};
 use pleach_workflow::{Aggregate, BothEmpty, GivenDataMethod, Method};
 
 /// Responses of all runs, sorted by evaluation, then by tile.
@@ -187,11 +184,7 @@ impl CollectedResponses {
                 let responses = [Response { name, values: &values }];
                 let bootstrap = bootstrap(study.seed);
                 return match vbd::indices(blocks, &responses, Estimator::default(), bootstrap) {
-                    Ok(found) => found
-                        .into_iter()
-                        .next()
-                        .map(|indices| Analysis::Indices(Indices::Vbd(indices)))
-                        .ok_or_else(|| Defect::new("a response without indices")),
+                    Ok(found) => only(found).map(|indices| Analysis::Indices(Indices::Vbd(indices))),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("vbd", error.to_string())),
                     Err(error) => Err(Defect::new(error)),
                 };
@@ -200,11 +193,7 @@ impl CollectedResponses {
                 let values = self.responses(metric, *over_tiles);
                 let responses = [Response { name, values: &values }];
                 return match fast::indices(curves, &responses, bootstrap(study.seed)) {
-                    Ok(found) => found
-                        .into_iter()
-                        .next()
-                        .map(|indices| Analysis::Indices(Indices::Efast(indices)))
-                        .ok_or_else(|| Defect::new("a response without indices")),
+                    Ok(found) => only(found).map(|indices| Analysis::Indices(Indices::Efast(indices))),
                     Err(error @ AnalysisError::TooFew { .. }) => Ok(none("fast", error.to_string())),
                     Err(error) => Err(Defect::new(error)),
                 };
@@ -230,16 +219,13 @@ impl CollectedResponses {
     fn correlations(&self, prepared: &PreparedStudy, metric: usize) -> Result<Analysis, Defect> {
         let (study, evaluations) = (&prepared.study, &prepared.design.evaluations);
         let (name, over_tiles) = &study.workflow.response.metrics[metric];
-        let columns = match Columns::of(&study.workflow.parameters, evaluations) {
-            Ok(columns) => columns,
-            Err(error) => return Err(Defect::new(error)),
-        };
+        let columns = Columns::of(&study.workflow.parameters, evaluations).map_err(Defect::new)?;
         let values = self.responses(metric, *over_tiles);
         let bootstrap = bootstrap(study.seed);
         let of =
             if let Method::Correlation { of, .. } = study.method { of } else { GivenDataMethod::default() };
         match of_points(&columns, of.into(), &[Response { name, values: &values }], bootstrap) {
-            Ok(found) => found.into_iter().next().ok_or_else(|| Defect::new("a response without indices")),
+            Ok(found) => only(found),
             // Expected errors of a sample: too small, constant, or with parameters that depend on each other.
             Err(
                 error @ (AnalysisError::TooFew { .. }
@@ -253,6 +239,11 @@ impl CollectedResponses {
             Err(error) => Err(Defect::new(error)),
         }
     }
+}
+
+/// Returns the result of an analysis of a single response.
+fn only<T>(found: Vec<T>) -> Result<T, Defect> {
+    found.into_iter().next().ok_or_else(|| Defect::new("a response without indices"))
 }
 
 /// Returns the bootstrap settings of a study's confidence intervals.
@@ -326,14 +317,7 @@ impl Analysis {
     }
 
     fn csv(&self) -> Result<Vec<u8>, Defect> {
-        match self.moat() {
-            Some(indices) => tables::moat(indices),
-            None => match self {
-                Self::Indices(Indices::Vbd(indices)) => tables::vbd(indices),
-                Self::Correlations(found) => found.csv(),
-                _ => IndexTable::of(self).map_or_else(|| Ok(b"parameter\n".to_vec()), |listed| listed.csv()),
-            },
-        }
+        IndexTable::of(self).map_or_else(|| Ok(b"parameter\n".to_vec()), |listed| listed.csv())
     }
 
     /// Returns the JSON document of one response.

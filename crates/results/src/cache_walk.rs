@@ -124,10 +124,10 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionId
 }
 
 /// Returns the responses that follow from the traces of earlier studies.
-pub fn known_responses(prepared: &PreparedStudy, past: &PriorResults) -> Vec<JournaledResponse> {
-    let Some(cache) = &past.cache else { return Vec::new() };
+pub fn known_responses(prepared: &PreparedStudy, prior: &PriorResults) -> Vec<JournaledResponse> {
+    let Some(cache) = &prior.cache else { return Vec::new() };
     let first = usize::from(!prepared.defaults_run());
-    let mut walk = CacheWalk::new(prepared, cache, &past.identities);
+    let mut walk = CacheWalk::new(prepared, cache, &prior.identities);
     let mut known = Vec::new();
     for tile in 0..prepared.tiles.len() {
         let reference = walk.reference(tile);
@@ -145,9 +145,9 @@ pub struct CachedRegions<'a>(Option<(CacheWalk<'a>, Option<RegionIdentity>, usiz
 
 impl<'a> CachedRegions<'a> {
     /// Creates the lookup for a tile. It finds nothing if the study has no cache.
-    pub fn on(prepared: &'a PreparedStudy, past: &'a PriorResults, tile: usize) -> Self {
-        Self(past.cache.as_ref().map(|cache| {
-            let mut walk = CacheWalk::new(prepared, cache, &past.identities);
+    pub fn on(prepared: &'a PreparedStudy, prior: &'a PriorResults, tile: usize) -> Self {
+        Self(prior.cache.as_ref().map(|cache| {
+            let mut walk = CacheWalk::new(prepared, cache, &prior.identities);
             let reference = walk.reference(tile);
             (walk, reference, tile)
         }))

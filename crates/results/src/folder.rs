@@ -74,16 +74,6 @@ pub fn results_in(path: &Path) -> Vec<String> {
     RESULTS.iter().map(|name| (*name).to_owned()).filter(is_there).chain(previews).collect()
 }
 
-/// Returns the error for a folder with results of another study.
-pub fn of_another(path: &Path, name: &str) -> FolderError {
-    FolderError::OfAnother { folder: path.to_owned(), name: name.to_owned() }
-}
-
-/// Returns the error for a folder whose `plan.json` is damaged.
-pub fn corrupt_plan(path: &Path, why: &str) -> FolderError {
-    FolderError::CorruptPlan { folder: path.to_owned(), problem: why.to_owned() }
-}
-
 /// Checks that files can be created in a folder. Creates the folder if it is missing.
 pub fn probe(path: &Path) -> std::io::Result<()> {
     let probe = path.join(".pleach-write-test");
@@ -99,7 +89,7 @@ pub enum FolderError {
         /// The folder.
         folder: PathBuf,
         /// A result file of the other study.
-        name: String,
+        name: &'static str,
     },
     /// The owner of the results is unknown.
     #[error(
@@ -157,12 +147,13 @@ impl Folder {
     /// # Errors
     /// [`FolderError`] if it holds results of another or an unknown study, or is not writable.
     pub fn take(path: &Path, digest: &str) -> Result<Self, FolderError> {
+        let folder = path.to_owned();
         match owner(path) {
             Owner::None => {}
             Owner::Study(owner) if owner == digest => {}
-            Owner::Study(_) => return Err(of_another(path, PLAN)),
-            Owner::Damaged(why) => return Err(corrupt_plan(path, &why)),
-            Owner::Unknown(name) => return Err(of_another(path, name)),
+            Owner::Study(_) => return Err(FolderError::OfAnother { folder, name: PLAN }),
+            Owner::Damaged(problem) => return Err(FolderError::CorruptPlan { folder, problem }),
+            Owner::Unknown(name) => return Err(FolderError::OfAnother { folder, name }),
         }
         let not_writable = |cause| FolderError::NotWritable { folder: path.to_owned(), cause };
         probe(path).map(|()| Self(path.to_owned())).map_err(not_writable)

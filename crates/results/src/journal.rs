@@ -10,7 +10,7 @@ mod record;
 mod writer;
 
 pub use record::{Header, HeaderError, JournaledResponse, count, has_header, read};
-pub use writer::{Writer, WriterError};
+pub use writer::{Recorder, Writer, WriterError};
 
 /// Name of the journal in the result folder.
 pub const NAME: &str = "journal";

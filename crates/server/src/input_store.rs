@@ -72,8 +72,8 @@ pub struct InputStore {
 }
 
 /// Looks of the verified files, by digest. The lock is held while a file gets or loses its name: a corrupt file may
-/// just have been replaced by a good one, which must not be set aside. Each change is one call, so a panic leaves the map
-/// consistent.
+/// just have been replaced by a good one, which must not be set aside. Each change is one call, so a panic leaves the
+/// map consistent.
 type Verified = Arc<Mutex<HashMap<InputDigest, FileStamp>>>;
 
 impl InputStore {

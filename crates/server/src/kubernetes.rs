@@ -43,6 +43,7 @@ pub enum ClusterError {
         /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
+        #[source]
         error: io::Error,
     },
     /// A file of the service account is empty or holds no valid certificate.
@@ -192,8 +193,8 @@ impl Round<'_> {
             return Ok(());
         }
         let text = text.unwrap_or_default();
-        let said = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
-        let line = said.lines().next().unwrap_or_default();
+        let message = serde_json::from_str(&text).map_or(text, |status: Status| status.message);
+        let line = message.lines().next().unwrap_or_default();
         let message = line.chars().take(MAX_MESSAGE).collect();
         Err(ClusterError::Refused { url, status: status.as_u16(), message })
     }
@@ -231,14 +232,14 @@ mod tests {
     fn invalid_service_account_folder_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let pods = Pods { account: folder.path().to_owned(), url: String::new() };
-        let said = || pods.round().err().map(|error| error.to_string()).unwrap();
+        let error = || pods.round().err().map(|error| error.to_string()).unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
-        assert!(said().starts_with(&format!("{}: No such file", path("token"))), "{}", said());
+        assert!(error().starts_with(&format!("{}: No such file", path("token"))), "{}", error());
         fs::write(folder.path().join("token"), "\n").unwrap();
-        assert_eq!(said(), format!("{}: it is empty", path("token")));
+        assert_eq!(error(), format!("{}: it is empty", path("token")));
         fs::write(folder.path().join("token"), "abc\n").unwrap();
         fs::write(folder.path().join("ca.crt"), "none\n").unwrap();
-        assert_eq!(said(), format!("{}: there is no certificate in it", path("ca.crt")));
+        assert_eq!(error(), format!("{}: there is no certificate in it", path("ca.crt")));
         let certified = rcgen::generate_simple_self_signed(["10.0.0.1".to_owned()]).unwrap();
         fs::write(folder.path().join("ca.crt"), certified.cert.pem().repeat(2)).unwrap();
         assert_eq!(pods.round().unwrap().authorization, "Bearer abc");

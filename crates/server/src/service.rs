@@ -3,19 +3,20 @@
 //! - [`state`]: the state directory, which outlives the process: the manager's identity and a folder for each study;
 //! - [`results`]: result files of a study and their checksums;
 //! - [`studies`]: all studies of the manager and the operations on them over HTTP;
-//! - [`study_runner`]: one study from its plan to its results;
+//! - `study_runner`: one study from its plan to its results;
+//! - `scaling`: the desired number of workers;
 //! - `mend`: corrupt files of an unfinished study;
 //! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster.
 //!
 //! The manager actor assigns work to workers. Results have the format of `pleach run`.
 
 mod input_files;
-pub(crate) mod local;
+mod local;
 mod mend;
 pub mod metrics;
 pub mod pod_deletion_cost;
 pub mod results;
-pub(crate) mod scaling;
+mod scaling;
 pub mod state;
 pub mod studies;
-pub mod study_runner;
+mod study_runner;

@@ -69,7 +69,9 @@ fn require(holds: bool, rule: &'static str, effect: &impl std::fmt::Debug) -> Re
 #[derive(Clone, Debug)]
 struct WorkerModel {
     facts: WorkerInfo,
+    /// Studies introduced to it.
     notified: BTreeSet<PlanId>,
+    /// Buckets requested and not granted yet.
     requested: u32,
     wants_after: Option<u32>,
     draining: bool,
@@ -123,7 +125,7 @@ impl Audit {
         if *event == Event::Tick {
             self.now = self.now.max(now);
         }
-        self.hear(event, answer, plans)?;
+        self.apply_event(event, answer, plans)?;
         for effect in effects {
             self.follow(event, effect, manager)?;
         }
@@ -328,8 +330,8 @@ impl Audit {
     fn settle(&mut self, event: &Event, manager: &Manager) -> Result<(), Violation> {
         let kept = std::mem::take(&mut self.given_up);
         require(kept.is_empty(), "regions of an ended study not released", &kept)?;
-        let unsaid = std::mem::take(&mut self.revoked);
-        require(unsaid.is_empty(), "lease not revoked", &unsaid)?;
+        let unrevoked = std::mem::take(&mut self.revoked);
+        require(unrevoked.is_empty(), "lease not revoked", &unrevoked)?;
         let left: BTreeSet<_> = std::mem::take(&mut self.to_reopen).into_values().flatten().collect();
         require(left.is_empty(), "instance with lost outputs not reopened", &left)?;
         let ended = std::mem::take(&mut self.ended);

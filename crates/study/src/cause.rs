@@ -51,3 +51,50 @@ pub fn is_full(error: &io::Error) -> bool {
     }
     FULL.iter().any(|code| text.contains(code))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Inner<E: Error + 'static>(#[source] E);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("--out results: {0}")]
+    struct Outer<E: Error + 'static>(#[from] Box<Inner<E>>);
+
+    /// Returns the cause of an error behind two wrappers.
+    fn of_wrapped<E: Error + 'static>(error: E) -> Cause {
+        Cause::of(&Outer::from(Box::new(Inner(error))))
+    }
+
+    #[test]
+    fn defect_behind_wrappers_is_a_defect() {
+        let full = || io::Error::from(ErrorKind::StorageFull);
+        assert_eq!(Cause::of(&Defect::new("a response without indices")), Cause::Defect);
+        assert_eq!(of_wrapped(Defect::new("a response without indices")), Cause::Defect);
+        assert_eq!(of_wrapped(Defect::new(full())), Cause::Defect, "the first cause counts");
+        assert_eq!(of_wrapped(ErrorText("a response without indices")), Cause::Input);
+    }
+
+    #[test]
+    fn full_disk_or_quota_behind_wrappers_is_no_space() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+            assert_eq!(of_wrapped(io::Error::from(kind)), Cause::NoSpace, "{kind}");
+            // An encoder wraps the error of its file in an error of the system.
+            assert_eq!(of_wrapped(io::Error::other(Inner(io::Error::from(kind)))), Cause::NoSpace, "{kind}");
+        }
+        for number in [28, 122] {
+            let text = io::Error::from_raw_os_error(number).to_string();
+            assert_eq!(of_wrapped(io::Error::other(format!("encoder: {text}"))), Cause::NoSpace, "{text}");
+        }
+        assert_eq!(of_wrapped(io::Error::from(ErrorKind::PermissionDenied)), Cause::Input);
+        assert_eq!(of_wrapped(ErrorText("a file with this text: (os error 28)")), Cause::Input);
+    }
+
+    /// Error without a cause, such as one that quotes a file.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct ErrorText(&'static str);
+}

@@ -195,13 +195,13 @@ pub enum SlideTilesProblem {
     NoSlide(PathBuf),
     /// A slide cannot be read.
     #[error("{0}")]
-    Unreadable(SlideError),
+    Unreadable(#[source] SlideError),
     /// A slide does not have the magnification.
     #[error("{0}")]
-    Magnification(SlideError),
+    Magnification(#[source] SlideError),
     /// A slide has no level that suffices for an overview.
     #[error("{0}; false is allowed")]
-    NoOverview(SlideError),
+    NoOverview(#[source] SlideError),
     /// The tiles do not fit a slide.
     #[error("{0}")]
     Partition(#[from] PartitionError),

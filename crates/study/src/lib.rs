@@ -1,9 +1,10 @@
 //! Studies prepared for planning and execution: the parameter sets of the method, the tiles of the slides, the headers
 //! and content digests of the image files.
 //!
-//! [`PreparedStudy`] reads a study file and reports every error that is detectable before the study runs. This crate
-//! plans, executes and writes nothing. [`SingleRun`](single_run::SingleRun) executes one run on one tile, for a single
-//! result.
+//! [`PreparedStudy`] reads a study file and reports every error that is detectable before the study runs.
+//! [`SingleRun`](single_run::SingleRun) executes one run on one tile, for a single result. `pleach-planner` plans studies,
+//! and `pleach-execution` executes them. This crate writes no files. [`Cause`] and [`Defect`] classify the errors of all
+//! crates above.
 
 pub mod builtin;
 mod cause;

@@ -50,6 +50,7 @@ pub enum ReplayError {
         /// Name of the task.
         task: String,
         /// Error of the operation.
+        #[source]
         cause: OperationError,
     },
     /// The workflow was checked against other operations than those given. This is an internal error.

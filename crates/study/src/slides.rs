@@ -1,7 +1,7 @@
 //! Slides of a study: splits them into tiles, and skips tiles without tissue.
 //!
-//! Opens a slide's header and the smallest level that suffices for an overview. `inputs.rs` reads tiles for
-//! tasks, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
+//! Opens a slide's header and the smallest level that suffices for an overview. Storage sources call [`read`] for each
+//! tile, and `core_measurement.rs` in `pleach-workflow` describes the purpose of a tile's halo.
 
 use crate::{SlideTilesError, SlideTilesProblem};
 use pleach_pathology::image_io::ImageFileError;

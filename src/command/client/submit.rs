@@ -63,7 +63,7 @@ fn deadline(until: TimeArg) -> CommandResult<u64> {
     let (now, deadline) = (now(), until.seconds(now()));
     if deadline <= now {
         return Err(CommandError::Input(format!(
-            "--deadline: {} is over; a time to come is allowed",
+            "--deadline: {} has passed; a future time is allowed",
             time::OffsetDateTime::from_unix_timestamp(deadline as i64)
                 .ok()
                 .and_then(|moment| moment.format(&time::format_description::well_known::Rfc3339).ok())
@@ -81,7 +81,7 @@ fn now() -> u64 {
 fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandResult {
     let study_id = plain(id);
     client.waiting().set_message(format!(
-        "study {study_id} goes on; pleach watch {study_id} follows it, pleach cancel {study_id} ends it"
+        "study {study_id} continues; pleach watch {study_id} follows it, pleach cancel {study_id} ends it"
     ));
     let mut bar = StudyBar::new(args.json);
     let ended = follow::to_its_end(client, id, |study| bar.show(study));
@@ -90,7 +90,7 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
     let mut files = None;
     if let Some(out) = args.out.as_deref().filter(|_| study.state == StudyState::Complete) {
         client.waiting().set_message(format!(
-            "study {study_id} is complete; pleach results {study_id} brings its results"
+            "study {study_id} is complete; pleach results {study_id} fetches its results"
         ));
         let transfer = TransferBar::new("receiving results", args.json);
         let received = download::results(client, id, out, &transfer);
@@ -103,7 +103,7 @@ fn follow_to_results(client: &Client, args: &SubmitArgs, id: &str) -> CommandRes
         let evaluations = format!("study {study_id} is complete: {} evaluations", study.evaluations_done);
         print_line(&match files {
             Some((number, out)) => format!("{evaluations}; {number} files of results in {}", out.display()),
-            None => format!("{evaluations}; pleach results {study_id} brings its results"),
+            None => format!("{evaluations}; pleach results {study_id} fetches its results"),
         });
     }
     Ok(follow::verdict(&study)?)

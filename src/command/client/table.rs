@@ -54,28 +54,28 @@ pub(in crate::command) fn scaling(scaling: &ScalingStatus) -> Vec<String> {
         .iter()
         .map(|pool| format!("{} {} of {}", plain(&pool.name), pool.running, pool.desired))
         .collect();
-    let mut text = format!("workers wanted: {wanted} ({}): {}", plain(reason), pools.join(", "));
+    let mut text = format!("workers desired: {wanted} ({}): {}", plain(reason), pools.join(", "));
     let now = CostEstimate { seconds: scaling.predicted_remaining_seconds, cost: scaling.predicted_cost };
     if now.seconds.is_some() {
         text.push_str(&format!("; {} left", price(now)));
     }
     let mut lines = vec![text];
     if let Some(fastest) = scaling.fastest {
-        lines.push(format!("a deadline cannot be met: at the fastest, {} from now", price(fastest)));
+        lines.push(format!("a deadline cannot be met; the fastest plan takes {}", price(fastest)));
     }
     if let Some(beyond) = scaling.without_budget {
-        lines.push(format!("the budget does not allow what the deadlines take: {}", price(beyond)));
+        lines.push(format!("the budget is too low for the deadlines, which need {}", price(beyond)));
     }
     if !scaling.drain_order.is_empty() {
         let names: Vec<String> = scaling.drain_order.iter().map(|name| plain(name)).collect();
-        lines.push(format!("more than wanted, to be drained: {}", names.join(", ")));
+        lines.push(format!("surplus workers, to be drained: {}", names.join(", ")));
     }
     lines
 }
 
 fn price(price: CostEstimate) -> String {
     let seconds = price.seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let time = seconds.map_or_else(|| "for ever".to_owned(), |time| HumanDuration(time).to_string());
+    let time = seconds.map_or_else(|| "an unlimited time".to_owned(), |time| HumanDuration(time).to_string());
     price.cost.map_or(time.clone(), |cost| format!("{time} for {cost:.2}"))
 }
 

@@ -13,14 +13,14 @@ pub(in crate::command) fn execute(args: &WatchArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     let waiting = InterruptibleWait::until_killed()?;
     waiting.listen_to(interrupt.take_stop_requested());
-    waiting.set_message("studies go on; pleach cancel ends them".to_owned());
+    waiting.set_message("studies continue; pleach cancel ends them".to_owned());
     let client = connect(&args.manager, waiting)?;
     let mut view = WatchedStudies::new();
     let ended = follow::watch(&client, args.id.as_deref(), |studies, workers| view.show(studies, workers));
     view.finish();
     let watched = ended?;
     if watched.is_empty() {
-        print_line("no study is open");
+        print_line("no open studies");
     }
     // With several studies, the view has shown their ends. A single study determines the exit code.
     if args.id.is_some() {

@@ -133,7 +133,7 @@ fn print(named: &Named) {
     let (files, bytes) = (report.sound_files, human(report.sound_bytes));
     let [errors, warnings] = [Severity::Error, Severity::Warning].map(|severity| report.count(severity));
     print_line(&format!(
-        "{}: {files} files are sound ({bytes}); errors: {errors}, warnings: {warnings}",
+        "{}: {files} files are intact ({bytes}); errors: {errors}, warnings: {warnings}",
         named.check
     ));
 }

@@ -54,7 +54,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     if credentials.identity().role != Role::Manager {
         let found = credentials.identity();
         return Err(CommandError::Input(format!(
-            "--certs {}: holds the certificate of {found}; a manager's is needed (pleach certs issue --role manager)",
+            "--certs {}: the certificate belongs to {found}; a manager certificate is allowed (pleach certs issue --role manager)",
             args.certs.display()
         )));
     }
@@ -150,7 +150,7 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
                 _ = &mut asked_to_stop => break,
             }
         }
-        info!("the manager ends; its studies go on when it is started again");
+        info!("the manager stops; its studies continue after its next start");
         served.stop();
         Ok(())
     })

@@ -19,9 +19,9 @@ use metrics::WorkerSampler;
 use pleach_actors::exchange::{Exchange, ExchangeSetup, ExchangeStats};
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::panic_guard::THREAD_NAME;
+use pleach_actors::spill::SpillStore;
 use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::StorageActor;
-use pleach_actors::transport::certs::Credentials;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
 use pleach_actors::transport::identity::Role;
@@ -37,15 +37,19 @@ use pleach_planner::memory_limit::{self, default_memory_bytes};
 use pleach_planner::memory_size::{MemorySize, human};
 use pleach_regions::{MemoryCounter, RamTier};
 use pleach_server::exporter;
+use pleach_server::listener;
 use pleach_server::service::metrics::record_expiry;
 use pleach_storage::files::scratch::Scratch;
 use pleach_storage::locks_are_local;
 use pleach_study::builtin;
 use pleach_telemetry::Exposition;
+use pleach_workflow::Registry;
 use readiness::WorkerReadiness;
 use retry::Retry;
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -66,75 +70,33 @@ const SCRATCH: &str = "pleach-worker";
 pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
     log::start(args.log_format)?;
     let mut interrupt = Interrupt::listen()?;
-    let exporter = args.metrics.map(exporter::bind).transpose()?;
-    if let Some(at) = exporter.as_ref().and_then(|exporter| exporter.local_addr().ok()) {
-        info!("metrics are at http://{at}/metrics");
-    }
-    let manager = resolve(&args.manager)?;
+    let (manager, readiness, exporter) = serve_probes(args)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    // Install metrics before any code records one.
-    let exposition = exporter
-        .as_ref()
-        .map(|_| Exposition::install(pleach_telemetry::ProcessRole::Worker, env!("CARGO_PKG_VERSION")));
-    let exposition = exposition.transpose().map_err(CommandError::defect)?;
-    let standing = WorkerReadiness::new(manager);
-    // Serve probes from now on, because the manager may take long to appear.
-    let exported = exporter.zip(exposition);
-    let exported =
-        exported.map(|(at, what)| exporter::serve(at, what, Box::new(standing.clone()))).transpose()?;
     let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
     let settings = Settings::default();
-    let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
-    let mut asked = interrupt.take_stop_requested();
-    let place = certificate::JoinTarget {
+    let mut stop = interrupt.take_stop_requested();
+    let target = certificate::JoinTarget {
         manager,
         network: &network,
         settings: &settings,
         clock: &clock,
-        standing: &standing,
+        readiness: &readiness,
     };
-    if !network.handle().block_on(certificate::obtain(args, &place, &mut asked))? {
+    if !network.handle().block_on(certificate::obtain(args, &target, &mut stop))? {
         info!("the worker has left");
         return Ok(());
     }
-    let certs = |error| CommandError::Input(format!("--certs {}: {error}", args.certs.display()));
-    let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
-    if credentials.identity().role != Role::Worker {
-        let found = credentials.identity();
-        return Err(CommandError::Input(format!(
-            "--certs {}: holds the certificate of {found}; a worker's is needed (pleach certs issue --role worker)",
-            args.certs.display()
-        )));
-    }
+    let credentials = super::credentials(&args.certs, Role::Worker)?;
     record_expiry(&credentials);
-    let slots = workers(args.cores);
-    let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
-    pleach_pages::set_limit_bytes(memory_bytes);
+    let capacity = Capacity::open(args)?;
     let until = args.until.map(moment);
     let registry = builtin::registry();
-    let tiers = spill::open(&args.spill.options())?;
-    let (below, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
-    let sizes: Vec<(String, u64)> = sizes.unwrap_or_default();
-    let tier_size = |(name, bytes)| TierSize { name, bytes };
-    let hello = Hello {
-        cores: slots.get(),
-        memory_bytes,
-        tiers: [("ram".to_owned(), memory_bytes)].into_iter().chain(sizes).map(tier_size).collect(),
-        lease_end_seconds: until,
-        host_name: memory_limit::host_name(),
-        ..Hello::default()
-    }
-    .with_operations(&registry);
-    let connector = Connector::new(
-        &network,
-        manager,
-        Arc::clone(&credentials),
-        Version::current(),
-        settings.clone(),
-        &clock,
-        board.clone(),
-    )
-    .map_err(CommandError::defect)?;
+    let hello = capacity.hello(until).with_operations(&registry);
+    let reporter = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
+    let (version, certs) = (Version::current(), Arc::clone(&credentials));
+    let connector =
+        Connector::new(&network, manager, certs, version, settings.clone(), &clock, reporter.clone())
+            .map_err(CommandError::defect)?;
     let ledger = Arc::new(MemoryCounter::default());
     let ram = Arc::new(RamTier::new(Arc::clone(&ledger)));
     let exchange = ExchangeSetup {
@@ -143,77 +105,104 @@ pub(in crate::command) fn execute(args: &WorkerProcessArgs) -> CommandResult {
         version: Version::current(),
         settings: Settings { handshake: SILENT_PEER, ..settings.clone() },
         clock,
-        board,
+        board: reporter,
         ram: Arc::clone(&ram),
-        spill: below.clone(),
+        spill: capacity.spill.clone(),
         shared: args.shm_dir.is_dir().then(|| args.shm_dir.clone()),
     };
     let exchange = Exchange::start(&network, args.listen, exchange).map_err(CommandError::input)?;
-    let temporary = if args.spill.ssd.is_none() { Some(scratch()?) } else { None };
-    let ssd =
-        args.spill.ssd.clone().or_else(|| Some(temporary.as_ref()?.path().to_owned())).unwrap_or_default();
+    // The scratch folder is removed when the command ends.
+    let (inputs, _scratch) = input_folder(args)?;
     let (ask, asks) = unbounded_channel();
-    let files = InputFileStore::open(ssd.join("inputs"), ask)
-        .map_err(|error| CommandError::Input(format!("{}: {error}", ssd.join("inputs").display())))?;
+    let files = InputFileStore::open(inputs.clone(), ask)
+        .map_err(|error| CommandError::Input(format!("{}: {error}", inputs.display())))?;
     let files = Arc::new(files);
-    let (events, told) = unbounded_channel();
-    let incarnation = random::number()?;
-    let files_of_process = Arc::clone(&files);
-    let process =
-        Process { args, manager, hello, connector, settings, files: files_of_process, until, standing };
-    System::new().block_on(async move {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(slots.get() as usize)
-            .thread_name(|number| format!("{THREAD_NAME}{number}"))
-            .build()
-            .map_err(CommandError::defect)?;
-        let pool = Arc::new(pool);
-        let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
-        let storage = storage.with_spill(below.clone()).with_exchange(exchange.clone()).start();
-        let setup = WorkerSetup {
-            resources: Resources { slots, memory_bytes, active_paths: None, meter },
-            registry,
-            storage,
-            pool,
-            ram: Arc::clone(&ram),
-            spill: below.clone(),
-            ledger,
-            costs: Arc::default(),
-            prior: PriorResults::default(),
-            peak_bytes: Arc::default(),
-            remote: Some(RemoteSetup {
-                incarnation,
-                exchange: exchange.clone(),
-                opener: Arc::new(InputFileReader),
-                files,
-                asks: Some(asks),
-                events,
-                window: args.prefetch_buckets,
-            }),
-        };
-        let worker = WorkerActor::unconnected(setup).start();
-        let figures = WorkerSampler { worker: worker.clone(), ram, spill: below, exchange: exchange.clone() };
-        process.standing.begin(figures);
-        if let Some(until) = until {
-            worker.do_send(SetTimeLimit(Instant::now() + left(until, Duration::ZERO)));
+    let (events, worker_events) = unbounded_channel();
+    let remote = RemoteSetup {
+        incarnation: random::number()?,
+        exchange: exchange.clone(),
+        opener: Arc::new(InputFileReader),
+        files: Arc::clone(&files),
+        asks: Some(asks),
+        events,
+        window: args.prefetch_buckets,
+    };
+    let node = WorkerNode { capacity, registry, ledger, ram, exchange, remote };
+    let process = Process { args, manager, hello, connector, settings, files, until, readiness };
+    System::new().block_on(process.run(node, worker_events, stop, exporter))
+}
+
+/// Serves metrics and probes at `--metrics`, if given, before anything else: the manager may take long to appear.
+/// Returns the address of the manager, the readiness that probes report, and the server.
+fn serve_probes(
+    args: &WorkerProcessArgs,
+) -> CommandResult<(SocketAddr, WorkerReadiness, Option<listener::Server>)> {
+    let listener = args.metrics.map(exporter::bind).transpose()?;
+    if let Some(at) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
+        info!("metrics are at http://{at}/metrics");
+    }
+    let manager = resolve(&args.manager)?;
+    let readiness = WorkerReadiness::new(manager);
+    let Some(listener) = listener else { return Ok((manager, readiness, None)) };
+    // Install metrics before any code records one.
+    let exposition = Exposition::install(pleach_telemetry::ProcessRole::Worker, env!("CARGO_PKG_VERSION"))
+        .map_err(CommandError::defect)?;
+    let server = exporter::serve(listener, exposition, Box::new(readiness.clone()))?;
+    Ok((manager, readiness, Some(server)))
+}
+
+/// Slots, memory and spill tiers of the worker.
+struct Capacity {
+    slots: NonZeroU32,
+    memory_bytes: u64,
+    spill: Option<Arc<SpillStore>>,
+    /// Name and capacity of each spill tier, from fast to slow.
+    spill_tiers: Vec<(String, u64)>,
+}
+
+impl Capacity {
+    /// Sets the memory limit of the process and opens the spill tiers.
+    fn open(args: &WorkerProcessArgs) -> CommandResult<Self> {
+        let slots = workers(args.cores);
+        let memory_bytes = args.memory.map_or_else(default_memory_bytes, MemorySize::bytes);
+        pleach_pages::set_limit_bytes(memory_bytes);
+        let tiers = spill::open(&args.spill.options())?;
+        let (spill, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
+        Ok(Self { slots, memory_bytes, spill, spill_tiers: sizes.unwrap_or_default() })
+    }
+
+    /// Returns the hello message of the worker, without its operations.
+    fn hello(&self, until: Option<u64>) -> Hello {
+        let ram = ("ram".to_owned(), self.memory_bytes);
+        let tiers = std::iter::once(ram).chain(self.spill_tiers.iter().cloned());
+        Hello {
+            cores: self.slots.get(),
+            memory_bytes: self.memory_bytes,
+            tiers: tiers.map(|(name, bytes)| TierSize { name, bytes }).collect(),
+            lease_end_seconds: until,
+            host_name: memory_limit::host_name(),
+            ..Hello::default()
         }
-        let served = process.serve(&worker, told, asked).await;
-        let ExchangeStats { fetched, fetched_bytes, .. } = exchange.counts();
-        info!("{fetched} regions came from other workers, {} in all", human(fetched_bytes));
-        drop(exported);
-        exchange.close().await;
-        // The last messages may still be in transit. A manager that takes longer than the idle timeout counts as lost.
-        let _ = tokio::time::timeout(process.settings.idle, process.connector.idle()).await;
-        process.connector.close().await;
-        served
-    })
+    }
+}
+
+/// Returns the folder for input files, in `--ssd` or in a scratch folder.
+fn input_folder(args: &WorkerProcessArgs) -> CommandResult<(PathBuf, Option<Scratch>)> {
+    if let Some(ssd) = &args.spill.ssd {
+        return Ok((ssd.join("inputs"), None));
+    }
+    let scratch = scratch()?;
+    Ok((scratch.path().join("inputs"), Some(scratch)))
 }
 
 /// Creates a scratch folder for input files of a worker without a disk of its own. Removes those of killed workers.
 fn scratch() -> CommandResult<Scratch> {
     let parent = std::env::temp_dir();
     let scratch = Scratch::create(&parent, SCRATCH).map_err(|error| {
-        CommandError::Input(format!("{}: {error}; TMPDIR or --ssd names another folder", parent.display()))
+        CommandError::Input(format!(
+            "{}: {error}; set TMPDIR or --ssd to use another folder",
+            parent.display()
+        ))
     })?;
     // Without locks across machines, a live worker's folder on another machine would look abandoned.
     if !locks_are_local(&parent).unwrap_or(true) {
@@ -222,10 +211,54 @@ fn scratch() -> CommandResult<Scratch> {
                 info!("removed {}, the scratch folder of a killed worker", gone.display());
             }),
             // A temporary folder need not be readable.
-            Err(error) => warn!("cannot look for what killed workers left in {}: {error}", parent.display()),
+            Err(error) => {
+                warn!("cannot remove the scratch folders of killed workers in {}: {error}", parent.display())
+            }
         }
     }
     Ok(scratch)
+}
+
+/// Parts of the worker actor that exist before the actor system.
+struct WorkerNode {
+    capacity: Capacity,
+    registry: Registry,
+    ledger: Arc<MemoryCounter>,
+    ram: Arc<RamTier>,
+    exchange: Exchange,
+    remote: RemoteSetup,
+}
+
+impl WorkerNode {
+    /// Starts the storage actor and the worker actor. Adds the worker to `readiness`.
+    fn start(self, readiness: &WorkerReadiness) -> CommandResult<Addr<WorkerActor>> {
+        let Self { capacity, registry, ledger, ram, exchange, remote } = self;
+        let Capacity { slots, memory_bytes, spill, .. } = capacity;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(slots.get() as usize)
+            .thread_name(|number| format!("{THREAD_NAME}{number}"))
+            .build()
+            .map_err(CommandError::defect)?;
+        let pool = Arc::new(pool);
+        let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
+        let storage = storage.with_spill(spill.clone()).with_exchange(exchange.clone()).start();
+        let setup = WorkerSetup {
+            resources: Resources { slots, memory_bytes, active_paths: None, meter },
+            registry,
+            storage,
+            pool,
+            ram: Arc::clone(&ram),
+            spill: spill.clone(),
+            ledger,
+            costs: Arc::default(),
+            prior: PriorResults::default(),
+            peak_bytes: Arc::default(),
+            remote: Some(remote),
+        };
+        let worker = WorkerActor::unconnected(setup).start();
+        readiness.begin(WorkerSampler { worker: worker.clone(), ram, spill, exchange });
+        Ok(worker)
+    }
 }
 
 /// Process around the worker actor.
@@ -237,10 +270,34 @@ struct Process<'a> {
     settings: Settings,
     files: Arc<InputFileStore>,
     until: Option<u64>,
-    standing: WorkerReadiness,
+    readiness: WorkerReadiness,
 }
 
 impl Process<'_> {
+    /// Starts the worker, serves it until it has left, and closes the network.
+    async fn run(
+        self,
+        node: WorkerNode,
+        events: UnboundedReceiver<WorkerEvent>,
+        stop: oneshot::Receiver<()>,
+        exporter: Option<listener::Server>,
+    ) -> CommandResult {
+        let exchange = node.exchange.clone();
+        let worker = node.start(&self.readiness)?;
+        if let Some(until) = self.until {
+            worker.do_send(SetTimeLimit(Instant::now() + remaining(until, Duration::ZERO)));
+        }
+        let served = self.serve(&worker, events, stop).await;
+        let ExchangeStats { fetched, fetched_bytes, .. } = exchange.counts();
+        info!("fetched {fetched} regions ({}) from other workers", human(fetched_bytes));
+        drop(exporter);
+        exchange.close().await;
+        // The last messages may still be in transit. A manager that takes longer than the idle timeout counts as lost.
+        let _ = tokio::time::timeout(self.settings.idle, self.connector.idle()).await;
+        self.connector.close().await;
+        served
+    }
+
     /// Keeps the worker connected until it has left.
     async fn serve(
         &self,
@@ -255,7 +312,7 @@ impl Process<'_> {
         let mut refused: Option<Cause> = None;
         let mut leaving: Option<tokio::time::Instant> = None;
         let ends =
-            self.until.map(|until| tokio::time::Instant::now() + left(until, self.args.drain_timeout.0));
+            self.until.map(|until| tokio::time::Instant::now() + remaining(until, self.args.drain_timeout.0));
         loop {
             // Placeholder for a time that is not set. The guards disable its branch.
             let never = tokio::time::Instant::now() + Duration::from_secs(3600);
@@ -268,7 +325,7 @@ impl Process<'_> {
                 }
                 event = events.recv() => match event {
                     Some(WorkerEvent::Welcomed) => {
-                        self.standing.joined();
+                        self.readiness.joined();
                         refused = None;
                         if let Some(link) = &mut open {
                             link.welcome = Some(Instant::now());
@@ -285,18 +342,21 @@ impl Process<'_> {
                     }
                 },
                 _ = &mut stop, if leaving.is_none() => {
-                    info!("asked to leave: what is under way is finished, the rest is handed back");
+                    info!("stop requested: the worker drains (it finishes running tasks and returns unstarted ones)");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(SetTimeLimit(Instant::now() + self.args.drain_timeout.0));
                     worker.do_send(StartDrain);
                 }
                 () = tokio::time::sleep_until(ends.unwrap_or(never)), if ends.is_some() && leaving.is_none() => {
-                    info!("the time is nearly up (--until): what is under way is finished, the rest is handed back");
+                    info!(
+                        "the time limit is near (--until): the worker drains (it finishes running tasks and returns \
+                         unstarted ones)"
+                    );
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(StartDrain);
                 }
                 () = tokio::time::sleep_until(leaving.unwrap_or(never)), if leaving.is_some() => {
-                    info!("there is no more time (--drain-timeout): the worker leaves at once");
+                    info!("the drain timed out (--drain-timeout): the worker leaves at once");
                     worker.do_send(LeaveNow);
                     leaving = Some(never);
                 }
@@ -316,12 +376,12 @@ impl Process<'_> {
         let cause = refusal.as_ref().map(|refusal| refusal.cause);
         let wait = retry.record_end(welcome.map(|since| since.elapsed()), cause);
         if welcome.is_some() {
-            warn!("the manager is lost; what is under way goes on");
+            warn!("lost the connection to the manager; running tasks continue");
         } else if let Some(refusal) = refusal {
-            self.standing.failed(&refusal.to_string());
+            self.readiness.failed(&refusal.to_string());
             if refused.replace(refusal.cause) != Some(refusal.cause) {
                 warn!(
-                    "the manager at {} refused this worker: {refusal}; trying again, less and less often",
+                    "the manager at {} refused this worker: {refusal}; trying again with increasing delay",
                     self.manager
                 );
             }
@@ -334,7 +394,7 @@ impl Process<'_> {
         let mut last = String::new();
         let wait = async |refusal: &Refusal, wait: Duration| {
             let text = refusal.to_string();
-            self.standing.failed(&text);
+            self.readiness.failed(&text);
             if text != last {
                 warn!("cannot reach the manager at {}: {text}; trying again", self.manager);
                 last = text;
@@ -357,8 +417,8 @@ impl Process<'_> {
             while let Some(arrival) = arrivals.recv().await {
                 let files = Arc::clone(&files);
                 // Use a blocking thread: storing the file may take as long as the disk does.
-                let kept = tokio::task::spawn_blocking(move || files.arrived(arrival)).await;
-                if kept.is_err() {
+                let stored = tokio::task::spawn_blocking(move || files.arrived(arrival)).await;
+                if stored.is_err() {
                     return;
                 }
             }
@@ -380,7 +440,7 @@ fn resolve(address: &str) -> CommandResult<SocketAddr> {
     let fail =
         |what: String| CommandError::Input(format!("--manager {address}: {what}; HOST:PORT is allowed"));
     let mut found = address.to_socket_addrs().map_err(|error| fail(error.to_string()))?;
-    found.next().ok_or_else(|| fail("it has no address".to_owned()))
+    found.next().ok_or_else(|| fail("no address found".to_owned()))
 }
 
 /// Converts the time limit to seconds since 1970.
@@ -393,6 +453,6 @@ fn now() -> u64 {
 }
 
 /// Returns the time until the worker must start draining.
-fn left(until: u64, drain: Duration) -> Duration {
+fn remaining(until: u64, drain: Duration) -> Duration {
     Duration::from_secs(until.saturating_sub(now())).saturating_sub(drain)
 }

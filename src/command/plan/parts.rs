@@ -81,16 +81,16 @@ pub(super) fn show(forecasts: &[Forecast]) -> Vec<String> {
     let line = |forecast: &Forecast| {
         let parameters = forecast.parameters.text("parameters");
         let evaluations = forecast.evaluations.text("evaluations");
-        let phase = if in_phases { format!("phase {}: ", forecast.phase) } else { "in all: ".to_owned() };
+        let phase = if in_phases { format!("phase {}: ", forecast.phase) } else { "total: ".to_owned() };
         let then = forecast.survivors.as_ref();
         let then = then.map_or_else(String::new, |rule| format!("; survivors by {rule}"));
         format!("{phase}{}, {parameters}, {evaluations}{then}", forecast.method)
     };
     let mut lines: Vec<String> = forecasts.iter().map(line).collect();
     if in_phases {
-        lines.insert(0, "planned is phase 1; what survives it, it has to be run for".to_owned());
+        lines.insert(0, "the plan covers phase 1; the survivors are known only after it has run".to_owned());
     } else if !lines.is_empty() {
-        lines.insert(0, "planned is the sample that the study begins with".to_owned());
+        lines.insert(0, "the plan covers the initial sample of the study".to_owned());
     }
     lines
 }

@@ -15,7 +15,7 @@ pub(super) fn show(study: &str, plans: &[PlanRecord]) -> Vec<String> {
 fn by_stage(plan: &PlanRecord) -> Vec<String> {
     let figures = &plan.summary;
     let mut lines = vec![format!(
-        "{}{}: {} evaluations, {} runs; about {} s on {} workers (not below {} s), {}; planned in {:.0} ms",
+        "{}{}: {} evaluations, {} runs; about {} s on {} workers (lower bound {} s), {}; planned in {:.0} ms",
         plan.strategy,
         plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default(),
         figures.evaluations,
@@ -55,9 +55,7 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
     lines.extend(aligned(1, header, rows).into_iter().map(|line| format!("  {line}")));
     let transferred: usize = figures.per_stage.iter().map(|stage| stage.transferred).sum();
     if transferred > 0 {
-        lines.push(format!(
-            "  {transferred} of the tasks are executed in one bucket and handed over to others"
-        ));
+        lines.push(format!("  {transferred} tasks are executed in one bucket and transferred to others"));
     }
     if figures.reference_tasks > 0 {
         lines.push(format!("  and {} tasks for the run at default parameters", figures.reference_tasks));
@@ -82,8 +80,8 @@ pub(super) fn beyond(plans: &[PlanRecord], memory_bytes: u64) -> Vec<String> {
         let reuse = plan.reuse.map(|reuse| format!(", {reuse}")).unwrap_or_default();
         let megabytes = plan.min_bytes.unwrap_or_default().div_ceil(1_000_000);
         format!(
-            "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers share tasks as in trees \
-             where that fits",
+            "{}{reuse}: needs {megabytes} MB at once, more than --memory {}; run and managers use --reuse tree if that \
+             fits",
             plan.strategy,
             human(memory_bytes)
         )
@@ -146,10 +144,10 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
 
 /// Returns a note if a plan uses value reuse, whose savings cannot be predicted.
 fn about_value(plans: &[&PlanRecord]) -> Option<String> {
-    plans.iter().any(|plan| plan.reuse == Some("value")).then(|| {
-        "value counts as dataflow: which results turn out to be equal is not known before they are there"
-            .to_owned()
-    })
+    plans
+        .iter()
+        .any(|plan| plan.reuse == Some("value"))
+        .then(|| "value counts as dataflow: equal results are known only after execution".to_owned())
 }
 
 /// Aligns cells in columns: the first `names` columns left, all others right.

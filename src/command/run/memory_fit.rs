@@ -15,7 +15,7 @@ impl Runner<'_> {
         let (options, args) = (self.options, self.args);
         if plan.options != options && !args.quiet && !args.json {
             print_line(&format!(
-                "--memory {}: tasks are shared as in trees (--reuse tree), since --reuse {} takes {} MB",
+                "--memory {}: using --reuse tree, because --reuse {} needs {} MB",
                 human(self.memory_bytes),
                 options.reuse_name().unwrap_or_default(),
                 plan.requested_needs.with_spill(self.spill_bytes).div_ceil(1_000_000),

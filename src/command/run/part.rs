@@ -73,7 +73,7 @@ impl<'a> Runner<'a> {
         let options = args.plan.options();
         if args.cache.cache.is_some() && options.reuse_name() != Some("value") {
             return Err(CommandError::Input(
-                "--cache: results are found by what their inputs hold; --reuse value with naive, sca, rtma or trtma is allowed"
+                "--cache: results are keyed by input content; --reuse value with naive, sca, rtma or trtma is allowed"
                     .to_owned(),
             ));
         }
@@ -169,7 +169,7 @@ impl<'a> Runner<'a> {
     fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
         let lost = cost_history::store(folder, learned).err()?;
-        Some(format!("what operations cost is not kept for later plans: {lost}"))
+        Some(format!("operation costs are not stored for later plans: {lost}"))
     }
 
     fn say_what_is_known(&self, prepared: &PreparedStudy, session: &Session) {
@@ -181,7 +181,7 @@ impl<'a> Runner<'a> {
         print_line(&format!("{phase}resumed: {} responses are known", session.known.len()));
         if session.cut_bytes > 0 {
             print_line(&format!(
-                "the last {} bytes of the journal were cut short or damaged; what they said is computed again",
+                "the last {} bytes of the journal were incomplete or corrupt; their responses are computed again",
                 session.cut_bytes
             ));
         }

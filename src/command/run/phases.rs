@@ -47,7 +47,7 @@ pub(super) fn execute(
         match runner.execute(phase.prepared, out_of_phase, phase.retains_results)? {
             RunEnd::Now(part) => Ok(*part),
             RunEnd::Before(folder) => Err(CommandError::Input(format!(
-                "--out {}: {} has no {} to go on from; a new folder is allowed",
+                "--out {}: {} has no {} to continue from; a new folder is allowed",
                 out.display(),
                 folder.path().display(),
                 journal::NAME

@@ -42,10 +42,10 @@ fn study(imported: &Imported, file: &Path) -> String {
     for note in &imported.notes {
         let _ = writeln!(text, "# {note}");
     }
-    text += "# `pleach sample` and `pleach analyze` take it as it is. To run a workflow, name it in [study], its images in [input],\n\
-             # its metric in [response], and give the parameters the names that they have there.\n\n";
+    text += "# `pleach sample` and `pleach analyze` accept this file. To run a workflow, name it in [study],\n\
+             # its images in [input] and its metric in [response], and give the parameters the names that it uses.\n\n";
     if let Some(seed) = imported.seed {
-        text += "[study]\n# Random numbers are others than those of the other program.\n";
+        text += "[study]\n# The random numbers differ from those of the other program.\n";
         let _ = writeln!(text, "seed = {seed}\n");
     }
     text += &method(imported);

@@ -1,6 +1,6 @@
 //! Submission for tests of this crate and of the server.
 
-use super::{InputFile, PlanChoice, Submission};
+use super::{InputFile, PlanChoice, Submission, VERSION};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_planner::StrategyName;
 use pleach_study::builtin;
@@ -31,7 +31,7 @@ pub fn submission(name: &str, inputs: Vec<InputFile>) -> Submission {
         phase: None,
     };
     Submission {
-        version: 1,
+        version: VERSION,
         build: String::new(),
         name: name.to_owned(),
         inputs,

@@ -3,6 +3,7 @@
 
 use super::members::PendingFetch;
 use super::{Effect, Manager};
+use crate::study::Study;
 use crate::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 
@@ -44,16 +45,16 @@ impl Manager {
             if self.leases_of(worker) > 0 {
                 continue;
             }
-            let alone = self.held_alone(worker);
-            if alone.is_empty() || !self.copy(worker, &alone) {
+            let sole = self.sole_copies(worker);
+            if sole.is_empty() || !self.copy(worker, &sole) {
                 self.dismiss(worker);
             }
         }
     }
 
     /// Returns the referenced regions whose sole copy is on this worker.
-    fn held_alone(&self, worker: WorkerId) -> Vec<(PlanId, RegionKey)> {
-        let held = |(id, study): (&PlanId, &crate::study::Study)| {
+    fn sole_copies(&self, worker: WorkerId) -> Vec<(PlanId, RegionKey)> {
+        let held = |(id, study): (&PlanId, &Study)| {
             let id = *id;
             study.sole_copies(worker).into_iter().map(move |key| (id, key)).collect::<Vec<_>>()
         };

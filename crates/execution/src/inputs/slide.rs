@@ -3,6 +3,7 @@
 //! A slide is as large as about 1,000 tiles. It is digested again only if its files' metadata has changed
 //! since the last digest.
 
+use super::{changed, failure};
 use parking_lot::Mutex;
 use pleach_actors::storage::Source;
 use pleach_dispatch::message::TaskFailure;
@@ -69,8 +70,7 @@ impl Source for Window {
         if self.file.is_unchanged() {
             return Ok(pixels);
         }
-        let path = self.file.path.display();
-        Err(failure(format!("{path}: it has changed since the study began")))
+        Err(changed(&self.file.path))
     }
 }
 
@@ -86,8 +86,4 @@ impl Source for Core {
 /// Reads the pixels of a tile's window.
 pub(super) fn pixels(path: &Path, tile: &SlideTile) -> Result<DataRegion, TaskFailure> {
     slides::read(path, tile).map(DataRegion::Bgr8).map_err(|error| failure(error.to_string()))
-}
-
-fn failure(cause: String) -> TaskFailure {
-    TaskFailure { at: "input".to_owned(), cause }
 }

@@ -1,7 +1,6 @@
 //! Correlations of a response with each parameter: four kinds in one table. The papers call them importance
 //! measures.
 
-use super::tables;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
 use pleach_sensitivity::correlation::{self, Coefficient, Correlations};
@@ -114,10 +113,6 @@ impl CorrelationTable {
         let mut ranked: Vec<_> = self.parameters.iter().collect();
         ranked.sort_by(|a, b| b.size().total_cmp(&a.size()));
         ranked
-    }
-
-    pub(super) fn csv(&self) -> Result<Vec<u8>, Defect> {
-        tables::correlations(self)
     }
 
     /// Returns the warnings of the partial rank correlations, or of the rank correlations if there are no

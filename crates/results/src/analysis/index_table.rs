@@ -1,7 +1,7 @@
 //! Indices of any method as a table: one row per parameter, one column per number. CSV files and the terminal
 //! show it.
 
-use super::{Analysis, ParameterCorrelation};
+use super::{Analysis, ParameterCorrelation, tables};
 use pleach_sensitivity::correlation::Coefficient;
 use pleach_sensitivity::estimate::Estimate;
 use pleach_sensitivity::indices::Indices;
@@ -71,14 +71,9 @@ impl IndexTable {
     }
 
     /// Returns the table as CSV.
-    pub(crate) fn csv(&self) -> Result<Vec<u8>, Defect> {
-        let mut writer = csv::Writer::from_writer(Vec::new());
+    pub(super) fn csv(&self) -> Result<Vec<u8>, Defect> {
         let header = std::iter::once("parameter").chain(self.columns.iter().map(String::as_str));
-        writer.write_record(header).map_err(Defect::new)?;
-        for record in self.records() {
-            writer.write_record(record).map_err(Defect::new)?;
-        }
-        writer.into_inner().map_err(Defect::new)
+        tables::csv(&header.collect::<Vec<_>>(), self.records())
     }
 
     /// Returns the rows of the CSV. Undefined numbers are empty.

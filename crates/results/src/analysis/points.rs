@@ -61,16 +61,23 @@ pub fn of_points(
         GivenDataAnalysis::Regression => {
             Regressions::of(columns, responses, bootstrap)?.into_iter().map(Analysis::Regression).collect()
         }
-        GivenDataAnalysis::Pawn { slices } => {
-            all(pawn::indices(columns, responses, slices as usize, None, bootstrap)?, Indices::Pawn)
+        GivenDataAnalysis::Pawn { slices } => Analysis::of_each(
+            pawn::indices(columns, responses, slices as usize, None, bootstrap)?,
+            Indices::Pawn,
+        ),
+        GivenDataAnalysis::Delta => {
+            Analysis::of_each(delta::indices(columns, responses, bootstrap)?, Indices::Delta)
         }
-        GivenDataAnalysis::Delta => all(delta::indices(columns, responses, bootstrap)?, Indices::Delta),
-        GivenDataAnalysis::RbdFast { harmonics } => {
-            all(rbd_fast::indices(columns, responses, harmonics as usize, bootstrap)?, Indices::RbdFast)
-        }
+        GivenDataAnalysis::RbdFast { harmonics } => Analysis::of_each(
+            rbd_fast::indices(columns, responses, harmonics as usize, bootstrap)?,
+            Indices::RbdFast,
+        ),
     })
 }
 
-fn all<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Analysis> {
-    found.into_iter().map(|found| Analysis::Indices(indices(found))).collect()
+impl Analysis {
+    /// Converts the indices of several responses. `indices` is the variant of their method.
+    pub fn of_each<T>(found: Vec<T>, indices: fn(T) -> Indices) -> Vec<Self> {
+        found.into_iter().map(|found| Self::Indices(indices(found))).collect()
+    }
 }

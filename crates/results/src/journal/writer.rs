@@ -41,6 +41,7 @@ pub struct WriterError(#[from] pub(crate) io::Error);
 pub struct Recorder(Sender<Option<JournaledResponse>>);
 
 impl Recorder {
+    /// Sends a response to the writer thread.
     pub fn record(&self, known: JournaledResponse) {
         // Ignores a stopped thread: the thread itself calls `broken`.
         let _ = self.0.send(Some(known));

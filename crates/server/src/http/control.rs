@@ -57,8 +57,8 @@ pub trait Control: Send + Sync + 'static {
     /// Returns a study.
     fn study<'a>(&'a self, id: &'a str) -> ControlFuture<'a, StudyStatus>;
 
-    /// Ends a study. A canceled study stays canceled. A complete or failed study is a [`ControlError::Conflict`].
-    /// `client` appears in the operator's log.
+    /// Ends a study. A canceled study stays canceled. A complete study is a [`ControlError::Conflict`]. `client`
+    /// appears in the operator's log.
     fn cancel<'a>(&'a self, id: &'a str, client: String) -> ControlFuture<'a, StudyStatus>;
 
     /// Removes an ended study, its results, and the input files that no other study reads. Repeating the removal

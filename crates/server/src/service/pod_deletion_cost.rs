@@ -4,7 +4,7 @@
 //! name of a worker is the name of its pod. The manager sends a cost only when it changes. It does not wait for the
 //! cluster, which is free to choose other pods. `super::scaling` decides which workers are surplus.
 
-use super::state::record::{self, Record};
+use super::state::record;
 use super::studies::StudyContext;
 use crate::kubernetes::{ClusterError, Pods};
 use pleach_actors::manager::{GetView, WorkerState, WorkerView};
@@ -49,16 +49,16 @@ impl Costs {
     fn changes(&mut self, leave: &[String], workers: &[WorkerView], now: Instant) -> Vec<(String, i32)> {
         let mut wanted = Vec::new();
         for (cost, name) in (LEAST..).zip(leave) {
-            if self.0.get(name).is_none_or(|told| told.cost != Some(cost)) {
+            if self.0.get(name).is_none_or(|sent| sent.cost != Some(cost)) {
                 wanted.push((name.clone(), cost));
             }
         }
-        for (name, told) in self.0.iter_mut().filter(|(name, _)| !leave.contains(name)) {
+        for (name, sent) in self.0.iter_mut().filter(|(name, _)| !leave.contains(name)) {
             let state = workers.iter().find(|worker| worker.name == **name).map(|worker| worker.state);
-            told.unreachable_since =
-                if state.is_some() { None } else { told.unreachable_since.or(Some(now)) };
+            sent.unreachable_since =
+                if state.is_some() { None } else { sent.unreachable_since.or(Some(now)) };
             let is_away =
-                told.unreachable_since.is_some_and(|since| now.saturating_duration_since(since) >= AWAY);
+                sent.unreachable_since.is_some_and(|since| now.saturating_duration_since(since) >= AWAY);
             if state == Some(WorkerState::Active) || is_away {
                 wanted.push((name.clone(), 0));
             }
@@ -85,7 +85,7 @@ impl Costs {
 }
 
 /// Sender of deletion costs to the cluster.
-struct Teller {
+struct CostSender {
     pods: Pods,
     costs: Costs,
     /// File with the names of the pods whose cost may differ from 0.
@@ -98,7 +98,7 @@ struct Teller {
 
 /// Sends changed costs to the cluster every `EVERY` until the manager ends.
 pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
-    let mut teller = Teller::new(pods, shared.state.pod_costs());
+    let mut sender = CostSender::new(pods, shared.state.pod_costs());
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -107,18 +107,18 @@ pub async fn run(shared: Arc<StudyContext>, pods: Pods) {
         let leave = shared.scale(&view).drain_order;
         // A blocking thread of its own: an API that does not answer delays no other task.
         let round = tokio::task::spawn_blocking(move || {
-            teller.round(&leave, &view.workers, Instant::now());
-            teller
+            sender.round(&leave, &view.workers, Instant::now());
+            sender
         });
         match round.await {
-            Ok(back) => teller = back,
+            Ok(back) => sender = back,
             // A panic has already ended the process.
             Err(_) => return,
         }
     }
 }
 
-impl Teller {
+impl CostSender {
     fn new(pods: Pods, file: PathBuf) -> Self {
         let kept = kept(&file);
         let costs = Costs(kept.iter().map(|name| (name.clone(), Sent::default())).collect());
@@ -145,13 +145,13 @@ impl Teller {
                             self.costs.record(&name, cost);
                         }
                         Err(error) => {
-                            let said = failed(&error);
+                            let message = failed(&error);
                             if error.is_not_found() {
                                 self.costs.record(&name, cost);
                                 // A pod whose cost is reset to 0 is often gone already, which is no error.
-                                trouble = trouble.or((cost != 0).then_some(said));
+                                trouble = trouble.or((cost != 0).then_some(message));
                             } else {
-                                trouble = trouble.or(Some(said));
+                                trouble = trouble.or(Some(message));
                             }
                             if error.is_general() {
                                 break;
@@ -162,11 +162,11 @@ impl Teller {
             }
         }
         self.keep(self.costs.names_with(&[]));
-        self.say(trouble);
+        self.log(trouble);
     }
 
     /// Logs an error once, and once more when it is over.
-    fn say(&mut self, trouble: Option<String>) {
+    fn log(&mut self, trouble: Option<String>) {
         match &trouble {
             Some(what) if self.trouble.is_none() => {
                 warn!(
@@ -193,14 +193,8 @@ impl Teller {
 fn kept(file: &Path) -> Vec<String> {
     let lost = |why: &dyn Display| {
         warn!("{}: {why}; pods of an earlier start may keep their deletion costs", file.display());
-        Vec::new()
     };
-    match record::read(file) {
-        Record::Missing => Vec::new(),
-        Record::Sound(content) => content.value,
-        Record::Corrupt(why) => lost(&why),
-        Record::Unreadable(why) => lost(&why),
-    }
+    record::read(file).or_default(lost)
 }
 
 /// Counts a failure and returns its message.

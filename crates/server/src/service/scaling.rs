@@ -4,7 +4,7 @@
 //! The costs so far follow from the prices of the connected workers and are stored in the state directory. This
 //! module starts and drains no worker: autoscalers read its result.
 
-use super::state::record::{self, Record};
+use super::state::record;
 use crate::pools::Pools;
 use parking_lot::Mutex;
 use pleach_actors::manager::{ManagerView, WorkerState, WorkerView};
@@ -60,14 +60,8 @@ impl Scaler {
     pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
         let lost = |why: &dyn Display| {
             warn!("{}: {why}; the cost of open studies is counted from 0 again", file.display());
-            BTreeMap::new()
         };
-        let mut spent: BTreeMap<u32, f64> = match record::read(&file) {
-            Record::Missing => BTreeMap::new(),
-            Record::Sound(content) => content.value,
-            Record::Corrupt(why) => lost(&why),
-            Record::Unreadable(why) => lost(&why),
-        };
+        let mut spent: BTreeMap<u32, f64> = record::read(&file).or_default(lost);
         spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);
         let state = Mutex::new(ScalerState { spent, ..ScalerState::default() });
         Self { pools, file, state }

@@ -60,7 +60,7 @@ pub struct ManagerIdentity {
 #[serde(deny_unknown_fields)]
 pub struct StudyEnd {
     /// Final state: complete, canceled or failed.
-    pub state: pleach_api::schema::StudyState,
+    pub state: StudyState,
     pub(crate) message: Option<String>,
     pub(crate) evaluations_done: u64,
     pub(crate) tasks_executed: u64,
@@ -171,7 +171,7 @@ impl StateDir {
 
     /// Returns the folder of a study.
     pub(crate) fn study(&self, id: u32) -> PathBuf {
-        self.folder.join("studies").join(id.to_string())
+        self.folder.join(STUDIES).join(id.to_string())
     }
 
     /// Returns the folder of a study's results.
@@ -400,11 +400,7 @@ fn identity(folder: &Path) -> Result<ManagerIdentity, StateError> {
     let path = folder.join(IDENTITY);
     match record::read(&path) {
         Record::Sound(content) => Ok(content.value),
-        Record::Missing => {
-            let number = random::number();
-            let number = number.map_err(|_| Defect::new("the system gives no random numbers"))?;
-            Ok(ManagerIdentity { number, starts: 0, last_study: 0 })
-        }
+        Record::Missing => Ok(ManagerIdentity { number: random::number()?, starts: 0, last_study: 0 }),
         Record::Corrupt(cause) => Err(StateError::CorruptIdentity { path, cause }),
         Record::Unreadable(cause) => Err(StateError::File { path, cause }),
     }

@@ -16,7 +16,7 @@ use crate::http::control::ControlError;
 use crate::input_store::InputStore;
 use crate::pools::Pools;
 pub use control::ServiceControl;
-pub use entry::StudyProgress;
+pub(crate) use entry::StudyProgress;
 use entry::{Entry, Phase};
 pub use forget::Retention;
 use parking_lot::{Condvar, Mutex};
@@ -146,8 +146,8 @@ impl StudyContext {
         client: &str,
         view: &ManagerView,
     ) -> Result<Submitted, ControlError> {
-        let taking = match self.begin_taking(key.as_deref()) {
-            Ok(taking) => taking,
+        let reservation = match self.reserve_id(key.as_deref()) {
+            Ok(reservation) => reservation,
             Err(IdConflict::Before(id)) => {
                 return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
             }
@@ -156,7 +156,7 @@ impl StudyContext {
                 return Err(ControlError::Study(text));
             }
         };
-        let id = taking.id;
+        let id = reservation.id;
         let (missing, irregular) = self.missing(&submission);
         if let Some(irregular) = irregular {
             return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
@@ -164,10 +164,7 @@ impl StudyContext {
         let submitted = OffsetDateTime::now_utc();
         let kept = StoredSubmission { submission, key, submitted };
         // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
-        let ready = self.ready(id, &kept, view).map_err(|error| match Cause::of(&error) {
-            Cause::Input => ControlError::Study(error.to_string()),
-            Cause::Defect | Cause::NoSpace => ControlError::Defect(error.to_string()),
-        })?;
+        let ready = self.ready(id, &kept, view).map_err(|error| refusal(&error))?;
         let least = |worker: &WorkerView| ready.needs().with_spill(worker.spill_bytes);
         let fits = |worker: &WorkerView| least(worker) <= worker.memory_bytes;
         let largest = view.workers.iter().max_by_key(|worker| (fits(worker), worker.memory_bytes));
@@ -193,25 +190,25 @@ impl StudyContext {
         Ok(Submitted { id: id.to_string(), missing })
     }
 
-    /// Assigns an id to a submission. Returns [`IdConflict::Before`] if a study was accepted under this key before. Waits
-    /// while such a submission is in progress. Returns [`IdConflict::All`] if no id is left.
-    fn begin_taking(self: &Arc<Self>, key: Option<&str>) -> Result<IdReservation, IdConflict> {
-        let mut taking = self.reserved_ids.lock();
+    /// Reserves an id for a submission. Waits while a submission under the same key is in progress. Returns
+    /// [`IdConflict::Before`] if a study was accepted under this key before, and [`IdConflict::All`] if no id is left.
+    fn reserve_id(self: &Arc<Self>, key: Option<&str>) -> Result<IdReservation, IdConflict> {
+        let mut reserved = self.reserved_ids.lock();
         loop {
             let entries = self.studies.lock();
             let of = |entry: &Entry| key.is_some() && entry.kept.key.as_deref() == key;
             if let Some((id, _)) = entries.iter().find(|(_, entry)| of(entry)) {
                 return Err(IdConflict::Before(*id));
             }
-            if key.is_some() && taking.values().any(|other| other.as_deref() == key) {
+            if key.is_some() && reserved.values().any(|other| other.as_deref() == key) {
                 drop(entries);
-                self.reservation_ended.wait(&mut taking);
+                self.reservation_ended.wait(&mut reserved);
                 continue;
             }
             let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
-            let last = last.max(taking.last_key_value().map_or(0, |(id, _)| *id));
+            let last = last.max(reserved.last_key_value().map_or(0, |(id, _)| *id));
             let id = last.checked_add(1).ok_or(IdConflict::All(last))?;
-            taking.insert(id, key.map(str::to_owned));
+            reserved.insert(id, key.map(str::to_owned));
             return Ok(IdReservation { shared: Arc::clone(self), id });
         }
     }
@@ -363,6 +360,14 @@ impl StudyContext {
     }
 }
 
+/// Returns the refusal of a submission that cannot be prepared or planned. Only its content is the client's mistake.
+fn refusal(error: &StudyRunError) -> ControlError {
+    match Cause::of(error) {
+        Cause::Input => ControlError::Study(error.to_string()),
+        Cause::Defect | Cause::NoSpace => ControlError::Defect(error.to_string()),
+    }
+}
+
 /// Reason why a submission gets no new id.
 enum IdConflict {
     /// A study with this id was accepted before under the same key.
@@ -388,4 +393,36 @@ impl Drop for IdReservation {
 fn now_seconds() -> f64 {
     let now = OffsetDateTime::now_utc();
     now.unix_timestamp() as f64 + f64::from(now.nanosecond()) / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pleach_api::submission::{InvalidSubmission, SubmissionError};
+    use pleach_study::PrepareError;
+    use std::io::ErrorKind;
+
+    /// [`ControlError::Study`] is answered with status 422, after which a client does not submit the study again.
+    #[test]
+    fn defects_and_full_disks_are_no_mistakes_of_the_client() {
+        let prepare = |cause: PrepareError| StudyRunError::from(SubmissionError::from(cause));
+        let write = |kind: ErrorKind| {
+            StudyRunError::from(StateError::File { path: "state".into(), cause: kind.into() })
+        };
+        for internal in [
+            Defect::new("none").into(),
+            prepare(Defect::new("none").into()),
+            write(ErrorKind::StorageFull),
+            write(ErrorKind::QuotaExceeded),
+        ] {
+            assert_eq!(refusal(&internal), ControlError::Defect(internal.to_string()));
+        }
+        let problem = InvalidSubmission::Parts;
+        for mistake in [
+            StudyRunError::NotPlannable("toy".to_owned()),
+            SubmissionError::Invalid { study: "toy".to_owned(), problem }.into(),
+        ] {
+            assert_eq!(refusal(&mistake), ControlError::Study(mistake.to_string()));
+        }
+    }
 }

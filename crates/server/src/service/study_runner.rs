@@ -11,7 +11,7 @@ use super::state::{StoredSubmission, StudyEnd};
 use super::studies::{StudyContext, StudyProgress};
 use crate::input_store::InputStore;
 use error::StudyParts;
-pub use error::StudyRunError;
+pub(crate) use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
 use pleach_actors::input_files::gather;
 use pleach_actors::manager::{
@@ -22,7 +22,7 @@ use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::memory_model::MinimumMemory;
-use pleach_dispatch::message::FileContent;
+use pleach_dispatch::message::{FileContent, InputFile};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study;
 use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
@@ -33,6 +33,7 @@ use pleach_execution::session::{self, Existing, Session, SessionState};
 use pleach_planner::{
     BucketLimitOptions, Plan, PlanOptions, PlanRequest, PlanningError, StudyReplanner, WorkerMemory,
 };
+use pleach_regions::RegionKey;
 use pleach_report::gallery::previews::Previews;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::folder::Folder;
@@ -40,6 +41,7 @@ use pleach_results::journal;
 use pleach_results::record::RunRecord;
 use pleach_reuse::BUCKETS_PER_CORE;
 use pleach_study::{Defect, PreparedStudy};
+use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -181,7 +183,7 @@ struct ClusterExecutor<'a> {
     id: PlanId,
     /// See [`RoundRunner`].
     retains_results: bool,
-    inputs: std::collections::HashMap<pleach_regions::RegionKey, pleach_dispatch::message::InputFile>,
+    inputs: HashMap<RegionKey, InputFile>,
     replan: Option<StudyReplanner>,
 }
 
@@ -399,8 +401,8 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
         folder.write_json("plan.json", &PlanOfPhases::new(&whole.study.name, &digest, &names))?;
         let mut planned = Some(planned);
         let id = self.id;
-        let tell = |what: &str| warn!(study = id, "study {id}: {what}");
-        let parts = phases::execute(whole, out, tell, |phase, out| {
+        let notify = |text: &str| warn!(study = id, "study {id}: {text}");
+        let parts = phases::execute(whole, out, notify, |phase, out| {
             let start = Instant::now();
             self.phase = phase.number;
             let planned = planned.take().map_or_else(|| rounds::Runner::plan(self, &phase.prepared), Ok)?;

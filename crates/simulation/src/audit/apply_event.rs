@@ -14,7 +14,7 @@ use std::time::Duration;
 
 impl Audit {
     /// Applies an event to the model, before its effects.
-    pub(super) fn hear(
+    pub(super) fn apply_event(
         &mut self,
         event: &Event,
         answer: &ManagerReply,

@@ -52,10 +52,10 @@ impl Audit {
         keys: &[RegionKey],
     ) -> bool {
         let Some(model) = self.studies.get_mut(&study) else { return false };
-        let told = model.leases.get(&lease).map(|granted| granted.notified.clone()).unwrap_or_default();
+        let at_grant = model.leases.get(&lease).map(|granted| granted.notified.clone()).unwrap_or_default();
         let had = model.take(worker, lease, id);
         if had {
-            forget_holders(model, id, keys, &told);
+            forget_holders(model, id, keys, &at_grant);
             *model.lacked.entry(id).or_default() += 1;
         }
         had

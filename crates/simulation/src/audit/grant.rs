@@ -28,8 +28,8 @@ fn serve_request(
     require(there.notified.contains(&study), "grant of a study not introduced to the worker", work)?;
     require(!there.draining, "grant to a draining worker", work)?;
     if later {
-        let asked = there.wants_after.take().is_some_and(|after| after < work.stage);
-        return require(asked, "grant of an earlier stage than requested", work);
+        let is_later = there.wants_after.take().is_some_and(|after| after < work.stage);
+        return require(is_later, "grant of an earlier stage than requested", work);
     }
     require(there.requested > 0, "unrequested grant", work)?;
     there.requested -= 1;
@@ -68,7 +68,7 @@ fn repeated_lease(
 }
 
 /// Checks that the worker holds each input, or the grant names its holders.
-fn names_holders(
+fn require_holders(
     model: &StudyModel,
     worker: WorkerId,
     is_twin: bool,
@@ -86,7 +86,7 @@ fn names_holders(
 
 /// Returns the inputs that the grant names as held by others, with their holders.
 fn named_holders(work: &BucketWork) -> impl Iterator<Item = (RegionKey, BTreeSet<WorkerId>)> {
-    work.elsewhere.iter().map(|told| (told.key, told.workers.iter().copied().collect()))
+    work.elsewhere.iter().map(|region| (region.key, region.workers.iter().copied().collect()))
 }
 
 impl Audit {
@@ -102,9 +102,9 @@ impl Audit {
         let Some(model) = self.workers.get(&worker) else {
             return Err(breach("study introduced to an unknown worker", effect));
         };
-        let told = model.notified.iter().filter_map(|study| self.studies.get(study));
+        let notified = model.notified.iter().filter_map(|study| self.studies.get(study));
         let least = |study: &StudyModel| study.plan.needs.with_spill(model.facts.spill_bytes);
-        let bytes = told.chain([new]).map(least).fold(0, u64::saturating_add);
+        let bytes = notified.chain([new]).map(least).fold(0, u64::saturating_add);
         require(bytes <= model.facts.memory_bytes, "studies exceed the memory of the worker", effect)?;
         let fresh = self.workers.get_mut(&worker).is_some_and(|model| model.notified.insert(study));
         require(fresh, "study introduced twice", effect)
@@ -145,7 +145,7 @@ impl Audit {
         require(!suspected || (ids.len() == 1 && leases == 0), "suspect instance not isolated", work)?;
         let may_repeat = *event == Event::Tick && !suspected;
         let twin = repeated_lease(model, worker, &ids, may_repeat, work)?;
-        names_holders(model, worker, twin.is_some(), work)?;
+        require_holders(model, worker, twin.is_some(), work)?;
 
         if let Some(other) = twin.and_then(|other| model.leases.get_mut(&other)) {
             other.twin = Some(lease);

@@ -1,4 +1,4 @@
-//! Studies of several phases or rounds: prepares the study of each. `rounds` decides when a phase ends and
+//! Studies of several phases or rounds: prepares the study of each. `pleach-execution` decides when a phase ends and
 //! which parameters survive.
 
 use super::{PLACES, PreparedStudy, design, digest_of, digests, evaluations_of, room};

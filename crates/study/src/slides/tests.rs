@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Returns the folder of the test data. `None` after a message if it is missing.
 fn data(test: &str) -> Option<PathBuf> {
-    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("PLEACH_TEST_DATA").map_or_else(default, PathBuf::from);
     if folder.is_dir() {
         return folder.canonicalize().ok();
@@ -33,10 +33,9 @@ fn mask(image: Raster, set: &[(&str, i64)]) -> Raster {
     let values: Vec<Value> = workflow.parameters.iter().map(value).collect();
     let own = workflow.reference.clone().unwrap();
     let tile = Arc::new(DataRegion::Bgr8(image));
-    let replay =
-        SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
+    let run = SingleRun { workflow: &workflow, registry: &registry, values: &values, tile, reference: None };
     let wanted = [of_stage(&workflow, own.stage, own.output)];
-    let region = replay.run(&wanted, |_, _| {}).unwrap().remove(0);
+    let region = run.run(&wanted, |_, _| {}).unwrap().remove(0);
     region.raster(ElementType::Mask).unwrap().clone()
 }
 

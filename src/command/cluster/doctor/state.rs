@@ -27,7 +27,7 @@ const POD_COSTS: &str = "pod-costs.json";
 const PART: &str = ".part";
 
 /// A remedy for files without checksum.
-pub(super) const NO_CHECKSUM: &str = "an earlier version wrote it, and a change of it goes unnoticed";
+pub(super) const NO_CHECKSUM: &str = "an earlier version wrote it, and changes cannot be detected";
 
 /// Checks the directory.
 pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
@@ -42,13 +42,13 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     if !studies.is_dir() && !folder.join(IDENTITY).exists() {
         let path = folder.display();
         return Err(CommandError::Input(format!(
-            "--state {path}: no manager has written there; the directory of its --state is allowed"
+            "--state {path}: not the state directory of a manager; the directory of its --state is allowed"
         )));
     }
     let mut report = Report::default();
     let is_at_work = is_at_work(folder);
     if is_at_work {
-        report.note(folder, "a manager is at work there", "studies that have not ended are not checked");
+        report.note(folder, "a manager is running", "studies that have not ended are not checked");
     }
     // `lost+found` exists if the directory is the root of a file system.
     let known = [IDENTITY, LOCK, STUDIES, INPUTS, TOKEN, SPENT, POD_COSTS, QUARANTINE, REMOVED, "lost+found"];
@@ -56,7 +56,7 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
         unexpected(&mut report, path, is_at_work);
     }
     identity(&mut report, folder);
-    let forgotten = "the manager forgets what it says at its next start, and writes it again";
+    let forgotten = "the manager ignores its content at the next start and writes it again";
     file::<BTreeMap<u32, f64>>(&mut report, &folder.join(SPENT), forgotten);
     file::<Vec<String>>(&mut report, &folder.join(POD_COSTS), forgotten);
     let token = folder.join(TOKEN);
@@ -66,7 +66,7 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
         Err(error) => report.error(
             &token,
             without_path(&error, &token),
-            "remove it, and the manager makes another one at its next start",
+            "remove it, and the manager creates another one at its next start",
         ),
     }
     let mut needed = Vec::new();
@@ -86,14 +86,14 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
             report.warning(
                 &thing.path,
                 why,
-                "remove it when it is no longer needed; no input file is removed before",
+                "remove it when you no longer need it; the manager removes no input file before",
             );
         }),
         Err(error) => report.error(&folder.join(QUARANTINE), error.to_string(), "make it readable"),
     }
     let removed = folder.join(REMOVED);
     if !is_at_work && fs::read_dir(&removed).is_ok_and(|mut studies| studies.next().is_some()) {
-        report.note(&removed, "studies that are being removed", "they are gone after the next start");
+        report.note(&removed, "studies that are being removed", "the manager removes them at its next start");
     }
     Ok(report)
 }
@@ -116,13 +116,13 @@ fn identity(report: &mut Report, folder: &Path) {
         report.error(
             &path,
             "missing",
-            "bring it back from a backup, or the manager goes on under a new number",
+            "restore it from a backup, or the manager continues under a new number",
         );
     } else {
         file::<ManagerIdentity>(
             report,
             &path,
-            "the manager does not start: bring it back from a backup, or remove it",
+            "the manager does not start: restore it from a backup, or remove it",
         );
     }
 }
@@ -145,9 +145,9 @@ fn file<T: DeserializeOwned>(report: &mut Report, path: &Path, remedy: &str) {
 /// Reports a file or folder that does not belong to a state directory.
 pub(super) fn unexpected(report: &mut Report, path: &Path, is_at_work: bool) {
     if !path.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
-        report.warning(path, "unexpected", "no part of a state directory: remove it if it is yours");
+        report.warning(path, "unexpected", "not part of a state directory: remove it if you created it");
     } else if !is_at_work {
-        report.note(path, "it was being written when a process ended", "it can be removed");
+        report.note(path, "incomplete: a process ended while writing it", "it can be removed");
     }
 }
 
@@ -184,7 +184,7 @@ fn inputs(report: &mut Report, folder: &Path, needed: &[(InputDigest, PathBuf)],
             report.warning(
                 path,
                 problem,
-                "submit the study again from where the file is: the client sends it",
+                "submit the study again from a machine with the file: the client sends it",
             );
         }
     }

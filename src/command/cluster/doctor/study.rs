@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 
 /// Remedy for files without which a manager quarantines the study.
 const QUARANTINE: &str =
-    "bring it back from a backup before the next start of the manager, which moves the study to quarantine";
+    "restore it from a backup before the manager's next start, which moves the study to quarantine";
 
 /// Remedy for records that the manager derives from results.
-const RESTORED: &str =
-    "the manager restores it from the results as they are then; a backup of it has their checksums";
+const RESTORED: &str = "the manager recreates it from the current results; only a backup has their checksums";
 
 /// Remedy for files that only clients read.
-const SUBMIT_AGAIN: &str = "it is not given out: bring it back from a backup, or submit the study again";
+const SUBMIT_AGAIN: &str =
+    "the manager does not serve it: restore it from a backup, or submit the study again";
 
 /// Checks the folder. Returns the input files that the study still needs.
 pub(super) fn check(
@@ -43,7 +43,7 @@ pub(super) fn check(
     match record::read_ended(folder) {
         Record::Missing if is_at_work => {}
         Record::Missing if record::complete_by_results(&kept, &folder.join("results")).is_some() => {
-            report.error(&path, "missing, and all results are there", RESTORED);
+            report.error(&path, "missing, although all results exist", RESTORED);
         }
         Record::Missing => {
             check_unfinished(report, &kept, &folder.join("results"));
@@ -61,11 +61,7 @@ pub(super) fn check(
             report.error(&path, format!("corrupt: {why}"), RESTORED);
         }
         Record::Unreadable(why) => {
-            report.error(
-                &path,
-                why.to_string(),
-                "make it readable: the manager leaves the study out until then",
-            );
+            report.error(&path, why.to_string(), "make it readable: the manager skips the study until then");
         }
     }
     Vec::new()
@@ -96,11 +92,7 @@ fn submission(report: &mut Report, id: u32, folder: &Path, is_at_work: bool) -> 
             None
         }
         Record::Unreadable(why) => {
-            report.error(
-                &path,
-                why.to_string(),
-                "make it readable: the manager leaves the study out until then",
-            );
+            report.error(&path, why.to_string(), "make it readable: the manager skips the study until then");
             None
         }
     }
@@ -135,7 +127,7 @@ fn verify(report: &mut Report, checksums: &Checksums, folder: &Path) {
                 report.warning(
                     &folder.join(name),
                     "unexpected",
-                    "no result of the study: it is not given out",
+                    "not a result of the study: the manager does not serve it",
                 );
             }
         }
@@ -160,9 +152,7 @@ fn part(report: &mut Report, folder: &Path) {
     if let Ok(text) = fs::read(&path) {
         match study_of(&text) {
             Ok(_) => report.sound(&path),
-            Err(_) => {
-                report.error(&path, "corrupt: it cannot be understood", "the study makes its plan again")
-            }
+            Err(_) => report.error(&path, "corrupt: invalid content", "the manager plans the study again"),
         }
     }
     let path = folder.join(SURVIVORS);
@@ -178,7 +168,7 @@ fn part(report: &mut Report, folder: &Path) {
                 report.error(
                     &path,
                     format!("corrupt: {why}"),
-                    "survivors are chosen again from the responses of the phase",
+                    "the manager selects the survivors again from the responses of the phase",
                 );
             }
         }
@@ -191,21 +181,17 @@ fn part(report: &mut Report, folder: &Path) {
         Ok(bytes) if bytes.intact == 0 => {
             report.error(
                 &path,
-                "corrupt: its first line is not as it was written",
-                "all its responses are computed again",
+                "corrupt: invalid first line",
+                "the manager computes all its responses again",
             );
         }
         Ok(bytes) if bytes.is_torn => {
-            let problem = format!("its last line of {} bytes is cut short, or corrupt", bytes.corrupt);
-            report.warning(
-                &path,
-                problem,
-                "its response is computed again, as after any process that was killed",
-            );
+            let problem = format!("incomplete or corrupt last line of {} bytes", bytes.corrupt);
+            report.warning(&path, problem, "the manager computes its response again, as after a crash");
         }
         Ok(bytes) => {
-            let problem = format!("corrupt: its last {} bytes are not as they were written", bytes.corrupt);
-            report.error(&path, problem, "their responses are computed again");
+            let problem = format!("corrupt: invalid data in its last {} bytes", bytes.corrupt);
+            report.error(&path, problem, "the manager computes their responses again");
         }
         Err(error) => report.error(&path, error.to_string(), "make it readable for the manager"),
     }

@@ -59,7 +59,7 @@ pub(super) fn execute(args: &BenchArgs) -> CommandResult {
             _ => String::new(),
         };
         print_line(&format!(
-            "{}: {} regions of {} bytes: insert {:.3} GB/s ({:.0} a second), get {:.3} GB/s ({:.0} a second){plain}",
+            "{}: {} regions of {} bytes: insert {:.3} GB/s ({:.0} per second), get {:.3} GB/s ({:.0} per second){plain}",
             one.tier,
             one.regions,
             one.region_bytes,

@@ -90,13 +90,13 @@ pub(super) fn verify(args: &TierArgs) -> CommandResult {
         print_json(&tiers)?;
     } else {
         for tier in &tiers {
-            print_line(&format!("{}: {} regions are whole ({})", tier.tier, tier.intact, human(tier.bytes)));
+            print_line(&format!("{}: {} regions are intact ({})", tier.tier, tier.intact, human(tier.bytes)));
             tier.corrupt.iter().for_each(|damaged| print_line(&format!("  {}", damaged.problem)));
         }
     }
     if damaged > 0 {
         return Err(CommandError::SomeFailed(format!(
-            "{damaged} regions are damaged, and no more in their tiers"
+            "{damaged} regions are corrupt and were removed from their tiers"
         )));
     }
     Ok(())

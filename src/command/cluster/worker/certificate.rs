@@ -29,7 +29,7 @@ pub(super) struct JoinTarget<'a> {
     pub(super) settings: &'a Settings,
     pub(super) clock: &'a Arc<dyn Clock>,
     /// Records why the worker has no certificate yet.
-    pub(super) standing: &'a WorkerReadiness,
+    pub(super) readiness: &'a WorkerReadiness,
 }
 
 /// Obtains a certificate for the token, unless a valid one exists. Retries while the manager does not answer. Returns
@@ -51,10 +51,10 @@ pub(super) async fn obtain(
         if !is_over(&args.certs, target.clock.now()) {
             return Ok(true);
         }
-        info!("the certificate is over; the token is to bring another one");
+        info!("the certificate has expired; the worker requests another one with its token");
         remove(&args.certs)?;
     }
-    let JoinTarget { manager, network, settings, clock, standing } = target;
+    let JoinTarget { manager, network, settings, clock, readiness } = target;
     let mut backoff = Backoff::new(settings.first_wait, settings.longest_wait, random::number()?);
     let mut last = String::new();
     loop {
@@ -72,7 +72,7 @@ pub(super) async fn obtain(
                 return Err(CommandError::Refused(format!("no certificate from {manager}: {error}")));
             }
         };
-        standing.failed(&format!("no certificate: {refusal}"));
+        readiness.failed(&format!("no certificate: {refusal}"));
         if refusal != last {
             warn!("no certificate from {manager}: {refusal}; trying again");
             last = refusal;

@@ -56,7 +56,7 @@ impl WorkerReadiness {
     fn unconnected(&self) -> String {
         let (manager, reached) = (self.0.manager, self.0.reached.lock());
         let what = match reached.has_joined {
-            true => format!("the manager at {manager} is lost"),
+            true => format!("lost the connection to the manager at {manager}"),
             false => format!("the worker has not joined the manager at {manager} yet"),
         };
         reached.refusal.as_ref().map_or_else(|| what.clone(), |why| format!("{what}: {why}"))
@@ -82,7 +82,7 @@ impl MetricSource for WorkerReadiness {
             let Some(figures) = self.0.figures.get() else { return Err(self.unconnected()) };
             match figures.worker.send(GetWorkerMetrics).await {
                 Err(_) => Err("the worker has left".to_owned()),
-                Ok(worker) if worker.is_draining => Err("the worker leaves".to_owned()),
+                Ok(worker) if worker.is_draining => Err("the worker is draining".to_owned()),
                 Ok(worker) if !worker.is_connected => Err(self.unconnected()),
                 Ok(_) => Ok(()),
             }

@@ -4,7 +4,7 @@
 //! suspect and runs on otherwise empty workers only, and after several more there it fails.
 //!
 //! Invariants: an instance has at most one cause and keeps it. Crash counts are positive, except after the reattach
-//! of the worker that was counted. A finished instance has no crash count.
+//! of the worker that was counted. The report that an instance is done ends its crash count.
 
 use crate::InstanceId;
 use crate::message::TaskFailure;

@@ -14,7 +14,7 @@ use std::io::{Read, Write};
 
 /// Statuses that other tests cause, with their places.
 const ELSEWHERE: [(u16, &str); 2] =
-    [(408, "limits.rs: nothing comes"), (507, "service/inputs/tests.rs: a full disk")];
+    [(408, "limits.rs: nothing comes"), (507, "input_store/tests.rs: a full disk")];
 
 type Promise = (String, String, u16);
 

@@ -5,6 +5,7 @@ use pleach_api::schema::StudyState;
 use pleach_results::checksum::{self, Content, CorruptError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,19 @@ pub enum Record<T> {
     Corrupt(CorruptRecord),
     /// The operating system does not return the content, which may be sound.
     Unreadable(io::Error),
+}
+
+impl<T: Default> Record<T> {
+    /// Returns the value, or the default without one. `lost` receives the reason if the file exists but cannot be used.
+    pub(crate) fn or_default(self, lost: impl FnOnce(&dyn Display)) -> T {
+        match self {
+            Self::Missing => {}
+            Self::Sound(content) => return content.value,
+            Self::Corrupt(why) => lost(&why),
+            Self::Unreadable(why) => lost(&why),
+        }
+        T::default()
+    }
 }
 
 /// Reason why a file of a state directory is corrupt.

@@ -1,10 +1,11 @@
 //! Operations of the HTTP interface on the manager.
 
-use super::entry::Phase;
+use super::entry::{Entry, Phase};
 use super::{StudyContext, StudyEnd, remarks};
 use crate::http::control::{Control, ControlError, ControlFuture};
 use crate::service::metrics::{self, Disk, StudySample};
 use crate::service::results::{self, Checksums};
+use actix::MailboxError;
 use pleach_actors::manager::{self, Cancel, DrainWorker, GetManagerMetrics, GetView, ManagerView};
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{
@@ -12,6 +13,7 @@ use pleach_api::schema::{
 };
 use pleach_api::submission::Submission;
 use pleach_telemetry::Exposition;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -44,8 +46,7 @@ impl ServiceControl {
     }
 
     async fn look(&self) -> Result<ManagerView, ControlError> {
-        let gone = |_| ControlError::NotReady("the manager ends".to_owned());
-        self.0.manager.send(GetView).await.map_err(gone)
+        self.0.manager.send(GetView).await.map_err(manager_ends)
     }
 
     /// Returns a complete study's id and the checksums of its results.
@@ -124,7 +125,7 @@ impl Control for ServiceControl {
             // Planning may take long, so it runs on a blocking thread.
             let submitted =
                 tokio::task::spawn_blocking(move || shared.submit(submission, key, &client, &view)).await;
-            submitted.map_err(|error| ControlError::Defect(error.to_string()))?
+            submitted.map_err(defect)?
         })
     }
 
@@ -132,8 +133,7 @@ impl Control for ServiceControl {
         Box::pin(async move {
             let waiting: Vec<u32> = {
                 let entries = self.0.studies.lock();
-                let waits =
-                    |(id, entry): (&u32, &super::Entry)| entry.missing().contains(&digest).then_some(*id);
+                let waits = |(id, entry): (&u32, &Entry)| entry.missing().contains(&digest).then_some(*id);
                 entries.iter().filter_map(waits).collect()
             };
             waiting.into_iter().for_each(|id| _ = self.0.look_for_files(id));
@@ -166,7 +166,7 @@ impl Control for ServiceControl {
             let shared = Arc::clone(&self.0);
             // Removing many files takes long.
             let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
-            let bytes = forgotten.map_err(|error| ControlError::Defect(error.to_string()))??;
+            let bytes = forgotten.map_err(defect)??;
             Ok(Forgotten { id: id.to_string(), bytes })
         })
     }
@@ -177,8 +177,7 @@ impl Control for ServiceControl {
             match checksums {
                 // A missing file is listed too, so that clients notice its absence.
                 Some(checksums) => Ok(checksums.into_keys().collect()),
-                None => results::names(&self.0.state.results(id))
-                    .map_err(|error| ControlError::Defect(error.to_string())),
+                None => results::names(&self.0.state.results(id)).map_err(defect),
             }
         })
     }
@@ -195,7 +194,7 @@ impl Control for ServiceControl {
             let expected = *checksums.get(name).ok_or_else(none)?;
             let file = path.clone();
             let found = tokio::task::spawn_blocking(move || results::checksum(&file)).await;
-            let why = match found.map_err(|error| ControlError::Defect(error.to_string()))? {
+            let why = match found.map_err(defect)? {
                 Ok(found) if found == expected => return Ok(path),
                 Ok(_) => "corrupt: its checksum does not match its content".to_owned(),
                 Err(error) => error.to_string(),
@@ -218,9 +217,9 @@ impl Control for ServiceControl {
 
     fn drain<'a>(&'a self, name: &'a str) -> ControlFuture<'a, WorkerStatus> {
         Box::pin(async move {
-            let told = self.0.manager.send(DrainWorker { name: name.to_owned() }).await;
-            let told = told.map_err(|_| ControlError::NotReady("the manager ends".to_owned()))?;
-            told.map_err(|error| ControlError::Missing(error.to_string()))?;
+            let drained = self.0.manager.send(DrainWorker { name: name.to_owned() }).await;
+            let drained = drained.map_err(manager_ends)?;
+            drained.map_err(|error| ControlError::Missing(error.to_string()))?;
             let view = self.look().await?;
             let found = view.workers.iter().find(|worker| worker.name == name).map(worker);
             found.ok_or_else(|| ControlError::Missing(format!("worker {name} has left")))
@@ -237,10 +236,9 @@ impl Control for ServiceControl {
 
     fn metrics(&self) -> ControlFuture<'_, String> {
         Box::pin(async move {
-            let gone = |_| ControlError::NotReady("the manager ends".to_owned());
-            let figures = self.0.manager.send(GetManagerMetrics).await.map_err(gone)?;
+            let figures = self.0.manager.send(GetManagerMetrics).await.map_err(manager_ends)?;
             let margins = self.0.deadline_margins(&figures.view);
-            let measured = |(id, entry): (&u32, &super::Entry)| StudySample {
+            let measured = |(id, entry): (&u32, &Entry)| StudySample {
                 deadline_margin_seconds: margins.get(id).copied(),
                 ..entry.measured(*id)
             };
@@ -254,13 +252,22 @@ impl Control for ServiceControl {
                 let disk = Disk::of(&folder);
                 exposition.text(|| metrics::sample(&figures, &studies, &scaling, disk))
             });
-            let text = text.await.map_err(|error| ControlError::Defect(error.to_string()))?;
-            text.map_err(|error| ControlError::Defect(error.to_string()))
+            let text = text.await.map_err(defect)?;
+            text.map_err(defect)
         })
     }
 }
 
-fn no_study(id: &str) -> ControlError {
+fn defect(error: impl Display) -> ControlError {
+    ControlError::Defect(error.to_string())
+}
+
+fn manager_ends(_: MailboxError) -> ControlError {
+    ControlError::NotReady("the manager ends".to_owned())
+}
+
+/// Returns the error for an id that no study has.
+pub(super) fn no_study(id: &str) -> ControlError {
     ControlError::Missing(format!("there is no study {id}; pleach status lists them"))
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Phase {
 }
 
 /// Progress of a running study, and the tasks that its plan saves.
-pub struct StudyProgress {
+pub(crate) struct StudyProgress {
     pub(crate) progress: Progress,
     /// Tasks saved by merging equal stage instances.
     pub(crate) stage: u64,

@@ -5,6 +5,7 @@
 //! for good.
 
 use super::StudyContext;
+use super::control::no_study;
 use super::entry::{Entry, Phase};
 use crate::http::control::ControlError;
 use pleach_actors::input_files::gathered;
@@ -25,7 +26,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(60);
 /// Checks of age and size per removal of unreferenced input files, which reads all submissions.
 const PRUNE_EVERY: usize = 10;
 
-/// An input file is kept for 1 hour even if no study refers to it, because its submission may still arrive. A client
+/// An input file stays for 1 hour even if no study refers to it, because its submission may still arrive. A client
 /// that sends files first needs far less time.
 const GRACE: Duration = Duration::from_secs(3600);
 
@@ -69,8 +70,7 @@ impl StudyContext {
         let Some(entry) = entries.get(&id) else {
             // A client that missed the answer repeats its request.
             let is_gone = (1..=last).contains(&id);
-            let none = || ControlError::Missing(format!("there is no study {id}; pleach status lists them"));
-            return if is_gone { Ok(0) } else { Err(none()) };
+            return if is_gone { Ok(0) } else { Err(no_study(&id.to_string())) };
         };
         if !matches!(entry.phase, Phase::Ended(_)) {
             let state = entry.view(id).state;
@@ -95,9 +95,9 @@ impl StudyContext {
     fn prune_inputs(&self) -> u64 {
         // A submission in progress has looked for its files and is not among the entries yet. While this lock is
         // held, no other begins. If one takes longer, the next check removes the files.
-        let mut taking = self.reserved_ids.lock();
-        self.reservation_ended.wait_while_for(&mut taking, |taking| !taking.is_empty(), PATIENCE);
-        if !taking.is_empty() {
+        let mut reserved = self.reserved_ids.lock();
+        self.reservation_ended.wait_while_for(&mut reserved, |reserved| !reserved.is_empty(), PATIENCE);
+        if !reserved.is_empty() {
             return 0;
         }
         let entries = self.studies.lock();

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 /// Reason why a study does not run to its end.
 #[derive(Debug, Error)]
-pub enum StudyRunError {
+pub(crate) enum StudyRunError {
     /// The submission is invalid or does not match its files.
     #[error("{0}")]
     Submission(#[from] SubmissionError),
@@ -89,7 +89,7 @@ impl From<ExecutionError> for StudyRunError {
 
 /// Parts of a study that the id of a plan numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StudyParts {
+pub(crate) enum StudyParts {
     /// Phases of the study.
     Phases,
     /// Rounds of a growing sample.
