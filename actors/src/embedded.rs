@@ -4,8 +4,7 @@
 //! between plans. The caller chooses the plans and their number.
 
 use crate::manager::{
-    BeginError, Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome,
-    StudyRequest,
+    Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome, StudyRequest,
 };
 use crate::panic_guard::THREAD_NAME;
 use crate::spill::SpillStore;
@@ -17,6 +16,7 @@ use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Registry;
@@ -260,7 +260,8 @@ impl EmbeddedEngine {
         copy(&costs, &self.costs);
         let (done, outcome) = oneshot::channel();
         let (inputs, replanner) = (HashMap::new(), None);
-        let study = StudyRequest { plan, finished, inputs, observer, replanner, retains_results, done };
+        let study = Study::resume(plan, &finished)?;
+        let study = StudyRequest { study, inputs, observer, replanner, retains_results, done };
         let is_stopped = || self.stopped.load(Ordering::Relaxed);
         let stopped = || StudyOutcome { stopped: true, ..StudyOutcome::default() };
         let outcome = self.system.block_on(async {
@@ -270,10 +271,8 @@ impl EmbeddedEngine {
             if !is_there {
                 return if is_stopped() { Ok(stopped()) } else { Err(EmbeddedError::ManagerGone) };
             }
-            match self.manager.send(StartPlan { id, study }).await {
-                Ok(Ok(())) => {}
-                Ok(Err(BeginError::Plan(error))) => return Err(error.into()),
-                Err(_) => return Err(EmbeddedError::ManagerGone),
+            if self.manager.send(StartPlan { id, study }).await.is_err() {
+                return Err(EmbeddedError::ManagerGone);
             }
             if is_stopped() {
                 self.manager.do_send(StopAll);

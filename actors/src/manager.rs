@@ -27,7 +27,7 @@ mod view;
 
 pub use connection::{Connect, PendingWorker};
 pub use control::{
-    BeginError, Cancel, DrainError, DrainWorker, DropStudyResults, GetView, PauseGrants, RecordDurable,
+    Cancel, DrainError, DrainWorker, DropStudyResults, GetSnapshot, GetView, PauseGrants, RecordDurable,
     ReplacePlan, RetainResults, Shutdown, StartPlan, StopAll, SuspendStudy,
 };
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
@@ -43,7 +43,7 @@ use names::NameClaims;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
-use replanning::Replanning;
+use replanning::{Replanning, drop_elsewhere};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ impl ManagerActor {
 
     fn of(core: Manager, service: Option<ServiceHooks>) -> Self {
         Self {
-            core,
+            core: core.disposing(drop_elsewhere),
             service,
             ends_with_study: false,
             connections: ConnectionTable::default(),

@@ -33,8 +33,9 @@ use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::worker::{InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup};
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
+use pleach_dispatch::study::Study;
 use pleach_regions::{DataRegion, RegionKey};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -191,8 +192,7 @@ impl<'a> Managed<'a> {
             }
         };
         let study = StudyRequest {
-            plan: plan(sets, 4),
-            finished: BTreeSet::new(),
+            study: Study::new(plan(sets, 4)).expect("a valid plan"),
             inputs: HashMap::new(),
             observer: Box::new(observer),
             replanner: None,
@@ -200,7 +200,7 @@ impl<'a> Managed<'a> {
             done,
         };
         let begun = self.manager.send(StartPlan { id: PlanId::first_round(1), study }).await;
-        begun.expect("the manager lives").expect("a valid plan");
+        begun.expect("the manager lives");
         (outcome, reported)
     }
 }

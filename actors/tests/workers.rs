@@ -24,16 +24,15 @@ use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::{ReattachState, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::Replanner;
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{Replanner, Study, StudySnapshot};
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use toy::{Input, input_key, plan, registry};
@@ -212,10 +211,10 @@ fn idler(manager: &Addr<ManagerActor>, slots: u32) -> MemoryEnd {
 struct OneByOne(Arc<Mutex<Vec<u32>>>);
 
 impl Replanner for OneByOne {
-    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
+    fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
         self.0.lock().push(slots);
-        let open = study.unstarted().flat_map(|(_, instances)| instances.iter().copied());
-        Some(open.map(|id| BucketPlan { instances: vec![id], pixels: 1 }).collect())
+        let open = snapshot.unstarted();
+        Some(open.map(|(id, _)| BucketPlan { instances: vec![id], pixels: 1 }).collect())
     }
 }
 
@@ -227,15 +226,14 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
         let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
         let study = StudyRequest {
-            plan: plan(&sets, 3),
-            finished: BTreeSet::new(),
+            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
             inputs: HashMap::new(),
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
             retains_results: false,
             done,
         };
-        manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap().unwrap();
+        manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
         let replanned = async |expected: &[u32]| -> ManagerView {
             let looking = async {
                 loop {
@@ -257,6 +255,76 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
         drop(second);
         let view = replanned(&[2, 5, 2]).await;
         assert_eq!((view.replans, view.workers.len()), (3, 1));
+    });
+}
+
+/// Replans with [`OneByOne`] when the test sends a message, and reports its start.
+struct Slow {
+    replanner: OneByOne,
+    begun: mpsc::Sender<()>,
+    may_end: mpsc::Receiver<()>,
+}
+
+impl Replanner for Slow {
+    fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
+        self.begun.send(()).expect("the test waits");
+        self.may_end.recv_timeout(DEADLINE).expect("the test sends");
+        self.replanner.replan(snapshot, slots)
+    }
+}
+
+#[test]
+fn manager_answers_and_grants_during_a_replan() {
+    System::new().block_on(async {
+        let manager = ManagerActor::for_service(service()).start();
+        let (done, _outcome) = oneshot::channel();
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel();
+        let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
+        let study = StudyRequest {
+            study: Study::new(plan(&sets, 3)).expect("a valid plan"),
+            inputs: HashMap::new(),
+            observer: Box::new(|_| {}),
+            replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::default()), begun, may_end })),
+            retains_results: false,
+            done,
+        };
+        let id = PlanId::first_round(1);
+        manager.send(StartPlan { id, study }).await.unwrap();
+        let mut worker = idler(&manager, 1);
+        let wait = async |is_so: &dyn Fn(&ManagerView) -> bool| {
+            let looking = async {
+                loop {
+                    let view = manager.send(GetView).await.unwrap();
+                    if is_so(&view) {
+                        return view;
+                    }
+                }
+            };
+            tokio::time::timeout(DEADLINE, looking).await.expect("a view as expected")
+        };
+        wait(&|_| has_begun.try_recv().is_ok()).await;
+        // The replan waits for this test. Meanwhile the manager answers, and grants a bucket of 3 instances.
+        assert!(matches!(said(&mut worker.incoming).await, ToWorker::Welcome { .. }));
+        let request = ToManager::Request { buckets: 1, after: None };
+        worker.link.send(codec::encode(&request).expect("a message")).expect("the link is there");
+        let granted = loop {
+            if let ToWorker::Assign { work, .. } = said(&mut worker.incoming).await {
+                break work.instances.len();
+            }
+        };
+        assert_eq!(granted, 3);
+        assert_eq!(manager.send(GetView).await.unwrap().replans, 0);
+        // The granted instances stay in their bucket, the other 9 of two stages are replanned.
+        end.send(()).expect("the replan waits");
+        assert_eq!(wait(&|view| view.replans == 1).await.replanned_instances, 9);
+        // The replanner serves the next change as well.
+        let _second = idler(&manager, 3);
+        wait(&|_| has_begun.try_recv().is_ok()).await;
+        // A canceled study discards its replan.
+        manager.send(Cancel(1)).await.unwrap();
+        end.send(()).expect("the replan waits");
+        assert_eq!(wait(&|view| view.studies.is_empty()).await.replans, 1);
     });
 }
 

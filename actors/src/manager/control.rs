@@ -1,5 +1,6 @@
 //! Requests of operators and of the owners of studies.
 
+use super::replanning::drop_elsewhere;
 use super::study_run::{RunningStudy, StudyRequest};
 use super::view::ManagerView;
 use super::{Connection, ManagerActor, StudyOutcome};
@@ -7,7 +8,7 @@ use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
-use pleach_dispatch::study::{self, Replanner};
+use pleach_dispatch::study::{self, Replanner, Study, StudySnapshot};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -24,20 +25,12 @@ pub struct Shutdown;
 
 /// Starts a plan of a study.
 #[derive(Debug, Message)]
-#[rtype(result = "Result<(), BeginError>")]
+#[rtype(result = "()")]
 pub struct StartPlan {
     /// Plan id, never used before.
     pub id: PlanId,
     /// Plan and its inputs.
     pub study: StudyRequest,
-}
-
-/// Reason for a plan that did not start.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum BeginError {
-    /// The plan violates an invariant.
-    #[error("the plan cannot be executed: {0}")]
-    Plan(#[from] PlanError),
 }
 
 /// Ends a study early in any of its rounds, and prevents its later plans from starting.
@@ -117,6 +110,11 @@ pub enum DrainError {
 #[rtype(result = "()")]
 pub struct PauseGrants(pub Duration);
 
+/// Requests a snapshot of a plan for a [`ReplacePlan`]. `None` if the plan does not run.
+#[derive(Debug, Message)]
+#[rtype(result = "Option<StudySnapshot>")]
+pub struct GetSnapshot(pub PlanId);
+
 /// Requests the present state of studies and workers.
 #[derive(Debug, Message)]
 #[rtype(result = "ManagerView")]
@@ -141,14 +139,15 @@ impl Handler<Shutdown> for ManagerActor {
 }
 
 impl Handler<StartPlan> for ManagerActor {
-    type Result = Result<(), BeginError>;
+    type Result = ();
 
-    fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) -> Self::Result {
-        let StudyRequest { plan, finished, inputs, observer, replanner, retains_results, done } = study;
+    fn handle(&mut self, StartPlan { id, study }: StartPlan, ctx: &mut Self::Context) {
+        let StudyRequest { study, inputs, observer, replanner, retains_results, done } = study;
         if self.canceled.contains(&id.study) {
             // The receiver may have been dropped.
             let _ = done.send(StudyOutcome { stopped: true, ..StudyOutcome::default() });
-            return Ok(());
+            drop_elsewhere(study);
+            return;
         }
         // Inserted before the submission, because effects of the submission look up the study.
         let mut running = RunningStudy::new(&self.core, id, done, observer);
@@ -158,15 +157,11 @@ impl Handler<StartPlan> for ManagerActor {
         if retains_results {
             self.retained.insert(id.study);
         }
-        running.all_instances = plan.unfinished(&finished).into_iter().filter(|open| *open).count();
+        running.all_instances = study.unfinished();
         self.studies.insert(id, running);
-        if let Err(error) = self.core.handle_submit(id, plan, &finished) {
-            self.studies.remove(&id);
-            return Err(error.into());
-        }
+        self.core.handle_start(id, study);
         self.schedule_replans(ctx);
         self.apply_effects(ctx);
-        Ok(())
     }
 }
 
@@ -181,6 +176,8 @@ impl Handler<Cancel> for ManagerActor {
             if let Some(mut running) = self.studies.remove(&id) {
                 running.outcome.stopped = true;
                 running.end();
+                self.replanning.discard(id);
+                drop_elsewhere(running.replanner);
             }
         }
         self.apply_effects(ctx);
@@ -228,8 +225,10 @@ impl Handler<ReplacePlan> for ManagerActor {
     ) -> Self::Result {
         // The study may have ended meanwhile.
         let Some(running) = self.studies.get_mut(&id) else { return Ok(()) };
-        self.core.handle_replacement(id, replacement)?;
-        running.replanner = replanner;
+        let merged = self.core.handle_replacement(id, replacement)?;
+        // A running replan refers to the former buckets.
+        self.replanning.discard(id);
+        drop_elsewhere((merged.former, std::mem::replace(&mut running.replanner, replanner)));
         self.schedule_replan(id, ctx);
         self.apply_effects(ctx);
         Ok(())
@@ -274,6 +273,14 @@ impl Handler<PauseGrants> for ManagerActor {
             actor.core.resume_grants();
             actor.apply_effects(ctx);
         });
+    }
+}
+
+impl Handler<GetSnapshot> for ManagerActor {
+    type Result = MessageResult<GetSnapshot>;
+
+    fn handle(&mut self, GetSnapshot(id): GetSnapshot, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.core.study(id).map(Study::snapshot))
     }
 }
 

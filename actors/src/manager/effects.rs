@@ -1,5 +1,6 @@
 //! Applies the state machine's effects: sends messages to workers, notifies study observers.
 
+use super::replanning::drop_elsewhere;
 use super::{InstanceFailure, ManagerActor, Progress, StudyEvent};
 use crate::transport::codec;
 use actix::prelude::*;
@@ -116,6 +117,8 @@ impl ManagerActor {
                 self.report_progress(id);
                 if let Some(mut running) = self.studies.remove(&id) {
                     running.end();
+                    self.replanning.discard(id);
+                    drop_elsewhere(running.replanner);
                 }
                 if self.ends_with_study {
                     self.broadcast(&ToWorker::Shutdown);

@@ -1,26 +1,45 @@
 //! Replans: rebuilds buckets from unstarted instances when workers join or leave.
 //!
+//! A replan of many instances takes seconds, so it runs on a thread of its own with a snapshot of the study, and the
+//! manager continues to grant. The study merges the new buckets with its state by then.
+//!
 //! Invariants:
 //! - Studies wait for a replan only while a timer is set, which replans all of them.
 //! - At most one timer is set.
+//! - A study has at most one replan at a time, which has its replanner. A study that is scheduled meanwhile is
+//!   replanned again after it.
 
 use super::ManagerActor;
+use actix::fut::wrap_future;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
-use pleach_dispatch::study::Study;
-use std::collections::BTreeSet;
-use std::time::Duration;
-use tracing::info;
+use pleach_dispatch::study::{NewBuckets, Replanner, Study, StudySnapshot};
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tracing::{error, info};
 
 /// Delay before a replan, which collects worker changes: nodes join and leave several at a time.
 const REPLAN_AFTER: Duration = Duration::from_millis(100);
 
-/// Scheduled replans of a manager, and totals of the past ones.
+/// Name of the threads that replan.
+const REPLAN_THREAD: &str = "pleach-replan";
+
+/// Name of the threads that drop the memory of ended studies and replaced buckets.
+const DROP_THREAD: &str = "pleach-drop";
+
+/// Scheduled and running replans of a manager, and totals of the past ones.
 #[derive(Default)]
 pub(super) struct Replanning {
     /// Studies with a scheduled replan.
     scheduled: BTreeSet<PlanId>,
     is_timer_set: bool,
+    /// Number of the running replan of each study.
+    running: BTreeMap<PlanId, u64>,
+    /// Studies to replan again after their running replan.
+    again: BTreeSet<PlanId>,
+    started: u64,
     replans: u64,
     moved_instances: u64,
 }
@@ -40,6 +59,33 @@ impl Replanning {
         std::mem::take(&mut self.scheduled)
     }
 
+    fn is_running(&self, study: PlanId) -> bool {
+        self.running.contains_key(&study)
+    }
+
+    /// Starts a replan. Returns its number.
+    fn start(&mut self, study: PlanId) -> u64 {
+        self.started += 1;
+        let before = self.running.insert(study, self.started);
+        assert!(before.is_none(), "{study} is replanned twice at a time");
+        self.started
+    }
+
+    /// Ends a replan. Returns whether its result counts: the study has not ended and got no other plan meanwhile.
+    fn end(&mut self, study: PlanId, number: u64) -> bool {
+        let counts = self.running.get(&study) == Some(&number);
+        if counts {
+            self.running.remove(&study);
+        }
+        counts
+    }
+
+    /// Makes a running replan of a study outdated, because the study has ended or got another plan.
+    pub(super) fn discard(&mut self, study: PlanId) {
+        self.running.remove(&study);
+        self.again.remove(&study);
+    }
+
     fn count(&mut self, moved_instances: usize) {
         self.replans += 1;
         self.moved_instances += moved_instances as u64;
@@ -56,16 +102,36 @@ impl Replanning {
     }
 }
 
+/// Result of a replan on its thread.
+struct Replan {
+    replanner: Box<dyn Replanner>,
+    /// `None` if all instances stay in their bucket.
+    new: Option<NewBuckets>,
+    /// Time that the replan took on its thread.
+    took: Duration,
+}
+
+impl Replan {
+    /// Replans for a number of slots. Takes seconds for a million instances.
+    fn run(mut replanner: Box<dyn Replanner>, snapshot: &StudySnapshot, slots: u32) -> Self {
+        let start = Instant::now();
+        let buckets = replanner.replan(snapshot, slots);
+        let new = buckets.and_then(|buckets| {
+            let new = NewBuckets::new(buckets);
+            new.inspect_err(|defect| error!("failed to replan: {defect}")).ok()
+        });
+        Self { replanner, new, took: start.elapsed() }
+    }
+}
+
 impl ManagerActor {
     pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
-        if self.studies.get(&study).is_none_or(|running| running.replanner.is_none()) {
+        let has_replanner = self.studies.get(&study).is_some_and(|running| running.replanner.is_some());
+        if !has_replanner && !self.replanning.is_running(study) {
             return;
         }
         if self.replanning.schedule(study) {
-            ctx.run_later(REPLAN_AFTER, |actor, ctx| {
-                actor.replan();
-                actor.apply_effects(ctx);
-            });
+            ctx.run_later(REPLAN_AFTER, |actor, ctx| actor.replan_scheduled(ctx));
         }
     }
 
@@ -80,28 +146,81 @@ impl ManagerActor {
         }
     }
 
-    /// Rebuilds buckets from unstarted instances for the present number of slots.
-    fn replan(&mut self) {
-        let slots = self.core.slots_by_speed();
+    fn replan_scheduled(&mut self, ctx: &mut Context<Self>) {
         for id in self.replanning.take_scheduled() {
-            let Some(replanner) = self.studies.get_mut(&id).and_then(|study| study.replanner.as_mut()) else {
-                continue;
-            };
-            let Some(study) = self.core.study(id).filter(|_| slots > 0) else { continue };
-            let Some(buckets) = replanner.replan(study, slots) else { continue };
-            let moved: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
-            // A rejected plan refers to an outdated state. The next change triggers another replan.
-            if self.core.handle_replanned(id, buckets).is_ok() {
-                self.replanning.count(moved);
-                self.counters.replans.increment(1);
-                self.counters.replanned.increment(moved as u64);
-                info!(
-                    study = id.study,
-                    instances = moved,
-                    slots,
-                    "{id}: {moved} instances are in other buckets, for {slots} slots"
-                );
-            }
+            self.start_replan(id, ctx);
         }
     }
+
+    /// Starts a replan for the present number of slots, on a thread of its own.
+    fn start_replan(&mut self, id: PlanId, ctx: &mut Context<Self>) {
+        if self.replanning.is_running(id) {
+            self.replanning.again.insert(id);
+            return;
+        }
+        let slots = self.core.slots_by_speed();
+        let Some(study) = self.core.study(id).filter(|_| slots > 0) else { return };
+        let Some(running) = self.studies.get_mut(&id) else { return };
+        let Some(replanner) = running.replanner.take() else { return };
+        let snapshot = study.snapshot();
+        let number = self.replanning.start(id);
+        let (done, result) = oneshot::channel();
+        let work = move || {
+            // The manager may have ended meanwhile.
+            let _ = done.send(Replan::run(replanner, &snapshot, slots));
+        };
+        if let Err(cause) = thread::Builder::new().name(REPLAN_THREAD.to_owned()).spawn(work) {
+            error!(study = id.study, "{id} is not replanned any more: {cause}");
+            self.replanning.end(id, number);
+            return;
+        }
+        ctx.spawn(wrap_future(result).map(move |result, actor: &mut Self, ctx: &mut Context<Self>| {
+            // Without a result, the thread has ended the process.
+            if let Ok(replan) = result {
+                actor.end_replan(id, number, replan, slots, ctx);
+            }
+        }));
+    }
+
+    /// Merges the result of a replan with the state of its study.
+    fn end_replan(&mut self, id: PlanId, number: u64, replan: Replan, slots: u32, ctx: &mut Context<Self>) {
+        if !self.replanning.end(id, number) {
+            drop_elsewhere(replan);
+            return;
+        }
+        let Replan { replanner, new, took } = replan;
+        if let Some(running) = self.studies.get_mut(&id) {
+            running.replanner = Some(replanner);
+        }
+        if let Some(new) = new {
+            match self.core.handle_replanned(id, new) {
+                Ok(merged) => {
+                    let (moved, outdated) = (merged.moved, merged.outdated);
+                    drop_elsewhere(merged.former);
+                    self.replanning.count(moved);
+                    self.counters.replans.increment(1);
+                    self.counters.replanned.increment(moved as u64);
+                    info!(
+                        study = id.study,
+                        instances = moved,
+                        outdated,
+                        slots,
+                        milliseconds = took.as_millis() as u64,
+                        "{id}: {moved} instances are in other buckets, for {slots} slots"
+                    );
+                }
+                Err(defect) => error!(study = id.study, "failed to replan {id}: {defect}"),
+            }
+            self.apply_effects(ctx);
+        }
+        if self.replanning.again.remove(&id) {
+            self.schedule_replan(id, ctx);
+        }
+    }
+}
+
+/// Drops a large value on another thread: it may have millions of parts, and the actor serves all workers meanwhile.
+pub(super) fn drop_elsewhere<T: Send + 'static>(value: T) {
+    // A failed start drops the value here.
+    let _ = thread::Builder::new().name(DROP_THREAD.to_owned()).spawn(move || drop(value));
 }

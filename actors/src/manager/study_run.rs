@@ -1,13 +1,12 @@
 //! One running study of the manager.
 
 use super::outcome::{Observer, StudyOutcome};
+use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
-use pleach_dispatch::plan::ExecutionPlan;
 use pleach_dispatch::study::{Replanner, Study};
-use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::RegionKey;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -15,10 +14,9 @@ use tracing::{Span, info_span};
 
 /// A study to run.
 pub struct StudyRequest {
-    /// Plan to execute.
-    pub plan: ExecutionPlan,
-    /// Instances that have reported their results before.
-    pub finished: BTreeSet<InstanceId>,
+    /// Initial state: the plan and the instances that have reported their results before. The caller builds it on its own
+    /// thread, because that takes seconds for a million instances.
+    pub study: Study,
     /// Input files, by the keys of the regions read from them.
     pub inputs: HashMap<RegionKey, InputFile>,
     /// Follows the study and gets every report. Workers keep a report until the observer's owner confirms it with
@@ -35,7 +33,7 @@ pub struct StudyRequest {
 
 impl fmt::Debug for StudyRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StudyRequest").field("inputs", &self.inputs.len()).finish_non_exhaustive()
+        f.debug_struct("StudyRequest").field("instances", &self.study.unfinished()).finish_non_exhaustive()
     }
 }
 

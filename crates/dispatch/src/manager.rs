@@ -27,8 +27,8 @@ mod scheduling;
 mod speed;
 mod time_limit;
 
-use crate::plan::{BucketPlan, ExecutionPlan, PlanError};
-use crate::study::{self, ReplacementPlan, Study};
+use crate::plan::{ExecutionPlan, PlanError};
+use crate::study::{self, Merged, NewBuckets, ReplacementPlan, Study};
 use crate::{InstanceId, PlanId, WorkerId};
 pub use effect::Effect;
 pub use members::WorkerInfo;
@@ -58,6 +58,8 @@ pub struct Manager {
     /// Among buckets of equal rank, a worker gets the one with the fewest bytes to transfer.
     by_data: bool,
     stopping: bool,
+    /// Drops ended studies.
+    dispose: fn(Study),
     effects: VecDeque<Effect>,
 }
 
@@ -76,6 +78,7 @@ impl Manager {
             holding: false,
             by_data: true,
             stopping: false,
+            dispose: drop,
             effects: VecDeque::new(),
         }
     }
@@ -86,8 +89,15 @@ impl Manager {
         Self { by_data: false, ..self }
     }
 
-    /// Adds a study. Its `finished` instances have been reported before (see [`Study::resume`]). A study without open
-    /// instances is complete at once.
+    /// Passes ended studies to a function. Dropping a study of a million instances takes a tenth of a second, so the shell
+    /// drops it on another thread.
+    #[must_use]
+    pub fn disposing(self, dispose: fn(Study)) -> Self {
+        Self { dispose, ..self }
+    }
+
+    /// Adds a study of this plan (see [`handle_start`](Self::handle_start)). Its `finished` instances have been reported
+    /// before (see [`Study::resume`]).
     ///
     /// # Errors
     /// [`PlanError`] when the plan breaks one of its rules.
@@ -97,7 +107,13 @@ impl Manager {
         plan: ExecutionPlan,
         finished: &BTreeSet<InstanceId>,
     ) -> Result<(), PlanError> {
-        let mut study = Study::resume(plan, finished)?;
+        self.handle_start(id, Study::resume(plan, finished)?);
+        Ok(())
+    }
+
+    /// Adds a study in its initial state, which takes as long to build as to plan. A study without open instances is
+    /// complete at once.
+    pub fn handle_start(&mut self, id: PlanId, mut study: Study) {
         study.begin_at(self.now);
         for (_, member) in self.members.iter_mut() {
             member.studies.insert(id, StudyFit::of(member.facts(), study.plan()));
@@ -105,7 +121,6 @@ impl Manager {
         self.studies.insert(id, study);
         self.follow(id);
         self.schedule();
-        Ok(())
     }
 
     /// Cancels a study: revokes its leases and releases its regions.
@@ -119,6 +134,7 @@ impl Manager {
             self.effects.push_back(Effect::Study(id, study::Effect::Release(held)));
         }
         self.forget(id);
+        (self.dispose)(study);
         self.schedule();
     }
 
@@ -168,22 +184,22 @@ impl Manager {
     /// Moves unstarted instances into other buckets (see [`Study::handle_replanned`]).
     ///
     /// # Errors
-    /// [`PlanError`] when the buckets refer to an outdated state. Nothing changes then.
-    pub fn handle_replanned(&mut self, id: PlanId, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
-        let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
-        study.handle_replanned(buckets)?;
+    /// [`PlanError`] when the buckets contradict the plan. Nothing changes then.
+    pub fn handle_replanned(&mut self, id: PlanId, new: NewBuckets) -> Result<Merged, PlanError> {
+        let Some(study) = self.studies.get_mut(&id) else { return Ok(Merged::default()) };
+        let merged = study.handle_replanned(new)?;
         self.schedule();
-        Ok(())
+        Ok(merged)
     }
 
     /// Moves all unstarted instances into the buckets of another plan (see [`Study::handle_replacement`]). Workers with enough
     /// memory for that plan get work of it from now on.
     ///
     /// # Errors
-    /// [`PlanError`] when the plan has other instances. Nothing changes then.
-    pub fn handle_replacement(&mut self, id: PlanId, recut: ReplacementPlan) -> Result<(), PlanError> {
-        let Some(study) = self.studies.get_mut(&id) else { return Ok(()) };
-        study.handle_replacement(recut)?;
+    /// [`PlanError`] when the plan contradicts the present one or leaves out an unstarted instance. Nothing changes then.
+    pub fn handle_replacement(&mut self, id: PlanId, plan: ReplacementPlan) -> Result<Merged, PlanError> {
+        let Some(study) = self.studies.get_mut(&id) else { return Ok(Merged::default()) };
+        let merged = study.handle_replacement(plan)?;
         for (_, member) in self.members.iter_mut() {
             let suited = StudyFit::of(member.facts(), study.plan());
             if let Some(known) = member.studies.get_mut(&id) {
@@ -191,7 +207,7 @@ impl Manager {
             }
         }
         self.schedule();
-        Ok(())
+        Ok(merged)
     }
 
     /// Removes a worker. `lost` marks a worker that left without a message: the crash count of its leased
@@ -242,8 +258,9 @@ impl Manager {
             });
         }
         if complete {
-            self.studies.remove(&id);
+            let ended = self.studies.remove(&id);
             self.forget(id);
+            ended.map(self.dispose);
         }
     }
 

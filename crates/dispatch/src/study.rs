@@ -30,7 +30,8 @@ mod worker_loss;
 pub use grant::Eligibility;
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
-pub use replan::{ReplacementPlan, Replanner};
+pub use replan::{Merged, NewBuckets, ReplacementPlan, Replanner};
+pub use state::StudySnapshot;
 pub(crate) use throughput::TaskTimings;
 
 use crate::message::TaskFailure;

@@ -3,77 +3,93 @@
 
 use super::builder::StageProblem;
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::{Replanner, Study};
+use pleach_dispatch::study::{Replanner, StudySnapshot};
 use pleach_dispatch::{BucketId, InstanceId};
-use pleach_reuse::{Buckets, Member, PreviousPlan, replan};
-use std::collections::{BTreeMap, BTreeSet};
+use pleach_reuse::{Buckets, Member, MergeProblem, PreviousPlan, ReuseTree, replan};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
 
 /// Buckets for each slot: MaxBuckets as in 000 section 4.4.2.
 const BUCKETS_PER_SLOT: usize = 3;
 
 /// Merge problems of a running study.
+#[derive(Debug)]
 pub struct StudyReplanner {
-    stages: Vec<Stage>,
+    stages: Vec<ReplannedStage>,
     max_buckets: NonZeroUsize,
-    /// With fewer buckets, the workers that the plan was cut for would lack the memory.
+    /// With fewer buckets, the workers that the plan was made for would lack the memory.
     min_buckets: NonZeroUsize,
 }
 
-struct Stage {
-    problem: StageProblem,
+/// Merge problem of one stage.
+#[derive(Debug)]
+pub struct ReplannedStage {
+    /// Instance of each member of the problem.
+    pub members: Vec<InstanceId>,
     /// Pixels of each member's tile.
-    pixels: Vec<u64>,
+    pub pixels: Vec<u64>,
+    /// The problem.
+    pub problem: MergeProblem,
+    /// Its reuse tree.
+    pub tree: ReuseTree,
 }
 
 impl StudyReplanner {
-    pub(crate) fn new(
-        stages: Vec<StageProblem>,
-        max_buckets: NonZeroUsize,
-        min_buckets: NonZeroUsize,
-        pixels: impl Fn(pleach_reuse::InstanceId) -> u64,
-    ) -> Self {
-        let stage = |problem: StageProblem| {
-            let pixels = problem.members.iter().map(|instance| pixels(*instance)).collect();
-            Stage { problem, pixels }
-        };
-        Self { stages: stages.into_iter().map(stage).collect(), max_buckets, min_buckets }
+    /// Creates the replanner of a plan that has `max_buckets` for each stage now. It never goes below `min_buckets`.
+    pub fn new(stages: Vec<ReplannedStage>, max_buckets: NonZeroUsize, min_buckets: NonZeroUsize) -> Self {
+        Self { stages, max_buckets, min_buckets }
+    }
+
+    /// Returns the number of buckets for each stage after the last replan.
+    pub fn max_buckets(&self) -> NonZeroUsize {
+        self.max_buckets
+    }
+}
+
+impl ReplannedStage {
+    pub(crate) fn of_problem(stage: StageProblem, pixels: impl Fn(pleach_reuse::InstanceId) -> u64) -> Self {
+        let StageProblem { members, problem, tree, .. } = stage;
+        let pixels = members.iter().map(|instance| pixels(*instance)).collect();
+        let members = members.into_iter().map(|instance| InstanceId(instance.0)).collect();
+        Self { members, pixels, problem, tree }
     }
 }
 
 impl Replanner for StudyReplanner {
-    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>> {
+    fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
         let wanted = NonZeroUsize::new(slots as usize * BUCKETS_PER_SLOT)?.max(self.min_buckets);
         let before = std::mem::replace(&mut self.max_buckets, wanted);
         if before == wanted {
             return None;
         }
-        let waiting: BTreeMap<BucketId, &BTreeSet<InstanceId>> = study.unstarted().collect();
         let buckets: Vec<BucketPlan> = self
             .stages
             .iter()
-            .flat_map(|stage| stage.replan(study, &waiting, before, wanted).unwrap_or_default())
+            .flat_map(|stage| stage.replan(snapshot, before, wanted).unwrap_or_default())
             .collect();
         (!buckets.is_empty()).then_some(buckets)
     }
 }
 
-impl Stage {
+impl ReplannedStage {
     /// Returns the buckets of this stage that change, or `None`.
     fn replan(
         &self,
-        study: &Study,
-        waiting: &BTreeMap<BucketId, &BTreeSet<InstanceId>>,
+        snapshot: &StudySnapshot,
         before: NonZeroUsize,
         desired: NonZeroUsize,
     ) -> Option<Vec<BucketPlan>> {
-        let StageProblem { members, problem, tree, .. } = &self.problem;
-        let id = |member: Member| InstanceId(members[member.0 as usize].0);
-        // Present buckets, numbered from 0.
-        let mut numbers: BTreeMap<BucketId, u32> = BTreeMap::new();
+        let Self { members, problem, tree, .. } = self;
+        let id = |member: Member| members[member.0 as usize];
+        let waits = |member: Member| snapshot.is_unstarted(id(member));
+        if !problem.members().any(waits) {
+            return None;
+        }
+        // Present buckets, numbered from 0 in the order of their first members.
+        let mut numbers: HashMap<BucketId, u32> = HashMap::new();
         let mut lists: Vec<Vec<Member>> = Vec::new();
         for member in problem.members() {
-            let bucket = study.bucket_of(id(member))?;
+            let bucket = snapshot.bucket_of(id(member))?;
             let number = *numbers.entry(bucket).or_insert(lists.len() as u32) as usize;
             if number == lists.len() {
                 lists.push(Vec::new());
@@ -82,17 +98,13 @@ impl Stage {
         }
         let mut buckets = Buckets::default();
         lists.into_iter().for_each(|members| buckets.push(members));
-        let waits = |member: Member| {
-            let bucket = study.bucket_of(id(member));
-            bucket.and_then(|bucket| waiting.get(&bucket)).is_some_and(|open| open.contains(&id(member)))
-        };
         let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
         let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
         if replanned.moved.is_empty() {
             return None;
         }
         let old = buckets.bucket_of();
-        let changed: BTreeSet<u32> = replanned
+        let changed: HashSet<u32> = replanned
             .moved
             .iter()
             .flat_map(|member| [old[member.0 as usize], replanned.bucket_of[member.0 as usize]])

@@ -23,8 +23,10 @@ pub use interactive::{SiteLink, SlotSpan};
 use node::Node;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::{RemoteRegion, TaskReport};
+use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
+use replanning::StudyReplans;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use thiserror::Error;
@@ -91,6 +93,8 @@ enum DueEvent {
     ManagerUp,
     Resume,
     Replan(PlanId),
+    /// A replan by the manager of this epoch has these buckets.
+    Replanned(PlanId, u32, Vec<BucketPlan>),
 }
 
 /// Scheduled events, ordered by time and then by creation.
@@ -192,9 +196,9 @@ pub struct Cluster {
     journal: Vec<BTreeSet<InstanceId>>,
     epoch: u32,
     is_up: bool,
-    /// Number of buckets of the last plan of each study.
-    cut_for: Vec<usize>,
-    to_replan: BTreeSet<PlanId>,
+    /// Number of buckets of the first plan of each study.
+    initial_buckets: usize,
+    replans: Vec<StudyReplans>,
     poison: BTreeSet<(usize, InstanceId)>,
     /// Whether workers report task timings.
     tells_times: bool,
@@ -240,8 +244,8 @@ impl Cluster {
             journal: vec![BTreeSet::new(); workloads.len()],
             epoch: 0,
             is_up: true,
-            cut_for: vec![3 * slots as usize; workloads.len()],
-            to_replan: BTreeSet::new(),
+            initial_buckets: 3 * slots as usize,
+            replans: workloads.iter().map(|_| StudyReplans::default()).collect(),
             poison: BTreeSet::new(),
             tells_times: true,
             links: Vec::new(),
@@ -356,7 +360,11 @@ impl Cluster {
             }
             DueEvent::ManagerUp => self.manager_up(),
             DueEvent::Resume => self.apply(Event::Resume),
-            DueEvent::Replan(study) => self.replan(study),
+            DueEvent::Replan(study) => {
+                self.replan(study);
+                Ok(())
+            }
+            DueEvent::Replanned(study, epoch, buckets) => self.replanned(study, epoch, buckets),
         }
     }
 

@@ -3,6 +3,7 @@
 use pleach_dispatch::manager::{Manager, WorkerInfo};
 use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
+use pleach_dispatch::study::NewBuckets;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use serde::{Deserialize, Serialize};
@@ -260,7 +261,9 @@ impl Event {
                 return ManagerReply::Counted(manager.handle_returned(*worker, *study, *lease, instances));
             }
             Self::Replanned { study, buckets } => {
-                return ManagerReply::Accepted(manager.handle_replanned(*study, buckets.clone()).is_ok());
+                let new = NewBuckets::new(buckets.clone());
+                let replanned = new.and_then(|new| manager.handle_replanned(*study, new));
+                return ManagerReply::Accepted(replanned.is_ok());
             }
             Self::Drain { worker } => manager.handle_drain(*worker),
             Self::Replicate { worker, study, lease, instance, regions } => {

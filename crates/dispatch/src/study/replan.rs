@@ -1,28 +1,97 @@
 //! Replanning: rebuilds buckets from unstarted instances, since their number should follow that of the workers.
-//! The caller gets the open instances and answers with new buckets. Grants continue in between, so an answer may refer to
-//! an outdated state and is refused then.
+//!
+//! A replan of many instances takes seconds, so it runs on another thread with a [`StudySnapshot`], and grants continue
+//! meanwhile. [`Study::handle_replanned`] merges the new buckets with the present state: instances that have started
+//! since the snapshot stay where they are. It takes time in proportion to the moved instances, a few nanoseconds each,
+//! because [`NewBuckets`] are prepared on the other thread.
 
 use super::Study;
+use super::state::StudySnapshot;
 use crate::memory_model::MinimumMemory;
 use crate::plan::{BucketPlan, PlanError, ReuseScope};
 use crate::{BucketId, InstanceId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// Rebuilds buckets from unstarted instances for a different number of slots.
 pub trait Replanner: Send {
-    /// Returns new buckets for some of the [`unstarted`](Study::unstarted) instances, or `None` if all can keep theirs.
-    fn replan(&mut self, study: &Study, slots: u32) -> Option<Vec<BucketPlan>>;
+    /// Returns new buckets for some of the [unstarted](StudySnapshot::unstarted) instances, or `None` if all can keep
+    /// theirs. The shell calls it on a thread where it may take seconds.
+    fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>>;
+}
+
+/// New buckets of a study, prepared for [`Study::handle_replanned`].
+#[derive(Clone, Debug, Default)]
+pub struct NewBuckets {
+    plans: Vec<BucketPlan>,
+    /// Instances of each plan.
+    sets: Vec<BTreeSet<InstanceId>>,
+}
+
+impl NewBuckets {
+    /// Prepares buckets. Takes time in proportion to their instances.
+    ///
+    /// # Errors
+    /// [`PlanError::NotInOneBucket`] names an instance that occurs twice, [`PlanError::BadBucket`] an empty bucket, counted
+    /// from 0.
+    pub fn new(plans: Vec<BucketPlan>) -> Result<Self, PlanError> {
+        let sets: Vec<BTreeSet<InstanceId>> =
+            plans.iter().map(|plan| plan.instances.iter().copied().collect()).collect();
+        if let Some(empty) = sets.iter().position(BTreeSet::is_empty) {
+            return Err(PlanError::BadBucket(BucketId(empty as u32)));
+        }
+        let mut all: Vec<InstanceId> = plans.iter().flat_map(|plan| plan.instances.iter().copied()).collect();
+        all.sort_unstable();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(PlanError::NotInOneBucket(pair[0]));
+        }
+        Ok(Self { plans, sets })
+    }
+
+    /// Counts the instances of all buckets.
+    #[must_use]
+    pub fn instances(&self) -> usize {
+        self.sets.iter().map(BTreeSet::len).sum()
+    }
 }
 
 /// Another plan for the same instances, with buckets that need a different amount of memory.
 #[derive(Clone, Debug, Default)]
 pub struct ReplacementPlan {
-    /// All buckets of the plan.
-    pub buckets: Vec<BucketPlan>,
+    /// Buckets of all unstarted instances.
+    pub buckets: NewBuckets,
     /// Minimum memory of the plan.
     pub needs: MinimumMemory,
     /// Reuse scope within a bucket.
     pub sharing: ReuseScope,
+}
+
+impl ReplacementPlan {
+    /// Prepares the buckets of a plan for a study: leaves out the instances that are started or final in the snapshot.
+    ///
+    /// # Errors
+    /// As [`NewBuckets::new`].
+    pub fn new(
+        mut buckets: Vec<BucketPlan>,
+        snapshot: &StudySnapshot,
+        needs: MinimumMemory,
+        sharing: ReuseScope,
+    ) -> Result<Self, PlanError> {
+        buckets.iter_mut().for_each(|bucket| bucket.instances.retain(|id| snapshot.is_unstarted(*id)));
+        buckets.retain(|bucket| !bucket.instances.is_empty());
+        Ok(Self { buckets: NewBuckets::new(buckets)?, needs, sharing })
+    }
+}
+
+/// Result of a replan.
+#[derive(Debug, Default)]
+pub struct Merged {
+    /// Number of instances that are in a new bucket.
+    pub moved: usize,
+    /// Number of instances that stay in their bucket, because it has changed since the snapshot.
+    pub outdated: usize,
+    /// Memory of the former buckets. Dropping it takes time in proportion to their instances, so the shell drops it on
+    /// another thread.
+    pub former: Vec<BTreeSet<InstanceId>>,
 }
 
 impl Study {
@@ -32,60 +101,102 @@ impl Study {
         unstarted.map(|(id, bucket)| (id, bucket.open()))
     }
 
+    /// Returns whether an instance is open and has no lease, so that a replan may move it. Isolated instances may not.
+    #[must_use]
+    pub fn is_unstarted(&self, instance: InstanceId) -> bool {
+        self.instances.find_state(instance).is_some() && self.instances.is_movable(instance)
+    }
+
     /// Returns the current or last bucket of an instance.
     #[must_use]
     pub fn bucket_of(&self, instance: InstanceId) -> Option<BucketId> {
         self.instances.find_bucket_of(instance)
     }
 
-    /// Moves the open instances of some [`unstarted`](Self::unstarted) buckets into `buckets`. The new buckets keep their
-    /// order and follow all existing ones.
+    /// Takes a snapshot for a replan.
+    #[must_use]
+    pub fn snapshot(&self) -> StudySnapshot {
+        self.instances.snapshot()
+    }
+
+    /// Moves unstarted instances into `new` buckets, which keep their order and follow all existing ones. Instances of a
+    /// bucket that has changed since the snapshot stay there: it is leased, isolated or complete, or has another open
+    /// instance.
     ///
     /// # Errors
-    /// If the new buckets do not contain exactly the open instances of whole unstarted ones:
-    /// [`PlanError::Dangling`] names an instance that is not open, leased by now, or unknown.
-    /// [`PlanError::NotInOneBucket`] names one that is missing or occurs twice. [`PlanError::BadBucket`] names
-    /// a new bucket, counted from 0, that is empty or mixes stages. Nothing changes then.
-    pub fn handle_replanned(&mut self, buckets: Vec<BucketPlan>) -> Result<(), PlanError> {
-        let replaced = self.replaced_by(&buckets)?;
+    /// [`PlanError::Dangling`] names an unknown instance. [`PlanError::BadBucket`] names a new bucket that mixes stages,
+    /// counted from 0. Nothing changes then.
+    pub fn handle_replanned(&mut self, new: NewBuckets) -> Result<Merged, PlanError> {
+        self.check_stages(&new)?;
+        let all = new.instances();
+        let replaced = self.unchanged(&new);
+        let NewBuckets { mut plans, mut sets } = new;
+        if replaced.instances < all {
+            for (plan, set) in plans.iter_mut().zip(&mut sets) {
+                let moves = |id: &InstanceId| {
+                    self.instances.is_movable(*id)
+                        && replaced.buckets.contains(&self.instances.bucket_of(*id))
+                };
+                // Few buckets change during a replan.
+                if !plan.instances.iter().all(moves) {
+                    plan.instances.retain(moves);
+                    *set = plan.instances.iter().copied().collect();
+                }
+            }
+            plans.retain(|plan| !plan.instances.is_empty());
+            sets.retain(|set| !set.is_empty());
+        }
+        let former = self.rebuild(&replaced.buckets, plans, sets);
+        Ok(Merged { moved: replaced.instances, outdated: all - replaced.instances, former })
+    }
+
+    /// Replaces buckets by others with the same open instances.
+    fn rebuild(
+        &mut self,
+        replaced: &BTreeSet<BucketId>,
+        plans: Vec<BucketPlan>,
+        sets: Vec<BTreeSet<InstanceId>>,
+    ) -> Vec<BTreeSet<InstanceId>> {
         // Before their instances move: empty buckets are never queued.
         replaced.iter().for_each(|id| _ = self.unqueue(*id));
         let unfinished = self.instances.unfinished();
         let first = self.plan.buckets.len();
-        self.instances.replan(&replaced, &buckets, self.now);
-        self.plan.buckets.extend(buckets);
-        let (planned, cut) = (self.plan.buckets.len(), self.instances.bucket_count());
-        assert!(planned == cut, "{planned} buckets are planned, {cut} are there after {first}");
+        let former = self.instances.replan(replaced, sets, self.now);
+        self.plan.buckets.extend(plans);
+        let (planned, built) = (self.plan.buckets.len(), self.instances.bucket_count());
+        assert!(planned == built, "{planned} buckets are planned, {built} exist after {first}");
         assert!(
             self.instances.unfinished() == unfinished,
-            "{unfinished} were open before {replaced:?} were cut"
+            "{unfinished} were open before {replaced:?} were replanned"
         );
         // After all are in the plan, since a rank depends on it.
         (first..planned).for_each(|number| self.queue_if_ready(BucketId(number as u32)));
-        Ok(())
+        former
     }
 
     /// Moves all unstarted instances into the buckets of another plan, and takes over its minimum memory. Started buckets
     /// stay as they are.
     ///
     /// # Errors
-    /// As [`handle_replanned`](Self::handle_replanned), if the plan omits an instance. Nothing changes then.
-    pub fn handle_replacement(&mut self, recut: ReplacementPlan) -> Result<(), PlanError> {
-        let unstarted: BTreeSet<InstanceId> =
-            self.unstarted().flat_map(|(_, open)| open.iter().copied()).collect();
-        let mut buckets = recut.buckets;
-        buckets.iter_mut().for_each(|bucket| bucket.instances.retain(|id| unstarted.contains(id)));
-        buckets.retain(|bucket| !bucket.instances.is_empty());
-        let kept: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
-        if kept < unstarted.len() {
-            let named: BTreeSet<InstanceId> =
-                buckets.iter().flat_map(|bucket| bucket.instances.iter().copied()).collect();
-            let missing = unstarted.difference(&named).next().copied();
-            return Err(PlanError::NotInOneBucket(missing.unwrap_or(InstanceId(0))));
+    /// As [`handle_replanned`](Self::handle_replanned), and [`PlanError::NotInOneBucket`] if an unstarted instance would stay
+    /// in its bucket, which may need more memory. Nothing changes then.
+    pub fn handle_replacement(&mut self, plan: ReplacementPlan) -> Result<Merged, PlanError> {
+        let ReplacementPlan { buckets, needs, sharing } = plan;
+        self.check_stages(&buckets)?;
+        if self.unchanged(&buckets).instances < self.instances.movable_count() {
+            let missing = self.first_left_out(&buckets);
+            return Err(PlanError::NotInOneBucket(missing));
         }
-        self.handle_replanned(buckets)?;
-        (self.plan.needs, self.plan.sharing) = (recut.needs, recut.sharing);
-        Ok(())
+        let merged = self.handle_replanned(buckets)?;
+        (self.plan.needs, self.plan.sharing) = (needs, sharing);
+        Ok(merged)
+    }
+
+    /// Returns the first unstarted instance that no new bucket has.
+    fn first_left_out(&self, new: &NewBuckets) -> InstanceId {
+        let named: BTreeSet<InstanceId> = new.sets.iter().flatten().copied().collect();
+        let unstarted = self.unstarted().flat_map(|(_, open)| open.iter().copied());
+        unstarted.filter(|id| !named.contains(id)).min().unwrap_or(InstanceId(0))
     }
 
     /// Moves the first instances of a ready bucket, in the plan's order, into a new bucket, which is ready as well. The
@@ -105,34 +216,36 @@ impl Study {
         new
     }
 
-    /// Returns the buckets whose open instances are exactly those of the new ones.
-    fn replaced_by(&self, buckets: &[BucketPlan]) -> Result<BTreeSet<BucketId>, PlanError> {
-        let mut named: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
-        for (number, plan) in (0u32..).map(BucketId).zip(buckets) {
+    /// Checks that all instances exist and that no bucket mixes stages.
+    fn check_stages(&self, new: &NewBuckets) -> Result<(), PlanError> {
+        for (number, plan) in (0u32..).map(BucketId).zip(&new.plans) {
             let mut stage = None;
             for &id in &plan.instances {
-                let state = self.instances.find_state(id).ok_or(PlanError::Dangling(id))?;
-                let bucket = self.instances.bucket_of(id);
-                if state.is_final() || !self.instances.is_unstarted(bucket) {
-                    return Err(PlanError::Dangling(id));
-                }
-                let own = self.plan.instances[id.index()].stage;
+                let own = self.plan.instances.get(id.index()).ok_or(PlanError::Dangling(id))?.stage;
                 if *stage.get_or_insert(own) != own {
                     return Err(PlanError::BadBucket(number));
                 }
-                if !named.entry(bucket).or_default().insert(id) {
-                    return Err(PlanError::NotInOneBucket(id));
-                }
-            }
-            if stage.is_none() {
-                return Err(PlanError::BadBucket(number));
             }
         }
-        for (bucket, named) in &named {
-            if let Some(left) = self.instances.bucket(*bucket).open().difference(named).next() {
-                return Err(PlanError::NotInOneBucket(*left));
-            }
-        }
-        Ok(named.into_keys().collect())
+        Ok(())
     }
+
+    /// Returns the unstarted buckets whose open instances are all in new ones.
+    fn unchanged(&self, new: &NewBuckets) -> ReplacedBuckets {
+        let mut named: HashMap<BucketId, usize> = HashMap::new();
+        for id in new.plans.iter().flat_map(|plan| &plan.instances) {
+            if self.instances.is_movable(*id) {
+                *named.entry(self.instances.bucket_of(*id)).or_default() += 1;
+            }
+        }
+        named.retain(|bucket, named| self.instances.bucket(*bucket).open().len() == *named);
+        ReplacedBuckets { instances: named.values().sum(), buckets: named.into_keys().collect() }
+    }
+}
+
+/// Buckets that a replan replaces.
+struct ReplacedBuckets {
+    buckets: BTreeSet<BucketId>,
+    /// Number of their open instances.
+    instances: usize,
 }

@@ -13,6 +13,7 @@ mod regions;
 mod throughput;
 
 pub(super) use failures::Failures;
+pub use instances::StudySnapshot;
 pub(super) use instances::{InstanceState, Instances};
 pub(super) use leases::{Lease, Leases, ReturnedInstances};
 pub(super) use ready_queue::{Rank, ReadyQueue};

@@ -6,7 +6,7 @@ use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
-use pleach_dispatch::study::{Effect as Event, Study};
+use pleach_dispatch::study::{Effect as Event, NewBuckets, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
 use std::cmp::Reverse;
@@ -231,29 +231,30 @@ impl Cluster {
         let chosen = unstarted.into_iter().enumerate().filter(|(place, _)| chosen >> (place % 64) & 1 == 1);
         let (numbers, instances): (Vec<usize>, Vec<Vec<InstanceId>>) =
             chosen.map(|(_, bucket)| bucket).unzip();
-        let first_is_alone = instances.first().is_none_or(|bucket| bucket.len() == 1);
+        let incomplete = instances.first().map(|bucket| bucket[1..].to_vec()).unwrap_or_default();
         let instances: Vec<InstanceId> = instances.concat();
         let new: Vec<Vec<InstanceId>> = instances.chunks(size).map(<[_]>::to_vec).collect();
         let pixels = self.plan.buckets[0].pixels;
         let plans = |buckets: &[Vec<InstanceId>]| -> Vec<BucketPlan> {
             buckets.iter().map(|bucket| BucketPlan { instances: bucket.clone(), pixels }).collect()
         };
-        // The manager refuses incomplete, duplicate, leased and empty buckets, and changes nothing.
-        if instances.len() > 1 {
-            let short = plans(&[instances[1..].to_vec()]);
-            assert!(first_is_alone || self.manager.handle_replanned(STUDY, short).is_err());
-            assert!(
-                self.manager
-                    .handle_replanned(STUDY, plans(&[instances.clone(), vec![instances[0]]]))
-                    .is_err()
-            );
+        // Duplicate instances and empty buckets are refused.
+        if let Some(first) = instances.first() {
+            assert!(NewBuckets::new(plans(&[instances.clone(), vec![*first]])).is_err());
         }
-        if let Some(granted) = self.granted.first() {
-            assert!(self.manager.handle_replanned(STUDY, plans(&[vec![granted.instance]])).is_err());
+        assert!(NewBuckets::new(plans(&[vec![]])).is_err());
+        let mut replanned = |buckets: &[Vec<InstanceId>]| {
+            let new = NewBuckets::new(plans(buckets)).expect("each instance once");
+            let merged = self.manager.handle_replanned(STUDY, new).expect("buckets of one stage each");
+            (merged.moved, merged.outdated)
+        };
+        // A bucket that has another open instance by now stays, and so does a leased instance.
+        if !incomplete.is_empty() {
+            assert_eq!(replanned(std::slice::from_ref(&incomplete)), (0, incomplete.len()));
         }
-        assert!(self.manager.handle_replanned(STUDY, plans(&[vec![]])).is_err());
-        self.perform(&[]);
-        self.manager.handle_replanned(STUDY, plans(&new)).expect("what is open, cut anew");
+        let granted = self.granted.first().map(|granted| vec![granted.instance]);
+        let with_outdated: Vec<Vec<InstanceId>> = new.iter().cloned().chain(granted.clone()).collect();
+        assert_eq!(replanned(&with_outdated), (instances.len(), usize::from(granted.is_some())));
         for number in numbers {
             // Finished instances stay in their bucket, since they may be reopened.
             let over = self.buckets[number].iter().copied().filter(|id| self.is_over(*id)).collect();

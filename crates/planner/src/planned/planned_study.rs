@@ -2,6 +2,7 @@
 
 use crate::builder::StageProblem;
 use crate::planned::summary;
+use crate::replan::ReplannedStage;
 use crate::{PlanBuilder, PlanSummary, PlanningError, ReuseMode, StudyReplanner};
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_reuse::{Buckets, CompactGraph, InstanceId, Runs, StageIndex};
@@ -57,7 +58,8 @@ impl PlannedStudy {
         let stages = std::mem::take(&mut self.stages);
         let tile_pixels =
             |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
-        StudyReplanner::new(stages, max_buckets, min_buckets, tile_pixels)
+        let stages = stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, tile_pixels));
+        StudyReplanner::new(stages.collect(), max_buckets, min_buckets)
     }
 
     /// Returns the stage of an instance.

@@ -15,7 +15,8 @@ pub(crate) use error::StudyRunError;
 use pleach_actors::embedded::PlanOutcome;
 use pleach_actors::input_files::gather;
 use pleach_actors::manager::{
-    GetView, ManagerActor, ManagerView, RecordDurable, ReplacePlan, StartPlan, StudyRequest, SuspendStudy,
+    GetSnapshot, GetView, ManagerActor, ManagerView, RecordDurable, ReplacePlan, StartPlan, StudyRequest,
+    SuspendStudy,
 };
 use pleach_actors::stage::PriorResults;
 use pleach_api::schema::StudyState;
@@ -23,8 +24,8 @@ use pleach_api::submission::PlanChoice;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::{FileContent, InputFile};
-use pleach_dispatch::plan::ExecutionPlan;
-use pleach_dispatch::study;
+use pleach_dispatch::plan::{ExecutionPlan, PlanError};
+use pleach_dispatch::study::{ReplacementPlan, Study};
 use pleach_execution::executor::{self, ExecutionRequest, ExecutionResult, Executor};
 use pleach_execution::progress::ProgressCounts;
 use pleach_execution::result_files::{self, phases::PlanOfPhases};
@@ -162,10 +163,11 @@ fn plan(
 }
 
 /// Takes the replanner out of a plan, for replanning while the study runs. The number of buckets may fall only if the
-/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA.
-fn replan(planned: &mut Plan) -> Option<StudyReplanner> {
+/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA, and if the user gave the number
+/// of buckets.
+fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyReplanner> {
     let Plan { study, record, .. } = planned;
-    if record.strategy != "trtma" {
+    if record.strategy != "trtma" || choice.max_buckets.is_some() {
         return None;
     }
     let most = record.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);
@@ -194,8 +196,8 @@ impl Executor for ClusterExecutor<'_> {
         let (done, mut outcome) = oneshot::channel();
         let mut needs = work.plan.needs.clone();
         let study = StudyRequest {
-            plan: work.plan,
-            finished: work.finished,
+            // Built on this thread, because it takes seconds for a large plan.
+            study: Study::resume(work.plan, &work.finished).map_err(Defect::new)?,
             inputs: std::mem::take(&mut self.inputs),
             observer: work.observer,
             replanner: self.replan.take().map(|replan| Box::new(replan) as _),
@@ -203,8 +205,7 @@ impl Executor for ClusterExecutor<'_> {
             done,
         };
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
-        let begun = self.shared.network.block_on(begun).map_err(Defect::new)?;
-        begun.map_err(Defect::new)?;
+        self.shared.network.block_on(begun).map_err(Defect::new)?;
         let mut tried = Vec::new();
         let outcome = loop {
             let waited = async { tokio::time::timeout(LOOK_EVERY, &mut outcome).await };
@@ -247,9 +248,15 @@ impl ClusterExecutor<'_> {
         if workers.too_small(&new_needs) >= too_small {
             return Ok(());
         }
+        let snapshot = self.shared.manager.send(GetSnapshot(self.id));
+        let Some(snapshot) = self.shared.network.block_on(snapshot).map_err(Defect::new)? else {
+            // The plan has ended meanwhile.
+            return Ok(());
+        };
         let ExecutionPlan { buckets, sharing, .. } = std::mem::take(&mut planned.study.plan);
-        let replacement = study::ReplacementPlan { buckets, needs: new_needs.clone(), sharing };
-        let replanner = replan(&mut planned).map(|replan| Box::new(replan) as _);
+        let replacement = ReplacementPlan::new(buckets, &snapshot, new_needs.clone(), sharing);
+        let replacement = replacement.map_err(Defect::new)?;
+        let replanner = replan(&mut planned, self.choice).map(|replan| Box::new(replan) as _);
         let recut = self.shared.manager.send(ReplacePlan { id: self.id, replacement, replanner });
         match self.shared.network.block_on(recut).map_err(Defect::new)? {
             Ok(()) => {
@@ -261,6 +268,8 @@ impl ClusterExecutor<'_> {
                 );
                 *needs = new_needs;
             }
+            // Instances became unstarted after the snapshot.
+            Err(PlanError::NotInOneBucket(_)) => tried.clear(),
             Err(error) => {
                 warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study)
             }
@@ -304,7 +313,7 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
         session: &Session,
         round: usize,
     ) -> Result<ExecutionResult, StudyRunError> {
-        let replan = replan(planned);
+        let replan = replan(planned, self.choice);
         let Plan { study, record, .. } = planned;
         let number = |number: usize, parts: StudyParts| {
             let too_many =

@@ -50,6 +50,7 @@ impl Cluster {
             Incident::Restart { milliseconds } => {
                 if self.is_up {
                     self.is_up = false;
+                    self.end_replans();
                     for node in 0..self.nodes.len() {
                         self.disconnect(node);
                     }

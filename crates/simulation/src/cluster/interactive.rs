@@ -219,7 +219,7 @@ impl Cluster {
             state.unstarted().map(|(_, open)| open).filter(second).collect();
         let movable: f64 = old.iter().map(|open| self.chain(study, open)).sum();
         let instances: Vec<InstanceId> = old.iter().flat_map(|open| open.iter().copied()).collect();
-        let Some(before) = NonZeroUsize::new(self.cut_for[study.index()]) else { return as_it_is() };
+        let Some(before) = NonZeroUsize::new(self.planned_buckets(study)) else { return as_it_is() };
         let Some(problem) = workload.problem(&instances).ok().filter(|_| !instances.is_empty()) else {
             return as_it_is();
         };

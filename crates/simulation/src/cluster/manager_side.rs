@@ -1,6 +1,6 @@
 //! The shell around the manager: delivers messages and performs effects.
 
-use super::{Cluster, DueEvent, ManagerMessage, WorkerMessage};
+use super::{Cluster, ManagerMessage, WorkerMessage};
 use crate::audit::Violation;
 use crate::event::{Event, ManagerReply};
 use pleach_dispatch::PlanId;
@@ -115,9 +115,7 @@ impl Cluster {
             Effect::Drain(worker) => self.send_to(worker, ManagerMessage::Drain),
             Effect::Dismiss(worker) => self.send_to(worker, ManagerMessage::Dismiss),
             Effect::Replan(study) => {
-                if self.schedule.replan && self.to_replan.insert(study) {
-                    self.at(self.now_us + self.replan_after_us, DueEvent::Replan(study));
-                }
+                self.schedule_replan(study);
             }
             Effect::Study(study, Happened::Finished(instance)) => {
                 self.figures.finished += 1;

@@ -1,77 +1,109 @@
-//! Replanning: rebuilds unstarted buckets after a change of the number of slots, 3 for each slot as in the papers
-//! (001 §4.2.4), moving as few instances as possible.
+//! Replanning with the manager's own planner: rebuilds unstarted buckets after a change of the number of slots.
+//!
+//! A replan takes time on a thread of its own, and grants continue meanwhile, as in the manager actor. A study has at most
+//! one replan at a time, and is replanned again if workers have joined or left meanwhile.
 
-use super::Cluster;
+use super::{Cluster, DueEvent};
 use crate::audit::Violation;
 use crate::event::Event;
 use pleach_dispatch::plan::BucketPlan;
+use pleach_dispatch::study::Replanner;
 use pleach_dispatch::{InstanceId, PlanId};
-use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, replan};
-use std::collections::{BTreeMap, BTreeSet};
+use pleach_planner::{ReplannedStage, StudyReplanner};
+use pleach_reuse::ReuseTree;
 use std::num::NonZeroUsize;
 
-/// Limit for replanning: with more instances all slots have work anyway, and planning would take seconds.
-const MAX_INSTANCES: usize = 100_000;
+/// Time of a replan for each instance of the study, as measured with 160,000 evaluations.
+const REPLAN_US_PER_INSTANCE: u64 = 5;
+
+/// Replans of one study.
+#[derive(Debug, Default)]
+pub(super) struct StudyReplans {
+    /// Created at the first replan. A restarted manager has a new one.
+    replanner: Option<StudyReplanner>,
+    /// Whether the timer of a replan is set.
+    is_scheduled: bool,
+    is_running: bool,
+    /// Whether to replan again after the running replan.
+    again: bool,
+}
 
 impl Cluster {
-    pub(super) fn replan(&mut self, study: PlanId) -> Result<(), Violation> {
-        self.to_replan.remove(&study);
-        let slots = self.observed.manager().slots() as usize;
-        let (Some(limit), Some(before)) =
-            (NonZeroUsize::new(3 * slots), NonZeroUsize::new(self.cut_for[study.index()]))
-        else {
-            return Ok(());
+    /// Schedules the replan of a study.
+    pub(super) fn schedule_replan(&mut self, study: PlanId) {
+        if self.schedule.replan && !std::mem::replace(&mut self.replans[study.index()].is_scheduled, true) {
+            self.at(self.now_us + self.replan_after_us, DueEvent::Replan(study));
+        }
+    }
+
+    /// Starts a replan with the present state of a study.
+    pub(super) fn replan(&mut self, study: PlanId) {
+        let replans = &mut self.replans[study.index()];
+        replans.is_scheduled = false;
+        if replans.is_running {
+            replans.again = true;
+            return;
+        }
+        let slots = self.observed.manager().slots_by_speed();
+        let Some(state) = self.observed.manager().study(study).filter(|_| self.is_up && slots > 0) else {
+            return;
         };
-        let Some(state) = self.observed.manager().study(study).filter(|_| self.is_up && limit != before)
-        else {
-            return Ok(());
+        let (snapshot, instances) = (state.snapshot(), state.plan().instances.len() as u64);
+        if self.replans[study.index()].replanner.is_none() {
+            self.replans[study.index()].replanner = self.replanner(study);
+        }
+        let replans = &mut self.replans[study.index()];
+        let Some(buckets) = replans.replanner.as_mut().and_then(|of| of.replan(&snapshot, slots)) else {
+            return;
         };
-        let workload = &self.workloads[study.index()];
-        let second = |open: &&BTreeSet<InstanceId>| open.iter().all(|id| workload.is_second(*id));
-        let old: Vec<Vec<InstanceId>> = state
-            .unstarted()
-            .map(|(_, open)| open)
-            .filter(second)
-            .map(|open| open.iter().copied().collect())
-            .collect();
-        let instances: Vec<InstanceId> = old.iter().flatten().copied().collect();
-        if instances.is_empty() || instances.len() > MAX_INSTANCES {
+        replans.is_running = true;
+        let due = self.now_us + REPLAN_US_PER_INSTANCE * instances;
+        self.at(due, DueEvent::Replanned(study, self.epoch, buckets));
+    }
+
+    /// Merges the result of a replan with the state of its study.
+    pub(super) fn replanned(
+        &mut self,
+        study: PlanId,
+        epoch: u32,
+        buckets: Vec<BucketPlan>,
+    ) -> Result<(), Violation> {
+        if epoch != self.epoch || !self.is_up {
             return Ok(());
         }
-        let Ok(problem) = workload.problem(&instances) else { return Ok(()) };
-        let mut buckets = Buckets::default();
-        let mut next = 0;
-        for members in &old {
-            let end = next + members.len() as u32;
-            buckets.push((next..end).map(Member));
-            next = end;
+        let replans = &mut self.replans[study.index()];
+        replans.is_running = false;
+        if std::mem::take(&mut replans.again) {
+            self.schedule_replan(study);
         }
-        let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
-        let tree = ReuseTree::build(&problem);
-        let Ok(planned) = replan(&problem, &tree, previous, |_| false, limit) else { return Ok(()) };
-        self.cut_for[study.index()] = limit.get();
         self.figures.replans += 1;
-        self.figures.instances_moved += planned.moved.len() as u64;
-        // Only buckets that have lost or gained instances are replaced.
-        let bucket_before: Vec<u32> =
-            (0u32..).zip(&old).flat_map(|(number, members)| members.iter().map(move |_| number)).collect();
-        let touched: BTreeSet<u32> = planned
-            .moved
-            .iter()
-            .flat_map(|member| [bucket_before[member.0 as usize], planned.bucket_of[member.0 as usize]])
-            .collect();
-        let mut new: BTreeMap<u32, Vec<InstanceId>> = BTreeMap::new();
-        for (instance, bucket) in instances.iter().zip(&planned.bucket_of) {
-            if touched.contains(bucket) {
-                new.entry(*bucket).or_default().push(*instance);
-            }
-        }
-        let pixels = workload.pixels();
-        let buckets: Vec<BucketPlan> =
-            new.into_values().map(|instances| BucketPlan { instances, pixels }).collect();
-        if buckets.is_empty() {
-            return Ok(());
-        }
+        let state = self.observed.manager().study(study);
+        let moves = |id: &&InstanceId| state.is_some_and(|state| state.is_unstarted(**id));
+        let moved = buckets.iter().flat_map(|bucket| &bucket.instances).filter(moves).count();
+        self.figures.instances_moved += moved as u64;
         self.apply(Event::Replanned { study, buckets })
+    }
+
+    /// Ends all replans with their manager.
+    pub(super) fn end_replans(&mut self) {
+        self.replans.iter_mut().for_each(|replans| *replans = StudyReplans::default());
+    }
+
+    /// Returns the number of buckets for which a study was planned last.
+    pub(super) fn planned_buckets(&self, study: PlanId) -> usize {
+        let replanner = self.replans[study.index()].replanner.as_ref();
+        replanner.map_or(self.initial_buckets, |replanner| replanner.max_buckets().get())
+    }
+
+    /// Creates the replanner of the second stage of a study. `None` if the planner refuses it.
+    fn replanner(&self, study: PlanId) -> Option<StudyReplanner> {
+        let workload = &self.workloads[study.index()];
+        let all = self.observed.manager().study(study)?.plan().instances.len() as u32;
+        let members: Vec<InstanceId> =
+            (0..all).map(InstanceId).filter(|instance| workload.is_second(*instance)).collect();
+        let problem = workload.problem(&members).ok()?;
+        let (pixels, tree) = (vec![workload.pixels(); members.len()], ReuseTree::build(&problem));
+        let stage = ReplannedStage { members, pixels, problem, tree };
+        Some(StudyReplanner::new(vec![stage], NonZeroUsize::new(self.initial_buckets)?, NonZeroUsize::MIN))
     }
 }

@@ -126,6 +126,8 @@ pub(crate) struct World {
     /// Pending fetches of regions.
     copies: Vec<Copying>,
     dismissed: BTreeSet<WorkerId>,
+    /// Replan that takes until the next one.
+    slow_replan: Option<(PlanId, Vec<BucketPlan>)>,
     failed: BTreeSet<(PlanId, InstanceId)>,
     finished: u64,
 }
@@ -148,6 +150,7 @@ impl World {
             stale: Vec::new(),
             copies: Vec::new(),
             dismissed: BTreeSet::new(),
+            slow_replan: None,
             failed: BTreeSet::new(),
             finished: 0,
         }
@@ -351,7 +354,8 @@ impl World {
         self.apply(Event::Leave { worker, lost });
     }
 
-    /// Rebuilds some of the unstarted buckets of a stage.
+    /// Rebuilds some of the unstarted buckets of a stage. Half of the replans are applied only at the next one, like
+    /// those that take long.
     fn replan(&mut self, which: usize, chosen: u64, size: usize) {
         let Some(study) = choose(&self.audit.studies().collect::<Vec<_>>(), which) else { return };
         let plan = &self.plans[self.submitted[&study]];
@@ -365,6 +369,19 @@ impl World {
         let some: Vec<InstanceId> = some.copied().collect();
         let buckets =
             some.chunks(size).map(|ids| BucketPlan { instances: ids.to_vec(), pixels: 64 }).collect();
+        let due = if chosen >> 63 == 0 {
+            self.slow_replan.replace((study, buckets))
+        } else {
+            self.slow_replan.take().into_iter().for_each(|(study, buckets)| self.replanned(study, buckets));
+            Some((study, buckets))
+        };
+        if let Some((study, buckets)) = due {
+            self.replanned(study, buckets);
+        }
+    }
+
+    /// Merges new buckets with the present state of their study, which may have ended meanwhile.
+    fn replanned(&mut self, study: PlanId, buckets: Vec<BucketPlan>) {
         assert_eq!(self.apply(Event::Replanned { study, buckets }), ManagerReply::Accepted(true));
     }
 
@@ -387,6 +404,7 @@ impl World {
         self.facts.clear();
         self.copies.clear();
         self.dismissed.clear();
+        self.slow_replan = None;
         self.apply(Event::Start { epoch: self.epoch });
         self.apply(Event::Hold);
         for (study, done) in studies {

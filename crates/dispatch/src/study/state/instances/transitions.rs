@@ -1,7 +1,6 @@
 //! Transitions of instances between states, and of open instances between buckets.
 
-use super::{Bucket, Instance, InstanceState, Instances};
-use crate::plan::BucketPlan;
+use super::{Bucket, InstanceState, Instances};
 use crate::{BucketId, InstanceId, LeaseId};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,7 +40,7 @@ impl Instances {
 
     /// Ends the lease of an open instance, which waits for its unfinished parents from now on.
     pub(crate) fn end_lease(&mut self, id: InstanceId, unfinished_parents: usize) {
-        let before = self.instances[id.index()].state;
+        let before = self.state(id);
         assert!(matches!(before, InstanceState::Leased(_)), "{id} is returned, was {before:?}");
         self.wait_for(id, unfinished_parents);
     }
@@ -53,7 +52,7 @@ impl Instances {
 
     /// Marks an open instance without a lease as failed.
     pub(crate) fn fail(&mut self, id: InstanceId) {
-        let before = self.instances[id.index()].state;
+        let before = self.state(id);
         assert!(before.is_unstarted(), "{id} fails, was {before:?}");
         self.close(id, InstanceState::Failed);
     }
@@ -71,15 +70,14 @@ impl Instances {
     /// Counts a finished parent of an instance. Returns the instance's bucket if the instance is ready now. Instances
     /// that do not wait stay as they are: they are leased, or failed with another parent.
     pub(crate) fn finish_parent(&mut self, id: InstanceId) -> Option<BucketId> {
-        let instance = &mut self.instances[id.index()];
-        let InstanceState::Waiting(parents) = instance.state else { return None };
+        let InstanceState::Waiting(parents) = self.state(id) else { return None };
         assert!(parents > 0, "{id} waits for no parent");
         if parents > 1 {
-            instance.state = InstanceState::Waiting(parents - 1);
+            self.states[id.index()] = InstanceState::Waiting(parents - 1);
             return None;
         }
-        instance.state = InstanceState::Ready;
-        let bucket = instance.bucket;
+        self.states[id.index()] = InstanceState::Ready;
+        let bucket = self.bucket_of(id);
         self.buckets[bucket.index()].waiting -= 1;
         Some(bucket)
     }
@@ -95,12 +93,11 @@ impl Instances {
     /// leased child stays, since its worker may have its inputs, and a reopened one is counted by
     /// [`readmit`](Self::readmit).
     pub(crate) fn reopen_parent(&mut self, id: InstanceId) -> Option<BucketId> {
-        let instance = &mut self.instances[id.index()];
-        match &mut instance.state {
+        match &mut self.states[id.index()] {
             InstanceState::Waiting(parents) => *parents += 1,
             state @ InstanceState::Ready => {
                 *state = InstanceState::Waiting(1);
-                let bucket = instance.bucket;
+                let bucket = self.bucket_of[id.index()];
                 self.buckets[bucket.index()].waiting += 1;
                 return Some(bucket);
             }
@@ -114,7 +111,7 @@ impl Instances {
 
     /// Returns a reopened instance to its bucket.
     pub(crate) fn readmit(&mut self, id: InstanceId, unfinished_parents: usize) {
-        let before = self.instances[id.index()].state;
+        let before = self.state(id);
         assert!(before == InstanceState::Reopened, "{id} is readmitted, was {before:?}");
         let bucket = self.bucket_of(id);
         let is_new = self.buckets[bucket.index()].open.insert(id);
@@ -123,12 +120,11 @@ impl Instances {
     }
 
     fn wait_for(&mut self, id: InstanceId, parents: usize) {
-        let instance = &mut self.instances[id.index()];
         if parents == 0 {
-            instance.state = InstanceState::Ready;
+            self.replace(id, InstanceState::Ready);
         } else {
-            instance.state = InstanceState::Waiting(parents);
-            self.buckets[instance.bucket.index()].waiting += 1;
+            self.replace(id, InstanceState::Waiting(parents));
+            self.buckets[self.bucket_of[id.index()].index()].waiting += 1;
         }
     }
 
@@ -138,59 +134,79 @@ impl Instances {
         assert!(!instances.is_empty(), "{new} has no instance");
         let mut waiting = 0;
         for id in &instances {
-            let Instance { state, bucket, .. } = &mut self.instances[id.index()];
-            let number = std::mem::replace(bucket, new);
+            let state = self.states[id.index()];
+            let number = std::mem::replace(&mut self.bucket_of[id.index()], new);
             let old = &mut self.buckets[number.index()];
             let was_open = old.open.remove(id);
             assert!(was_open, "{id} is {state:?} and not open in {number}, and cannot move to {new}");
             old.waiting -= usize::from(state.waits());
             waiting += usize::from(state.waits());
         }
+        let moved: Vec<InstanceId> = instances.iter().copied().collect();
         self.buckets.push(Bucket { open: instances, waiting, isolated: false, ready_since: now });
+        moved.into_iter().for_each(|id| self.update_movable(id));
         new
     }
 
     /// Moves all open instances of some buckets into new ones, which follow all existing ones in the given order. The
-    /// caller has checked that both have the same instances.
-    pub(crate) fn replan(&mut self, replaced: &BTreeSet<BucketId>, new: &[BucketPlan], now: Duration) {
-        let mut before = 0;
+    /// caller has checked that both have the same instances. Returns the former sets of open instances: dropping them
+    /// takes as long as the move.
+    pub(crate) fn replan(
+        &mut self,
+        replaced: &BTreeSet<BucketId>,
+        new: Vec<BTreeSet<InstanceId>>,
+        now: Duration,
+    ) -> Vec<BTreeSet<InstanceId>> {
+        let mut former = Vec::with_capacity(replaced.len());
         for id in replaced {
             let bucket = &mut self.buckets[id.index()];
-            before += std::mem::take(&mut bucket.open).len();
+            assert!(!bucket.isolated, "{id} is isolated, and is replanned");
+            former.push(std::mem::take(&mut bucket.open));
             bucket.waiting = 0;
         }
         let mut after = 0;
-        for plan in new {
+        for open in new {
             let bucket = BucketId(self.buckets.len() as u32);
-            let open: BTreeSet<InstanceId> = plan.instances.iter().copied().collect();
             let mut waiting = 0;
             for id in &open {
-                let instance = &mut self.instances[id.index()];
-                let old = std::mem::replace(&mut instance.bucket, bucket);
+                let old = std::mem::replace(&mut self.bucket_of[id.index()], bucket);
                 // With equal counts below, this shows that the set of open instances is the same.
                 debug_assert!(
                     replaced.contains(&old),
                     "{id} moves from {old} to {bucket}, not from {replaced:?}"
                 );
-                waiting += usize::from(instance.state.waits());
+                waiting += usize::from(self.states[id.index()].waits());
             }
             after += open.len();
             self.buckets.push(Bucket { open, waiting, isolated: false, ready_since: now });
         }
+        let before: usize = former.iter().map(BTreeSet::len).sum();
         assert!(before == after, "{replaced:?} had {before} open instances, their replacements have {after}");
+        former
     }
 
     fn replace(&mut self, id: InstanceId, state: InstanceState) -> InstanceState {
-        std::mem::replace(&mut self.instances[id.index()].state, state)
+        let before = std::mem::replace(&mut self.states[id.index()], state);
+        if before.is_unstarted() != state.is_unstarted() {
+            self.update_movable(id);
+        }
+        before
     }
 
     /// Compares states, open instances of buckets, and counts.
     pub(crate) fn check(&self) -> Result<(), String> {
-        for (id, instance) in (0u32..).map(InstanceId).zip(&self.instances) {
-            let in_bucket = self.buckets[instance.bucket.index()].open.contains(&id);
-            if instance.state.is_final() == in_bucket || instance.state == InstanceState::Reopened {
-                return Err(format!("{id} is {:?}, open in its bucket: {in_bucket}", instance.state));
+        for (id, state) in (0u32..).map(InstanceId).zip(self.states()) {
+            let in_bucket = self.bucket(self.bucket_of(id)).open.contains(&id);
+            if state.is_final() == in_bucket || state == InstanceState::Reopened {
+                return Err(format!("{id} is {state:?}, open in its bucket: {in_bucket}"));
             }
+            if self.is_movable(id) != self.is_movable_by_state(id) {
+                return Err(format!("{id} is {state:?}, movable: {}", self.is_movable(id)));
+            }
+        }
+        let movable = self.movable.iter().filter(|movable| **movable).count();
+        if movable != self.movable_count {
+            return Err(format!("{movable} instances are movable, {} are counted", self.movable_count));
         }
         for (id, bucket) in self.buckets() {
             let waiting = bucket.open.iter().filter(|id| self.state(**id).waits()).count();
