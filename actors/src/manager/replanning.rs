@@ -99,7 +99,7 @@ impl ManagerActor {
                     study = id.study,
                     instances = moved,
                     slots,
-                    "{id}: {moved} instances are in other buckets, for {slots} slots"
+                    "{id}: replanned for {slots} slots, {moved} instances moved to other buckets"
                 );
             }
         }

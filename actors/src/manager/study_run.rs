@@ -1,10 +1,10 @@
 //! One running study of the manager.
 
-use super::outcome::{Observer, StudyOutcome};
+use super::Observer;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::plan::ExecutionPlan;
-use pleach_dispatch::study::{Replanner, Study};
+use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::RegionKey;
 use std::collections::{BTreeSet, HashMap};

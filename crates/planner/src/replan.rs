@@ -86,11 +86,16 @@ impl Stage {
             let bucket = study.bucket_of(id(member));
             bucket.and_then(|bucket| waiting.get(&bucket)).is_some_and(|open| open.contains(&id(member)))
         };
+        let (present, listed) = (numbers.len(), buckets.len());
+        assert!(present == listed, "{present} buckets are numbered, {listed} are listed");
         let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
         let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
         if replanned.moved.is_empty() {
             return None;
         }
+        let (assigned, instances) = (replanned.bucket_of.len(), problem.len());
+        assert!(assigned == instances, "{assigned} of {instances} instances have a bucket after the replan");
+        debug_assert!(replanned.moved.iter().all(|member| waits(*member)), "a started instance moves");
         let old = buckets.bucket_of();
         let changed: BTreeSet<u32> = replanned
             .moved
@@ -108,6 +113,7 @@ impl Stage {
                 bucket.instances.push(id(member));
             }
         }
+        debug_assert!(new.values().all(|bucket| !bucket.instances.is_empty()), "a new bucket is empty");
         Some(new.into_values().collect())
     }
 }

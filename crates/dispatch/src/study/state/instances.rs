@@ -112,8 +112,11 @@ impl Instances {
             let waiting = open.iter().filter(|id| instances[id.index()].state.waits()).count();
             Bucket { open, waiting, isolated: false, ready_since: Duration::ZERO }
         });
-        let buckets = buckets.collect();
-        Self { instances, buckets, unfinished: open.iter().filter(|open| **open).count() }
+        let buckets: Vec<Bucket> = buckets.collect();
+        let unfinished = open.iter().filter(|open| **open).count();
+        let in_buckets: usize = buckets.iter().map(|bucket| bucket.open.len()).sum();
+        assert!(in_buckets == unfinished, "{unfinished} instances are open, {in_buckets} are in buckets");
+        Self { instances, buckets, unfinished }
     }
 
     pub(crate) fn len(&self) -> usize {
