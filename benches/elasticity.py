@@ -62,7 +62,7 @@ def one_round(pleach, folder):
             folder / "late.log", "worker", "--manager", listen, "--certs", "ca/late", "--cores", "1", "--memory", "1GB",
             "--listen", "127.0.0.1:0",
         )
-        joined = wait(lambda: "worker late has joined" in log.read_text())
+        joined = wait(lambda: "worker late joined with" in log.read_text())
         running = wait(lambda: workers().get("late", {}).get("running", 0) > 0)
         time.sleep(1)
         killed = time.monotonic()

@@ -61,7 +61,7 @@ class Cluster:
                 folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",
                 "--memory", "500MB", "--listen", "127.0.0.1:0", "--prefetch-buckets", str(self.window),
             )
-        while log.read_text().count("has joined") < workers:
+        while log.read_text().count("joined with") < workers:
             time.sleep(0.05)
 
     def start(self, log, *args):

@@ -82,7 +82,7 @@ impl BurstFile {
             let given = limits.as_ref().map(|section| section.number_in(key, range, allowed)).transpose()?;
             Ok(given.flatten().unwrap_or(otherwise))
         };
-        let step = "1 to 3600 is allowed: the seconds between two decisions";
+        let step = "1 to 3600 is allowed: seconds between decisions";
         let step_seconds = seconds("step_seconds", 15.0, [1.0, 3600.0], step)?;
         let seed = limits.as_ref().map(|section| section.integer("seed", 0, u32::MAX)).transpose()?;
         if let Some(section) = &limits {
@@ -99,7 +99,7 @@ impl BurstFile {
         for section in sections(&root, "policy")? {
             let policy = read_policy(&section, &burst, deadline.is_some(), budget)?;
             if !names.insert(policy.name.clone()) {
-                let other = "another policy has it; each needs a name of its own";
+                let other = "names of policies must be unique";
                 return section.not_allowed("name", &format!("{:?}", policy.name), other);
             }
             policies.push(policy);
@@ -121,16 +121,12 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     let file = section.path(given);
     if !file.is_file() {
         let shown = format!("{:?}", given);
-        return section.not_allowed(
-            "file",
-            &shown,
-            "there is no such file; the path of a study file is needed",
-        );
+        return section.not_allowed("file", &shown, "file not found; the path of a study file is needed");
     }
     let run = section.text("run", "the path of the run.json of this study is allowed")?;
     if let Some(given) = run.filter(|given| !section.path(given).is_file()) {
         let shown = format!("{given:?}");
-        let allowed = "there is no such file; the path of the run.json of this study is allowed";
+        let allowed = "file not found; the path of the run.json of this study is allowed";
         return section.not_allowed("run", &shown, allowed);
     }
     let tiles = section.integer("tiles", 1, MAX_TILES)?;
@@ -138,16 +134,16 @@ fn read_study(section: &Section<'_>) -> Result<StudySpec, FieldError> {
     let tiles = match (tiles, pixels) {
         (Some(tiles), Some(pixels)) => Some((tiles, pixels)),
         (None, None) => None,
-        (Some(_), None) => return section.missing("tile_pixels", "with tiles, their pixels are needed"),
-        (None, Some(_)) => return section.missing("tiles", "with tile_pixels, their number is needed"),
+        (Some(_), None) => return section.missing("tile_pixels", "needed if tiles is set"),
+        (None, Some(_)) => return section.missing("tiles", "needed if tile_pixels is set"),
     };
-    let variation = "0 to 2 is allowed: the coefficient of variation of what tasks take";
+    let variation = "0 to 2 is allowed: coefficient of variation of task durations";
     let variation = section.number_in("variation", [0.0, 2.0], variation)?.unwrap_or(0.0);
     section.end()?;
     Ok(StudySpec { file, run: run.map(|given| section.path(given)), tiles, variation })
 }
 
-const SPEED: &str = "0.01 to 100 is allowed: how many seconds' work a core does in a second";
+const SPEED: &str = "0.01 to 100 is allowed: seconds of work that a core does in 1 s";
 
 fn read_base(section: &Section<'_>) -> Result<BaseCluster, FieldError> {
     let base = BaseCluster {
@@ -161,11 +157,11 @@ fn read_base(section: &Section<'_>) -> Result<BaseCluster, FieldError> {
 
 fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
     let spec = PoolSpec::read(section)?;
-    let variation = "0 to 5 is allowed: the coefficient of variation of startup_seconds";
-    let rate = "0 to 60 is allowed: how often a worker is taken away in an hour";
-    let notice = "0 to 3600 is allowed: the seconds before it is taken away in which a worker knows";
-    let bytes = "1e3 to 1e12 is allowed, in bytes a second";
-    let egress = "0 or more is allowed, for 10^9 bytes that leave the pool";
+    let variation = "0 to 5 is allowed: coefficient of variation of startup_seconds";
+    let rate = "0 to 60 is allowed: interruptions of a worker per hour";
+    let notice = "0 to 3600 is allowed: seconds from the notice to the interruption of a worker";
+    let bytes = "1e3 to 1e12 is allowed, in bytes per second";
+    let egress = "0 to 1e6 is allowed: price of 10^9 bytes that leave the pool";
     let bandwidth = |key: &'static str| section.number_in(key, [1e3, 1e12], bytes);
     let speed = section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
     let mut pool = spec.empty();
@@ -187,14 +183,16 @@ fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
     Ok(site)
 }
 
+/// Allowed values of `deadline_seconds`, up to [`MAX_SECONDS`].
+const DEADLINE: &str = "1 to 31536000 is allowed: seconds from the submission";
+
 fn read_deadline(section: &Section<'_>) -> Result<Option<Deadline>, FieldError> {
-    const SECONDS: &str = "1 or more is allowed: seconds from the submission; what is past cannot be met";
-    const PART: &str = "0.001 to 100 is allowed: the part of what the base alone takes";
-    let seconds = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], SECONDS)?;
+    const PART: &str = "0.001 to 100 is allowed: multiple of the makespan of the base cluster alone";
+    let seconds = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], DEADLINE)?;
     let part = section.number_in("deadline_of_base", [0.001, 100.0], PART)?;
     match (seconds, part) {
         (Some(_), Some(part)) => {
-            let both = "deadline_seconds is given as well; one of them is allowed";
+            let both = "deadline_seconds is set as well; one of the two is allowed";
             section.not_allowed("deadline_of_base", &part.to_string(), both)
         }
         (seconds, part) => Ok(seconds.map(Deadline::Seconds).or(part.map(Deadline::OfBase))),
@@ -202,7 +200,7 @@ fn read_deadline(section: &Section<'_>) -> Result<Option<Deadline>, FieldError> 
 }
 
 fn read_budget(section: &Section<'_>) -> Result<Option<f64>, FieldError> {
-    section.number_in("budget", [0.0, 1e12], "0 or more is allowed, in the currency of the prices")
+    section.number_in("budget", [0.0, 1e12], "0 to 1e12 is allowed, in the currency of the prices")
 }
 
 fn read_policy(
@@ -216,16 +214,16 @@ fn read_policy(
     let name = section.text("name", "a text is allowed")?.unwrap_or(kind).to_owned();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
     if name.is_empty() || name.len() > 40 || !name.chars().all(is_plain) {
-        let allowed = "letters, digits and hyphens are allowed: pictures are named by it";
+        let allowed = "1 to 40 letters, digits and hyphens are allowed, for the names of figures";
         return section.not_allowed("name", &format!("{name:?}"), allowed);
     }
-    let own = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], "1 or more is allowed")?;
+    let own = section.number_in("deadline_seconds", [1.0, MAX_SECONDS], DEADLINE)?;
     let own_budget = read_budget(section)?;
     let needs_deadline = || -> Result<(), FieldError> {
         if own.is_some() || has_deadline {
             return Ok(());
         }
-        section.missing("deadline_seconds", "here or in [burst], this kind of policy needs a deadline")
+        section.missing("deadline_seconds", "a policy of this kind needs a deadline, here or in [burst]")
     };
     let rule = match kind {
         "fixed" => PolicyKind::Fixed(fixed(section, burst)?),
@@ -239,13 +237,13 @@ fn read_policy(
         }
         "budget" => {
             if own_budget.or(budget).is_none() {
-                let needed = "here or in [burst], this kind of policy needs what may be spent";
+                let needed = "a policy of this kind needs a budget, here or in [burst]";
                 return section.missing("budget", needed);
             }
             PolicyKind::Budget
         }
         "queue-length" => {
-            let allowed = "0.1 to 1000 is allowed: the buckets that may wait for each slot";
+            let allowed = "0.1 to 1000 is allowed: waiting buckets per slot";
             PolicyKind::QueueLength(
                 section.number_in("buckets_a_slot", [0.1, 1000.0], allowed)?.unwrap_or(1.0),
             )

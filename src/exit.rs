@@ -32,7 +32,7 @@ use std::process::ExitCode;
 /// The exit code of a full disk or quota: the input is right, and the same command works once there is space.
 const NO_SPACE: u8 = 6;
 
-/// How a command can end, besides well.
+/// Reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum CommandError {
     /// The user's input is wrong: one line with the place and the allowed values. Exit code 2.
@@ -180,7 +180,7 @@ impl From<DownloadError> for CommandError {
     fn from(error: DownloadError) -> Self {
         match &error {
             DownloadError::ForeignName { .. }
-            | DownloadError::DamagedPlan { .. }
+            | DownloadError::CorruptPlan { .. }
             | DownloadError::Incomplete { .. } => Self::Refused(error.to_string()),
             DownloadError::Client(cause) if is_refusal(cause) => Self::Refused(error.to_string()),
             DownloadError::Client(_)
@@ -201,7 +201,7 @@ impl From<StudyEndError> for CommandError {
 }
 
 /// Converts the end of a command into an exit code. Prints the reason if it is not 0.
-#[expect(clippy::print_stderr, reason = "this is where errors are printed")]
+#[expect(clippy::print_stderr, reason = "errors are printed here")]
 pub(crate) fn report(outcome: CommandResult) -> ExitCode {
     let (code, text) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
@@ -210,7 +210,7 @@ pub(crate) fn report(outcome: CommandResult) -> ExitCode {
         Err(CommandError::Refused(text)) => (4, format!("error: {text}")),
         Err(CommandError::Interrupted(text)) => (INTERRUPTED, format!("interrupted: {text}")),
         Err(CommandError::NoSpace(text)) => (NO_SPACE, format!("error: {text}")),
-        Err(CommandError::Internal(text)) => (70, format!("defect in pleach: {text}; please report it")),
+        Err(CommandError::Internal(text)) => (70, format!("internal error: {text}; please report it")),
     };
     eprintln!("{}", one_line(&text));
     ExitCode::from(code)
@@ -227,14 +227,18 @@ fn one_line(text: &str) -> String {
 
 /// Makes a panic end the process at once as a defect, because other threads would wait forever for the actor that
 /// panicked. A panic on a task thread, or while a thread runs a task, is that task's failure, which the task reports.
-#[expect(clippy::print_stderr, clippy::exit, reason = "a defect is reported here, and nothing can go on")]
+#[expect(
+    clippy::print_stderr,
+    clippy::exit,
+    reason = "a defect is reported here, and no thread can continue"
+)]
 pub(crate) fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
         if is_running_task() || thread.name().is_some_and(|name| name.starts_with(THREAD_NAME)) {
             return;
         }
-        let text = format!("defect in pleach: {panic}; please report it");
+        let text = format!("internal error: {panic}; please report it");
         eprintln!("{}", one_line(&text));
         std::process::exit(70);
     }));
@@ -270,11 +274,11 @@ mod tests {
         let client = |error: ClientError| CommandError::from(DownloadError::from(error));
         let rejected = client(ClientError::Rejected { detail: "a study".to_owned() });
         assert!(matches!(rejected, CommandError::Input(text) if text == "a study"));
-        let interrupted = Interrupted { study_state: "s1 goes on".to_owned() };
+        let interrupted = Interrupted { study_state: "study s1 continues".to_owned() };
         let stop = client(interrupted.clone().into());
-        assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
+        assert!(matches!(stop, CommandError::Interrupted(text) if text == "study s1 continues"));
         let stop = CommandError::from(SubmitError::from(ClientError::from(interrupted)));
-        assert!(matches!(stop, CommandError::Interrupted(text) if text == "s1 goes on"));
+        assert!(matches!(stop, CommandError::Interrupted(text) if text == "study s1 continues"));
         assert!(matches!(client(Defect::new("none").into()), CommandError::Internal(text) if text == "none"));
         let unreadable = || ClientError::Answer {
             manager: "m1:7118".parse().unwrap(),

@@ -43,7 +43,7 @@ struct Lines {
 }
 
 impl ProgressDisplay for Lines {
-    #[expect(clippy::print_stderr, reason = "this is where progress is shown")]
+    #[expect(clippy::print_stderr, reason = "progress is printed here")]
     fn show(&mut self, view: &dyn Fn() -> ProgressView) {
         let now = Instant::now();
         if now.duration_since(self.last) < LINE_EVERY {
@@ -55,7 +55,7 @@ impl ProgressDisplay for Lines {
             view.remaining.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
         let passed = HumanDuration(view.passed);
         let whole = |parts: &[Ranked]| fitting(parts, usize::MAX);
-        eprintln!("{}; {}; {passed} passed{left}", whole(&counts(&view)), whole(&work(&view)));
+        eprintln!("{}; {}; {passed} elapsed{left}", whole(&counts(&view)), whole(&work(&view)));
     }
 
     fn is_marked(&self) -> bool {
@@ -80,7 +80,7 @@ fn work(view: &ProgressView) -> Vec<Ranked> {
     vec![
         (1, format!("{} tasks run", view.tasks)),
         (3, format!("{} reused", view.reused)),
-        (4, format!("{} MB held", view.held_bytes / 1_000_000)),
+        (4, format!("{} MB in memory", view.held_bytes / 1_000_000)),
     ]
 }
 
@@ -90,7 +90,7 @@ fn frame(view: &ProgressView, width: usize) -> Vec<String> {
     let bar = format!("{} {:>3.0} %  ", bar(bar_width(width), view.share), percent(view.share));
     let counts = fitting(&counts(view), width.saturating_sub(bar.len()));
     let mut work = work(view);
-    work.push((2, format!("{:#} passed", HumanDuration(view.passed))));
+    work.push((2, format!("{:#} elapsed", HumanDuration(view.passed))));
     work.extend(view.remaining.map(|left| (0, format!("{:#} left", HumanDuration(left)))));
     vec![cut(&format!("{bar}{counts}"), width), fitting(&work, width)]
 }
@@ -122,12 +122,12 @@ mod tests {
             frame(&view, 79),
             [
                 "=========>           55 %  0/160000 evaluations, 12/3200000 runs, 12 failed",
-                "4 tasks run, 0 reused, 12 MB held, 15s passed, 12s left"
+                "4 tasks run, 0 reused, 12 MB in memory, 15s elapsed, 12s left"
             ]
         );
         assert_eq!(
             frame(&view, 39),
-            ["====>      55 %  0/160000 evaluations", "4 tasks run, 15s passed, 12s left"]
+            ["====>      55 %  0/160000 evaluations", "4 tasks run, 15s elapsed, 12s left"]
         );
     }
 }

@@ -225,7 +225,7 @@ fn size(tier: &Section<'_>, field: &str) -> Result<Option<MemorySize>, TierListE
 }
 
 fn striping(tier: &Section<'_>) -> Result<Striping, TierListError> {
-    let counts = "-1 for all targets, or 1 to 2000";
+    let counts = "-1 (all targets) or 1 to 2000 is allowed";
     let count = tier.value("stripe_count", counts, |value| match value.as_integer() {
         Some(count @ (-1 | 1..=2000)) => Some(count as i32),
         _ => None,
@@ -238,7 +238,7 @@ fn striping(tier: &Section<'_>) -> Result<Striping, TierListError> {
 }
 
 fn bucket(tier: &Section<'_>) -> Result<S3Location, TierListError> {
-    let names = "the name of a bucket is needed: 3 to 63 letters in lower case, digits, dots and dashes";
+    let names = "the name of a bucket is needed: 3 to 63 lower-case letters, digits, dots and hyphens";
     let name = tier.needed_text("bucket", names)?;
     if !S3Location::is_name(name) {
         return tier.not_allowed("bucket", name, names);
@@ -250,8 +250,8 @@ fn bucket(tier: &Section<'_>) -> Result<S3Location, TierListError> {
     {
         return tier.not_allowed("endpoint", endpoint, endpoints);
     }
-    let prefixes =
-        "at most 200 letters, digits, dots, dashes, underscores and single slashes, and no part \"..\"";
+    let prefixes = "at most 200 letters, digits, dots, hyphens, underscores and single slashes are allowed, \
+                    without a part \"..\"";
     let prefix = tier.text("prefix", prefixes)?.unwrap_or_default();
     if !S3Location::is_prefix(prefix) {
         return tier.not_allowed("prefix", prefix, prefixes);

@@ -116,7 +116,7 @@ fn corrupt_cache_entries_are_recomputed_and_reported() {
         });
         pleach(study.folder(), &["run", "study.toml", "--out", "shown", "--cache", "kept"]).done()
     };
-    assert!(shown.contains("--cache: ") && shown.contains("are no whole entries"), "{shown}");
+    assert!(shown.contains("--cache: ") && shown.contains("bytes of incomplete records dropped"), "{shown}");
 }
 
 #[test]
@@ -350,8 +350,8 @@ fn unwritable_cache_does_not_stop_a_study() {
     let study = Study::of_tissue(128);
     pleach(study.folder(), &["run", "study.toml", "--out", "plain", "--quiet"]).done();
     for (out, options, said) in [
-        ("full", "size=64k", "the cache stores nothing any more: No space left on device"),
-        ("read-only", "ro", "the cache is read but not written to: Read-only file system"),
+        ("full", "size=64k", "the cache has stopped storing: No space left on device"),
+        ("read-only", "ro", "the cache is read-only: Read-only file system"),
     ] {
         let Some(record) = run_mounted(&study, out, options) else {
             return skipped("unwritable_cache_does_not_stop_a_study");

@@ -56,7 +56,7 @@ fn invalid_certs_commands_are_refused() {
     fs::create_dir(folder.join("other")).expect("a folder");
     let name = "1 to 63 lower-case letters, digits and hyphens are allowed, without a hyphen at either end";
     let span = "a whole number and a unit are allowed, as in 90s, 30m, 1h or 7d";
-    let never = "is there already; certificates and keys are never overwritten";
+    let never = "already exists; certificates and keys are never overwritten";
     for (args, expected) in [
         ("init --dir ca", format!("ca/ca.pem: {never}")),
         ("issue --dir ca --name w1 --role worker", format!("ca/w1/node.pem: {never}")),
@@ -80,8 +80,8 @@ fn invalid_certs_commands_are_refused() {
         ),
         ("token --dir ca --ttl 1", format!("invalid value '1' for '--ttl <TIME>': {span}")),
         ("token --dir ca --ttl 1.5h", format!("invalid value '1.5h' for '--ttl <TIME>': {span}")),
-        ("token --dir ca --ttl 0s", "--ttl: a token of 0 s: 1 s to 30 days are allowed".into()),
-        ("token --dir ca --ttl 31d", "--ttl: a token of 2678400 s: 1 s to 30 days are allowed".into()),
+        ("token --dir ca --ttl 0s", "--ttl: token lifetime of 0 s; 1 s to 30 days are allowed".into()),
+        ("token --dir ca --ttl 31d", "--ttl: token lifetime of 2678400 s; 1 s to 30 days are allowed".into()),
         (
             "token --dir ca --ttl 99999999999999999999d",
             format!("invalid value '99999999999999999999d' for '--ttl <TIME>': {span}"),

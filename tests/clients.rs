@@ -52,7 +52,7 @@ fn commands_without_a_manager_exit_4() {
     let lines: Vec<&str> = answer.stderr.lines().collect();
     assert_eq!((answer.code, lines.len()), (4, 2), "{answer:?}");
     assert!(
-        lines[0].ends_with("; trying again for 1 s") && lines[1].ends_with("; tried for 1 s"),
+        lines[0].ends_with("; retrying for 1 s") && lines[1].ends_with("; gave up after 1 s"),
         "{lines:?}"
     );
 }
@@ -61,7 +61,7 @@ fn commands_without_a_manager_exit_4() {
 fn invalid_client_arguments_exit_2() {
     let (study, nobody) = place();
     let folder = study.folder();
-    let url = "https://HOST:PORT is allowed, the address of a manager's --http";
+    let url = "https://HOST:PORT, the --http address of a manager, is allowed";
     let to = format!("--manager {nobody} --certs c1");
     for (args, expected) in [
         (
@@ -74,7 +74,7 @@ fn invalid_client_arguments_exit_2() {
         ),
         (
             format!("status --manager {nobody} --certs ca"),
-            "--certs ca: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not"
+            "--certs ca: no client certificate; one is required without --token-file and PLEACH_TOKEN"
                 .to_owned(),
         ),
         (

@@ -78,8 +78,8 @@ fn screening_of_a_constant_response_has_no_survivors() {
         let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]);
         assert_eq!(answer.code, 2, "{answer:?}");
         let said = format!(
-            "study.toml: phase[1].survivors: {rule}: dice did not change with any parameter: nothing can be said of which \
-             matter; results of the phase are in out/phase-1-moat\n"
+            "study.toml: phase[1].survivors: {rule}: dice did not change with any parameter: influential \
+             parameters cannot be determined; results of the phase are in out/phase-1-moat\n"
         );
         assert!(answer.stderr.ends_with(&said), "{answer:?}");
         assert!(!study.path("out/phase-2-vbd").exists());
@@ -92,7 +92,7 @@ fn constant_response_never_meets_the_stopping_rule() {
     with(&study, "[method]\nkind = \"vbd\"\nsamples = 4\nuntil = { ci_width = 0.5, max_evaluations = 40 }\n");
     let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out"]).done();
     assert!(
-        printed.contains("widest interval of dice after 32 evaluations: not known, not narrow enough"),
+        printed.contains("maximum interval width of dice after 32 evaluations: not known, not converged"),
         "{printed}"
     );
     let rounds = &json(&study.path("out/run.json"))["convergence"]["rounds"];

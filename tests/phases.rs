@@ -143,8 +143,8 @@ fn the_second_phase_decomposes_what_survives_the_first() {
         "most_influential = 4",
         "Morris one-at-a-time",
         "Saltelli’s design for variance-based decomposition",
-        "How much each parameter matters",
-        "How much of the variance each parameter explains",
+        "Influence of each parameter",
+        "Share of the variance of each parameter",
     ] {
         assert!(page.contains(words), "{words}");
     }
@@ -259,7 +259,7 @@ fn a_study_that_is_killed_within_and_between_phases_comes_out_the_same() {
         assert_eq!(parts("out"), whole, "{signal} at {bytes} bytes of {file}");
         assert!(journals.iter().all(|journal| !study.path(journal).exists()), "nothing is left to resume");
         let printed = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--resume"]).done();
-        assert_eq!(printed, "nothing to resume: out holds all results of this study\n");
+        assert_eq!(printed, "nothing to resume: out contains all results of this study\n");
         fs::remove_dir_all(study.path("out")).expect("removed");
     }
 }

@@ -325,7 +325,7 @@ fn strategy_beyond_its_limit_is_excluded_with_a_note() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
     let file = "tests/fixtures/rtf-log/study.toml";
     let shown = pleach(repository, &["plan", file, "--any-values", "--strategy", "all"]).done();
-    let note = shown.lines().find(|line| line.starts_with("sca: left out: ")).expect("a note");
+    let note = shown.lines().find(|line| line.starts_with("sca: omitted: ")).expect("a note");
     assert!(note.contains("SCA takes at most 200"), "{note}");
     let all = plans(repository, &[file, "--any-values", "--strategy", "all", "--reuse", "tree"]);
     assert_eq!(

@@ -70,7 +70,7 @@ fn replay_shows_events_and_effects_up_to_a_number() {
     let events = log(&place.path().join("good.log"), None);
     let text = pleach(place.path(), &["replay", "good.log"]).done();
     for line in [
-        "seed 7: 1 workers at first, 1 studies, 0 incidents",
+        "seed 7: 1 initial workers, 1 studies, 0 incidents",
         "a worker with 2 slots joins",
         "joined as worker 0",
         "worker 0 is granted 0 of study 0 under lease 0",

@@ -64,7 +64,7 @@ fn each_response_has_the_indices_that_it_has_alone() {
         assert_eq!(listed.len(), 4 * 15);
         let page = text(&study.path(&out("all")).join("report.html"));
         for metric in METRICS {
-            for title in ["In short", "Which parameters matter", "The response"] {
+            for title in ["Summary", "Sensitivity", "Response"] {
                 assert!(page.contains(&format!(">{title}: {metric}</h2>")), "{title}, {metric}");
             }
         }

@@ -160,7 +160,7 @@ fn grown_sample_equals_a_sample_of_that_size() {
         }
         assert!(number(&record, "/tasks_reused/earlier") > 0, "{name}: {record}");
         let page = text(&study.path(&out).join("report.html"));
-        assert!(page.contains("How the sample grew") && page.contains("are not narrow enough"), "{name}");
+        assert!(page.contains("Sample growth") && page.contains("has not converged"), "{name}");
 
         // The sample stops growing when the rule is met.
         let Some(second) = widths[1] else { panic!("{name}: an interval is not known") };
@@ -170,7 +170,7 @@ fn grown_sample_equals_a_sample_of_that_size() {
         let printed = pleach(study.folder(), &["run", "study.toml", "--out", &out]).done();
         let rounds = if widths[0].is_some_and(|width| width <= second) { 1 } else { 2 };
         assert_eq!(responses(&study, &out), responses(&study, &format!("{name}-{rounds}")), "{name}");
-        assert!(printed.contains("narrow enough for") && !printed.contains("not narrow"), "{printed}");
+        assert!(printed.contains("converged for") && !printed.contains("not narrow"), "{printed}");
         assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
     }
 }

@@ -192,11 +192,11 @@ fn invalid_tier_options_are_refused_by_name() {
     let expected = "error: command line: tier 1: path: none: No such file or directory (os error 2); ";
     assert!(error.starts_with(expected), "{error}");
     let error = refused(&["--ssd", "a", "--lustre", "a"]);
-    assert!(error.contains("tier 2: path: a: it is the folder of tier 1; "), "{error}");
+    assert!(error.contains("tier 2: path: a: same folder as tier 1; "), "{error}");
     fs::write(folder.join("tiers.toml"), "[[tier]]\nkind = \"tape\"\n").unwrap();
     let error = refused(&["--tiers", "tiers.toml"]);
     assert!(error.starts_with("error: tiers.toml: tier 1: kind: \"tape\" is not allowed; "), "{error}");
     let _open = open(&folder.join("a"));
-    assert!(refused(&["--ssd", "a"]).contains("another tier has it open"));
+    assert!(refused(&["--ssd", "a"]).contains("the folder is in use by another tier"));
     assert!(refused(&[]).contains("--ssd"));
 }

@@ -119,13 +119,13 @@ fn the_tables_hold_the_design_and_its_indices() {
         for (words, there) in [
             ("Saltelli’s design for variance-based decomposition", true),
             ("No sensitivity indices.", false),
-            ("How much of the variance each parameter explains", true),
+            ("Share of the variance of each parameter", true),
             ("Second-order indices", second),
             ("scrambled Sobol’ points", !second),
             ("independent random points", second),
-            ("and the other with that of the first", second),
+            ("and the second with the value from the first", second),
             ("Morris one-at-a-time", false),
-            ("Which parameters matter", true),
+            ("Sensitivity", true),
         ] {
             assert_eq!(page.contains(words), there, "{words}");
         }
@@ -173,7 +173,8 @@ fn invalid_vbd_designs_are_refused() {
     // A design beyond the limit is refused before it is allocated.
     decompose(&study, "samples = 10000000");
     refused(
-        "study.toml: method: samples = 10000000 need 100000000 evaluations, 10 each; 10000000 are allowed, which are 1000000 samples",
+        "study.toml: method: samples = 10000000 need 100000000 evaluations, 10 per sample; at most 10000000 \
+         are allowed, for 1000000 samples",
     );
     decompose(&study, "samples = 1000001\nbase = \"mc\"");
     refused("study.toml: method: samples = 1000001 need 10000010 evaluations");

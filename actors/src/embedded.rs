@@ -4,19 +4,19 @@
 //! between plans. The caller chooses the plans and their number.
 
 use crate::manager::{
-    Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyOutcome, StudyRequest,
+    Connect, ManagerActor, Observer, PendingWorker, Shutdown, StartPlan, StopAll, StudyRequest,
 };
 use crate::panic_guard::THREAD_NAME;
 use crate::spill::SpillStore;
-use crate::stage::PriorResults;
 use crate::storage::{CountRegions, Source, StorageActor};
 use crate::transport::in_memory;
 use crate::worker::{DropRetained, HasWork, Resources, WorkerActor, WorkerSetup};
 use actix::prelude::*;
 use parking_lot::Mutex;
+use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::{ExecutionPlan, PlanError};
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{Study, StudyOutcome};
 use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Registry;
@@ -123,7 +123,7 @@ pub enum EmbeddedError {
     #[error("failed to start worker threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
     /// The manager actor ended without an outcome.
-    #[error("the manager ended before the study did")]
+    #[error("the manager ended before the study")]
     ManagerGone,
 }
 

@@ -111,12 +111,12 @@ impl InputFileStore {
             (entry.1.subscribe(), is_first)
         };
         if is_first && self.ask.send(file.digest).is_err() {
-            return Err("the worker ends".to_owned());
+            return Err("the worker is shutting down".to_owned());
         }
         let come = come.wait_for(Option::is_some).await.map(|come| come.clone());
         match come {
             Ok(Some(come)) => come,
-            _ => Err("the worker ends".to_owned()),
+            _ => Err("the worker is shutting down".to_owned()),
         }
     }
 
@@ -132,7 +132,7 @@ impl InputFileStore {
         let (key, content) = match arrival {
             Ok(region) => (region.key, Ok(region.bytes)),
             Err(lost) => {
-                let why = format!("it did not come whole, and may have changed where it lies: {lost}");
+                let why = format!("the transfer was incomplete, the file may have changed: {lost}");
                 (lost.key, Err(why))
             }
         };
@@ -143,9 +143,11 @@ impl InputFileStore {
         let Some(digest) = digest else { return };
         let kept = content.and_then(|bytes| {
             let path = self.stored_path(&digest);
-            let fail = |error| format!("failed to keep an input file as {}: {error}", path.display());
+            let fail = |error| format!("failed to store an input file as {}: {error}", path.display());
             if *blake3::hash(&bytes).as_bytes() != digest {
-                return Err("an input file came with other content than was asked for".to_owned());
+                return Err(
+                    "the content of the received input file does not match the requested digest".to_owned()
+                );
             }
             self.keep(&path, &bytes).map(|()| path.clone()).map_err(fail)
         });
@@ -154,7 +156,7 @@ impl InputFileStore {
 
     /// Handles the manager's answer that it does not have the content.
     pub fn refused(&self, digest: &[u8; 32]) {
-        let why = "the manager does not have it; it has to be submitted with its files".to_owned();
+        let why = "not in the input store of the manager; submit the study again with its files".to_owned();
         self.come(file_key(&Digest(*digest)), Err(why));
     }
 
@@ -178,7 +180,8 @@ impl InputFileStore {
     /// Removes a corrupt file.
     fn discard(&self, kept: &Path) {
         warn!(
-            "removed the damaged input file {}: its content has another digest than its name; it is fetched again",
+            "removed the corrupt input file {}: its content does not match the digest in its name; the next \
+             task fetches it again",
             kept.display()
         );
         self.digested.lock().remove(kept);

@@ -5,6 +5,7 @@
 //! - `connection`: the manager's end of one worker's link.
 //! - `study_run`: one running study.
 //! - `names`: a name claimed by two processes.
+//! - `observer`: progress events of a study.
 //! - `messages`: messages from workers.
 //! - `effects`: effects of the state machine.
 //! - `replanning`: rebuilds buckets when workers join or leave.
@@ -20,7 +21,7 @@ mod input_files;
 mod messages;
 mod metrics;
 mod names;
-mod outcome;
+mod observer;
 mod replanning;
 mod study_run;
 mod view;
@@ -31,7 +32,7 @@ pub use control::{
     ReplacePlan, RetainResults, Shutdown, StartPlan, StopAll, SuspendStudy,
 };
 pub use metrics::{GetManagerMetrics, ManagerMetrics, StudyMetrics};
-pub use outcome::{InstanceFailure, Observer, Progress, StudyEvent, StudyOutcome, TaskTotal};
+pub use observer::{Observer, Progress, StudyEvent};
 pub use study_run::StudyRequest;
 pub use view::{Duplicate, ManagerView, StudyView, WorkerState, WorkerView};
 
@@ -42,6 +43,7 @@ use metrics::ManagerCounters;
 use names::NameClaims;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
+use pleach_dispatch::study::StudyOutcome;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use replanning::{Replanning, drop_elsewhere};
 use std::collections::{BTreeMap, BTreeSet};

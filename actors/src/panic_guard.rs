@@ -29,7 +29,7 @@ pub(crate) fn catch_panic<T>(
     done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        let cause = format!("panicked: {}", text.as_deref().unwrap_or("without a message"));
+        let cause = format!("panicked: {}", text.as_deref().unwrap_or("no message"));
         Err(TaskFailure { at: at.to_owned(), cause })
     })
 }

@@ -9,7 +9,8 @@
 use parking_lot::{Condvar, Mutex};
 use pleach_regions::{DataRegion, RegionKey};
 use pleach_storage::{
-    LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, TierError, TierStack,
+    LevelId, LevelStats, PlacedAt, PlacementHints, Prefetcher, RetentionValue, SpillStats, TierError,
+    TierStack,
 };
 use pleach_workflow::TierKind;
 use std::collections::{HashMap, HashSet};
@@ -28,31 +29,6 @@ const MAX_WRITING_BYTES: u64 = 64 << 20;
 
 /// Divisor of the fastest tier's capacity for prefetched regions. Regions that were placed there keep the rest.
 const AHEAD_PART: u64 = 4;
-
-/// Regions moved between memory and the spill tiers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpillStats {
-    /// Regions dropped because they can be read again from their source.
-    pub dropped: u64,
-    /// Bytes of dropped regions.
-    pub dropped_bytes: u64,
-    /// Regions demoted to a spill tier.
-    pub demoted: u64,
-    /// Bytes of demoted regions in memory.
-    pub demoted_bytes: u64,
-    /// Regions promoted to memory.
-    pub promoted: u64,
-    /// Bytes of promoted regions in memory.
-    pub promoted_bytes: u64,
-    /// Regions shared with other nodes.
-    pub shared: u64,
-    /// Bytes of shared regions in memory.
-    pub shared_bytes: u64,
-    /// Regions missing or corrupt at promotion.
-    pub lost: u64,
-    /// Regions that could not be written.
-    pub refused: u64,
-}
 
 #[derive(Debug, Default)]
 struct Counters {

@@ -6,7 +6,6 @@
 mod context;
 mod cost_learning;
 mod execution;
-mod key_policy;
 mod live_outputs;
 mod sizes;
 mod task_keys;
@@ -14,15 +13,17 @@ mod withdrawal;
 
 use crate::storage::{GetRegion, RegionUnavailable};
 use crate::task::{OutputSource, StoredOutputs, TaskResult};
-use crate::task_results::{self, ResumeTask};
+use crate::task_results::ResumeTask;
 use actix::prelude::*;
-pub use context::{PriorResults, ResolvedStage, StageContext};
+pub use context::{ResolvedStage, StageContext};
 use execution::{Execution, TaskJob, TaskKeys};
-use key_policy::KeyPolicy;
 use live_outputs::{LiveOutputs, RegionInfo};
 use pleach_dispatch::memory_model::BucketDemand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, ReuseSource, TaskOutcome, TaskReport, ToManager};
-use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
+use pleach_dispatch::stage::task_key::provenance_id;
+use pleach_dispatch::stage::{
+    BucketExecution, DeclaredCosts, Effect, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
+};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
 use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Stage, Task};
@@ -117,12 +118,13 @@ impl StageActor {
         work: BucketWork,
         around: StageContext,
     ) -> Result<Self, pleach_dispatch::stage::InvalidBucket> {
-        let ResolvedStage { stage, operations, .. } = &runnable;
+        let ResolvedStage { stage, operations, readers } = &runnable;
         let declared_bytes: Vec<u64> = operations.iter().map(|op| op.memory_bytes(work.pixels)).collect();
         let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);
         let inputs = inputs(stage, &work);
         let run = BucketExecution::new(stage, &work, bytes, around.active_paths)?;
-        let worth = KeyPolicy::of(work.sharing, &runnable, work.pixels, around.prior.cache.is_some());
+        let costs = DeclaredCosts::new(operations, readers, work.pixels);
+        let worth = KeyPolicy::new(work.sharing, stage, &costs, work.pixels, around.prior.cache.is_some());
         let ResolvedStage { stage, operations, .. } = runnable;
         let (number, pixels) = (work.stage, work.pixels);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
@@ -293,7 +295,7 @@ impl StageActor {
             (Execution::Found { outputs, origin, reused }, _) => {
                 self.report(call, TaskOutcome::Reused(reused), 0.0);
                 let id = |output| OutputId { node: call.node, output };
-                self.outputs.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
+                self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
                 self.run.handle_done(call.node);
             }
             (Execution::Run { keys, shared, found }, Some(result)) => {
@@ -359,9 +361,9 @@ impl StageActor {
         let known = |output: usize| {
             let TaskKeys { key, origin } = keys?;
             let digest = digests.get(output).copied().flatten();
-            let identity = digest
-                .map_or_else(|| task_results::provenance_id(&key, output), |digest| RegionIdentity(digest.0));
-            Some(RegionInfo { identity, origin: task_results::provenance_id(&origin, output) })
+            let identity =
+                digest.map_or_else(|| provenance_id(&key, output), |digest| RegionIdentity(digest.0));
+            Some(RegionInfo { identity, origin: provenance_id(&origin, output) })
         };
         let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
             let region = Arc::new(region.filter(|_| call.requested[output])?);
@@ -379,7 +381,7 @@ impl StageActor {
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
-            self.outputs.add_shelved(outputs, id, |output| task_results::provenance_id(&origin, output));
+            self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
         } else {
             wanted.flatten().for_each(|(output, region, known)| self.outputs.add(output, region, known));
         }

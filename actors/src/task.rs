@@ -175,7 +175,8 @@ impl Handler<RunTask> for TaskActor {
             let _ = answer.send(run(task, meter));
         });
         Box::pin(async move {
-            let gone = || TaskFailure { at: "task".to_owned(), cause: "its thread is gone".to_owned() };
+            let gone =
+                || TaskFailure { at: "task".to_owned(), cause: "the task thread has ended".to_owned() };
             answered.await.unwrap_or_else(|_| TaskResult::failed(gone()))
         })
     }
@@ -265,13 +266,13 @@ fn execute(
         peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, arguments)));
         let fail = |cause: String| TaskFailure { at: name.to_owned(), cause };
         let Some(outputs) = outputs else {
-            return Err(fail("the meter did not run it".to_owned()));
+            return Err(fail("the memory meter did not run the task".to_owned()));
         };
         let outputs = outputs.map_err(|error| fail(error.to_string()))?;
         let declared = operation.outputs();
         let fits = outputs.len() == declared.len()
             && outputs.iter().zip(declared).all(|(region, port)| region.element() == port.element);
-        if fits { Ok(outputs) } else { Err(fail("its outputs are not those it declares".to_owned())) }
+        if fits { Ok(outputs) } else { Err(fail("the outputs do not match the declared outputs".to_owned())) }
     });
     (outputs, peak_bytes)
 }

@@ -35,7 +35,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The other end is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the other end of the link is gone")]
+#[error("the link is disconnected")]
 pub struct Disconnected;
 
 /// Statistics of a link.

@@ -21,9 +21,8 @@ use outcome::{Sets, check};
 use pleach_actors::exchange::Exchange;
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::manager::{
-    Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyEvent, StudyOutcome, StudyRequest,
+    Connect, ManagerActor, PendingWorker, ServiceHooks, StartPlan, StudyEvent, StudyRequest,
 };
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Preparation, Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::hello::Hello;
@@ -31,9 +30,10 @@ use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
 use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::worker::{InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup};
+use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
-use pleach_dispatch::study::Study;
+use pleach_dispatch::study::{Study, StudyOutcome};
 use pleach_regions::{DataRegion, RegionKey};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -236,7 +236,7 @@ fn study_completes_while_clock_jumps_a_day_and_back() {
             jump(&cluster, far);
             let refusal = managed.connect("short").await.map(drop).unwrap_err();
             assert_eq!(refusal.cause, Cause::Expired, "seed {seed}: {refusal}");
-            let begin = "the other side refused this node's certificate: it is not valid at this time; issue a new one";
+            let begin = "the peer refused this node's certificate: expired or not valid yet; issue a new one";
             assert!(refusal.text.starts_with(begin), "seed {seed}: {refusal}");
             until(|| !cluster.notices().is_empty()).await;
             let told: Vec<Cause> = cluster.notices().iter().map(|notice| notice.refusal.cause).collect();

@@ -6,10 +6,10 @@ mod toy;
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::{Progress, StudyEvent};
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
+use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_regions::{MemoryCounter, RegionKey};
@@ -107,7 +107,7 @@ fn a_failing_task_takes_its_descendants_and_nothing_else() {
     for (bad, cause) in [
         (FAILS, "1 inputs given, 2 declared"),
         (PANICS, "panicked: asked to"),
-        (LIES, "its outputs are not those it declares"),
+        (LIES, "the outputs do not match the declared outputs"),
     ] {
         // The second set fails in the second task of the first stage. The third set shares only the first task with it.
         let sets = [(0, [1, 2, 3, 4, 5]), (0, [1, bad, 3, 4, 5]), (0, [1, 7, 3, 4, 5])];

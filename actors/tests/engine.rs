@@ -5,10 +5,10 @@ mod toy;
 
 use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
+use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_regions::{DataRegion, RegionKey};

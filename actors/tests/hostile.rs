@@ -108,10 +108,7 @@ async fn peer_without_certificate_is_refused() {
     for _ in 0..3 {
         let (endpoint, config) = stranger(&cluster, None);
         let end = ends(&endpoint, config, &server).await;
-        assert_eq!(
-            end,
-            "no certificate was shown; issue one with `pleach certs issue`, or join with a token"
-        );
+        assert_eq!(end, "no certificate; issue one with `pleach certs issue`, or join with a token");
     }
     good.check().await;
     assert_eq!(causes(&cluster), [Cause::NoCertificate], "told once");
@@ -127,7 +124,10 @@ async fn certificate_of_another_authority_is_refused() {
         let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
         let refusal = soon(connecting).await.unwrap_err();
         assert_eq!(refusal.cause, Cause::ForeignCertificate, "{refusal}");
-        assert!(refusal.text.starts_with("the other side's certificate is refused: it comes from another"));
+        assert!(refusal.text.starts_with(
+            "the peer's certificate is refused: issued by the authority of \
+                                          another"
+        ));
     }
     // The manager rejects a stranger that accepts any manager.
     for _ in 0..3 {
@@ -159,7 +159,7 @@ async fn certificate_outside_its_validity_is_refused() {
             let connecting = connector.connect(server.address(), Role::Manager, Hello::default());
             let refusal = soon(connecting).await.unwrap_err();
             assert_eq!(refusal.cause, Cause::Expired, "{refusal}");
-            let begin = "the other side refused this node's certificate: it is not valid at this time";
+            let begin = "the peer refused this node's certificate: expired or not valid yet";
             assert!(refusal.text.starts_with(begin), "{refusal}");
         }
         good.check().await;
@@ -176,7 +176,7 @@ async fn worker_refuses_expired_certificate_of_manager() {
         soon(connector.connect(server.address(), Role::Manager, Hello::default())).await.unwrap_err();
     assert_eq!(refusal.cause, Cause::Expired, "{refusal}");
     assert!(
-        refusal.text.starts_with("the other side's certificate is refused: it is not valid"),
+        refusal.text.starts_with("the peer's certificate is refused: expired or not valid yet"),
         "{refusal}"
     );
     good.check().await;
@@ -227,7 +227,11 @@ async fn used_expired_or_foreign_token_is_refused() {
     join(&server, &token, "w1").await.unwrap();
     for name in ["w2", "w3"] {
         let text = told(join(&server, &token, name).await, Cause::Token);
-        assert_eq!(text, "the token can be used once, and has been; make another with `pleach certs token`");
+        assert_eq!(
+            text,
+            "the token is for one use and has been used; create another with `pleach certs \
+                          token`"
+        );
     }
     told(join(&server, &forged, "w4").await, Cause::Token);
     // The worker detects that the token is for another manager, and does not send the token.
@@ -235,7 +239,7 @@ async fn used_expired_or_foreign_token_is_refused() {
     join(&server, &short, "w6").await.unwrap();
     pass(&cluster, HOUR.cast_signed() / 2);
     let text = told(join(&server, &short, "w7").await, Cause::Token);
-    assert_eq!(text, "the token ended 0 s ago; make another with `pleach certs token`");
+    assert_eq!(text, "the token expired 0 s ago; create another with `pleach certs token`");
     good.check().await;
     assert_eq!(causes(&cluster), [Cause::Token, Cause::ForeignCertificate]);
     // A used token stays used for the next manager, once the first has closed its file.
@@ -268,7 +272,7 @@ async fn too_long_frame_ends_the_connection() {
             let (mut send, _recv) = connection.open_bi().await.unwrap();
             send.write_all(&bytes).await.unwrap();
             let end = close_reason(&connection).await;
-            assert!(end.starts_with("a frame that claims ") && end.ends_with(" are allowed"), "{end}");
+            assert!(end.starts_with("frame of ") && end.ends_with(" are allowed"), "{end}");
         }
     }
     good.check().await;
@@ -342,7 +346,7 @@ async fn stalled_region_is_stopped_and_connection_stays() {
     good.check().await;
     let told = cluster.notices();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].refusal.text, "data region: nothing of it has arrived for 0.3 s");
+    assert_eq!(told[0].refusal.text, "data region: no data for 0.3 s");
 }
 
 /// A first frame at 1 byte per 20 ms, and a connection without any: the server ends both after the time limit.
@@ -368,7 +372,7 @@ async fn trickled_hello_misses_the_deadline() {
         }));
     }
     for stranger in strangers {
-        assert_eq!(soon(stranger).await.unwrap(), "it has not said who it is within 2 s");
+        assert_eq!(soon(stranger).await.unwrap(), "no identification within 2 s");
     }
     until(|| server.connections() == 1).await;
     good.check().await;
@@ -395,7 +399,7 @@ async fn half_open_connections_beyond_the_limit_are_refused() {
     // The accepted ones are as many as may be half-open, and later ones in their places.
     assert!(refused > 0 && silent.len() >= 16, "{refused} refused");
     for connection in &silent {
-        assert_eq!(close_reason(connection).await, "it has not said who it is within 4 s");
+        assert_eq!(close_reason(connection).await, "no identification within 4 s");
     }
     good.check().await;
     let mut causes = causes(&cluster);

@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::StudyEvent;
 use pleach_actors::spill::SpillStore;
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{
     ExpectRegions, FreeMemory, GetRegion, MemoryFreed, Prefetch, RegionOrigin, RegionUnavailable,
     ReleaseRegions, SetPlacement, StorageActor,
 };
 use pleach_actors::task::unmetered;
 use pleach_actors::worker::Resources;
+use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::ReuseScope;
 use pleach_regions::{DataRegion, MemoryCounter, RamTier, Raster, RegionKey};

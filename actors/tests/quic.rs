@@ -11,8 +11,7 @@ use actix::prelude::*;
 use bytes::Bytes;
 use cluster::{Cluster, HOUR, patient, soon, until};
 use outcome::{Sets, check};
-use pleach_actors::manager::{Connect, ManagerActor, PendingWorker, StudyOutcome};
-use pleach_actors::stage::PriorResults;
+use pleach_actors::manager::{Connect, ManagerActor, PendingWorker};
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::backoff::Backoff;
@@ -28,8 +27,10 @@ use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Disconnected, Link};
 use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
+use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
+use pleach_dispatch::study::StudyOutcome;
 use pleach_regions::{Digest, MemoryCounter, RamTier, RegionKey};
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -212,11 +213,11 @@ async fn the_older_node_is_named_at_both_ends() {
         let refusal =
             soon(connector.connect(server.address(), Role::Manager, Hello::default())).await.unwrap_err();
         assert_eq!(refusal.cause, Cause::Version);
-        let ending = format!(": {older} is older and has to be updated");
+        let ending = format!(": {older} is older; update it");
         assert!(refusal.text.ends_with(&ending) && refusal.text.contains("protocol 7"), "{refusal}");
     }
     let told = cluster.notices();
-    assert!(told[0].refusal.text.ends_with("worker w1 is older and has to be updated"), "{}", told[0]);
+    assert!(told[0].refusal.text.ends_with("worker w1 is older; update it"), "{}", told[0]);
 }
 
 #[tokio::test]
@@ -267,7 +268,7 @@ async fn permanent_refusal_is_not_retried() {
     let hello = Hello::default();
     let trying = connector.keep_connecting(server.address(), Role::Manager, &hello, &mut backoff, wait);
     let refusal = soon(trying).await.unwrap_err();
-    assert_eq!(refusal.text, "client c1 may not connect to manager m1, which lets in: worker");
+    assert_eq!(refusal.text, "client c1 is not allowed to connect to manager m1; allowed roles: worker");
 }
 
 #[tokio::test]

@@ -10,21 +10,21 @@ use outcome::{Sets, check};
 use parking_lot::Mutex;
 use pleach_actors::manager::{
     Cancel, Connect, DropStudyResults, GetView, ManagerActor, ManagerView, PendingWorker, RetainResults,
-    ServiceHooks, StartPlan, StudyOutcome, StudyRequest,
+    ServiceHooks, StartPlan, StudyRequest,
 };
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::{Source, StorageActor};
 use pleach_actors::task::unmetered;
 use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::in_memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link, codec};
 use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup};
+use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::{ReattachState, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
-use pleach_dispatch::study::{Replanner, Study, StudySnapshot};
+use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
 use pleach_regions::{MemoryCounter, RamTier, RegionKey};
 use pleach_workflow::Value;
 use proptest::prelude::*;

@@ -41,7 +41,7 @@ pub(crate) enum MeasuredRunProblem {
     /// The file cannot be read.
     #[error("failed to read: {0}")]
     Unreadable(#[source] io::Error),
-    /// The file is no `run.json`.
+    /// The file is not a `run.json`.
     #[error("{0}; the run.json of a study is needed")]
     Form(#[source] serde_json::Error),
     /// The run is of another study.

@@ -20,13 +20,13 @@ pub(crate) struct SampleArgs {
     /// Number of evaluations; for vbd, of base samples; for fast, of evaluations per parameter
     #[arg(long, value_name = "N")]
     pub(crate) samples: Option<u32>,
-    /// Sampler; each method accepts only some [default: lhs; morris for moat, saltelli for vbd]
+    /// Sampler; the method determines the allowed ones [default: lhs; morris for moat, saltelli for vbd]
     #[arg(long, value_name = "NAME", value_parser = samplers())]
     pub(crate) sampler: Option<String>,
-    /// Trajectories (moat) [default: 10]
+    /// Number of trajectories (moat) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) trajectories: Option<u32>,
-    /// Trajectories to draw, from which the most distant are selected (moat) [default: no selection]
+    /// Number of trajectories to draw; the most distant ones are selected (moat) [default: no selection]
     #[arg(long, value_name = "N")]
     pub(crate) candidates: Option<u32>,
     /// Seed of the random numbers [default: the file's seed, or 0]
@@ -54,11 +54,11 @@ pub(crate) struct AnalyzeArgs {
     /// Estimator of the indices (vbd) [default: saltelli]
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) estimator: Option<EstimatorName>,
-    /// Slices of a parameter's values (pawn) [default: 10]
+    /// Number of slices of a parameter's values (pawn) [default: 10]
     #[arg(long, value_name = "N")]
     pub(crate) slices: Option<u32>,
-    /// Bootstrap resamples for confidence intervals, 0 for none [default: 1000; except for moat, fewer for more than a
-    /// million rows]
+    /// Number of bootstrap resamples for confidence intervals, 0 for none [default: 1000; except for moat, fewer for
+    /// more than a million rows]
     #[arg(long, value_name = "N")]
     pub(crate) resamples: Option<u32>,
     /// Seed of the resamples [default: the file's seed, or 0]
@@ -100,15 +100,15 @@ pub(crate) enum MethodName {
     /// Variance-based decomposition: Sobol' indices
     #[value(alias = "sobol")]
     Vbd,
-    /// Pearson, Spearman, PCC and PRCC
+    /// Pearson, Spearman and partial correlation (PCC, PRCC)
     Correlation,
-    /// Standardized regression, of values and of ranks
+    /// Standardized regression coefficients of values and ranks (SRC, SRRC)
     Regression,
-    /// Distances of distributions
+    /// Distances between cumulative distributions
     Pawn,
     /// Borgonovo's delta
     Delta,
-    /// eFAST
+    /// Extended Fourier amplitude sensitivity test (eFAST)
     #[value(alias = "efast")]
     Fast,
     /// First-order indices from any sample

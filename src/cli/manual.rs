@@ -7,7 +7,7 @@ pub(crate) const EXIT_STATUSES: [(u8, &str); 7] = [
     (0, "Success."),
     (
         2,
-        "The input or an argument is wrong. One line names the file, the field, the value and what is allowed.",
+        "The input or an argument is wrong. One line names the file, the field, the value and the allowed values.",
     ),
     (3, "Some runs failed, or stored regions or files were corrupt. Everything else is written."),
     (4, "The manager cannot be reached or refused the request, or the study failed there."),
@@ -36,7 +36,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         "",
         &[
             ("pleach tissue --out tiles", "Make 4 tiles of synthetic tissue to try pleach on."),
-            ("pleach plan study.toml", "Show what a study would execute and reuse."),
+            ("pleach plan study.toml", "Show the planned execution and reuse of a study."),
             ("pleach run study.toml --out results", "Run the study. Open results/report.html afterwards."),
         ],
     ),
@@ -79,7 +79,7 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
         "analyze",
         &[(
             "pleach analyze problem.toml --samples samples.csv --responses out.csv --plot figures",
-            "Compute and draw the sensitivity indices of its responses.",
+            "Compute and draw the sensitivity indices of a model's responses.",
         )],
     ),
     ("workflow check", &[("pleach workflow check mine.json", "Check a workflow and its references.")]),

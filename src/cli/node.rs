@@ -85,7 +85,7 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) memory: Option<MemorySize>,
     #[command(flatten)]
     pub(crate) spill: SpillArgs,
-    /// Address for other workers, which fetch regions (QUIC over UDP); port 0 is any free port
+    /// Address for other workers, which fetch regions (QUIC over UDP); port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:0")]
     pub(crate) listen: SocketAddr,
     /// Shared-memory folder of the workers on one machine
@@ -109,7 +109,7 @@ pub(crate) struct WorkerProcessArgs {
     pub(crate) log_format: LogFormat,
 }
 
-/// Time argument: seconds since 1970, or a time from now.
+/// Time argument: a time, or a duration from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeArg {
     At(u64),
@@ -140,7 +140,8 @@ impl std::str::FromStr for TimeArg {
         let moment = time::OffsetDateTime::parse(text, format).ok();
         let seconds = moment.and_then(|moment| u64::try_from(moment.unix_timestamp()).ok());
         seconds.map(Self::At).ok_or_else(|| {
-            "a time as in 2026-12-24T18:00:00Z, seconds since 1970, or a time from now as in 90m is allowed".to_owned()
+            "a time as in 2026-12-24T18:00:00Z, seconds since 1970, or a duration from now as in 90m is allowed"
+                .to_owned()
         })
     }
 }

@@ -98,7 +98,7 @@ fn write(out: &Path, analyses: &[Analysis], document: &serde_json::Value) -> Com
     };
     if out.join("plan.json").exists() {
         return Err(CommandError::Input(format!(
-            "--out {}: holds results of a study; another folder is allowed",
+            "--out {}: contains results of a study; another folder is allowed",
             out.display()
         )));
     }

@@ -81,7 +81,7 @@ fn show(run: &Run) {
         };
         let cache = match (task.in_cache, &task.differing_components) {
             (Some(true), _) => "; in the cache",
-            (Some(false), Some(differences)) if differences.is_empty() => "; no such operation in the cache",
+            (Some(false), Some(differences)) if differences.is_empty() => "; operation not in the cache",
             (Some(false), _) => "; not in the cache",
             (None, _) => "",
         };

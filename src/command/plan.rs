@@ -63,7 +63,7 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
             // With several strategies, the limit of one strategy must not hide the plans of the others.
             Err(error) if strategies.len() > 1 && error.is_strategy_limit() => {
                 let name = strategy.as_str();
-                left_out.push(format!("{name}: left out: {error}"));
+                left_out.push(format!("{name}: omitted: {error}"));
             }
             Err(error) => return Err(CommandError::input(error)),
         }

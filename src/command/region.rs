@@ -127,7 +127,7 @@ fn text(value: &Value) -> String {
             let fields = fields.iter().map(|(name, value)| format!("{name} {}", text(value)));
             fields.collect::<Vec<_>>().join(", ")
         }
-        Value::Null => "no number".to_owned(),
+        Value::Null => "not finite".to_owned(),
         other => other.to_string(),
     }
 }

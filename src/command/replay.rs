@@ -23,9 +23,8 @@ struct Replayed<'a> {
 pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
     let file = args.log.display();
     let text = std::fs::read_to_string(&args.log)
-        .map_err(|cause| CommandError::Input(format!("failed to read the log {file}: {cause}")))?;
-    let log = Log::parse(&text)
-        .map_err(|cause| CommandError::Input(format!("failed to read the log {file}: {cause}")))?;
+        .map_err(|cause| CommandError::Input(format!("{file}: failed to read: {cause}")))?;
+    let log = Log::parse(&text).map_err(|cause| CommandError::Input(format!("{file}: {cause}")))?;
     let steps = Replay::new(&log).take(args.max_events.unwrap_or(usize::MAX));
     if args.json {
         let steps: Vec<Step> = steps.collect();
@@ -35,7 +34,7 @@ pub(super) fn execute(args: &ReplayArgs) -> CommandResult {
     let seed = log.schedule.seed;
     let (nodes, incidents) = (log.schedule.nodes.len(), log.schedule.incidents.len());
     print_line(&format!(
-        "seed {seed}: {nodes} workers at first, {} studies, {incidents} incidents, {} events",
+        "seed {seed}: {nodes} initial workers, {} studies, {incidents} incidents, {} events",
         log.schedule.studies.len(),
         log.events.len(),
     ));

@@ -101,7 +101,7 @@ fn already_complete(args: &RunArgs, folder: &Folder) -> CommandResult {
         print_json(&serde_json::from_str::<serde_json::Value>(&text).map_err(CommandError::defect)?)?;
     } else if !args.quiet {
         print_line(&format!(
-            "nothing to resume: {} holds all results of this study",
+            "nothing to resume: {} contains all results of this study",
             folder.path().display()
         ));
     }

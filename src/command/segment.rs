@@ -21,7 +21,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
     let registry = builtin::registry();
     let workflow = match builtin::workflow(builtin::BUILT_IN[0], &registry) {
         Some(workflow) => workflow.map_err(CommandError::defect)?,
-        None => return Err(CommandError::Internal("the reference application is not built in".to_owned())),
+        None => return Err(CommandError::Internal("the reference application is missing".to_owned())),
     };
     let off = if args.normalize { Vec::new() } else { vec!["normalize".to_owned()] };
     let workflow = workflow.without(&off);
@@ -33,7 +33,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
     let reference = workflow.reference.as_ref();
     let mask = reference.map(|reference| single_run::of_stage(&workflow, reference.stage, reference.output));
     let mask =
-        mask.ok_or_else(|| CommandError::Internal("the reference application names no mask".to_owned()))?;
+        mask.ok_or_else(|| CommandError::Internal("the reference application has no mask".to_owned()))?;
     let replay = SingleRun {
         workflow: &workflow,
         registry: &registry,
@@ -55,7 +55,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
         template::write(folder, template_of(args, &replay.tile)?, &named)?;
     }
     let mask =
-        regions.first().ok_or_else(|| CommandError::Internal("the workflow gave no mask".to_owned()))?;
+        regions.first().ok_or_else(|| CommandError::Internal("the workflow returned no mask".to_owned()))?;
     let mask = mask.raster(ElementType::Mask).map_err(CommandError::defect)?;
     let nonzero = mask.data().iter().filter(|value| **value > 0).count();
     let width = mask.width_px() as usize;
@@ -81,7 +81,7 @@ pub(super) fn execute(args: &SegmentArgs) -> CommandResult {
 fn read(tile: &Path) -> CommandResult<DataRegion> {
     let a_slide = || {
         CommandError::Input(format!(
-            "{}: is a slide; one tile is allowed (a study with slides = [\"{0}\"] segments it in tiles)",
+            "{}: a slide is not allowed; a tile is allowed (a study with slides = [\"{0}\"] segments it in tiles)",
             tile.display()
         ))
     };
@@ -125,7 +125,9 @@ fn check_out(args: &SegmentArgs) -> CommandResult {
     let fail = |text: String| Err(CommandError::Input(format!("--out {}: {text}", out.display())));
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     match (folder, out.canonicalize().ok(), args.tile.canonicalize().ok()) {
-        (Some(folder), ..) if !folder.is_dir() => fail(format!("there is no folder {}", folder.display())),
+        (Some(folder), ..) if !folder.is_dir() => {
+            fail(format!("folder {} not found; an existing folder is needed", folder.display()))
+        }
         _ if out.is_dir() => fail("is a folder; the name of a PNG file is allowed".to_owned()),
         (_, Some(out), Some(tile)) if out == tile => {
             fail("is the tile itself; another file is allowed".to_owned())

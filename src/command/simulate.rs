@@ -167,7 +167,7 @@ fn show(file: &BurstFile, planned: &SimulatedStudy, deadline: Option<f64>, outco
     }
     print_line("");
     let header =
-        ["policy", "makespan, s", "in time", "cost", "busy", "reuse kept", "lost, s", "taken", "workers"];
+        ["policy", "makespan, s", "in time", "cost", "busy", "reuse", "lost, s", "interrupted", "workers"];
     let row = |outcome: &Outcome| {
         [
             outcome.policy.clone(),

@@ -19,7 +19,7 @@ pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
         WorkflowCommand::Check { file } if is_stage(file) => {
             let stage = stage_file(file, &registry).map_err(CommandError::input)?;
             print_line(&format!(
-                "{}: stage {}: {} tasks, well formed",
+                "{}: stage {}: {} tasks, valid",
                 file.display(),
                 stage.name,
                 stage.tasks.len()
@@ -29,7 +29,7 @@ pub(super) fn execute(command: &WorkflowCommand) -> CommandResult {
         WorkflowCommand::Check { file } => {
             let workflow = load(file, &registry)?;
             print_line(&format!(
-                "{}: workflow {}: {} stages, {} tasks, {} parameters, well formed",
+                "{}: workflow {}: {} stages, {} tasks, {} parameters, valid",
                 file.display(),
                 workflow.name,
                 workflow.stages.len(),
@@ -69,7 +69,7 @@ fn is_stage(file: &Path) -> bool {
 fn show(workflow: &Workflow) {
     print_line(&format!("workflow {}: {}", workflow.name, workflow.description));
     for (number, stage) in workflow.stages.iter().enumerate() {
-        let optional = stage.switch.as_ref().map(|s| format!(" (left out by {} = false)", s.name));
+        let optional = stage.switch.as_ref().map(|s| format!(" (skipped if {} = false)", s.name));
         print_line(&format!(
             "\nstage {} {}{}: {}",
             number + 1,

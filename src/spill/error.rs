@@ -17,7 +17,7 @@ pub(crate) enum SpillError {
     #[error("{0}")]
     Tier(#[from] TierError),
     /// The folder of `--ssd` does not exist.
-    #[error("--ssd {}: a folder that exists is needed", ssd.display())]
+    #[error("--ssd {}: not a folder; an existing folder is needed", ssd.display())]
     NoFolder {
         /// The folder.
         ssd: PathBuf,

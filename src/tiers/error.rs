@@ -11,9 +11,9 @@ use thiserror::Error;
 pub(crate) enum TierListError {
     #[error(transparent)]
     File(FieldError),
-    #[error("{}: {field:?}: no such field; only [[tier]] is allowed", file.display())]
+    #[error("{}: {field:?}: not allowed; only [[tier]] tables are allowed", file.display())]
     UnknownTable { file: PathBuf, field: String },
-    #[error("{}: no tier; at least one [[tier]] is needed", file.display())]
+    #[error("{}: tier: missing; at least one [[tier]] is needed", file.display())]
     NoTier { file: PathBuf },
     #[error("{}: {field}: {problem}", file.display())]
     Field {
@@ -45,43 +45,45 @@ impl From<FieldError> for TierListError {
 pub(crate) enum Problem {
     #[error("{}", worded(.0))]
     Field(FieldProblem),
-    #[error("{value:?} is no size; {source}")]
+    #[error("{value:?} is not a size; {source}")]
     Size { value: String, source: SizeError },
-    #[error("{}: {cause}; the path of a folder that exists is needed", path.display())]
+    #[error("{}: {cause}; an existing folder is needed", path.display())]
     Path {
         path: PathBuf,
         #[source]
         cause: io::Error,
     },
-    #[error("{}: it is no folder; the path of a folder is needed", path.display())]
+    #[error("{}: not a folder; an existing folder is needed", path.display())]
     NotAFolder { path: PathBuf },
-    #[error("{}: it cannot be written to ({cause}); a folder that can be is needed", path.display())]
+    #[error("{}: not writable ({cause}); a writable folder is needed", path.display())]
     NotWritable {
         path: PathBuf,
         #[source]
         cause: io::Error,
     },
-    #[error("{}: it is the folder of tier {other}; each tier needs one of its own", path.display())]
+    #[error("{}: same folder as tier {other}; each tier needs its own folder", path.display())]
     Same { path: PathBuf, other: usize },
-    #[error("{}: it lies in the folder of tier {other}; each tier needs one of its own", path.display())]
+    #[error("{}: inside the folder of tier {other}; each tier needs its own folder", path.display())]
     Inside { path: PathBuf, other: usize },
-    #[error("{}: the folder of tier {other} lies in it; each tier needs one of its own", path.display())]
+    #[error("{}: contains the folder of tier {other}; each tier needs its own folder", path.display())]
     Around { path: PathBuf, other: usize },
-    #[error("it is the bucket and prefix of tier {other}; each tier needs its own")]
+    #[error("same bucket and prefix as tier {other}; each tier needs its own")]
     SameBucket { other: usize },
-    #[error("{} is more than the {} of the disk; less is allowed", human(*bytes), human(*disk_bytes))]
+    #[error("{} is not allowed; at most the size of the disk, {}, is allowed", human(*bytes), human(*disk_bytes))]
     BeyondDisk { bytes: u64, disk_bytes: u64 },
-    #[error("{kind:?} comes after {before:?}; tiers go from fast to slow: ram, ssd, hdd, lustre, s3")]
+    #[error(
+        "{kind:?} after {before:?} is not allowed; the order from fast to slow is ram, ssd, hdd, lustre, s3"
+    )]
     Order { kind: &'static str, before: &'static str },
-    #[error("a second {kind:?}; one is allowed")]
+    #[error("a second {kind:?} is not allowed; one is allowed")]
     Twice { kind: &'static str },
 }
 
 fn worded(problem: &FieldProblem) -> String {
     let not_allowed = |value: &str, allowed: &str| format!("{value:?} is not allowed; {allowed}");
     match problem {
-        FieldProblem::Unknown(known) => format!("no such field; this kind of tier has {}", known.join(", ")),
-        FieldProblem::Missing(allowed) => format!("it is missing; {allowed}"),
+        FieldProblem::Unknown(known) => format!("unknown; this kind of tier has {}", known.join(", ")),
+        FieldProblem::Missing(allowed) => format!("missing; {allowed}"),
         FieldProblem::WrongValue { found, allowed } => {
             not_allowed(&found.as_str().map_or_else(|| found.to_string(), str::to_owned), allowed)
         }

@@ -81,20 +81,20 @@ fn invalid_tier_list_is_refused_with_the_field() {
     let s3 = |fields: &str| format!("[[tier]]\nkind = \"s3\"\ncapacity = \"1MB\"\n{fields}\n");
     let shown = |name: &str| at(name).display().to_string();
     let cases = [
-        ("".to_owned(), "FILE: no tier; at least one [[tier]] is needed".to_owned()),
-        ("tier = 3".into(), "FILE: \"tier\": no such field; only [[tier]] is allowed".into()),
-        ("x = 3".into(), "FILE: \"x\": no such field; only [[tier]] is allowed".into()),
+        ("".to_owned(), "FILE: tier: missing; at least one [[tier]] is needed".to_owned()),
+        ("tier = 3".into(), "FILE: \"tier\": not allowed; only [[tier]] tables are allowed".into()),
+        ("x = 3".into(), "FILE: \"x\": not allowed; only [[tier]] tables are allowed".into()),
         ("\n[[tier".into(), "FILE:2:7: no TOML: ".into()),
-        ("[[tier]]\n".into(), "FILE: tier 1: kind: it is missing; \"ram\", \"ssd\", ".into()),
+        ("[[tier]]\n".into(), "FILE: tier 1: kind: missing; \"ram\", \"ssd\", ".into()),
         ("[[tier]]\nkind = \"tape\"".into(), "FILE: tier 1: kind: \"tape\" is not allowed; \"ram\", ".into()),
         ("[[tier]]\nkind = 3".into(), "FILE: tier 1: kind: \"3\" is not allowed; \"ram\", ".into()),
         (
             "[[tier]]\nkind = \"ram\"".into(),
-            "FILE: tier 1: capacity: it is missing; a size is needed, as in \"20GB\"".into(),
+            "FILE: tier 1: capacity: missing; a size is needed, as in \"20GB\"".into(),
         ),
         (
             "[[tier]]\nkind = \"ram\"\ncapacity = \"0GB\"".into(),
-            "FILE: tier 1: capacity: \"0GB\" is no size; 1 byte or more is allowed".into(),
+            "FILE: tier 1: capacity: \"0GB\" is not a size; 1 byte or more is allowed".into(),
         ),
         (
             "[[tier]]\nkind = \"ram\"\ncapacity = 20".into(),
@@ -102,7 +102,7 @@ fn invalid_tier_list_is_refused_with_the_field() {
         ),
         (
             format!("{ram}path = \"a\""),
-            "FILE: tier 1: path: no such field; this kind of tier has kind, capacity, policy, write".into(),
+            "FILE: tier 1: path: unknown; this kind of tier has kind, capacity, policy, write".into(),
         ),
         (
             format!("{a}policy = \"fifo\""),
@@ -118,31 +118,31 @@ fn invalid_tier_list_is_refused_with_the_field() {
         ),
         (
             a.replace("ssd", "lustre") + "durable = false",
-            "FILE: tier 1: durable: no such field; this kind of tier has kind, capacity, policy, write, path, ".into(),
+            "FILE: tier 1: durable: unknown; this kind of tier has kind, capacity, policy, write, path, ".into(),
         ),
-        (format!("{a}stripe_count = 1"), "FILE: tier 1: stripe_count: no such field; ".into()),
-        (format!("{ram}{ram}"), "FILE: tier 2: kind: a second \"ram\"; one is allowed".into()),
+        (format!("{a}stripe_count = 1"), "FILE: tier 1: stripe_count: unknown; ".into()),
+        (format!("{ram}{ram}"), "FILE: tier 2: kind: a second \"ram\" is not allowed; one is allowed".into()),
         (
             format!("{a}{ram}"),
-            "FILE: tier 2: kind: \"ram\" comes after \"ssd\"; tiers go from fast to slow: ram, ssd, hdd, lustre, s3".into(),
+            "FILE: tier 2: kind: \"ram\" after \"ssd\" is not allowed; the order from fast to slow is ram, ssd, hdd, lustre, s3".into(),
         ),
         (
             hdd("a"),
-            format!("FILE: tier 2: path: {}: it is the folder of tier 1; each tier needs one of its own", shown("a")),
+            format!("FILE: tier 2: path: {}: same folder as tier 1; each tier needs its own folder", shown("a")),
         ),
-        (hdd("link"), format!("FILE: tier 2: path: {}: it is the folder of tier 1; ", shown("link"))),
-        (hdd("b/../a"), format!("FILE: tier 2: path: {}: it is the folder of tier 1; ", shown("b/../a"))),
-        (hdd("a/in"), format!("FILE: tier 2: path: {}: it lies in the folder of tier 1; ", shown("a/in"))),
-        (hdd("."), format!("FILE: tier 2: path: {}: the folder of tier 1 lies in it; ", shown("."))),
+        (hdd("link"), format!("FILE: tier 2: path: {}: same folder as tier 1; ", shown("link"))),
+        (hdd("b/../a"), format!("FILE: tier 2: path: {}: same folder as tier 1; ", shown("b/../a"))),
+        (hdd("a/in"), format!("FILE: tier 2: path: {}: inside the folder of tier 1; ", shown("a/in"))),
+        (hdd("."), format!("FILE: tier 2: path: {}: contains the folder of tier 1; ", shown("."))),
         (
             hdd("none"),
             format!("FILE: tier 2: path: {}: No such file or directory (os error 2); ", shown("none")),
         ),
-        (hdd("file"), format!("FILE: tier 2: path: {}: it is no folder; ", shown("file"))),
+        (hdd("file"), format!("FILE: tier 2: path: {}: not a folder; ", shown("file"))),
         (hdd(&"n".repeat(300)), format!("FILE: tier 2: path: {}: File name too long", shown(&"n".repeat(300)))),
         (hdd("a\\u0000"), "FILE: tier 2: path: \"a\\0\" is not allowed; the path of a folder is needed".into()),
-        (a.replace("1MB", "9000000TB"), "FILE: tier 1: capacity: 9.00 EB is more than the ".into()),
-        (s3(""), "FILE: tier 1: bucket: it is missing; ".into()),
+        (a.replace("1MB", "9000000TB"), "FILE: tier 1: capacity: 9.00 EB is not allowed; at most the size of the disk, ".into()),
+        (s3(""), "FILE: tier 1: bucket: missing; ".into()),
         (s3("bucket = \"Studies\""), "FILE: tier 1: bucket: \"Studies\" is not allowed; ".into()),
         (
             s3("bucket = \"abc\"\nprefix = \"a/../b\""),
@@ -154,7 +154,7 @@ fn invalid_tier_list_is_refused_with_the_field() {
         ),
         (
             format!("{}{}", s3("bucket = \"abc\""), s3("bucket = \"abc\"")),
-            "FILE: tier 2: bucket: it is the bucket and prefix of tier 1; each tier needs its own".into(),
+            "FILE: tier 2: bucket: same bucket and prefix as tier 1; each tier needs its own".into(),
         ),
     ];
     for (text, expected) in cases {

@@ -64,8 +64,8 @@ fn preview_of_a_table_task_is_refused() {
         refused(study.folder(), &run, &format!("--preview {task}: {expected}"));
     };
     let tasks = "normalize, t1, t2, t3, t4, t5, t6, t7";
-    refused("t9", &format!("workflow nuclei has no such task; its tasks are {tasks}, compare"));
-    refused("", &format!("workflow nuclei has no such task; its tasks are {tasks}, compare"));
-    let table = "it writes metrics (table), and no image; tasks that write images are";
+    refused("t9", &format!("not a task of workflow nuclei; its tasks are {tasks}, compare"));
+    refused("", &format!("not a task of workflow nuclei; its tasks are {tasks}, compare"));
+    let table = "the task writes metrics (table), not an image; tasks that write images are allowed:";
     refused("compare", &format!("{table} {tasks}"));
 }

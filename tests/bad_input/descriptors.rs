@@ -19,10 +19,10 @@ fn shipped_descriptors_are_checked_and_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     FILES.iter().for_each(|name| std::fs::write(folder.path().join(name), shipped(name)).expect("written"));
     let check = |file| pleach(folder.path(), &["workflow", "check", file]).done();
-    let found = "workflow nuclei: 4 stages, 10 tasks, 15 parameters, well formed\n";
+    let found = "workflow nuclei: 4 stages, 10 tasks, 15 parameters, valid\n";
     assert_eq!(check("workflow.json"), format!("workflow.json: {found}"));
     assert_eq!(check("nuclei"), format!("nuclei: {found}"));
-    assert_eq!(check("segmentation.json"), "segmentation.json: stage segmentation: 7 tasks, well formed\n");
+    assert_eq!(check("segmentation.json"), "segmentation.json: stage segmentation: 7 tasks, valid\n");
 
     let show = |file| pleach(folder.path(), &["workflow", "show", file]).done();
     assert_eq!(show("workflow.json"), show("nuclei"));

@@ -118,7 +118,7 @@ fn plan_damaged_is_refused_as_damaged() {
     ] {
         study.write("out/plan.json", content);
         let damaged = format!(
-            "--out out: its plan.json, which tells whose results it holds, is damaged: {why}; an empty or new folder is \
+            "--out out: plan.json, which identifies the study, is corrupt: {why}; an empty or new folder is \
              allowed"
         );
         refused(study.folder(), &run_into("out"), &damaged);

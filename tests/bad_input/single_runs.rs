@@ -58,9 +58,17 @@ fn segment_refuses_invalid_settings() {
 fn segment_refuses_invalid_mask_paths() {
     let study = Study::of_tissue(64);
     let segment = |out| ["segment", TILE, "--out", out];
-    refused(study.folder(), &segment("none/mask.png"), "--out none/mask.png: there is no folder none");
+    refused(
+        study.folder(),
+        &segment("none/mask.png"),
+        "--out none/mask.png: folder none not found; an existing folder is needed",
+    );
     let below = format!("{TILE}/mask.png");
-    refused(study.folder(), &segment(&below), &format!("--out {below}: there is no folder {TILE}"));
+    refused(
+        study.folder(),
+        &segment(&below),
+        &format!("--out {below}: folder {TILE} not found; an existing folder is needed"),
+    );
     refused(study.folder(), &segment("tiles"), "--out tiles: is a folder; the name of a PNG file is allowed");
     refused(
         study.folder(),

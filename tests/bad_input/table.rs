@@ -23,7 +23,7 @@ fn invalid_parameter_tables_are_refused() {
         refused(study.folder(), &["run", "by_method.toml", "--out", "out"], &expected);
     };
     let unknown =
-        format!("line 1: column 2 is \"G3\", which is no parameter; allowed are {KNOWN} and evaluation");
+        format!("line 1: column 2 is \"G3\", which is not a parameter; allowed are {KNOWN} and evaluation");
     refused("G1,G3\n60,1\n", &unknown);
     refused("G1,T1\n60,5\n60.5,5\n", "line 3, column G1: \"60.5\" is not an integer");
     refused("G1,T1\n60,five\n", "line 2, column T1: \"five\" is not a finite number");

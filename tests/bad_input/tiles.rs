@@ -113,7 +113,7 @@ fn slides_among_tiles_are_refused_with_the_key_that_takes_them() {
         refused(study.folder(), &RUN, &said);
         refused(study.folder(), &PLAN, &said);
         let said = format!(
-            "{name}: is a slide; one tile is allowed (a study with slides = [\"{name}\"] segments it in tiles)"
+            "{name}: a slide is not allowed; a tile is allowed (a study with slides = [\"{name}\"] segments it in tiles)"
         );
         refused(study.folder(), &["segment", name, "--out", "m.png"], &said);
     }
@@ -220,7 +220,7 @@ fn study_with_all_tiles_corrupt_lists_every_failed_run() {
     assert_eq!(rows(&study.path("out/responses.csv")).len(), 0);
     let indices = json(&study.path("out/indices.json"));
     assert_eq!(indices["parameters"], serde_json::json!([]));
-    let note = "none of the 2 trajectories has all its responses; at least one is needed";
+    let note = "all 2 trajectories lack responses; at least one complete trajectory is needed";
     assert_eq!(indices["note"], note);
     assert!(study.path("out/report.html").is_file());
     let parts = snapshot(&study.path("out"));

@@ -29,9 +29,12 @@ fn unknown_field_error_lists_known_fields() {
 
 #[test]
 fn invalid_numbers_are_refused() {
-    let price = "pool 1.price_per_hour: -0.2 is not allowed; 0 or more is allowed";
+    let price = "pool 1.price_per_hour: -0.2 is not allowed; 0 or more per worker and hour is allowed";
     refused(&[("price_per_hour = 0.10", "price_per_hour = -0.2")], price);
-    refused(&[("= 0.02", "= -1")], "pool 1.egress_price_per_gb: -1 is not allowed; 0 or more is allowed");
+    refused(
+        &[("= 0.02", "= -1")],
+        "pool 1.egress_price_per_gb: -1 is not allowed; 0 to 1e6 is allowed: price",
+    );
     refused(&[("startup_seconds = 120\n", "")], "pool 1.startup_seconds: missing; 0 to 604800 is allowed");
     refused(
         &[("startup_seconds = 120", "startup_seconds = \"soon\"")],
@@ -45,7 +48,7 @@ fn invalid_numbers_are_refused() {
     );
     refused(
         &[("deadline_of_base = 0.5", "deadline_seconds = -60")],
-        "burst.deadline_seconds: -60 is not allowed; 1 or",
+        "burst.deadline_seconds: -60 is not allowed; 1 to",
     );
     refused(
         &[("deadline_of_base = 0.5", "deadline_of_base = 0")],
@@ -53,9 +56,9 @@ fn invalid_numbers_are_refused() {
     );
     refused(
         &[("deadline_of_base = 0.5", "deadline_of_base = 0.5\ndeadline_seconds = 60")],
-        "burst.deadline_of_base: 0.5 is not allowed; deadline_seconds is given as well",
+        "burst.deadline_of_base: 0.5 is not allowed; deadline_seconds is set as well",
     );
-    refused(&[("budget = 2.0", "budget = nan")], "burst.budget: nan is not allowed; 0 or more is allowed");
+    refused(&[("budget = 2.0", "budget = nan")], "burst.budget: nan is not allowed; 0 to 1e12 is allowed");
 }
 
 #[test]
@@ -64,21 +67,21 @@ fn missing_and_unknown_values_are_refused() {
         "policy 1.kind: \"guess\" is not allowed; \"fixed\", \"deadline\", \"budget\", \"queue-length\" and";
     refused(&[("kind = \"fixed\"", "kind = \"guess\"")], kinds);
     refused(&[("kind = \"fixed\"\n", "")], "policy 1.kind: missing; \"fixed\", \"deadline\"");
-    let study = "study.file: \"none.toml\" is not allowed; there is no such file; the path of a study file";
+    let study = "study.file: \"none.toml\" is not allowed; file not found; the path of a study file";
     refused(&[("\"study.toml\"", "\"none.toml\"")], study);
+    refused(&[("tile_pixels = 1073741824\n", "")], "study.tile_pixels: missing; needed if tiles is set");
     refused(
-        &[("tile_pixels = 1073741824\n", "")],
-        "study.tile_pixels: missing; with tiles, their pixels are",
+        &[("deadline_of_base = 0.5\n", "")],
+        "policy 3.deadline_seconds: missing; a policy of this kind needs",
     );
-    refused(&[("deadline_of_base = 0.5\n", "")], "policy 3.deadline_seconds: missing; here or in [burst]");
-    refused(&[("budget = 2.0\n", "")], "policy 4.budget: missing; here or in [burst]");
+    refused(&[("budget = 2.0\n", "")], "policy 4.budget: missing; a policy of this kind needs");
     refused(
         &[("kind = \"queue-length\"", "kind = \"fixed\"\nname = \"fixed\"")],
         "policy 2.buckets_a_slot: unknown",
     );
     refused(
         &[("kind = \"budget\"", "kind = \"deadline\"")],
-        "policy 4.name: \"deadline\" is not allowed; another",
+        "policy 4.name: \"deadline\" is not allowed; names",
     );
     refused(
         &[("[[policy]]\nkind = \"fixed\"", "[[policy]]\nname = \"a/b\"\nkind = \"fixed\"")],

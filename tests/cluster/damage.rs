@@ -376,5 +376,5 @@ fn manager_whose_address_is_taken_is_refused_in_a_line() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
     cluster.listen = taken.local_addr().expect("an address").to_string();
     let (code, said) = cluster.try_start_manager().expect_err("it starts");
-    assert!(code == Some(2) && !said.contains("defect"), "{code:?}: {said}");
+    assert!(code == Some(2) && !said.contains("internal error"), "{code:?}: {said}");
 }

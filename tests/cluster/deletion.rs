@@ -56,14 +56,14 @@ fn pods_get_deletion_costs_in_drain_order() {
     kubernetes.fail(Some(403));
     cluster.start_workers(0..3);
     cluster.wait_until(|cluster| cluster.counted("refused") >= 2);
-    let said = "cannot tell the cluster which workers to take first: ";
+    let said = "failed to set pod deletion costs: ";
     let log = cluster.log("manager");
     let line = log.lines().find(|line| line.contains(said)).expect("it is said");
     assert!(line.contains("403: pods \"w0\" is forbidden: not in the mood"), "{line}");
     assert_eq!(log.matches(said).count(), 1, "once, and counted from there on: {log}");
     kubernetes.fail(None);
     cluster.wait_for_costs(&kubernetes, &["w0", "w1", "w2"]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("the cluster knows again"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("pod deletion costs are set again"));
     assert_eq!(cluster.status()["scaling"]["drain_order"], serde_json::json!(["w0", "w1", "w2"]));
     assert_eq!(kubernetes.costs()[0], (-1_000_000, "w0".to_owned()));
 
@@ -99,7 +99,7 @@ fn worker_without_a_pod_is_reported_once() {
     let study = cluster::study(2, 64);
     let (mut cluster, kubernetes) = start(&study, &["w1"]);
     cluster.start_workers(0..1);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
     cluster.start_workers(1..2);
     cluster.wait_for_costs(&kubernetes, &["w1"]);
     cluster.wait_until(|cluster| cluster.counted("gone") == 1);
@@ -127,7 +127,12 @@ fn manager_without_kubernetes_refuses_deletion_costs() {
     };
     refused(&[], &[], "--pools <FILE>");
     let pools = ["--pools", "pools.toml"];
-    refused(&pools, &[], "error: --pod-deletion-cost: KUBERNETES_SERVICE_HOST is not in the environment; ");
+    refused(
+        &pools,
+        &[],
+        "error: --pod-deletion-cost: KUBERNETES_SERVICE_HOST is missing; start the manager \
+                          in a pod; ",
+    );
     let kubernetes = Kubernetes::start(&cluster.path("account"));
     let of_folder = [&pools[..], &["--service-account", "nowhere"]].concat();
     refused(

@@ -128,7 +128,7 @@ fn download_interrupted_exits_5_and_is_repeated_to_the_same_bytes() {
         assert!(kill.expect("bash starts").success());
         let (code, said) = output(child);
         let expected = format!(
-            "interrupted: brought/out is unchanged; pleach results {} --out brought/out starts again\n",
+            "interrupted: brought/out is unchanged; pleach results {} --out brought/out restarts the download\n",
             site.id
         );
         assert_eq!((code, said), (Some(5), expected));
@@ -204,7 +204,8 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
         let refused = pleach(study.folder(), &[&run[..], &[&out]].concat());
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(
-            refused.stderr.contains("its plan.json") && refused.stderr.contains("is damaged"),
+            refused.stderr.contains("plan.json, which identifies the study") && refused.stderr.contains("is \
+                                                                                                         corrupt"),
             "{refused:?}"
         );
         site.repeated();
@@ -231,6 +232,6 @@ fn download_over_a_truncated_plan_is_repeated_to_the_same_bytes() {
     let before = files(&site.cluster.path("brought"));
     let refused = site.bring("brought/out");
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.stderr.contains("is damaged") && refused.stderr.contains("failed.csv"), "{refused:?}");
+    assert!(refused.stderr.contains("is corrupt") && refused.stderr.contains("failed.csv"), "{refused:?}");
     assert!(files(&site.cluster.path("brought")) == before, "something was changed");
 }

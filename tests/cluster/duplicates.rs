@@ -43,7 +43,7 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     let study = cluster::study(2, 64);
     let expected = expected(&study);
     let mut cluster = Cluster::of(&study, 1);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
     start_copy(&mut cluster);
     cluster.wait_until(|cluster| cluster.log("manager").contains(TOLD));
     cluster.let_pass(WHILE);
@@ -61,10 +61,10 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
     let workers = status["workers"].as_array().expect("workers");
     assert_eq!(workers.len(), 1, "{status}");
     let remark = workers[0]["remarks"][0].as_str().expect("a remark");
-    assert!(remark.starts_with("its certificate is also used at "), "{remark}");
+    assert!(remark.starts_with("the same certificate is used at "), "{remark}");
     // The first worker continues over its existing link.
     assert_eq!(cluster.submit_and_wait(&[]), expected);
-    assert_eq!(count(&cluster.log("manager"), "worker w0 has joined"), 1);
+    assert_eq!(count(&cluster.log("manager"), "worker w0 joined with"), 1);
     assert_eq!(count(&cluster.log("w0"), "connected to"), 1);
 
     // After the first worker is gone, the copy joins.
@@ -77,7 +77,7 @@ fn worker_with_a_copied_certificate_is_refused_and_backs_off() {
 fn worker_started_again_after_a_kill_is_accepted_within_the_liveness_timeout() {
     let study = cluster::study(2, 64);
     let mut cluster = Cluster::of(&study, 1);
-    let joined = |cluster: &Cluster<'_>| count(&cluster.log("manager"), "worker w0 has joined");
+    let joined = |cluster: &Cluster<'_>| count(&cluster.log("manager"), "worker w0 joined with");
     cluster.wait_until(|cluster| joined(cluster) == 1);
     cluster.kill_worker("w0");
     let killed = Instant::now();

@@ -44,7 +44,7 @@ fn forgotten_study_is_removed_with_unreferenced_inputs() {
     assert!(looked.contains("note: state: a manager is running; "), "{looked}");
     let running = cluster.ask(&["forget", &ids[0]]);
     assert_eq!(running.code, 4, "{running:?}");
-    assert!(running.stderr.contains(&format!("pleach cancel {} ends it first", ids[0])), "{running:?}");
+    assert!(running.stderr.contains(&format!("cancel it first (pleach cancel {})", ids[0])), "{running:?}");
     assert!(cluster.state.join("studies").join(&ids[0]).exists());
     cluster.start_worker("w0", &[]);
     ids.iter().for_each(|id| _ = cluster.completed(id));
@@ -57,7 +57,7 @@ fn forgotten_study_is_removed_with_unreferenced_inputs() {
     // A client repeats a request after a lost response.
     assert!(cluster.ask(&["forget", &ids[1]]).done().contains("0 B"));
     let unknown = cluster.ask(&["forget", "99"]);
-    assert!(unknown.code == 4 && unknown.stderr.contains("there is no study 99"), "{unknown:?}");
+    assert!(unknown.code == 4 && unknown.stderr.contains("study 99 does not exist"), "{unknown:?}");
     // The study stays removed after a restart, and its id is not reused.
     cluster.kill_manager();
     cluster.start_manager();
@@ -93,7 +93,7 @@ fn finished_studies_are_removed_by_age_and_size() {
     cluster.manager_options = ["--keep-days", "1"].map(str::to_owned).to_vec();
     cluster.start_manager();
     cluster.wait_until(|_| left() == [true, false, true, true]);
-    assert!(cluster.log("manager").contains("it ended 2 days ago (--keep-days 1)"));
+    assert!(cluster.log("manager").contains("ended 2 days ago (--keep-days 1)"));
     cluster.kill_manager();
     // The limit has space for one study, so the older one is removed.
     let bytes: u64 = fs::read_dir(folders[2].join("results"))

@@ -64,7 +64,7 @@ fn default_log_has_only_lines_for_operators() {
     let cluster = Cluster::of(&study, 1);
     cluster.submit_and_wait(&[]);
     let log = cluster.log("manager") + &cluster.log("w0");
-    assert!(log.contains("worker w0 has joined with 1 slots") && log.contains("study 1 ("), "{log}");
+    assert!(log.contains("worker w0 joined with 1 slots") && log.contains("study 1 ("), "{log}");
     assert!(!log.contains("DEBUG") && !log.contains("bucket is"), "{log}");
     assert!(log.lines().count() < 20, "{log}");
 }

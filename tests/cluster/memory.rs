@@ -37,7 +37,7 @@ fn start_small_worker(cluster: &mut Cluster<'_>) {
     let called = called.iter().chain(&["--cores", "1", "--memory", LITTLE]);
     cluster.called.insert("w0".to_owned(), called.map(|arg| (*arg).to_owned()).collect());
     cluster.start_worker("w0", &[]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
 }
 
 /// Waits until a worker has executed tasks of the study, then cancels it.
@@ -67,5 +67,5 @@ fn study_planned_without_workers_is_replanned_for_small_one() {
     cluster.wait_until(|cluster| cluster.log("manager").contains("study 1 started: "));
     start_small_worker(&mut cluster);
     begins(&cluster, &id);
-    assert!(cluster.log("manager").contains("study 1 is cut for workers with less memory"));
+    assert!(cluster.log("manager").contains("study 1 replanned for less memory per worker"));
 }

@@ -89,7 +89,10 @@ fn phases_on_a_manager_equal_one_process() {
     let said = cluster.ask(&["status"]).done();
     assert!(said.contains("phase 1 of 2"), "{said}");
     let early = cluster.ask(&["results", &id, "--out", "early"]);
-    assert!(early.code == 4 && early.stderr.contains("there are results when it is complete"), "{early:?}");
+    assert!(
+        early.code == 4 && early.stderr.contains("results are available once it is complete"),
+        "{early:?}"
+    );
     cluster.start_workers(0..2);
     wait_for(&cluster, &id, &format!("{SECOND}/journal"), 300);
     // No worker is left.
@@ -123,17 +126,23 @@ fn later_phase_reuses_results_retained_by_workers() {
     let expected = alone(&study, &[FIRST, SECOND]);
     // Workers do not share retained results, and each of two could get the tiles of the other in the second phase.
     let cluster = Cluster::of(&study, 1);
-    // Two concurrent studies do not mix their retained results.
-    let ids = [cluster.submit(&[]), cluster.submit(&["--strategy", "rtma"])];
-    for id in &ids {
+    let check = |id: &str| {
         let out = completed(&cluster, id);
         assert_eq!(findings(&out, &[FIRST, SECOND]), expected, "study {id}");
         let record = json(&out.join("run.json"));
         assert_eq!(number(&record, "/phases/0/tasks_reused/earlier"), 0);
-        assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "study {id}: {record}");
         assert_eq!(record["tasks_reused"]["earlier"], record["phases"][1]["tasks_reused"]["earlier"]);
         assert_eq!(number(&cluster.study_of(id), "/tasks_executed"), number(&record, "/tasks_executed"));
+        record
+    };
+    // The results of a complete study are dropped: none is left for the first phase of the next one.
+    for strategy in ["trtma", "rtma"] {
+        let record = check(&cluster.submit(&["--strategy", strategy]));
+        assert!(number(&record, "/phases/1/tasks_reused/earlier") > 0, "{strategy}: {record}");
     }
+    // Concurrent studies use each other's results, which are not of an earlier phase.
+    let ids = [cluster.submit(&[]), cluster.submit(&["--strategy", "rtma"])];
+    ids.iter().for_each(|id| _ = check(id));
     cluster.nothing_is_left();
 }
 

@@ -155,7 +155,7 @@ fn state_folder_open_to_others_is_restricted_or_refused() {
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(
-        said.starts_with("error: --state state: belongs to user 65534, and this process runs as user "),
+        said.starts_with("error: --state state: belongs to user 65534, but this process runs as user "),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1, "{said}");

@@ -13,7 +13,7 @@ fn a_second_manager_on_one_folder_is_refused() {
     let output = cluster.manager_command().output().expect("it starts");
     let text = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text.contains("another manager is at work there"), "{text}");
+    assert!(text.contains("locked by another manager"), "{text}");
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn second_worker_of_one_name_is_refused_until_first_ends() {
     cluster.workers.insert("first".to_owned(), first);
     // After the first worker is gone, the second one joins.
     cluster.kill_worker("first");
-    cluster.wait_until(|cluster| cluster.log("manager").matches("worker w0 has joined").count() == 2);
+    cluster.wait_until(|cluster| cluster.log("manager").matches("worker w0 joined with").count() == 2);
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn a_study_that_no_worker_can_hold_is_refused_with_the_numbers() {
     let study = cluster::study(2, 512);
     let mut cluster = Cluster::new(&study);
     cluster.start_worker("w0", &["--memory", "1MB"]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w0 joined with"));
     let answer = cluster.ask(&["submit", "study.toml"]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    assert!(answer.stderr.contains("MB at once on a worker, and the largest has 1 MB"), "{answer:?}");
+    assert!(answer.stderr.contains("MB at once on a worker, and the largest worker has 1 MB"), "{answer:?}");
 }
 
 #[test]
@@ -74,6 +74,17 @@ fn client_without_worker_certificate_is_refused_with_reason() {
 }
 
 #[test]
+fn manager_with_client_certificate_is_refused_with_reason() {
+    let study = cluster::study(2, 64);
+    let cluster = Cluster::new(&study);
+    let answer = cluster.call(&["manager", "--state", "new", "--certs", "ca/me"]);
+    assert_eq!(answer.code, 2, "{answer:?}");
+    let reason = "--certs ca/me: the certificate belongs to client me; a manager certificate is allowed (pleach certs issue --role \
+                  manager)";
+    assert!(answer.stderr.contains(reason), "{answer:?}");
+}
+
+#[test]
 fn a_study_is_canceled() {
     let study = cluster::study(40, 256);
     let mut cluster = Cluster::new(&study);
@@ -103,7 +114,7 @@ fn a_worker_joins_with_a_token_once() {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     std::fs::create_dir(cluster.path("ca/cloud1")).expect("a folder");
     cluster.start_worker("cloud1", &options);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 joined with"));
     let certs = cluster.path("cloud2").display().to_string();
     let options = with_token("cloud2");
     let mut args =
@@ -132,7 +143,7 @@ fn a_worker_with_a_token_waits_for_its_manager() {
     cluster.ask_to_leave("cloud2");
     assert!(cluster.left("cloud2").success(), "{}", cluster.log("cloud2"));
     cluster.start_manager();
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker cloud1 joined with"));
 }
 
 #[test]
@@ -153,7 +164,7 @@ fn a_certificate_that_is_over_is_replaced_where_there_is_a_token() {
     let token = cluster.call(&["certs", "token", "--dir", "ca"]).done().trim().to_owned();
     for name in ["old", "good"] {
         cluster.start_worker(name, &["--token", &token, "--name", name]);
-        let joined = format!("worker {name} has joined");
+        let joined = format!("worker {name} joined with");
         cluster.wait_until(|cluster| cluster.log("manager").contains(&joined));
     }
     let after = ["old", "good"].map(|name| certificate(&cluster, name));

@@ -64,7 +64,7 @@ fn log_of_the_manager_names_each_step_of_a_study() {
     cluster.kill_manager();
     assert!(!logged(&cluster, &["resumed"]));
     cluster.start_manager();
-    cluster.wait_until(|cluster| logged(cluster, &["study 1 (", "resumed after a start of the manager"]));
+    cluster.wait_until(|cluster| logged(cluster, &["study 1 (", "resumed after a restart of the manager"]));
     cluster.start_worker("w0", &[]);
     cluster.completed(&id);
     assert!(logged(&cluster, &["study 1 (", "is complete after ", " tasks executed, "]));

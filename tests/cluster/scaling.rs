@@ -68,8 +68,7 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
     let id = cluster.submit(&["--strategy", "trtma"]);
     cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     cluster.start_workers(0..2);
-    cluster
-        .wait_until(|cluster| cluster.log("manager").contains("instances are in other buckets, for 2 slots"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("replanned for 2 slots"));
     assert_eq!(cluster.completed(&id), expected);
     let metrics = get(&format!("https://{}/metrics", cluster.http));
     let count = |name: &str| {
@@ -113,7 +112,7 @@ fn a_wrong_list_of_pools_is_refused_before_anything_is_written() {
     fs::write(cluster.path("pools.toml"), POOLS.replace("= 36", "= -36")).expect("a folder");
     let answer = cluster.call(&["manager", "--state", "new", "--certs", "ca/boss", "--pools", "pools.toml"]);
     assert_eq!(answer.code, 2, "{answer:?}");
-    let expected = "error: pools.toml: pool 1.price_per_hour: -36 is not allowed; 0 or more is allowed";
+    let expected = "error: pools.toml: pool 1.price_per_hour: -36 is not allowed; 0 or more per worker and hour is allowed";
     assert!(answer.stderr.starts_with(expected), "{answer:?}");
     assert!(!cluster.path("new").exists());
 }

@@ -49,11 +49,16 @@ type Spoil = fn(&Path);
 #[test]
 fn a_companion_that_is_missing_or_has_changed_fails_the_tiles_of_its_slide() {
     let wrong: [(&str, Spoil, &str); 2] = [
-        ("is missing", |path| fs::remove_file(path).expect("removed"), "the manager does not have it"),
+        (
+            "is missing",
+            |path| fs::remove_file(path).expect("removed"),
+            "not in the input store of the \
+                                                                        manager",
+        ),
         (
             "has changed",
             |path| fs::write(path, "x").expect("written"),
-            "it did not come whole, and may have changed where it lies",
+            "the transfer was incomplete, the file may have changed",
         ),
     ];
     for (what, spoil, cause) in wrong {

@@ -43,13 +43,13 @@ fn input_damaged_with_a_manager_is_sent_again() {
     // The manager detects the corruption before a worker requests the file.
     cluster.wait_until(|cluster| cluster.study_of(&first)["state"] == "waiting");
     let message = cluster.study_of(&first)["message"].as_str().expect("it says why").to_owned();
-    for part in ["elsewhere/tiles/", ".png: the manager's copy is damaged", "pleach submit"] {
+    for part in ["elsewhere/tiles/", ".png: the manager's copy is corrupt", "pleach submit"] {
         assert!(message.contains(part), "{message}");
     }
     let name = damaged.file_name().expect("a name").to_string_lossy().into_owned();
     let said = cluster.log("manager");
     let line = format!(
-        "the input file state/inputs/{name} is damaged: its content has another digest than its name"
+        "the input file state/inputs/{name} is corrupt: content does not match the digest in its name"
     );
     assert!(said.contains(&line), "{said}");
     assert!(!damaged.exists() && damaged.with_extension("damaged").exists());
@@ -81,7 +81,13 @@ fn input_damaged_while_a_study_runs_fails_it_by_name() {
     let told = cluster.study_of(&first);
     assert_eq!(told["state"], "failed", "{told}");
     let message = told["message"].as_str().expect("it says why").to_owned();
-    for part in ["elsewhere/tiles/", "the manager's copy is damaged", "pleach submit", "is started again"] {
+    for part in [
+        "elsewhere/tiles/",
+        "the manager's copy is corrupt",
+        "pleach submit",
+        "retries it at its \
+                                                                                        next start",
+    ] {
         assert!(message.contains(part), "{message}");
     }
     assert!(cluster.log("manager").contains(&message), "{}", cluster.log("manager"));
@@ -112,6 +118,6 @@ fn input_damaged_with_a_worker_is_fetched_again() {
     assert_eq!(cluster.completed(&second), expected);
     let said = cluster.log("w0");
     let name = damaged.file_name().expect("a name").to_string_lossy().into_owned();
-    assert!(said.contains(&format!("removed the damaged input file w0-ssd/inputs/{name}")), "{said}");
+    assert!(said.contains(&format!("removed the corrupt input file w0-ssd/inputs/{name}")), "{said}");
     assert!(is_whole(&damaged));
 }

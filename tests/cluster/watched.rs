@@ -50,7 +50,7 @@ fn prometheus_has_data_for_dashboards_and_rules() {
     // The prediction starts once each stage has run a task.
     prometheus.wait_for("max(pleach_study_remaining_seconds) > 0");
     cluster.start_worker("w2", &[]);
-    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 has joined"));
+    cluster.wait_until(|cluster| cluster.log("manager").contains("worker w2 joined with"));
     prometheus.wait_for("sum(pleach_worker_joins_total) >= 3");
     cluster.ask_to_leave("w2");
     assert!(cluster.left("w2").success());

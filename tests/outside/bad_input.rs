@@ -22,7 +22,7 @@ fn non_numeric_responses_are_refused() {
         let mut lines: Vec<&str> = good.lines().collect();
         lines[4] = text;
         outside.write("y.csv", lines.join("\r\n"));
-        let left_empty = "a field without a number, as of a failed evaluation, is left empty";
+        let left_empty = "leave the field of a failed evaluation empty";
         outside.refused(
             ANALYZE,
             &format!("y.csv: line 5, column y: \"{text}\" is not a finite number; {left_empty}\n"),
@@ -33,7 +33,7 @@ fn non_numeric_responses_are_refused() {
     outside.write("y.csv", "y\n1\n2\n3\n\"4,5\"\n5\n6\n7\n8\n");
     outside.refused(
         ANALYZE,
-        "y.csv: line 5, column y: \"4,5\" is not a finite number; decimals are written with a point;",
+        "y.csv: line 5, column y: \"4,5\" is not a finite number; a decimal point is needed;",
     );
     let lines: String = (1..=8).map(|number| format!("{number};{number},5\r\n")).collect();
     outside.write("y.csv", format!("\u{feff}evaluation;y\r\n{lines}"));
@@ -55,7 +55,7 @@ fn non_numeric_samples_are_refused() {
     spoilt(8, "nan");
     outside.refused(ANALYZE, "x.csv: line 9, column x3: \"nan\" is not a finite number");
     spoilt(2, "");
-    outside.refused(ANALYZE, "x.csv: line 3, column x3: there is no value; each evaluation needs one\n");
+    outside.refused(ANALYZE, "x.csv: line 3, column x3: missing value; each evaluation needs one\n");
     spoilt(2, "1,5");
     outside.refused(ANALYZE, "x.csv: line 3 has 5 fields; the first line has 4, separated by commas\n");
     outside.write(
@@ -66,35 +66,34 @@ fn non_numeric_samples_are_refused() {
     outside.write("x.csv", "x1,x2,y\n1,4,1\n2,4,2\n2.5,4,2\n");
     outside.refused(words, "x.csv: line 4, column x1: 2.5 is not an integer\n");
     outside.write("x.csv", "x1,x2,y\n1,4,1\n2,5,2\n2,4,2\n");
-    outside.refused(
-        words,
-        "x.csv: line 3, column x2: 5 is another value than 4, at which the problem fixes it\n",
-    );
+    outside
+        .refused(words, "x.csv: line 3, column x2: 5 is not allowed; the problem fixes the parameter at 4\n");
 }
 
 #[test]
 fn missing_and_duplicate_columns_are_refused() {
     let outside = usable("correlation --samples 8");
     outside.write("x.csv", "evaluation,x1,x3\n1,2,3\n");
-    outside.refused(ANALYZE, "x.csv: there is no column \"x2\"; the header has evaluation, x1, x3\n");
+    outside.refused(ANALYZE, "x.csv: column \"x2\": missing; the header has evaluation, x1, x3\n");
     outside.write("x.csv", "x1,x2,x3,x2\n1,2,3,4\n");
     outside.refused(ANALYZE, "x.csv: line 1: column \"x2\" occurs twice; column names must be unique\n");
     outside.write("x.csv", "1,2\n3,4\n");
-    let names = "it has 2 columns without names, and the problem has 3 parameters, of which 3 vary; a line of names says which is which\n";
+    let names = "2 columns without names, but the problem has 3 parameters, 3 of them varying; a header \
+                 with column names is needed\n";
     outside.refused(ANALYZE, &format!("x.csv: {names}"));
     outside.done("sample problem.json --method correlation --samples 8 --out x.csv");
     outside.write("y.csv", "evaluation,x1\n1,2\n");
-    outside.refused(ANALYZE, "y.csv: there is no column of a response; the columns are evaluation, x1\n");
+    outside.refused(ANALYZE, "y.csv: no response column; the columns are evaluation, x1\n");
     outside.write("y.csv", "evaluation,y,y\n1,2,3\n");
     outside.refused(ANALYZE, "y.csv: line 1: column \"y\" occurs twice");
     outside.write("y.csv", "y\n1\n2\n3\n4\n5\n6\n7\n8\n");
     outside.refused(
         &format!("{ANALYZE} --response z"),
-        "y.csv: --response: there is no response \"z\"; the columns are y\n",
+        "y.csv: --response: \"z\" is not a column; the columns are y\n",
     );
     outside.refused(
         &ANALYZE.replace("--responses y.csv", ""),
-        "x.csv: there is no column of a response; the columns are evaluation, x1, x2, x3\n",
+        "x.csv: no response column; the columns are evaluation, x1, x2, x3\n",
     );
 }
 
@@ -102,32 +101,34 @@ fn missing_and_duplicate_columns_are_refused() {
 fn unpaired_rows_are_refused() {
     let outside = usable("correlation --samples 8");
     outside.write("y.csv", "y\n1\n2\n3\n");
-    outside.refused(ANALYZE, "y.csv: it has 3 rows, and x.csv has 8; one each is needed");
+    outside.refused(ANALYZE, "y.csv: 3 rows, but x.csv has 8; one row per evaluation is needed");
     let numbered = |extra: &str| {
         let lines: String =
             (1..=8).map(|number| format!("{number},{}\n", f64::from(number).sqrt())).collect();
         outside.write("y.csv", format!("evaluation,y\n{lines}{extra}"));
     };
     numbered("9,1\n");
-    outside.refused(ANALYZE, "y.csv: line 10: evaluation 9 is none of x.csv, which has 1 to 8\n");
+    outside.refused(ANALYZE, "y.csv: line 10: evaluation 9 is not in x.csv, which has 1 to 8\n");
     numbered("3,1\n");
-    outside.refused(ANALYZE, "y.csv: line 10: its evaluation occurs a second time;");
+    outside.refused(ANALYZE, "y.csv: line 10: the evaluation occurs a second time;");
     numbered("1.5,1\n");
     outside.refused(
         ANALYZE,
-        "y.csv: line 10, column evaluation: 1.5 is no number of an evaluation; they count from 1\n",
+        "y.csv: line 10, column evaluation: 1.5 is not the number of an evaluation; numbers from 1 are \
+         allowed\n",
     );
     numbered(",1\n");
     outside.refused(ANALYZE, "y.csv: line 10, column evaluation: nothing is no number of an evaluation;");
     outside.write("y.csv", "evaluation,tile,y\n1,a,1\n1,b,2\n1,a,3\n");
     outside.refused(
         ANALYZE,
-        "y.csv: line 4: its evaluation occurs a second time for tile \"a\"; each may be there once\n",
+        "y.csv: line 4: the evaluation occurs a second time for tile \"a\"; one row per evaluation and tile \
+         is allowed\n",
     );
     outside.write("x.csv", "evaluation,x1,x2,x3\n1,1,2,3\n2,2,1,3\n1,1,2,0\n");
-    outside.refused(ANALYZE, "x.csv: line 4: evaluation 1 occurs a second time; each may be there once\n");
+    outside.refused(ANALYZE, "x.csv: line 4: evaluation 1 occurs a second time; numbers must be unique\n");
     outside.write("x.csv", "evaluation,x1,x2,x3\n");
-    outside.refused(ANALYZE, "x.csv: there are no rows; at least one parameter set is needed\n");
+    outside.refused(ANALYZE, "x.csv: no rows; at least one parameter set is needed\n");
     outside.refused(&ANALYZE.replace("x.csv", "none.csv"), "none.csv: failed to read: No such file");
 }
 
@@ -157,7 +158,7 @@ fn too_few_rows_for_a_method_are_refused() {
     outside.write("y.csv", "evaluation,y\n1,2\n");
     outside.refused(
         "analyze problem.json --method moat --samples x.csv --responses y.csv",
-        "y.csv: none of the 2 trajectories has all its responses; at least one is needed\n",
+        "y.csv: all 2 trajectories lack responses; at least one complete trajectory is needed\n",
     );
 }
 
@@ -175,24 +176,24 @@ fn samples_without_the_design_are_refused() {
     rows[12][2] = 0.5;
     write(&rows);
     let expected = format!(
-        "x.csv: evaluation 13: x3 is 0.5, and {} is needed: in Saltelli's design the row is A with x2 of B, of the block that begins \
-         at evaluation 11\n",
+        "x.csv: evaluation 13: x3 is 0.5 instead of {}: in Saltelli's design the row is A with x2 of B, of \
+         the block that starts at evaluation 11\n",
         good[10][2]
     );
     outside.refused(&analyze("vbd"), &expected);
     write(&good[..19]);
     outside.refused(
         &analyze("vbd"),
-        "x.csv: 19 evaluations are no whole number of blocks of Saltelli's design: 3 varying",
+        "x.csv: 19 evaluations do not form complete blocks of Saltelli's design; a block of 3 varying",
     );
     outside.refused(
         &analyze("moat"),
         "x.csv: evaluation 3 changes x1, x2 of the evaluation before; a trajectory of these 3 varying",
     );
-    outside.refused(&analyze("fast"), "x.csv: 19 evaluations are no 3 curves of equal length");
+    outside.refused(&analyze("fast"), "x.csv: 19 evaluations do not form 3 search curves of equal length");
     outside.refused(
         &format!("{} --second-order", analyze("vbd")),
-        "x.csv: 19 evaluations are no whole number of blocks of 8, with second order\n",
+        "x.csv: 19 evaluations do not form complete blocks of 8, with second order\n",
     );
     let numbered: String = good
         .iter()
@@ -203,7 +204,7 @@ fn samples_without_the_design_are_refused() {
     outside.write("x.csv", format!("evaluation,x1,x2,x3\n{numbered}"));
     outside.refused(
         &analyze("vbd"),
-        "x.csv: evaluation 7 is missing, and the rows of this method's design belong together;",
+        "x.csv: evaluation 7 is missing; the design of this method needs all rows;",
     );
 
     let outside = usable("fast --samples 65");
@@ -231,7 +232,11 @@ fn invalid_problems_are_refused() {
         r#"{"names": ["a", "a"], "bounds": [[0, 1], [0, 1]]}"#,
         "names[1]: the name \"a\" is not allowed",
     );
-    refused(r#"{"names": ["a"], "bounds": [[0, 1], [0, 1]]}"#, "bounds has 2 entries, and there are 1 names");
+    refused(
+        r#"{"names": ["a"], "bounds": [[0, 1], [0, 1]]}"#,
+        "bounds has 2 entries; 1 are needed, one per \
+                                                                name",
+    );
     refused(r#"{"names": ["a"], "bounds": [[0, "1"]]}"#, "bounds[0][1]: \"1\" is not a number\n");
     refused(
         r#"{"names": ["a"], "bounds": [[2, 2]]}"#,
@@ -251,14 +256,14 @@ fn invalid_problems_are_refused() {
         "parameters.a: missing; one of range, values, fixed and distribution is needed\n",
     );
     study("[method]\nkind = \"vbd\"\n", "parameters: missing; this section is needed\n");
-    study("[parameters.a]\nrange = [0, 1]\n", "says no method; --method is needed: moat, vbd, correlation");
+    study("[parameters.a]\nrange = [0, 1]\n", "method: missing; --method is needed: moat, vbd, correlation");
     study(
         "[method]\nkind = \"vbd\"\nslices = 3\n[parameters.a]\nrange = [0, 1]\n",
-        "method.slices: method \"vbd\" has none; it has sampler, base, samples",
+        "method.slices: not a setting of method \"vbd\"; allowed are sampler, base, samples",
     );
     study(
         "[method]\nkind = \"vbd\"\n[parameters.a]\nrange = [0, 1]\n",
-        "method \"vbd\" needs a number of samples; --samples says how many\n",
+        "samples: missing; method \"vbd\" needs --samples\n",
     );
     study(
         "[method]\nkind = \"vbd\"\nsamples = 0\n[parameters.a]\nrange = [0, 1]\n",
@@ -276,7 +281,7 @@ fn invalid_problems_are_refused() {
     outside.write("problem.yaml", "names: a");
     outside.refused(
         "sample problem.yaml --out x.csv",
-        "problem.yaml: its name says nothing of its format; allowed are a study (.toml)",
+        "problem.yaml: unknown file name extension; a study (.toml)",
     );
 }
 
@@ -287,19 +292,19 @@ fn incompatible_sampler_and_method_are_refused() {
         |words: &str, said: &str| outside.refused(&format!("sample problem.json --out x.csv {words}"), said);
     refused(
         "--method vbd --samples 8 --sampler factorial",
-        "--sampler: sampler \"factorial\" does not serve method \"vbd\": the rows of a grid",
+        "--sampler: sampler \"factorial\" does not suit method \"vbd\": the rows of a grid",
     );
     refused(
         "--method moat --sampler fractional-factorial",
-        "--sampler: sampler \"fractional-factorial\" does not serve method \"moat\": trajectories begin",
+        "--sampler: sampler \"fractional-factorial\" does not suit method \"moat\": trajectories start",
     );
     refused(
         "--method fast --samples 99 --sampler sobol",
-        "--sampler: sampler \"sobol\" does not serve method \"fast\": its indices are read off search curves",
+        "--sampler: sampler \"sobol\" does not suit method \"fast\": its indices require search curves",
     );
     refused(
         "--method pawn --sampler factorial",
-        "--sampler: sampler \"factorial\" does not serve method \"distribution\": a few levels",
+        "--sampler: sampler \"factorial\" does not suit method \"distribution\": a few levels",
     );
     refused(
         "--method vbd --samples 8 --sampler lhs-maximin",
@@ -311,7 +316,7 @@ fn incompatible_sampler_and_method_are_refused() {
     );
     refused(
         "--method vbd --samples 8 --trajectories 3",
-        "--trajectories: method \"vbd\" has none; it has sampler, base, samples, second_order",
+        "--trajectories: not a setting of method \"vbd\"; allowed are sampler, base, samples, second_order",
     );
     refused(
         "--method fast --samples 64",
@@ -324,7 +329,8 @@ fn incompatible_sampler_and_method_are_refused() {
     );
     refused(
         "--method vbd --samples 2000001",
-        "problem.json: method: samples = 2000001 need 10000005 evaluations, 5 each; 10000000 are allowed, which are 2000000 samples\n",
+        "problem.json: method: samples = 2000001 need 10000005 evaluations, 5 per sample; at most 10000000 \
+         are allowed, for 2000000 samples\n",
     );
     outside.refused(
         "sample problem.json --method vbd --samples 4 --out none/x.csv",
@@ -366,7 +372,7 @@ fn folders_of_studies_are_left_alone() {
     outside.write("out/plan.json", "{}");
     outside.refused(
         &format!("{ANALYZE} --out out"),
-        "--out out: holds results of a study; another folder is allowed\n",
+        "--out out: contains results of a study; another folder is allowed\n",
     );
     outside.refused(&format!("{ANALYZE} --out y.csv"), "--out y.csv: cannot be created: ");
 }
@@ -390,9 +396,9 @@ fn unusable_parquet_is_refused() {
         "odd.parquet",
         "row 2, column x: NaN is not a finite number; null is allowed for a missing number",
     );
-    refused(&one("x1"), "odd.parquet", "there is no column \"x1\"; the header has x, all.list.element, y\n");
+    refused(&one("x1"), "odd.parquet", "column \"x1\": missing; the header has x, all.list.element, y\n");
     refused(&one("tile"), "pandas.parquet", "column tile holds texts; numbers are allowed\n");
-    refused(&one("y"), "pandas.parquet", "row 4, column y: there is no value; each evaluation needs one\n");
+    refused(&one("y"), "pandas.parquet", "row 4, column y: missing value; each evaluation needs one\n");
     refused(
         &one("x1"),
         "pandas.parquet",

@@ -39,9 +39,12 @@ fn values_far_outside_the_bounds_are_refused_with_the_worst() {
         6 => "1000000".to_owned(),
         _ => x1.to_owned(),
     });
-    let bounds = "is outside the bounds -3.141592653589793 to 3.141592653589793, as";
-    let remedy = "wider bounds in the problem, or the right file, are needed\n";
-    let expected = format!("x.csv: line 7, column x1: 1000000 {bounds} 2 of 50 values are; {remedy}");
+    let bounds = "is outside the bounds -3.141592653589793 to 3.141592653589793";
+    let remedy = "widen the bounds of the problem, or name another file\n";
+    let expected = format!(
+        "x.csv: line 7, column x1: 1000000 {bounds} (2 of 50 values are outside); \
+                            {remedy}"
+    );
     for method in ["delta", "pawn", "correlation", "regression", "rbd-fast"] {
         outside.refused(&analyze.replace("delta", method), &expected);
     }
@@ -69,7 +72,7 @@ fn few_samples_are_warned_of_by_method() {
         few
     };
     let said = |advised: u32| {
-        vec![format!("200 evaluations are few for this method; {advised} and more are advised")]
+        vec![format!("200 evaluations are few for this method; {advised} or more are recommended")]
     };
     assert_eq!(few("delta"), said(1000));
     assert_eq!(few("pawn"), said(1000));
@@ -85,7 +88,7 @@ fn warnings_that_responses_have_in_common_are_shown_once() {
         ys.lines().skip(1).map(|y| format!("{y},{}\n", y.parse::<f64>().unwrap() * 2.0)).collect();
     outside.write("y.csv", format!("y,z\n{two}"));
     let printed = outside.done("analyze problem.json --samples x.csv --responses y.csv --method delta");
-    let few = "60 evaluations are few for this method; 1000 and more are advised";
+    let few = "60 evaluations are few for this method; 1000 or more are recommended";
     assert_eq!(notes(&printed).into_iter().filter(|note| *note == few).count(), 1, "{printed}");
 }
 
@@ -120,7 +123,7 @@ fn samples_that_do_not_cover_the_bounds_or_repeat_a_column_are_doubted() {
     let words = "analyze problem.json --method correlation --samples x.csv --responses y.txt";
     let printed = outside.done(words);
     let uncovered = "the sample covers less than half of the range of 1 of 3 parameters: x1 (48 %)";
-    let together = "columns vary together, so that their effects cannot be told apart: x2 and x3";
+    let together = "columns vary together, so their effects cannot be separated: x2 and x3";
     assert_eq!(notes(&printed)[..2], [uncovered, together], "{printed}");
     assert_eq!(outside.json(words)["sample_warnings"], serde_json::json!([uncovered, together]));
 }

@@ -177,7 +177,7 @@ fn several_responses_are_analyzed_at_once() {
     let one = outside.json(&format!("{words} --response straight"));
     assert_eq!(one["responses"][0], found["responses"][1]);
     assert!(
-        outside.done(words).contains("note: 1 of 5 trajectories are left out, because evaluations failed\n")
+        outside.done(words).contains("note: 1 of 5 trajectories are excluded, because evaluations failed\n")
     );
     let with_out = outside.done(&format!("{words} --out found"));
     assert!(with_out.ends_with("results in found\n"), "{with_out}");

@@ -228,7 +228,7 @@ fn unreadable_regions_are_refused_with_the_cause() {
              wrote it",
         ),
         ("cut", "cut: decode a data region: corrupt header fields"),
-        ("flipped", "flipped: decode a data region: content of another digest than "),
+        ("flipped", "flipped: decode a data region: content does not match digest "),
         ("elsewhere", "elsewhere: decode a data region: corrupt header fields"),
         ("other", "other: decode a data region: "),
         ("folder", "folder: is a folder; the file of a data region is allowed"),
@@ -237,7 +237,7 @@ fn unreadable_regions_are_refused_with_the_cause() {
         refused(&pleach(folder, &["region", "show", name]), text);
         refused(&export(folder, name, "out.png"), text);
     }
-    refused(&export(folder, "whole", "x.jpg"), "--out x.jpg: its extension names no format; .png, .tiff, ");
+    refused(&export(folder, "whole", "x.jpg"), "--out x.jpg: unknown file name extension; .png, .tiff, ");
     refused(&export(folder, "whole", "nowhere/x.png"), "--out nowhere/x.png: cannot be written: ");
     with("whole.png", &|_| {});
     refused(&export(folder, "whole.png", "whole.png"), "is the region file itself; another file is allowed");
@@ -286,10 +286,7 @@ fn a_tile_becomes_a_region_template() {
     let listed = pleach(folder, &["region", "show", "template"]).done();
     assert!(listed.lines().count() > names.len(), "{listed}");
     // Existing folders are not overwritten, and other folders are refused as templates.
-    refused(
-        &pleach(folder, &segment),
-        "--regions template: is there already; the name of a new folder is wanted",
-    );
+    refused(&pleach(folder, &segment), "--regions template: already exists; a new folder is allowed");
     let nowhere = ["segment", &tile, "--out", "mask.png", "--regions", "no/template"];
     refused(&pleach(folder, &nowhere), "--regions no/template: there is no folder no");
     refused(

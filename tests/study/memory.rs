@@ -104,10 +104,10 @@ fn tiers_that_cannot_be_used_are_refused_before_anything_begins() {
         assert!(answer.stderr.contains(said), "{answer:?}");
         assert!(!study.path("out").exists(), "something was begun");
     };
-    refused(&["--ssd", "nowhere"], "--ssd nowhere: a folder that exists is needed");
-    refused(&["--ssd", "file"], "--ssd file: a folder that exists is needed");
+    refused(&["--ssd", "nowhere"], "--ssd nowhere: not a folder; an existing folder is needed");
+    refused(&["--ssd", "file"], "--ssd file: not a folder; an existing folder is needed");
     refused(&["--lustre", "nowhere"], "nowhere");
-    refused(&["--lustre", "file"], "file: it is no folder");
+    refused(&["--lustre", "file"], "file: not a folder");
     refused(&["--tiers", "nowhere.toml"], "nowhere.toml: failed to read");
     study.write("tiers.toml", "[[tier]]\nkind = \"ssd\"\npath = \".\"\ncapacity = \"0\"\n");
     refused(&["--tiers", "tiers.toml"], "tiers.toml: tier 1: capacity");

@@ -104,7 +104,7 @@ fn the_reference_may_be_a_mask_of_people() {
         assert!(evaluations.iter().any(|evaluation| means[evaluation - 1] == end), "{end}");
     }
     let page = text(&study.path("out/report.html"));
-    assert!(page.contains("the mask given with the tile") && page.contains(&tile));
+    assert!(page.contains("the mask of the tile from the study file") && page.contains(&tile));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_page_shows_outlines_and_is_the_same_again() {
     let lasting = |out: &str, options: &[&str]| {
         run(&study, out, &[&["--parameter-sets", "t.csv"][..], options].concat());
         let page = text(&study.path(out).join("report.html"));
-        let (_, rest) = page.split_once(">What results look like</h2>").expect("pictures");
+        let (_, rest) = page.split_once(">Masks of selected evaluations</h2>").expect("pictures");
         rest.split_once("</section>").expect("its end").0.to_owned()
     };
     let first = lasting("a", &["--workers", "1"]);
@@ -143,12 +143,12 @@ fn without_a_complete_evaluation_there_is_nothing_to_show() {
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--preview", "t7"]);
     assert_eq!(answer.code, 3, "{answer:?}");
     assert!(
-        answer.stdout.ends_with("no previews: no evaluation has a response on every tile\n"),
+        answer.stdout.ends_with("no previews: no evaluation has responses on all tiles\n"),
         "{answer:?}"
     );
     assert!(previews(&study, "out").is_empty());
     let page = text(&study.path("out/report.html"));
-    assert!(page.contains("Nothing is shown: no evaluation has a response on every tile."));
+    assert!(page.contains("Not shown: no evaluation has responses on all tiles."));
 }
 
 #[test]

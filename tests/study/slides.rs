@@ -205,7 +205,7 @@ fn background_is_left_out_and_shown() {
     run(&study, "out", &["--workers", "2"]);
     let page = text(&study.path("out/report.html"));
     for expected in
-        ["<h2>The slides</h2>", "330 × 250 px at 20x, 16 tiles of 64 px, 8 left out", "class=\"skipped\""]
+        ["<h2>Slides</h2>", "330 × 250 px at 20x, 16 tiles of 64 px, 8 excluded", "class=\"skipped\""]
     {
         assert!(page.contains(expected), "{expected}");
     }
@@ -407,7 +407,7 @@ fn a_real_slide_in_tiles_and_as_a_whole() {
     }
     let page = text(&study.path("halo-64/report.html"));
     assert!(
-        page.contains("2220 × 2967 px at 20x, 19 tiles of 512 px, 11 left out"),
+        page.contains("2220 × 2967 px at 20x, 19 tiles of 512 px, 11 excluded"),
         "the slide is in the report"
     );
 }

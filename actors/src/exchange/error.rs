@@ -14,19 +14,19 @@ pub enum HolderError {
     #[error("{0}")]
     Refused(Refusal),
     /// The holder does not have the region, or not any more.
-    #[error("it does not have it")]
-    Lacking,
+    #[error("region not found")]
+    Missing,
     /// The holder is overloaded, or this worker is connected to too many others.
-    #[error("too much is under way between the two")]
+    #[error("too many transfers in progress")]
     Busy,
     /// The sent data does not match the announced region.
-    #[error("what it sent is damaged: {0}")]
-    Damaged(String),
+    #[error("received corrupt data: {0}")]
+    Corrupt(String),
     /// The holder was silent for this duration.
-    #[error("nothing came for {} s", .0.as_secs_f64())]
+    #[error("no data for {} s", .0.as_secs_f64())]
     Silent(Duration),
     /// The holder failed to send the region.
-    #[error("it could not send it: {0}")]
+    #[error("failed to send: {0}")]
     NotSent(String),
     /// The exchange of this worker has ended.
     #[error("the exchange has ended")]
@@ -57,7 +57,7 @@ struct Reasons<'a>(&'a [FailedHolder]);
 impl fmt::Display for Reasons<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
-            return f.write_str("nobody is known to hold it");
+            return f.write_str("no known holder");
         }
         for (number, FailedHolder { holder, failure }) in self.0.iter().enumerate() {
             let separator = if number == 0 { "" } else { "; " };
@@ -75,18 +75,19 @@ mod tests {
     fn fetch_error_lists_each_holder_with_its_reason() {
         let holder = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let tried = vec![
-            FailedHolder { holder: holder(1), failure: HolderError::Lacking },
+            FailedHolder { holder: holder(1), failure: HolderError::Missing },
             FailedHolder { holder: holder(2), failure: HolderError::Silent(Duration::from_millis(1500)) },
         ];
         let error = FetchError { key: RegionKey([0xab; 16]), tried };
         assert_eq!(
             error.to_string(),
             format!(
-                "failed to fetch data region {}: 127.0.0.1:1: it does not have it; 127.0.0.1:2: nothing came for 1.5 s",
+                "failed to fetch data region {}: 127.0.0.1:1: region not found; 127.0.0.1:2: no data for \
+                 1.5 s",
                 "ab".repeat(16)
             )
         );
         let nobody = FetchError { tried: vec![], ..error };
-        assert!(nobody.to_string().ends_with(": nobody is known to hold it"));
+        assert!(nobody.to_string().ends_with(": no known holder"));
     }
 }

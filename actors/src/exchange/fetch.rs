@@ -139,11 +139,13 @@ async fn fetch_from(
             }
             Err(failure) => return Err(failure),
             Ok(Answer::Region(region, is_shared)) => return Ok((region, is_shared)),
-            Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Lacking),
+            Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Missing),
             Ok(Answer::NotGiven(DenyReason::Busy)) => return Err(HolderError::Busy),
             Ok(Answer::NotShared) if way == TransferPath::Any => way = TransferPath::Network,
-            Ok(Answer::NotShared) => return Err(HolderError::Damaged("it was lent".to_owned())),
-            Ok(Answer::Damaged(what)) => return Err(HolderError::Damaged(what)),
+            Ok(Answer::NotShared) => {
+                return Err(HolderError::Corrupt("unrequested shared buffer".to_owned()));
+            }
+            Ok(Answer::Corrupt(what)) => return Err(HolderError::Corrupt(what)),
         }
     }
 }

@@ -23,7 +23,7 @@ pub enum SendFileError {
         source: io::Error,
     },
     /// The content differs from its digest: the file has changed.
-    #[error("{}: its content is not that of digest {digest}; it has changed", path.display())]
+    #[error("{}: content does not match digest {digest}; the file has changed", path.display())]
     Changed {
         /// The file.
         path: PathBuf,

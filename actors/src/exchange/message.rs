@@ -88,7 +88,7 @@ pub(super) enum Message {
 /// Reason for a frame that is not a message.
 #[derive(Debug, Error)]
 pub(super) enum MessageError {
-    #[error("a message of {0} bytes; at most {MAX_BYTES} are allowed")]
+    #[error("message of {0} bytes; at most {MAX_BYTES} bytes are allowed")]
     TooLong(usize),
     #[error(transparent)]
     Codec(#[from] CodecError),

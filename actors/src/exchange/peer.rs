@@ -37,7 +37,7 @@ pub(super) enum Answer {
     /// The holder denies the region.
     NotGiven(DenyReason),
     /// The region arrived corrupt.
-    Damaged(String),
+    Corrupt(String),
     /// The offered buffer cannot be read. The region may come over the network.
     NotShared,
 }
@@ -147,7 +147,7 @@ impl PeerConnection {
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
         if is_free && state.used.elapsed() >= within {
             state.has_ended = true;
-            self.link.end(&Refusal::new(Cause::Ended, "nothing was asked for a while"));
+            self.link.end(&Refusal::new(Cause::Ended, "the connection was idle"));
         }
         state.has_ended
     }
@@ -383,7 +383,7 @@ fn take(neighbor: &PeerConnection, arrival: RegionArrival) {
     let region = match arrival {
         Ok(region) => region,
         Err(not_arrived) => {
-            let answer = Answer::Damaged(not_arrived.refusal.to_string());
+            let answer = Answer::Corrupt(not_arrived.refusal.to_string());
             // The request may have been canceled.
             let _ = waiting.send(answer);
             return;
@@ -403,10 +403,10 @@ fn take(neighbor: &PeerConnection, arrival: RegionArrival) {
 
 fn decode(region: ReceivedRegion) -> Answer {
     let Some(decoder) = region.decoder else {
-        return Answer::Damaged("it does not say what it is".to_owned());
+        return Answer::Corrupt("no header".to_owned());
     };
     match decoder.finish(region.bytes) {
         Ok(region) => Answer::Region(region, false),
-        Err(error) => Answer::Damaged(error.to_string()),
+        Err(error) => Answer::Corrupt(error.to_string()),
     }
 }

@@ -118,7 +118,7 @@ fn private(path: &Path) -> io::Result<File> {
 
 fn random() -> io::Result<String> {
     let mut bytes = [0; NAME_BYTES];
-    let none = |_| io::Error::other("the system gives no random numbers");
+    let none = |_| io::Error::other("the operating system returns no random numbers");
     SystemRandom::new().fill(&mut bytes).map_err(none)?;
     Ok(hex(&bytes))
 }

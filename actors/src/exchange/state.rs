@@ -180,7 +180,7 @@ impl ExchangeState {
                 self.admit(&mut neighbors, peer, false);
             } else {
                 let most = self.settings.neighbors;
-                let text = format!("{most} workers are connected and busy, as many as may be");
+                let text = format!("{most} workers are connected and busy, the maximum");
                 peer.link.end(&Refusal::new(Cause::Busy, text));
             }
         }
@@ -214,7 +214,7 @@ impl ExchangeState {
     /// Ends all connections. Running transfers fail.
     pub(super) fn end(&self) {
         // Operators get no notice, because the manager detects that a worker leaves.
-        let refusal = Refusal::new(Cause::Ended, "the worker ends");
+        let refusal = Refusal::new(Cause::Ended, "the worker is shutting down");
         self.server.end(&refusal);
         self.connector.end(&refusal);
     }

@@ -3,12 +3,12 @@
 use super::replanning::drop_elsewhere;
 use super::study_run::{RunningStudy, StudyRequest};
 use super::view::ManagerView;
-use super::{Connection, ManagerActor, StudyOutcome};
+use super::{Connection, ManagerActor};
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::plan::PlanError;
-use pleach_dispatch::study::{self, Replanner, Study, StudySnapshot};
+use pleach_dispatch::study::{self, Replanner, Study, StudyOutcome, StudySnapshot};
 use std::fmt;
 use std::time::Duration;
 use thiserror::Error;
@@ -96,7 +96,7 @@ pub struct DrainWorker {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrainError {
     /// No worker has this name.
-    #[error("no worker is named {name}; there are {connected}")]
+    #[error("worker {name} is not connected; connected workers: {connected}")]
     Unknown {
         /// Requested name.
         name: String,

@@ -1,12 +1,12 @@
 //! Applies the state machine's effects: sends messages to workers, notifies study observers.
 
 use super::replanning::drop_elsewhere;
-use super::{InstanceFailure, ManagerActor, Progress, StudyEvent};
+use super::{ManagerActor, Progress, StudyEvent};
 use crate::transport::codec;
 use actix::prelude::*;
 use pleach_dispatch::manager::Effect;
 use pleach_dispatch::message::{BucketWork, TaskFailure, ToWorker};
-use pleach_dispatch::study::{self, Study};
+use pleach_dispatch::study::{self, InstanceFailure, Study};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -108,7 +108,7 @@ impl ManagerActor {
                         parent: &running.span,
                         study = id.study,
                         instance = instance.0,
-                        "{id}: {instance} has failed at {at}: {cause}"
+                        "{id}: {instance} failed at {at}: {cause}"
                     );
                 }
                 running.outcome.failures.insert(instance, InstanceFailure { origin, cause });

@@ -81,7 +81,7 @@ impl ManagerActor {
             (ToManager::Leave, Some(_)) => self.close(id, false, ctx),
             // A second join, or a message before the join, violates the protocol.
             (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
-            (_, None) => self.refuse(id, &"a worker joins before it says anything else", ctx),
+            (_, None) => self.refuse(id, &"a worker must join before other messages", ctx),
         }
         self.apply_effects(ctx);
     }
@@ -115,7 +115,7 @@ impl ManagerActor {
                 connection.send(&ToWorker::Welcome { manager: number });
             }
         }
-        info!(worker = newcomer.name, slots, "worker {} has joined with {slots} slots", newcomer.name);
+        info!(worker = newcomer.name, slots, "worker {} joined with {slots} slots", newcomer.name);
         if let Some(before) = before.filter(|before| before.manager == number) {
             self.take_up(worker, before);
         }
@@ -124,7 +124,11 @@ impl ManagerActor {
             let names: Vec<String> =
                 lacking.iter().map(|(name, version)| format!("{name} {version}")).collect();
             let (name, names) = (&newcomer.name, names.join(", "));
-            warn!(worker = name, "worker {name} lacks {names}: it gets only stages that it can run");
+            warn!(
+                worker = name,
+                "worker {name} does not have the operations {names}; it gets only stages \
+                                  without them"
+            );
         }
     }
 
@@ -184,7 +188,7 @@ impl ManagerActor {
                 worker,
                 study = study.study,
                 instance = instance.0,
-                "worker {worker} reports other results for {of} than there are, too late: they are refused"
+                "worker {worker} reported different results for {of} after the first ones; rejected"
             );
         }
         self.count(worker, study, instance, tasks);

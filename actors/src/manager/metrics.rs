@@ -1,12 +1,12 @@
 //! Metrics of a manager: counters updated by events, and values computed on request.
 
+use super::ManagerActor;
 use super::view::ManagerView;
-use super::{ManagerActor, TaskTotal};
 use crate::transport::LinkStats;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport};
-use pleach_dispatch::study::InstanceCounts;
+use pleach_dispatch::study::{InstanceCounts, TaskTotal};
 use pleach_telemetry::catalog;
 use std::time::Duration;
 

@@ -212,8 +212,8 @@ impl ManagerActor {
         let (name, location) = (&refused.newcomer.name, &refused.newcomer.location);
         let (held_at, held) = (&holder.newcomer.location, now.duration_since(holder.since).as_secs());
         refused.link.refuse_name(&format!(
-            "the name {name} is in use by a worker at {held_at}, connected for {held} s; issue another certificate \
-             (pleach certs issue --name), or stop that worker"
+            "the name {name} is in use by a worker at {held_at}, connected for {held} s; issue another \
+             certificate (pleach certs issue --name) or stop that worker"
         ));
         self.counters.duplicates.increment(1);
         let logged = self.names.duplicates.refused(name, refused.newcomer.host, location, now);
@@ -221,8 +221,8 @@ impl ManagerActor {
             warn!(
                 worker = name,
                 attempts,
-                "two workers are named {name}: the one at {held_at} stays, the one at {location} is refused; issue another \
-                 certificate for one of them (pleach certs issue --name)"
+                "two workers are named {name}: the one at {held_at} stays connected, the one at {location} \
+                 is refused; issue another certificate for one of them (pleach certs issue --name)"
             );
         }
     }

@@ -206,7 +206,7 @@ impl ManagerActor {
                         outdated,
                         slots,
                         milliseconds = took.as_millis() as u64,
-                        "{id}: {moved} instances are in other buckets, for {slots} slots"
+                        "{id}: replanned for {slots} slots, {moved} instances moved to other buckets"
                     );
                 }
                 Err(defect) => error!(study = id.study, "failed to replan {id}: {defect}"),

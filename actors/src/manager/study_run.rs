@@ -1,10 +1,10 @@
 //! One running study of the manager.
 
-use super::outcome::{Observer, StudyOutcome};
+use super::Observer;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
-use pleach_dispatch::study::{Replanner, Study};
+use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;

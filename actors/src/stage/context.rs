@@ -7,12 +7,11 @@ use crate::task::TaskActor;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
 use parking_lot::Mutex;
-use pleach_cache::Cache;
+use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
-use pleach_regions::{MemoryCounter, RamTier, RegionIdentity, RegionKey};
+use pleach_regions::{MemoryCounter, RamTier};
 use pleach_workflow::{Operation, Stage};
-use std::collections::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -51,15 +50,6 @@ pub struct StageContext {
     pub has_time_limit: Arc<AtomicBool>,
     /// Parent span of the bucket's log events.
     pub span: Span,
-}
-
-/// Results and identities from before the study.
-#[derive(Clone, Debug, Default)]
-pub struct PriorResults {
-    /// Task cache of earlier studies, if enabled.
-    pub cache: Option<Arc<Cache>>,
-    /// Content identities of the study's inputs. Equal identities mean equal regions, independent of their location.
-    pub identities: Arc<HashMap<RegionKey, RegionIdentity>>,
 }
 
 impl fmt::Debug for StageContext {

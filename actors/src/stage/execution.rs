@@ -66,11 +66,12 @@ impl TaskJob {
                 LoadedInput::Here(region) => Ok(region),
                 LoadedInput::Stored(key) => {
                     let answer = storage.send(GetRegion(key)).await;
-                    answer
-                        .unwrap_or_else(|_| Err(RegionUnavailable::Failed(fail("the storage actor is gone"))))
+                    answer.unwrap_or_else(|_| {
+                        Err(RegionUnavailable::Failed(fail("the storage actor has ended")))
+                    })
                 }
                 LoadedInput::Missing => {
-                    Err(RegionUnavailable::Failed(fail("an input that an earlier task wrote is gone")))
+                    Err(RegionUnavailable::Failed(fail("an input region from an earlier task is missing")))
                 }
             };
             match region {
@@ -78,7 +79,7 @@ impl TaskJob {
                 Err(why) => return TaskResult::not_done(why),
             }
         }
-        let gone = fail("the task actor is gone");
+        let gone = fail("the task actor has ended");
         let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short, span };
         let answer = task.send(run).await;
         answer.unwrap_or_else(|_| TaskResult::failed(gone))

@@ -4,7 +4,7 @@ use super::StageActor;
 use super::execution::TaskKeys;
 use super::live_outputs::RegionInfo;
 use crate::task_cache::{self, TaskLookup};
-use crate::task_results::{self, TaskInputId};
+use pleach_dispatch::stage::task_key::{self, TaskInputId};
 use pleach_dispatch::stage::{InputLocation, TaskRequest};
 use pleach_regions::RegionIdentity;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ impl StageActor {
     pub(super) fn keys(&self, call: &TaskRequest) -> Option<TaskKeys> {
         let reads = self.reads(call)?;
         let task = &self.stage.tasks[call.task];
-        let key = task_results::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
-        let origin = task_results::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
+        let key = task_key::key(task, &call.arguments, reads.iter().map(|(read, _)| *read));
+        let origin = task_key::key(task, &call.arguments, reads.iter().map(|(_, origin)| *origin));
         Some(TaskKeys { key, origin })
     }
 

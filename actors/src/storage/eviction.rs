@@ -1,11 +1,11 @@
-//! Eviction under memory pressure: selects the regions that leave memory, and the way.
-//!
-//! Regions leave in order of their last request or insertion, oldest first. Regions from files and regions already spilled
-//! are dropped, because they can be read again. Other regions are spilled first and leave memory once they are written.
+//! Eviction under memory pressure: removes the regions that `pleach_dispatch` selects, after it has spilled those that cannot
+//! be read again.
 
 use super::{RegionOrigin, StorageActor};
+use crate::spill::SpillStore;
 use actix::prelude::*;
-use pleach_regions::{RamRegion, RegionKey};
+use pleach_dispatch::storage::{Eviction, IdleRegion, select_evictions, select_replicas};
+use pleach_regions::RegionKey;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -37,39 +37,26 @@ impl Handler<FreeMemory> for StorageActor {
     fn handle(&mut self, room: FreeMemory, _: &mut Self::Context) -> Self::Result {
         let FreeMemory { bytes, but, replicas } = room;
         let Some(below) = self.spill.clone() else {
-            let made = self.drop_some(bytes, replicas);
+            let made = self.drop_replicas(bytes, replicas);
             return Box::pin(async move { made });
         };
-        let mut held = self.ram.regions();
-        held.retain(|region| !but.contains(&region.key));
-        held.sort_unstable_by_key(|region| (self.last_use(region), region.key));
-        let (mut made, mut left, mut written) = (0, 0, Vec::new());
-        for RamRegion { key, bytes: of, .. } in held {
-            if made >= bytes {
-                break;
-            }
-            made += of;
-            if matches!(self.origins.get(&key), Some(RegionOrigin::Source(_))) || below.bytes(key).is_some() {
-                self.ram.remove(key);
-                below.dropped(of);
-                left += of;
-                continue;
-            }
-            let Some(region) = self.ram.get(key) else { continue };
-            let (done, is_done) = oneshot::channel();
-            written.push((of, is_done));
-            let (ram, to) = (Arc::clone(&self.ram), Arc::clone(&below));
-            let wished = self.wished.get(&key).copied();
-            below.spawn(move || {
-                // A region that cannot be written stays. One removed meanwhile has been released.
-                let is_below = to.write(key, &region, wished);
-                if is_below && ram.remove(key).is_none() {
-                    to.remove(key);
+        let idle = self.ram.regions().into_iter().filter(|region| !but.contains(&region.key));
+        let idle = idle.map(|region| IdleRegion::new(&region, self.requested.get(&region.key).copied()));
+        let is_readable = |key: RegionKey| {
+            matches!(self.origins.get(&key), Some(RegionOrigin::Source(_))) || below.bytes(key).is_some()
+        };
+        let (mut left, mut written) = (0, Vec::new());
+        for eviction in select_evictions(idle.collect(), bytes, is_readable) {
+            match eviction {
+                Eviction::Drop { key, bytes } => {
+                    self.ram.remove(key);
+                    below.dropped(bytes);
+                    left += bytes;
                 }
-                drop(region);
-                // The requester may have ended.
-                let _ = done.send(is_below);
-            });
+                Eviction::Spill { key, bytes } => {
+                    written.extend(self.spill_region(key, &below).map(|is_done| (bytes, is_done)));
+                }
+            }
         }
         Box::pin(async move {
             for (of, is_done) in written {
@@ -81,21 +68,30 @@ impl Handler<FreeMemory> for StorageActor {
 }
 
 impl StorageActor {
-    /// Drops replicas until enough bytes are free.
-    fn drop_some(&self, bytes: u64, mut replicas: Vec<RegionKey>) -> MemoryFreed {
-        replicas.sort_unstable();
-        let mut made = 0;
-        replicas.retain(|key| {
-            let goes = made < bytes;
-            if goes {
-                made += self.ram.remove(*key).map_or(0, |region| region.bytes());
+    /// Writes a region to a spill tier and removes it from memory afterwards. The answer is whether it has left. `None` if the
+    /// region is not in memory.
+    fn spill_region(&self, key: RegionKey, below: &Arc<SpillStore>) -> Option<oneshot::Receiver<bool>> {
+        let region = self.ram.get(key)?;
+        let (done, is_done) = oneshot::channel();
+        let (ram, to) = (Arc::clone(&self.ram), Arc::clone(below));
+        let wished = self.wished.get(&key).copied();
+        below.spawn(move || {
+            // A region that cannot be written stays. One removed meanwhile has been released.
+            let is_below = to.write(key, &region, wished);
+            if is_below && ram.remove(key).is_none() {
+                to.remove(key);
             }
-            goes
+            drop(region);
+            // The requester may have ended.
+            let _ = done.send(is_below);
         });
-        MemoryFreed { bytes: made, removed: replicas }
+        Some(is_done)
     }
 
-    fn last_use(&self, region: &RamRegion) -> u64 {
-        self.requested.get(&region.key).map_or(region.since, |asked| region.since.max(*asked))
+    /// Drops replicas until enough bytes are free.
+    fn drop_replicas(&self, bytes: u64, replicas: Vec<RegionKey>) -> MemoryFreed {
+        let removed = select_replicas(replicas, bytes, |key| self.ram.bytes(key).unwrap_or(0));
+        let freed = removed.iter().filter_map(|key| self.ram.remove(*key));
+        MemoryFreed { bytes: freed.map(|region| region.bytes()).sum(), removed }
     }
 }

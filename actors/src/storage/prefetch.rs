@@ -3,8 +3,9 @@
 //! Only regions in slow tiers are prefetched. A prefetch from another worker would transfer the region twice, and memory is
 //! reserved for started buckets.
 
-use super::{RegionOrigin, RemoteSource, StorageActor};
+use super::{RegionOrigin, StorageActor};
 use actix::prelude::*;
+use pleach_dispatch::storage::RemoteSource;
 use pleach_regions::RegionKey;
 
 /// Lists the inputs of a bucket that waits for a slot.
@@ -29,9 +30,8 @@ impl StorageActor {
     fn would_come_from_shared(&self, key: RegionKey) -> bool {
         match self.origins.get(&key) {
             Some(RegionOrigin::Elsewhere { workers, shared: true }) => {
-                workers.is_empty()
-                    || self.exchange.is_none()
-                    || self.rates.preferred() == RemoteSource::Shared
+                let has_worker = !workers.is_empty() && self.exchange.is_some();
+                self.rates.sources(has_worker, true).next() == Some(RemoteSource::Shared)
             }
             // The node that read the file first may have shared the region.
             Some(RegionOrigin::Source(_)) => self.shares_inputs,

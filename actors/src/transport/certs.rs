@@ -43,7 +43,7 @@ pub enum CertsError {
         source: io::Error,
     },
     /// An existing file would have to be overwritten.
-    #[error("{}: is there already; certificates and keys are never overwritten", .0.display())]
+    #[error("{}: already exists; certificates and keys are never overwritten", .0.display())]
     Exists(PathBuf),
     /// The content of a file is invalid.
     #[error("{}: {what}", path.display())]
@@ -68,12 +68,12 @@ pub enum CertsError {
         days: u32,
     },
     /// Creating a key or a certificate failed.
-    #[error("failed to make a certificate: {0}")]
+    #[error("failed to create a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// A signing request is malformed, or not signed by its key.
-    #[error("not a request for a certificate: {0}")]
+    #[error("not a certificate signing request: {0}")]
     Request(rcgen::Error),
     /// The operating system returns no random numbers.
-    #[error("the system gives no random numbers")]
+    #[error("the operating system returns no random numbers")]
     Random,
 }

@@ -22,7 +22,7 @@ pub enum CodecError {
     #[error("failed to encode a message: {0}")]
     Encode(bincode::error::EncodeError),
     /// The encoded message exceeds the maximum length of a frame.
-    #[error("a message of {bytes} bytes is longer than a frame may be ({MAX_FRAME_BYTES} bytes)")]
+    #[error("message of {bytes} bytes; frames of at most {MAX_FRAME_BYTES} bytes are allowed")]
     TooLong {
         /// Encoded length.
         bytes: usize,
@@ -31,7 +31,7 @@ pub enum CodecError {
     #[error("failed to decode a frame: {0}")]
     Decode(bincode::error::DecodeError),
     /// The message ends before the end of the frame.
-    #[error("{0} bytes are left over after a message")]
+    #[error("{0} extra bytes after a message")]
     Trailing(usize),
 }
 

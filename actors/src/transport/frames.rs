@@ -18,7 +18,7 @@ const FIRST_BYTES: usize = 16 << 10;
 #[derive(Debug, Error)]
 pub enum FrameError {
     /// The frame claims to exceed the allowed length.
-    #[error("a frame that claims {bytes} bytes; at most {allowed} are allowed")]
+    #[error("frame of {bytes} bytes; at most {allowed} bytes are allowed")]
     TooLong {
         /// Claimed length.
         bytes: usize,

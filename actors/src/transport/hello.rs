@@ -112,7 +112,7 @@ impl Hello {
 /// Two nodes with different protocols.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{local_node} speaks {local}, {remote_node} speaks {remote}: {} is older and has to be updated",
+    "{local_node} speaks {local}, {remote_node} speaks {remote}: {} is older; update it",
     if local.protocol < remote.protocol { local_node } else { remote_node }
 )]
 pub struct Mismatch {
@@ -130,13 +130,13 @@ pub struct Mismatch {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HelloError {
     /// The frame lacks the prefix or is too short.
-    #[error("the first frame is none of pleach's")]
+    #[error("the first frame does not follow the pleach protocol")]
     Magic,
     /// The peer has another protocol.
     #[error(transparent)]
     Mismatch(Box<Mismatch>),
     /// The protocol matches, but the content is invalid.
-    #[error("the first frame is damaged: {0}")]
+    #[error("the first frame is invalid: {0}")]
     Content(String),
 }
 
@@ -153,7 +153,7 @@ pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     frame.extend_from_slice(build);
     frame.extend_from_slice(&body);
     if frame.len() > MAX_HELLO_BYTES {
-        let what = format!("{} bytes; at most {MAX_HELLO_BYTES} are allowed", frame.len());
+        let what = format!("{} bytes; at most {MAX_HELLO_BYTES} bytes are allowed", frame.len());
         return Err(HelloError::Content(what));
     }
     Ok(frame)
@@ -214,11 +214,11 @@ mod tests {
         };
         assert_eq!(
             told(&frame(&old), &new, &manager, &worker),
-            "manager n1 speaks protocol 4 (pleach 1.0), worker n1 speaks protocol 3 (pleach 0.3.1): worker n1 is older \
-             and has to be updated"
+            "manager n1 speaks protocol 4 (pleach 1.0), worker n1 speaks protocol 3 (pleach 0.3.1): worker \
+             n1 is older; update it"
         );
         let by_worker = told(&frame(&new), &old, &worker, &manager);
-        assert!(by_worker.ends_with(": worker n1 is older and has to be updated"), "{by_worker}");
+        assert!(by_worker.ends_with(": worker n1 is older; update it"), "{by_worker}");
     }
 
     #[test]

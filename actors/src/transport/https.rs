@@ -38,7 +38,8 @@ impl Trust {
         let path = folder.join(CA_FILE);
         let authority = CertificateDer::from_pem_slice(&read(&path)?).map_err(|_| CertsError::Content {
             path,
-            what: "not the certificate of an authority, as `pleach certs init` writes it".to_owned(),
+            what: "not the certificate of an authority; a file written by `pleach certs init` is allowed"
+                .to_owned(),
         })?;
         Ok(Self { authority, credentials: None })
     }

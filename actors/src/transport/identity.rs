@@ -62,7 +62,7 @@ pub enum IdentityError {
     #[error("manager, worker and client are allowed")]
     Role,
     /// A certificate has no node identity.
-    #[error("it names no node of a cluster (NAME.ROLE.pleach)")]
+    #[error("the certificate does not name a node of a cluster (NAME.ROLE.pleach)")]
     Certificate,
 }
 

@@ -61,7 +61,7 @@ pub struct Peer {
 #[derive(Debug, Error)]
 pub enum NetworkError {
     /// The operating system cannot start threads.
-    #[error("failed to start threads for the network: {0}")]
+    #[error("failed to start network threads: {0}")]
     Threads(io::Error),
     /// The address cannot be used.
     #[error("failed to listen at {address}: {source}")]
@@ -72,7 +72,7 @@ pub enum NetworkError {
         source: io::Error,
     },
     /// Certificate, key and authority do not match.
-    #[error("the node's certificate cannot be used: {0}")]
+    #[error("invalid certificate of the node: {0}")]
     Certificate(String),
 }
 

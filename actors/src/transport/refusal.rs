@@ -140,33 +140,27 @@ impl Refusal {
                 Some(alert) => {
                     let (cause, what) = of_alert(alert);
                     let reason = String::from_utf8_lossy(&close.reason);
-                    Self::new(
-                        cause,
-                        format!("the other side refused this node's certificate: {what} ({reason})"),
-                    )
+                    Self::new(cause, format!("the peer refused this node's certificate: {what} ({reason})"))
                 }
-                None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => Self::new(
-                    Cause::Busy,
-                    "the other side has too much to do to let anybody in; try again later",
-                ),
-                None => Self::new(Cause::Lost, format!("the other side ended the connection: {close}")),
+                None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
+                    Self::new(Cause::Busy, "the peer is overloaded; try again later")
+                }
+                None => Self::new(Cause::Lost, format!("the peer ended the connection: {close}")),
             },
             ConnectionError::TransportError(error) => match alert(error.code) {
                 Some(alert) => {
                     let (cause, what) = of_alert(alert);
                     let reason = &error.reason;
-                    Self::new(cause, format!("the other side's certificate is refused: {what} ({reason})"))
+                    Self::new(cause, format!("the peer's certificate is refused: {what} ({reason})"))
                 }
-                None => Self::new(Cause::Lost, format!("the connection broke: {error}")),
+                None => Self::new(Cause::Lost, format!("connection error: {error}")),
             },
             ConnectionError::VersionMismatch => {
-                Self::new(Cause::Version, "the other side speaks no version of QUIC that is spoken here")
+                Self::new(Cause::Version, "the peer does not support this version of QUIC")
             }
-            ConnectionError::TimedOut => {
-                Self::new(Cause::Lost, "nothing has been heard from the other side any more")
-            }
-            ConnectionError::Reset => Self::new(Cause::Lost, "the other side has started anew"),
-            ConnectionError::LocallyClosed => Self::new(Cause::Ended, "the connection was ended here"),
+            ConnectionError::TimedOut => Self::new(Cause::Lost, "the connection timed out"),
+            ConnectionError::Reset => Self::new(Cause::Lost, "the peer has restarted"),
+            ConnectionError::LocallyClosed => Self::new(Cause::Ended, "this node ended the connection"),
             ConnectionError::CidsExhausted => Self::new(Cause::Busy, "too many connections"),
         }
     }
@@ -184,20 +178,20 @@ fn of_alert(alert: u8) -> (Cause, &'static str) {
     match alert {
         45 => (
             Cause::Expired,
-            "it is not valid at this time; issue a new one, or set the clock of one of the two",
+            "expired or not valid yet; issue a new one, or correct the clock of one of the hosts",
         ),
         48 => (
             Cause::ForeignCertificate,
-            "it comes from another cluster's authority; use one that was issued here",
+            "issued by the authority of another cluster; issue one with this cluster's authority",
         ),
         116 => {
-            (Cause::NoCertificate, "there is none; issue one with `pleach certs issue`, or join with a token")
+            (Cause::NoCertificate, "none was sent; issue one with `pleach certs issue`, or join with a token")
         }
-        42 => (Cause::Certificate, "it is damaged, or is for something else than is wanted here"),
-        44 => (Cause::Certificate, "it has been revoked"),
-        51 => (Cause::ForeignCertificate, "its signature is not that of the authority"),
-        120 => (Cause::Language, "the other side is not of pleach"),
-        _ => (Cause::Certificate, "it was not accepted"),
+        42 => (Cause::Certificate, "invalid, or issued for another purpose"),
+        44 => (Cause::Certificate, "revoked"),
+        51 => (Cause::ForeignCertificate, "not signed by the authority"),
+        120 => (Cause::Language, "the peer does not use the pleach protocol"),
+        _ => (Cause::Certificate, "not accepted"),
     }
 }
 

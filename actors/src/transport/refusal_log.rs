@@ -37,7 +37,7 @@ impl fmt::Display for RefusalNotice {
         write!(f, "{}: {}", self.peer, self.refusal)?;
         match self.untold {
             0 => Ok(()),
-            untold => write!(f, " (and {untold} refused before that were not told)"),
+            untold => write!(f, " (and {untold} earlier refusals that were not logged)"),
         }
     }
 }

@@ -40,19 +40,19 @@ pub type Fingerprint = [u8; FINGERPRINT_BYTES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
     /// The text does not have the format of a token.
-    #[error("the token is none: {TOKEN_LETTERS} letters that begin with {PREFIX} are expected, in one piece")]
+    #[error("not a token; {TOKEN_LETTERS} letters that begin with {PREFIX} are allowed, without spaces")]
     Form,
     /// The seal is not from this authority, or the token was changed.
-    #[error("the token was not made by this cluster's authority, or was changed since")]
+    #[error("the token was not created by the authority of this cluster, or has been changed")]
     Seal,
     /// The token has expired.
-    #[error("the token ended {0} s ago; make another with `pleach certs token`")]
+    #[error("the token expired {0} s ago; create another with `pleach certs token`")]
     Ended(u64),
     /// The token is for one use and has been used.
-    #[error("the token can be used once, and has been; make another with `pleach certs token`")]
+    #[error("the token is for one use and has been used; create another with `pleach certs token`")]
     Used,
     /// The lifetime is outside the allowed range.
-    #[error("a token of {0} s: 1 s to 30 days are allowed")]
+    #[error("token lifetime of {0} s; 1 s to 30 days are allowed")]
     Ttl(u64),
 }
 

@@ -80,7 +80,8 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let at = "worker".to_owned();
-        let cause = TaskFailure { at, cause: "it cannot run this stage's operations".to_owned() };
+        let cause =
+            TaskFailure { at, cause: "the worker does not have the operations of this stage".to_owned() };
         for instance in instances {
             let (cause, tasks) = (cause.clone(), Vec::new());
             self.report(&ToManager::Failed { study, lease, instance, cause, tasks }, ctx);

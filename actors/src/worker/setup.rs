@@ -3,11 +3,11 @@
 use crate::exchange::Exchange;
 use crate::input_files::InputFileStore;
 use crate::spill::SpillStore;
-use crate::stage::PriorResults;
 use crate::storage::{Source, StorageActor};
 use crate::task::Meter;
 use actix::Addr;
 use parking_lot::Mutex;
+use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::InputFile;
 use pleach_regions::{MemoryCounter, RamTier};

@@ -1,8 +1,8 @@
 //! Expected outcome of a study on the toy workflow, for all ways of execution.
 
 use crate::toy::expected;
-use pleach_actors::manager::StudyOutcome;
 use pleach_dispatch::InstanceId;
+use pleach_dispatch::study::StudyOutcome;
 
 /// Tiles, and the parameter sets to run on them.
 pub(crate) type Sets = Vec<(usize, [i64; 5])>;

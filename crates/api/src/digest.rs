@@ -12,7 +12,7 @@ pub struct InputDigest([u8; 32]);
 
 /// Error for a text that is no digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("64 hexadecimal digits in lower case are allowed, the BLAKE3 of a file")]
+#[error("a BLAKE3 digest of 64 lower-case hexadecimal digits is allowed")]
 pub struct InvalidDigest;
 
 impl InputDigest {

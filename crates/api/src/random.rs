@@ -10,7 +10,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub fn bytes<const N: usize>() -> Result<[u8; N], Defect> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Defect::new("the system gives no random numbers"))?;
+    filled.map_err(|_| Defect::new("the operating system returns no random numbers"))?;
     Ok(bytes)
 }
 

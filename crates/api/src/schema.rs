@@ -1,5 +1,5 @@
-//! JSON types of the HTTP interface: studies and workers as clients see them. `openapi.json` describes the same types
-//! for other programs.
+//! JSON types of the HTTP interface: studies and workers as clients see them. `openapi.json` in `pleach-server`
+//! describes the same types for other programs.
 //!
 //! The manager fills these plain data types, and clients show them.
 

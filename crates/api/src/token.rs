@@ -33,7 +33,8 @@ pub enum TokenError {
     #[error("{0}")]
     File(#[from] CertsError),
     /// The text in the file is not a token.
-    #[error("{}: {SHORTEST} to {LONGEST} letters, digits and signs of ASCII without spaces are allowed", .0.display())]
+    #[error("{}: invalid token; {SHORTEST} to {LONGEST} printable ASCII characters without spaces are \
+             allowed", .0.display())]
     Form(PathBuf),
     /// A defect of pleach.
     #[error("{0}")]

@@ -3,6 +3,10 @@
 //! Combines the index (`index.rs`) with the writer (`writer.rs`). A lookup waits for the disk access of another thread only
 //! during a refresh. A failing disk never fails a study.
 
+mod prior;
+
+pub use prior::PriorResults;
+
 use crate::folder::{self, Folder};
 use crate::index::Index;
 use crate::key::{CacheKey, operation_tag};
@@ -219,7 +223,10 @@ impl Cache {
         evicted.into_iter().for_each(|number| index.forget(number));
         match written {
             Ok(Some(written)) => {
-                index.add(header, written.location);
+                let (place, number) = (written.location, written.segment.number);
+                assert!(place.segment == number, "an entry of segment {number} is located in {place:?}");
+                assert!(place.offset < written.end, "{place:?} begins behind its end {}", written.end);
+                index.add(header, place);
                 index.know(&written.segment, written.end);
                 InsertOutcome::New
             }

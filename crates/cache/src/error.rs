@@ -8,13 +8,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum CacheError {
     /// The folder holds something else.
-    #[error("open the cache {}: the folder holds other files; name an empty or a new one", path.display())]
+    #[error("open the cache {}: the folder contains other files; an empty or new folder is allowed", path.display())]
     NotACache {
         /// The folder.
         path: PathBuf,
     },
     /// The folder was written by another version of the program.
-    #[error("open the cache {}: its FORMAT says {found:?}, only {allowed:?} is allowed; name another folder", path.display())]
+    #[error("open the cache {}: FORMAT is {found:?}; {allowed:?} is allowed; name another folder", path.display())]
     Version {
         /// The folder.
         path: PathBuf,

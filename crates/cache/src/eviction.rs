@@ -36,6 +36,10 @@ pub(crate) fn choose(
         excess = excess.saturating_sub(candidate.bytes);
         chosen.push(candidate.number);
     }
+    debug_assert!(
+        chosen.iter().enumerate().all(|(number, chosen_before)| !chosen[..number].contains(chosen_before)),
+        "a segment is evicted twice: {chosen:?}"
+    );
     (excess == 0).then_some(chosen)
 }
 

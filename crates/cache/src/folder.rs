@@ -236,15 +236,16 @@ mod tests {
         let shown = folder.path().display();
         fs::write(folder.path().join("FORMAT"), "pleach cache 2\nmore").unwrap();
         let expected = format!(
-            "open the cache {shown}: its FORMAT says \"pleach cache 2\", only \"pleach cache 1\" is allowed; \
-             name another folder"
+            "open the cache {shown}: FORMAT is \"pleach cache 2\"; \"pleach cache 1\" is allowed; name \
+             another folder"
         );
         assert_eq!(find(folder.path()).unwrap_err(), expected);
 
         fs::remove_file(folder.path().join("FORMAT")).unwrap();
         fs::write(folder.path().join("thesis.txt"), "").unwrap();
         let expected =
-            format!("open the cache {shown}: the folder holds other files; name an empty or a new one");
+            format!("open the cache {shown}: the folder contains other files; an empty or new folder is \
+                     allowed");
         assert_eq!(find(folder.path()).unwrap_err(), expected);
         let missing =
             Folder::find(Arc::new(OsFileSystem), &folder.path().join("missing"), false).unwrap_err();

@@ -47,6 +47,12 @@ impl Index {
     pub(crate) fn know(&mut self, segment: &Arc<Segment>, end: u64) {
         let known = || IndexedSegment { segment: Arc::clone(segment), end };
         let slot = self.segments.entry(segment.number).or_insert_with(known);
+        assert!(
+            slot.segment.number == segment.number,
+            "{} is known as {}",
+            segment.number,
+            slot.segment.number
+        );
         slot.end = slot.end.max(end);
     }
 

@@ -63,7 +63,7 @@ mod writer;
 
 pub use pleach_files as files;
 
-pub use cache::{Cache, InsertOutcome};
+pub use cache::{Cache, InsertOutcome, PriorResults};
 pub use error::CacheError;
 pub use key::{CacheKey, KeyComponents};
 pub use nearest::{Difference, Nearest};

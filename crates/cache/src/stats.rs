@@ -51,15 +51,19 @@ pub enum CacheWarning {
 impl fmt::Display for CacheWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotWritable { reason } => write!(f, "the cache is read but not written to: {reason}"),
-            Self::Stopped { reason } => write!(f, "the cache stores nothing any more: {reason}"),
+            Self::NotWritable { reason } => write!(f, "the cache is read-only: {reason}"),
+            Self::Stopped { reason } => write!(f, "the cache has stopped storing: {reason}"),
             Self::Cut { segment, kept_bytes, dropped_bytes } => {
-                write!(f, "{segment}: cut after {kept_bytes} bytes, {dropped_bytes} are no whole entries")
+                write!(
+                    f,
+                    "{segment}: truncated to {kept_bytes} bytes; {dropped_bytes} bytes of incomplete \
+                           records dropped"
+                )
             }
             Self::Damaged { segment, offset } => {
-                write!(f, "{segment}: the entry at byte {offset} is damaged and dropped")
+                write!(f, "{segment}: corrupt record at byte {offset} dropped")
             }
-            Self::NotASegment { segment } => write!(f, "{segment}: damaged from its beginning, removed"),
+            Self::NotASegment { segment } => write!(f, "{segment}: corrupt segment head, removed"),
             Self::Unreadable { segment, reason } => write!(f, "{segment}: cannot be read: {reason}"),
         }
     }

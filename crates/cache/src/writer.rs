@@ -71,8 +71,10 @@ impl Writer {
             return Ok(None);
         }
         let Some(active) = &mut self.active else { return Ok(None) };
+        let (end, reserved) = (active.end + record_bytes, active.reserved);
+        assert!(end <= reserved, "a record ends at {end}, and {reserved} bytes of the segment are granted");
         let location = active.segment.write(active.end, header, body)?;
-        active.end += record_bytes;
+        active.end = end;
         Ok(Some(Written { location, segment: Arc::clone(&active.segment), end: active.end }))
     }
 
@@ -112,6 +114,7 @@ impl Writer {
         for bytes in [step, missing] {
             if let Some(evicted) = make_room(&self.folder, bytes, self.limit_bytes, now_seconds)? {
                 self.evicted.extend(evicted);
+                assert!(bytes >= missing, "{bytes} bytes are granted, {missing} are missing");
                 active.segment.file.set_length(active.reserved + bytes)?;
                 active.reserved += bytes;
                 return Ok(bytes);
@@ -131,6 +134,8 @@ impl Writer {
             if let Some(evicted) = make_room(&self.folder, bytes, self.limit_bytes, now_seconds)? {
                 self.evicted.extend(evicted);
                 let segment = new_segment(&self.folder, &*self.lock, bytes, now_seconds)?;
+                assert!(bytes >= needed, "{bytes} bytes are granted, {needed} are needed");
+                assert!(self.active.is_none(), "segment {} begins beside another one", segment.number);
                 self.active = Some(Active { segment: Arc::new(segment), end: START, reserved: bytes });
                 return Ok(true);
             }
@@ -142,6 +147,8 @@ impl Writer {
     /// Closes the active segment: truncates it to its records and allows its eviction.
     fn close(&mut self) -> io::Result<()> {
         let Some(active) = self.active.take() else { return Ok(()) };
+        let Active { end, reserved, .. } = active;
+        assert!((START..=reserved).contains(&end), "a segment ends at {end}, {reserved} bytes are granted");
         if active.end == START {
             self.folder.remove(active.segment.number)?;
         } else {
@@ -168,7 +175,10 @@ pub(crate) fn new_segment(
     let (number, file) = folder.new_segment(lock)?;
     if !file.try_lock()? {
         // Only a holder of the folder lock may lock segments, so no other process can hold this lock.
-        return Err(io::Error::other(format!("segment {number} is locked by somebody who may not")));
+        return Err(io::Error::other(format!(
+            "segment {number} is locked by a process without the folder \
+                                             lock"
+        )));
     }
     file.set_length(bytes)?;
     let segment = Segment::new(number, file, true);

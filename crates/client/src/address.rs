@@ -11,7 +11,7 @@ pub struct ManagerUrl(String);
 
 /// Error for a text that is no address of a manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("https://HOST:PORT is allowed, the address of a manager's --http")]
+#[error("https://HOST:PORT, the --http address of a manager, is allowed")]
 pub struct InvalidManagerUrl;
 
 impl FromStr for ManagerUrl {

@@ -59,7 +59,7 @@ pub fn results(
 fn digest(client: &Client, id: &str) -> Result<String, DownloadError> {
     let mut response = client.result(id, PLAN)?;
     let plan = super::json::<Plan>(&mut response, MAX_PLAN_BYTES);
-    let damaged = |cause: AnswerError| DownloadError::DamagedPlan {
+    let damaged = |cause: AnswerError| DownloadError::CorruptPlan {
         manager: client.manager.clone(),
         study: id.to_owned(),
         cause,

@@ -25,11 +25,11 @@ pub enum CredentialsError {
     #[error("--token-file: {0}")]
     TokenFile(#[from] TokenError),
     /// The text in the environment is no token.
-    #[error("PLEACH_TOKEN: the content of a manager's token file is allowed")]
+    #[error("PLEACH_TOKEN: invalid token; the content of a manager's token file is allowed")]
     TokenVariable,
     /// There is neither a token nor a certificate of a client.
     #[error(
-        "--certs {}: holds no certificate of a client; with --token-file or PLEACH_TOKEN it need not",
+        "--certs {}: no client certificate; one is required without --token-file and PLEACH_TOKEN",
         certs.display()
     )]
     NoCertificate {
@@ -60,7 +60,7 @@ pub enum ClientError {
     #[error("{0}")]
     Untrusted(#[source] ConnectionError),
     /// The manager was not available within the timeout.
-    #[error("{cause}; tried for {seconds} s")]
+    #[error("{cause}; gave up after {seconds} s")]
     Unavailable {
         /// Cause of the last failed attempt.
         #[source]
@@ -69,7 +69,7 @@ pub enum ClientError {
         seconds: u64,
     },
     /// The answer of the manager cannot be read.
-    #[error("{manager} gave no answer to be understood: {cause}")]
+    #[error("{manager}: invalid response: {cause}")]
     Answer {
         /// Address of the manager.
         manager: ManagerUrl,
@@ -147,7 +147,7 @@ pub enum SubmitError {
     #[error("{0}")]
     Client(#[from] ClientError),
     /// The manager asks for a file that the study does not read.
-    #[error("the manager asks for {digest}, which is no file that this study reads")]
+    #[error("the manager requested {digest}, which is not an input file of this study")]
     ForeignFile {
         /// Digest of the file.
         digest: InputDigest,
@@ -162,7 +162,7 @@ pub enum SubmitError {
         cause: io::Error,
     },
     /// An input file has changed since it was submitted.
-    #[error("{file}: has changed since it was submitted")]
+    #[error("{file}: changed since its submission")]
     Changed {
         /// The file.
         file: String,
@@ -179,7 +179,7 @@ pub enum SubmitError {
         refusal: ManagerError,
     },
     /// The manager lacks files after every upload.
-    #[error("study {}: the manager still lacks {files} files that it was sent", plain(study))]
+    #[error("study {}: {files} files are still missing after their upload", plain(study))]
     StillMissing {
         /// Id of the study.
         study: String,
@@ -211,7 +211,7 @@ pub enum StudyEndError {
         message: Option<String>,
     },
     /// The study is complete, but some runs failed.
-    #[error("{runs} runs of study {} failed; failed.csv among its results lists them", plain(study))]
+    #[error("{runs} runs of study {} failed; failed.csv of its results lists them", plain(study))]
     FailedRuns {
         /// Id of the study.
         study: String,
@@ -227,13 +227,14 @@ fn cause_suffix(message: Option<&str>) -> String {
 /// Returns the cause of a failed request in a few words.
 fn problem(error: &ureq::Error) -> String {
     if matches!(tls_error(error), Some(rustls::Error::InvalidMessage(_))) {
-        return "it does not speak HTTPS; is this the manager's --http address (by default port 7118)?"
+        return "the server does not use HTTPS; check that this is the manager's --http address (by default \
+                port 7118)"
             .to_owned();
     }
     match error {
         ureq::Error::Io(error) => error.to_string(),
-        ureq::Error::HostNotFound => "there is no such host".to_owned(),
-        ureq::Error::Timeout(_) => "it does not answer in time".to_owned(),
+        ureq::Error::HostNotFound => "host not found".to_owned(),
+        ureq::Error::Timeout(_) => "no response in time".to_owned(),
         error => error.to_string(),
     }
 }

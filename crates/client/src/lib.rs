@@ -270,7 +270,7 @@ impl Client {
                 return Err(ClientError::Unavailable { cause, seconds: self.timeout.as_secs() });
             }
             if !is_told {
-                (self.notify)(&format!("{cause}; trying again for {} s", left.as_secs().max(1)));
+                (self.notify)(&format!("{cause}; retrying for {} s", left.as_secs().max(1)));
                 is_told = true;
             }
             self.waiting.pause(pause.min(left))?;
@@ -299,7 +299,7 @@ impl Client {
         let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|media| media == PROBLEM);
         let problem = json::<ProblemDetails>(&mut response, MAX_PROBLEM_BYTES).ok().filter(|_| is_problem);
         let detail =
-            problem.map_or_else(|| format!("answers with status {status}"), |problem| problem.detail);
+            problem.map_or_else(|| format!("response with status {status}"), |problem| problem.detail);
         Ok(Err(match status {
             503 => Attempt::Again(UnavailableError::NotReady { manager: manager(), detail }),
             _ => Attempt::Refused(ManagerError { status, detail }),

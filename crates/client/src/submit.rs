@@ -31,7 +31,8 @@ pub fn submit<T: TransferProgress>(
         }
         let study_id = plain(&id);
         client.waiting().set_message(format!(
-            "study {study_id} waits for files that it reads; pleach submit sends them, pleach cancel {study_id} ends it"
+            "study {study_id} waits for input files; pleach submit sends them, pleach cancel {study_id} \
+             ends the study"
         ));
         let transfer = show();
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);

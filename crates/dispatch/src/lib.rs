@@ -10,7 +10,8 @@
 //! - [`stage::BucketExecution`]: one bucket's reuse tree, depth-first.
 //!
 //! [`dry_run`] executes a plan on sizes ahead of time, to find its minimum memory.
-//! [`scaling`] computes the desired number of workers.
+//! [`scaling`] computes the desired number of workers. [`storage`] selects the regions that leave a node's memory, and the
+//! sources of remote regions.
 //! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates
 //! of operations, and [`message`] the messages between manager and workers.
 
@@ -25,6 +26,7 @@ pub mod message;
 pub mod plan;
 pub mod scaling;
 pub mod stage;
+pub mod storage;
 pub mod study;
 pub mod worker;
 

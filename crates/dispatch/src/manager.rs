@@ -150,6 +150,8 @@ impl Manager {
         let suited = |(id, study): (&PlanId, &Study)| (*id, StudyFit::of(&facts, study.plan()));
         let studies = self.studies.iter().map(suited).collect();
         let worker = self.members.add(facts, studies);
+        assert!(!self.reserved.contains(&worker), "{worker} is new, and reserved for isolation");
+        debug_assert!(self.queue.count(worker) == (0, 0), "{worker} is new, and waits for a bucket");
         if self.stopping {
             self.effects.push_back(Effect::Stop);
         }
@@ -226,6 +228,7 @@ impl Manager {
             }
             self.follow(id);
         }
+        assert!(self.leases_of(worker) == 0, "{worker} has left the manager, and has leases");
         self.replan();
         self.schedule();
         self.end_if_stopped();
@@ -259,6 +262,8 @@ impl Manager {
         }
         if complete {
             let ended = self.studies.remove(&id);
+            let open = ended.as_ref().map_or(0, Study::unfinished);
+            assert!(open == 0, "{id} is complete with {open} open instances");
             self.forget(id);
             ended.map(self.dispose);
         }

@@ -4,12 +4,15 @@
 //! A node is a task instance. The bucket's [`ReuseScope`](crate::plan::ReuseScope) decides which instances share one node. A
 //! node runs after all its parents. An output lives until its last reader is done. The shell runs tasks, or finds their
 //! outputs in the result cache, and holds them. This state machine picks the next task, drops unreferenced outputs,
-//! reports finished stage instances, and forecasts the bucket's memory.
+//! reports finished stage instances, and forecasts the bucket's memory. [`KeyPolicy`] selects the tasks that the shell looks
+//! up, and [`task_key`] computes their keys.
 
 mod graph;
 mod interface;
+mod key_policy;
 mod memory_forecast;
 mod sibling_order;
+pub mod task_key;
 mod tree;
 mod withdraw;
 
@@ -29,6 +32,7 @@ use tree::BucketTree;
 
 pub use crate::ids::NodeId;
 pub use interface::{Effect, InputLocation, OutputId, TaskRequest};
+pub use key_policy::{DeclaredCosts, KeyPolicy};
 
 /// Work that does not match its stage: an internal error of the manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -223,7 +227,8 @@ impl BucketExecution {
             requested: outputs.map(|output| self.graph.readers(output) > 0).collect(),
             brings_inputs,
         };
-        self.requested.insert(node, call.requested.clone());
+        let before = self.requested.insert(node, call.requested.clone());
+        assert!(before.is_none(), "{node} starts, and runs already");
         Some(call)
     }
 
@@ -231,19 +236,22 @@ impl BucketExecution {
     /// [`resume`](Self::resume). Other tasks of the bucket may run meanwhile.
     pub fn suspend(&mut self, node: NodeId) {
         self.stop_running(node);
-        self.suspended.insert(node);
+        let is_new = self.suspended.insert(node);
+        assert!(is_new, "{node} was running and suspended");
     }
 
     /// Makes a suspended task ready again, since the other execution of it has finished.
     pub fn resume(&mut self, node: NodeId) {
         if self.suspended.remove(&node) {
-            self.ready.insert(node);
+            let is_new = self.ready.insert(node);
+            assert!(is_new, "{node} was ready and suspended");
         }
     }
 
     /// Finishes a task whose wanted outputs the shell holds.
     pub fn handle_done(&mut self, node: NodeId) {
         let wanted = self.stop_running(node);
+        assert!(self.open > 0, "{node} is done, and no task is open");
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
         self.held_bytes += self.sizes.requested_bytes(&self.graph, node);
@@ -260,6 +268,7 @@ impl BucketExecution {
         self.stop_reading(node);
         for child in self.graph.nodes[node.index()].children.clone() {
             let at = &mut self.graph.nodes[child.index()];
+            assert!(at.waits_for > 0, "{child} waits for no task, and {node} is done");
             at.waits_for -= 1;
             if at.waits_for == 0 && at.state == NodeState::Open {
                 self.ready.insert(child);
@@ -276,6 +285,7 @@ impl BucketExecution {
             if self.graph.nodes[id.index()].state != NodeState::Open {
                 continue;
             }
+            assert!(self.open > 0, "{id} fails, and no task is open");
             self.open -= 1;
             self.graph.end(id, NodeState::Failed);
             for instance in self.graph.nodes[id.index()].leaves.clone() {
@@ -294,6 +304,11 @@ impl BucketExecution {
     pub fn handle_missing_input(&mut self, node: NodeId, key: RegionKey) {
         self.stop_running(node);
         let lacking = self.cancel();
+        if lacking.is_empty() {
+            // All instances were withdrawn while the task ran, so `cancel` had nothing to end it with.
+            self.give_up_unneeded();
+            self.end_if_over();
+        }
         // `cancel` has queued the end of the bucket. The reports of its instances must precede it.
         let over = std::mem::take(&mut self.effects);
         self.effects.extend(lacking.into_iter().map(|instance| Effect::Lacking { instance, key }));
@@ -312,23 +327,34 @@ impl BucketExecution {
 
     /// Returns the outputs that were wanted when the task was started.
     fn stop_running(&mut self, node: NodeId) -> Vec<bool> {
-        self.running.remove(&node);
+        let was_running = self.running.remove(&node);
+        assert!(was_running, "{node} ends, and was not running");
         self.loading = self.loading.filter(|(first, _)| *first != node);
-        self.requested.remove(&node).unwrap_or_default()
+        let requested = self.requested.remove(&node);
+        assert!(requested.is_some(), "{node} was running without requested outputs");
+        requested.unwrap_or_default()
     }
 
     fn release_read(&mut self, output: OutputId) {
-        *self.graph.readers_of(output) -= 1;
+        let readers = self.graph.readers_of(output);
+        assert!(*readers > 0, "{output:?} was read by all its readers before");
+        *readers -= 1;
         // An output that was not written, or whose task failed, cannot be dropped.
         let is_there = self.graph.nodes[output.node.index()].state == NodeState::Done;
         if is_there && self.graph.readers(output) == 0 {
-            self.held_bytes -= self.sizes.of(&self.graph, output);
+            let (held_bytes, bytes) = (self.held_bytes, self.sizes.of(&self.graph, output));
+            assert!(held_bytes >= bytes, "{output:?} of {bytes} bytes is dropped, of {held_bytes} held");
+            self.held_bytes -= bytes;
             self.effects.push_back(Effect::Drop(output));
         }
     }
 
     fn end_if_over(&mut self) {
         if self.open == 0 {
+            assert!(self.running.is_empty(), "the bucket has ended, and {:?} run", self.running);
+            assert!(self.ready.is_empty(), "the bucket has ended, and {:?} are ready", self.ready);
+            assert!(self.suspended.is_empty(), "the bucket has ended, and {:?} wait", self.suspended);
+            assert!(self.held_bytes == 0, "the bucket has ended, and {} bytes are held", self.held_bytes);
             self.effects.push_back(Effect::Over);
         }
     }

@@ -3,7 +3,7 @@
 //! Events: [`Study::grant`], [`handle_done`](Study::handle_done), [`handle_failed`](Study::handle_failed),
 //! [`handle_missing_input`](Study::handle_missing_input), [`handle_returned`](Study::handle_returned),
 //! [`handle_leave`](Study::handle_leave). After each, call [`Study::poll_effect`] until it returns `None`. A study keeps no
-//! results and reads no clock: both are the shell's task. The [`Manager`](crate::manager::Manager) knows the workers and
+//! results and reads no clock: both are the shell's task. The shell collects results in a [`StudyOutcome`]. The [`Manager`](crate::manager::Manager) knows the workers and
 //! decides which of them gets a bucket.
 //!
 //! `state` has the contexts of the state, each with private fields. The other modules apply events to them: `start`
@@ -18,6 +18,7 @@ mod invariants;
 mod isolation;
 mod lease_end;
 mod locality;
+mod outcome;
 mod progress;
 mod reattach;
 mod rebalance;
@@ -28,6 +29,7 @@ mod throughput;
 mod worker_loss;
 
 pub use grant::Eligibility;
+pub use outcome::{InstanceFailure, StudyOutcome, TaskTotal};
 pub use progress::InstanceCounts;
 pub(crate) use rebalance::{RebalanceCandidates, StragglerPolicy};
 pub use replan::{Merged, NewBuckets, ReplacementPlan, Replanner};

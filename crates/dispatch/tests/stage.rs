@@ -14,7 +14,7 @@ use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::TaskMemory;
 use pleach_dispatch::message::{BucketWork, InstanceWork};
 use pleach_dispatch::plan::ReuseScope;
-use pleach_dispatch::stage::{BucketExecution, NodeId};
+use pleach_dispatch::stage::{BucketExecution, Effect, NodeId};
 use pleach_workflow::{Stage, Task, TaskInput, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -168,6 +168,26 @@ fn unread_outputs_are_not_requested() {
     assert_eq!(a.requested, [true, true]);
     run.handle_done(a.node);
     assert_eq!(run.start_task(&stage, NodeId(1), 0).expect("b(1)").requested, [true, false]);
+}
+
+#[test]
+fn canceled_bucket_ends_with_a_task_whose_input_is_missing() {
+    let stage = three_tasks();
+    let work = work(&stage, &FOUR);
+    let mut run = BucketExecution::new(&stage, &work, a_byte_each(&stage), None).expect("it fits");
+    let running: Vec<NodeId> = (0..2)
+        .map(|_| {
+            let next = run.demand(0).next.expect("something is ready");
+            assert!(run.start_task(&stage, next, 0).is_some());
+            next
+        })
+        .collect();
+    assert_eq!(run.cancel().len(), 4);
+    run.handle_missing_input(running[0], key(0));
+    assert!(!run.is_over(), "the other task runs");
+    run.handle_missing_input(running[1], key(0));
+    assert!(run.is_over());
+    assert_eq!(std::iter::from_fn(|| run.poll_effect()).collect::<Vec<_>>(), [Effect::Over]);
 }
 
 #[test]

@@ -363,3 +363,14 @@ fn replica_takes_no_memory_that_tasks_need() {
     worker.handle_stored(30);
     assert!(worker.handle_copy(30));
 }
+
+#[test]
+fn replicas_of_an_impossible_size_are_refused() {
+    let mut worker = Worker::new(1, MemoryBudget::UNLIMITED);
+    assert!(worker.handle_copy(u64::MAX - 1));
+    assert!(!worker.handle_copy(2), "the sum has no number");
+    assert!(worker.handle_copy(1));
+    worker.handle_copy_finished(u64::MAX - 1);
+    worker.handle_copy_finished(1);
+    assert_eq!(worker.needed_bytes(), 0);
+}

@@ -8,9 +8,9 @@
 mod response_key;
 
 use pleach_actors::task_cache::components;
-use pleach_actors::task_results::{TaskInputId, key, provenance_id};
 use pleach_cache::Cache;
 use pleach_dispatch::plan::ReuseScope;
+use pleach_dispatch::stage::task_key::{TaskInputId, key, provenance_id};
 use pleach_dispatch::{BucketId, InstanceId};
 use pleach_planner::PlannedStudy;
 use pleach_regions::{RegionIdentity, RegionKey, TaskKey};

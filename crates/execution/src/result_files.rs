@@ -9,7 +9,7 @@ pub use record::merged;
 
 use crate::executor::ExecutionResult;
 use pleach_actors::spill::SpillStore;
-use pleach_actors::stage::PriorResults;
+use pleach_cache::PriorResults;
 use pleach_planner::PlanRecord;
 use pleach_report::WrittenResults;
 use pleach_report::gallery::{self, PreviewError, previews::Previews};

@@ -82,7 +82,7 @@ pub enum OpenMode {
 }
 
 /// File with random access, usable from any number of threads. All errors are system errors.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+#[expect(clippy::missing_errors_doc, reason = "the comment of the trait covers all methods")]
 pub trait OpenFile: fmt::Debug + Send + Sync {
     /// Returns the length in bytes.
     fn length(&self) -> io::Result<u64>;
@@ -123,7 +123,7 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
 }
 
 /// File system interface. All errors are system errors.
-#[expect(clippy::missing_errors_doc, reason = "said once, above")]
+#[expect(clippy::missing_errors_doc, reason = "the comment of the trait covers all methods")]
 pub trait FileSystem: fmt::Debug + Send + Sync {
     /// Lists the names in a folder with their metadata, in any order. Entries removed meanwhile are omitted.
     fn list(&self, folder: &Path) -> io::Result<Vec<(String, FileMeta)>>;

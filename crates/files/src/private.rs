@@ -108,7 +108,7 @@ pub fn claim(folder: &Path) -> io::Result<Claim> {
     }
     if found.uid() != user {
         let why = format!(
-            "belongs to user {}, and this process runs as user {user}; a folder of its own is allowed",
+            "belongs to user {}, but this process runs as user {user}; a folder of user {user} is allowed",
             found.uid()
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));

@@ -45,7 +45,7 @@ impl Scratch {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::other("other processes remove new folders there"))
+        Err(io::Error::other("other processes remove new folders in this folder"))
     }
 
     /// Returns the folder.

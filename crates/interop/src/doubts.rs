@@ -85,9 +85,8 @@ fn together(varying: &[(&Parameter, &[f64])]) -> Option<String> {
             }
         }
     }
-    (!names.is_empty()).then(|| {
-        format!("columns vary together, so that their effects cannot be told apart: {}", listed(&names))
-    })
+    (!names.is_empty())
+        .then(|| format!("columns vary together, so their effects cannot be separated: {}", listed(&names)))
 }
 
 /// Returns the deviations from the mean, scaled to length 1. All 0 for a constant column.

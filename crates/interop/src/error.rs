@@ -60,8 +60,8 @@ pub(crate) enum ImportProblem {
     Unreadable(#[source] io::Error),
     /// The extension belongs to no supported format.
     #[error(
-        "its name says nothing of its format; allowed are a study (.toml), a SALib problem (.json) or parameter file \
-         (.txt), a Dakota input (.in)"
+        "unknown file name extension; a study (.toml), a SALib problem (.json) or parameter file (.txt) or \
+         a Dakota input (.in) is allowed"
     )]
     UnknownFormat,
     /// The SALib problem is invalid.
@@ -82,7 +82,7 @@ pub(crate) enum ImportProblem {
 #[derive(Debug, Error)]
 pub enum MethodError {
     /// Neither the file nor the command line names a method.
-    #[error("{}: says no method; --method is needed: {}", file.display(), allowed.join(", "))]
+    #[error("{}: method: missing; --method is needed: {}", file.display(), allowed.join(", "))]
     Missing {
         /// File of the problem.
         file: PathBuf,
@@ -103,7 +103,7 @@ pub enum MethodError {
         allowed: Vec<&'static str>,
     },
     /// The number of samples is missing.
-    #[error("{}: method \"{kind}\" needs a number of samples; --samples says how many", file.display())]
+    #[error("{}: samples: missing; method \"{kind}\" needs --samples", file.display())]
     NoSamples {
         /// File of the problem.
         file: PathBuf,
@@ -151,7 +151,7 @@ impl fmt::Display for SettingLocation {
 #[derive(Debug, Error)]
 pub enum SettingProblem {
     /// The method has no such setting.
-    #[error("method \"{kind}\" has none; it has {}", keys.join(", "))]
+    #[error("not a setting of method \"{kind}\"; allowed are {}", keys.join(", "))]
     OtherMethod {
         /// Name of the method.
         kind: &'static str,
@@ -178,8 +178,8 @@ pub enum SettingProblem {
     },
     /// A sampler does not draw the base points of Saltelli's design.
     #[error(
-        "\"{}\" is not allowed; allowed: {} (A and B are one point of twice the dimensions, in which others are too \
-         regular)",
+        "\"{}\" is not allowed; allowed: {} (A and B form one point of twice the dimensions, in which other \
+         samplers are too regular)",
         quoted(name, 80),
         allowed.join(", ")
     )]
@@ -190,7 +190,7 @@ pub enum SettingProblem {
         allowed: Vec<&'static str>,
     },
     /// Both `base` and `sampler` are given.
-    #[error("base says the same; give one of them")]
+    #[error("base has the same meaning; one of them is allowed")]
     BaseTwice,
     /// The sampler does not suit the method.
     #[error("{0}")]

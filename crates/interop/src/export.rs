@@ -41,7 +41,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.extensions().contains(&&*extension)).ok_or_else(|| {
             let known: Vec<_> =
                 Self::ALL.iter().map(|format| format!(".{}", format.extensions()[0])).collect();
-            format!("its extension names no format; {} are allowed", known.join(", "))
+            format!("unknown file name extension; {} are allowed", known.join(", "))
         })
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn formats_are_found_by_extension() {
         assert_eq!(Format::of(Path::new("a.b/x.TIF")), Ok(Format::Tiff));
         let error = Format::of(Path::new("x.jpg")).unwrap_err();
-        assert_eq!(error, "its extension names no format; .png, .tiff, .geojson, .csv, .npy are allowed");
+        assert_eq!(error, "unknown file name extension; .png, .tiff, .geojson, .csv, .npy are allowed");
         assert!(Format::of(Path::new("png")).is_err());
     }
 

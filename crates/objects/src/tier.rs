@@ -203,7 +203,12 @@ impl S3Tier {
             let (place, capacity_bytes) = (TierLocation::Bucket(self.address.clone()), self.capacity_bytes);
             return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
         }
-        self.reserved_bytes.fetch_add(needed_bytes, Ordering::Relaxed);
+        let before = self.reserved_bytes.fetch_add(needed_bytes, Ordering::Relaxed);
+        let capacity_bytes = self.capacity_bytes;
+        assert!(
+            before.saturating_add(needed_bytes) <= capacity_bytes,
+            "{key} of {needed_bytes} bytes is reserved beside {before}, of {capacity_bytes}"
+        );
         Ok(())
     }
 
@@ -281,7 +286,11 @@ impl Tier for S3Tier {
             async move { put(&*store, &object, bytes).await }
         });
         let mut books = self.books.lock();
-        self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
+        let reserved_bytes = self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
+        assert!(
+            reserved_bytes >= length,
+            "{key} of {length} bytes is written, {reserved_bytes} were reserved"
+        );
         match put {
             Ok(_) => {
                 books.add(key, length);

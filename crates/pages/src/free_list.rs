@@ -16,6 +16,8 @@ unsafe impl Send for Block {}
 /// Beyond it, the longest idle block is freed.
 const SLOTS: usize = 1024;
 
+const _: () = assert!(SLOTS > 0, "an evicted block has a slot before");
+
 const NONE: Block = Block { start: std::ptr::null_mut(), bytes: 0 };
 
 /// Live bytes, and idle blocks with the longest idle first.

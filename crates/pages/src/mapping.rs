@@ -3,11 +3,15 @@
 //! This module does not use `malloc`, which adapts its threshold for returning freed blocks to the system and could retain
 //! bytes beyond the limit. Failures are null pointers, as an allocator must report them.
 
+use crate::size_class::{MIN_BYTES, PAGE_BYTES};
 use std::ptr;
 
 /// 2 MiB: minimum block size for huge pages, and their size on x86-64 and on aarch64 with 4 KiB pages. With them a first
 /// touch costs 1/3, and a walk across rows causes fewer TLB misses.
 const HUGE_BYTES: usize = 2 << 20;
+
+const _: () = assert!(HUGE_BYTES.is_multiple_of(PAGE_BYTES), "a huge page has whole pages");
+const _: () = assert!(HUGE_BYTES > MIN_BYTES, "small blocks get no huge pages");
 
 /// Maps `bytes` of zeros, aligned to a page. Returns null on failure.
 pub(crate) fn map(bytes: usize) -> *mut u8 {

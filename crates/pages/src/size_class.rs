@@ -16,6 +16,11 @@ pub(crate) fn class_bytes(size: usize) -> usize {
     size.next_multiple_of(step)
 }
 
+// The compiler evaluates assertions of the allocator, since an allocator must not panic.
+const _: () = assert!(PAGE_BYTES.is_power_of_two(), "alignments up to a page are those of a page");
+const _: () = assert!(MIN_BYTES.is_multiple_of(PAGE_BYTES), "the smallest large block has whole pages");
+const _: () = assert!(MIN_BYTES.is_power_of_two(), "the smallest large block is a class");
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -125,7 +125,7 @@ impl<'a> Inputs<'a> {
         for (port, region) in ports.iter().zip(regions) {
             let found = region.element();
             if !port.element.accepts(found) {
-                return Err(WrongElement { wanted: port.element, found }.into());
+                return Err(WrongElement { expected: port.element, found }.into());
             }
             if let Ok(raster) = region.raster(found) {
                 check_channels(found, raster)?;

@@ -173,7 +173,7 @@ fn undeclared_inputs_and_arguments_are_refused() {
     assert_eq!(refusal("nuclei.reconstruct", &[], &[int(8)]), "0 inputs given, 1 declared");
     assert_eq!(refusal("nuclei.reconstruct", &[&image], &[]), "0 arguments given, 1 declared");
     assert_eq!(refusal("nuclei.reconstruct", &[&image], &[int(6)]), "MorphRecon = 6; one of 4 8 is allowed");
-    assert_eq!(refusal("nuclei.reconstruct", &[&small], &[int(8)]), "data region holds mask, bgr8 is wanted");
+    assert_eq!(refusal("nuclei.reconstruct", &[&small], &[int(8)]), "data region holds mask; bgr8 is needed");
     let sizes = "inputs are 2 x 2 px and 4 x 4 px; inputs must have equal sizes";
     assert_eq!(refusal("nuclei.separate", &[&small, &image], &[int(30), int(8)]), sizes);
     let gray = DataRegion::Gray8(Raster::filled(2, 2, 1, 0).unwrap());

@@ -330,10 +330,10 @@ fn operation_refuses_other_sizes_and_types() {
     let sizes = refused(region_of_labels(&[0, 1, 1], 3));
     assert_eq!(sizes.to_string(), "inputs are 2 x 1 px and 3 x 1 px; inputs must have equal sizes");
     let gray = refused(DataRegion::Gray8(Raster::filled(2, 1, 1, 0).unwrap()));
-    assert_eq!(gray.to_string(), "data region holds gray8, labels is wanted");
+    assert_eq!(gray.to_string(), "data region holds gray8; labels is needed");
     let labels = region_of_labels(&[0, 1], 2);
     let swapped = operation("compare.objects", &[&labels, &mask]).unwrap_err();
-    assert_eq!(swapped.to_string(), "data region holds labels, mask is wanted");
+    assert_eq!(swapped.to_string(), "data region holds labels; mask is needed");
 }
 
 #[test]

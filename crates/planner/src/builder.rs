@@ -136,6 +136,11 @@ impl StageProblem {
             tables
         };
         let (tables, reference) = (tables_of(&members), tables_of(&reference_only));
+        for (tables, instances) in [(&tables, members.len()), (&reference, reference_only.len())] {
+            let (keys, costs) = (tables.keys.len(), tables.costs.len());
+            assert!(keys == instances * levels, "{instances} instances of {levels} tasks have {keys} keys");
+            assert!(keys == costs, "{keys} tasks have {costs} costs");
+        }
         let problem = tables.problem(levels)?;
         let tree = ReuseTree::build(&problem);
         let tasks = task_graph(stage)?;
@@ -203,6 +208,8 @@ impl StageProblem {
         graph: &CompactGraph,
     ) -> Vec<(usize, Vec<InstanceId>)> {
         let mut buckets = Vec::new();
+        let (members, instances) = (solution.iter().map(<[Member]>::len).sum::<usize>(), self.members.len());
+        assert!(members == instances, "{members} of {instances} instances are in the solution");
         for mut bucket in self.all_buckets(solution) {
             let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
             let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
@@ -254,6 +261,7 @@ impl<'a> TaskTable<'a> {
         tasks.zip(tables).map(move |(((task, operation), declared), (keys, ratios))| {
             let values = || stage.task_parameters(task).map(|p| evaluation[p]).collect::<Vec<_>>();
             let key = keys.intern(values());
+            assert!(key as usize <= ratios.len(), "parameters {key} follow {}", ratios.len());
             if key as usize == ratios.len() {
                 ratios.push(study.costs.ratio(operation.as_ref(), &values()));
             }

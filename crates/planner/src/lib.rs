@@ -1,11 +1,13 @@
-//! Planning: from a study's parameter sets and tiles to an execution plan that fits its workers (hops 3 to 5 of a study).
+//! Planning: from a study's parameter sets and tiles to an execution plan that fits its workers (hops 3 and 4 of a
+//! study).
 //!
-//! [`plan`] is the one planning sequence: equal stage instances are merged, a strategy of `pleach-reuse` builds buckets,
-//! a dry run estimates the memory of the plan, and buckets are cut until the plan fits the workers. `pleach run`, `plan`,
-//! `explain`, `simulate` and the manager all call it. [`PlanComparison`] plans one study in many ways.
+//! [`plan`] is the one planning sequence: equal stage instances are merged, a strategy of `pleach-reuse` builds
+//! buckets, a dry run estimates the memory of the plan, and buckets are cut until the plan fits the workers.
+//! `pleach run`, `plan`, `explain`, `simulate` and the manager all call it. [`PlanComparison`] plans one study in many
+//! ways.
 //!
-//! This crate translates between names, values and operations on one side and the integers of `pleach-reuse` on the other.
-//! It executes nothing and opens no image.
+//! This crate translates between names, values and operations on one side and the integers of `pleach-reuse` on the
+//! other. It executes nothing and opens no image.
 
 mod builder;
 mod comparison;

@@ -98,11 +98,16 @@ impl ReplannedStage {
         }
         let mut buckets = Buckets::default();
         lists.into_iter().for_each(|members| buckets.push(members));
+        let (present, listed) = (numbers.len(), buckets.len());
+        assert!(present == listed, "{present} buckets are numbered, {listed} are listed");
         let previous = PreviousPlan { buckets: &buckets, max_buckets: before };
         let replanned = replan(problem, tree, previous, |member| !waits(member), desired).ok()?;
         if replanned.moved.is_empty() {
             return None;
         }
+        let (assigned, instances) = (replanned.bucket_of.len(), problem.len());
+        assert!(assigned == instances, "{assigned} of {instances} instances have a bucket after the replan");
+        debug_assert!(replanned.moved.iter().all(|member| waits(*member)), "a started instance moves");
         let old = buckets.bucket_of();
         let changed: HashSet<u32> = replanned
             .moved
@@ -120,6 +125,7 @@ impl ReplannedStage {
                 bucket.instances.push(id(member));
             }
         }
+        debug_assert!(new.values().all(|bucket| !bucket.instances.is_empty()), "a new bucket is empty");
         Some(new.into_values().collect())
     }
 }

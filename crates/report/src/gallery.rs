@@ -4,7 +4,7 @@
 //! the best and the worst evaluation of each response, one after the other. It keeps only the outlines within
 //! one window.
 //!
-//! The same replays write the files of `--preview`. `report` draws the pictures.
+//! The same replays write the files of `--preview`. `sections::pictures` shows the pictures on the page.
 
 pub mod choice;
 mod compose;
@@ -15,7 +15,7 @@ pub mod window;
 
 use choice::{Choice, Panel};
 use overviews::Overview;
-use pleach_actors::stage::PriorResults;
+use pleach_cache::PriorResults;
 use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_pathology::outline::Loop;
 use pleach_regions::{DataRegion, ElementType, ShapeError, WrongElement};
@@ -125,13 +125,13 @@ pub enum PreviewError {
 /// Reason for the absence of pictures.
 #[derive(Debug, Error)]
 enum GalleryError {
-    #[error("no evaluation has a response on every tile")]
+    #[error("no evaluation has responses on all tiles")]
     NothingComplete,
-    #[error("the workflow names no reference, so there are no outlines to compare")]
+    #[error("the workflow has no reference, so outlines cannot be compared")]
     NoReference,
-    #[error("the reference is a region of type {0}, and outlines are drawn of masks")]
+    #[error("the reference is a region of type {0}; outlines need a mask")]
     NotAMask(ElementType),
-    #[error("masks are of another size than their tile")]
+    #[error("the size of a mask differs from its tile")]
     SizesDiffer,
     #[error(transparent)]
     Tile(#[from] ImageFileError),
@@ -144,7 +144,7 @@ enum GalleryError {
     #[error(transparent)]
     NotColor(#[from] WrongElement),
     /// A preview could not be written. This error ends the command.
-    #[error("a preview could not be written")]
+    #[error("failed to write a preview")]
     Stopped(#[source] FolderError),
 }
 

@@ -98,27 +98,27 @@ fn add_sections(sections: &mut Sections, report: &Report<'_>, pictures: bool) {
         _ => format!("{title}: {}", of.study.metric_name()),
     };
     for (place, one) in each.iter().enumerate() {
-        let entry = (place == 0).then_some("In short");
-        sections.answer(&title("In short", one), entry, indices::answer(one));
+        let entry = (place == 0).then_some("Summary");
+        sections.answer(&title("Summary", one), entry, indices::answer(one));
     }
     for (place, one) in each.iter().enumerate() {
-        let indices = indices::section(one).map(|section| (title("Which parameters matter", one), section));
-        let own = indices.into_iter().chain([(title("The response", one), responses::section(one))]);
+        let indices = indices::section(one).map(|section| (title("Sensitivity", one), section));
+        let own = indices.into_iter().chain([(title("Response", one), responses::section(one))]);
         if place == 0 {
             own.for_each(|(title, section)| sections.add(&title, section));
         } else {
-            sections.fold(&title("Further response", one), own.collect());
+            sections.fold(&title("Additional response", one), own.collect());
         }
     }
     let others = [
-        ("How the sample grew", report.run.convergence.as_ref().map(sample_growth::section)),
-        ("What was compared", compared::section(report)),
+        ("Sample growth", report.run.convergence.as_ref().map(sample_growth::section)),
+        ("Masks and references", compared::section(report)),
         ("Default, best and worst", extremes::section(report)),
-        ("The slides", slides::section(report).filter(|_| pictures)),
-        ("What results look like", pictures.then(|| pictures::section(report))),
-        ("How they are made", pictures.then(|| workflow_diagram::section(report))),
-        ("What reuse saved", Some(reuse::section(report))),
-        ("Where the time went", Some(time::section(report))),
+        ("Slides", slides::section(report).filter(|_| pictures)),
+        ("Masks of selected evaluations", pictures.then(|| pictures::section(report))),
+        ("Workflow", pictures.then(|| workflow_diagram::section(report))),
+        ("Reuse", Some(reuse::section(report))),
+        ("Execution time", Some(time::section(report))),
     ];
     for (title, section) in others {
         if let Some(section) = section {
@@ -142,10 +142,9 @@ const META: &str = "<meta charset=\"utf-8\">\
 /// Returns the footer: provenance, result files and citations.
 fn footer(report: &Report<'_>) -> Html {
     let run = report.run;
-    let mut text =
-        html![p(provenance(run)), p(html!["The numbers are beside this page: ", listed(&FILES), "."])];
+    let mut text = html![p(provenance(run)), p(html!["Files with the numbers: ", listed(&FILES), "."])];
     if !report.gallery.previews.is_empty() {
-        text.push(p(html!["Images that tasks made are in ", Html::element("code", &[], "previews"), "."]));
+        text.push(p(html!["Images of tasks are in ", Html::element("code", &[], "previews"), "."]));
     }
     text.push(methods(report));
     Html::element("footer", &[], text)
@@ -166,8 +165,8 @@ fn listed(files: &[&str]) -> Html {
 
 fn provenance(run: &RunRecord) -> String {
     format!(
-        "Made by pleach {} with strategy {}{} and seed {}; the same study file, tiles, version and seed give the \
-         same responses and indices.",
+        "Created by pleach {} with strategy {}{} and seed {}; the same study file, tiles, version and seed \
+         give the same responses and indices.",
         run.version,
         run.strategy,
         run.reuse.map_or_else(String::new, |reuse| format!(", {reuse} reuse")),
@@ -237,9 +236,7 @@ mod tests {
     #[test]
     fn a_usual_study_has_every_section() {
         let page = page(&fixture::moat(&[("G2", 0.41, 0.08), ("G1", 0.2, 0.05), ("B", 0.0, 0.0)]));
-        for section in
-            ["In short", "Which parameters matter", "The response", "What reuse saved", "Where the time went"]
-        {
+        for section in ["Summary", "Sensitivity", "Response", "Reuse", "Execution time"] {
             assert!(page.contains(&format!(">{section}</h2>")), "{section}");
         }
         assert!(page.contains("gbm &lt;moat&gt;") && !page.contains("<moat>"));
@@ -253,7 +250,7 @@ mod tests {
         page(&fixture::moat(&[("large", 1e300, 1e299), ("small", 1e-300, 0.0)]));
         let mut one = fixture::moat(&[("a", 0.3, 0.0), ("b", 0.1, 0.0)]);
         one.without_spread();
-        assert!(page(&one).contains("no intervals and no σ"));
+        assert!(page(&one).contains("intervals and σ are not available"));
         let names: Vec<String> = (0..60).map(|n| format!("{}<{n}>", "long-name-".repeat(n))).collect();
         let parameters: Vec<_> = names.iter().map(|name| (name.as_str(), 0.01, 0.02)).collect();
         page(&fixture::moat(&parameters));
@@ -270,7 +267,7 @@ mod tests {
         fixture.run.operations.clear();
         let page = page(&fixture);
         assert!(page.contains("Parameter sets from a &lt;table&gt;."));
-        assert!(!page.contains("Which parameters matter") && page.contains("What reuse saved"));
+        assert!(!page.contains("Sensitivity") && page.contains("Reuse"));
     }
 
     proptest! {

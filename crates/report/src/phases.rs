@@ -56,7 +56,7 @@ pub fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
         body.push(heading::title(first));
     }
     let mut sections = Sections::default();
-    sections.add("The phases", html![screenings(phases), table(run)]);
+    sections.add("Phases", html![screenings(phases), table(run)]);
     for (place, (phase, report)) in reports.iter().enumerate() {
         let title = format!("Phase {}: {}", place + 1, title(report.study.method.kind()));
         let numbers =
@@ -69,7 +69,7 @@ pub fn html(run: &RunRecord, phases: &[Phase<'_>]) -> String {
     body.push(html![contents, sections]);
     let mut foot = p(provenance(run));
     foot.push(p(html![
-        "Beside this page: ",
+        "Other files: ",
         listed(&["plan.json", "run.json"]),
         ", and a folder for each phase."
     ]));
@@ -95,16 +95,16 @@ fn survivors(screened: &PhaseSurvivors) -> Html {
     let PhaseSurvivors { phase, response, rule, survivors, fixed } = screened;
     let all = |of: &[String]| names(of.iter().map(String::as_str), of.len().max(1));
     let mut text = html![
-        format!("Phase {phase} leaves, by "),
+        format!("Survivors of phase {phase}, by "),
         Html::element("code", &[], rule),
         format!(" of {response}: "),
         strong(all(survivors)),
         ". ",
     ];
     if fixed.is_empty() {
-        text.push("No parameter is fixed after it.");
+        text.push("No parameter is fixed afterwards.");
     } else {
-        text.push(html!["Fixed at their defaults from then on: ", all(fixed), "."]);
+        text.push(html!["Fixed at their defaults afterwards: ", all(fixed), "."]);
     }
     p(text)
 }
@@ -122,8 +122,8 @@ fn table(run: &RunRecord) -> Html {
         "of earlier phases",
         "time",
     ];
-    let caption = "What each phase took. Reused: tasks that did not have to be run, for whichever reason; of earlier phases: \
-                   since one of those had run them in the same process.";
+    let caption = "Work of each phase. Reused: tasks that were not executed, for any reason; of earlier \
+                   phases: tasks whose results an earlier phase computed in the same process.";
     let mut table = Table::new("numbers", caption, header.map(Html::from));
     for phase in &run.phases {
         let earlier = phase.tasks_reused.get("earlier").copied().unwrap_or(0);

@@ -89,15 +89,15 @@ fn growth(run: &RunRecord) -> Vec<String> {
     let Some(last) = convergence.rounds.last() else { return Vec::new() };
     let widest = last.max_ci_width.map_or_else(|| "not known".to_owned(), number);
     let (verdict, limit) = match convergence.converged {
-        true => ("narrow enough", String::new()),
+        true => ("converged", String::new()),
         false => (
-            "not narrow enough",
-            format!(", and {} are allowed", grouped(convergence.max_evaluations as u64)),
+            "not converged",
+            format!(", at most {} are allowed", grouped(convergence.max_evaluations as u64)),
         ),
     };
     let of = shortened(&convergence.response, NAME_COLUMNS);
     let mut lines = wrapped(&format!(
-        "widest interval of {of} after {}: {widest}, {verdict} for {}{limit}",
+        "maximum interval width of {of} after {}: {widest}, {verdict} for {}{limit}",
         counted(last.evaluations, "evaluation"),
         number(convergence.ci_width)
     ));
@@ -131,7 +131,7 @@ fn responses(run: &RunRecord) -> Vec<String> {
             grouped(empty.runs as u64),
             grouped(empty.of as u64),
             counted(empty.tiles.len(), "tile"),
-            if empty.left_out { "are left out" } else { "count as 1" },
+            if empty.left_out { "are excluded" } else { "count as 1" },
         )));
     }
     if !lines.is_empty() {
@@ -193,7 +193,7 @@ pub fn ranking(analysis: &Analysis) -> Vec<String> {
 fn coefficients(found: &CorrelationTable) -> Vec<String> {
     let response = shortened(&found.response, NAME_COLUMNS);
     if found.no_variation {
-        return vec![format!("{response} did not vary: there are no correlations"), String::new()];
+        return vec![format!("{response} did not vary: correlations are not defined"), String::new()];
     }
     let ranked = found.ranked();
     let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
@@ -216,7 +216,7 @@ fn numbers(analysis: &Analysis) -> Vec<String> {
     let response = shortened(analysis.response(), NAME_COLUMNS);
     let Some(listed) = IndexTable::of(analysis) else { return Vec::new() };
     if listed.rows.iter().all(|(_, numbers)| numbers.iter().all(Option::is_none)) {
-        return vec![format!("{response} did not vary: there are no indices"), String::new()];
+        return vec![format!("{response} did not vary: indices are not defined"), String::new()];
     }
     let ranked = listed.ranked();
     let names: Vec<String> = ranked.iter().map(|row| shortened(&row.0, NAME_COLUMNS - 8)).collect();
@@ -240,7 +240,7 @@ fn numbers(analysis: &Analysis) -> Vec<String> {
 fn shares(indices: &VbdIndices) -> Vec<String> {
     let response = shortened(&indices.response, NAME_COLUMNS);
     if indices.no_variation {
-        return vec![format!("{response} did not vary: there are no indices"), String::new()];
+        return vec![format!("{response} did not vary: indices are not defined"), String::new()];
     }
     let ranked = crate::sections::indices::variance::ranked(indices);
     let names: Vec<String> = ranked.iter().map(|p| shortened(&p.name, NAME_COLUMNS - 8)).collect();
@@ -270,7 +270,7 @@ fn table(run: &RunRecord, budget_bytes: Option<u64>) -> Vec<String> {
     let percent = |part: u64| if tasks == 0 { String::new() } else { share(part, tasks) };
     let tiles = match run.excluded_tiles.len() {
         0 => format!("on {}", counted(run.tiles.len(), "tile")),
-        left_out => format!("on {}, {left_out} of them left out", counted(run.tiles.len(), "tile")),
+        left_out => format!("on {}, {left_out} of them excluded", counted(run.tiles.len(), "tile")),
     };
     let failed = if run.failed > 0 { share(run.failed as u64, run.runs as u64) } else { String::new() };
     let mut rows = vec![
@@ -405,7 +405,7 @@ mod tests {
         run.excluded_tiles = vec!["tile-two".to_owned()];
         run.tasks_reused.insert("cache", 2000);
         let lines = table(&run, None);
-        assert_eq!(lines[0], "evaluations                       160  on 2 tiles, 1 of them left out");
+        assert_eq!(lines[0], "evaluations                       160  on 2 tiles, 1 of them excluded");
         assert_eq!(lines[2], "  failed                            3    0.9 %");
         assert_eq!(lines[7], "  reused by cache               2 000   40.8 %");
         assert!(lines[8].ends_with("on 1 worker"), "{}", lines[8]);

@@ -21,7 +21,7 @@ pub use points::{GivenDataAnalysis, of_points};
 pub use regressions::Regressions;
 pub use run::{RunFailure, RunResponse};
 
-use pleach_actors::manager;
+use pleach_dispatch::study::StudyOutcome;
 use pleach_planner::PlannedStudy;
 use pleach_sensitivity::bootstrap::Bootstrap;
 use pleach_sensitivity::columns::Columns;
@@ -70,7 +70,7 @@ pub enum Analysis {
 
 impl CollectedResponses {
     /// Collects the responses of an executed study. A run without a finite value of each metric counts as failed.
-    pub fn new(prepared: &PreparedStudy, planned: &PlannedStudy, outcome: &manager::StudyOutcome) -> Self {
+    pub fn new(prepared: &PreparedStudy, planned: &PlannedStudy, outcome: &StudyOutcome) -> Self {
         let (study, workflow) = (&prepared.study, &prepared.study.workflow);
         let run = |evaluation: usize, tile: usize| {
             let instance = planned.instance(evaluation, tile, workflow.response.stage);
@@ -254,7 +254,7 @@ pub fn bootstrap(seed: u64) -> Bootstrap {
 fn failure(
     prepared: &PreparedStudy,
     planned: &PlannedStudy,
-    outcome: &manager::StudyOutcome,
+    outcome: &StudyOutcome,
     instance: pleach_dispatch::InstanceId,
 ) -> RunFailure {
     let table = outcome.results.get(&instance).and_then(|tables| tables.first());

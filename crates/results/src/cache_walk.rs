@@ -5,9 +5,8 @@
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::journal::JournaledResponse;
-use pleach_actors::stage::PriorResults;
-use pleach_actors::task_results::{TaskInputId, key};
-use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, Trace, files::OsFileSystem};
+use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace, files::OsFileSystem};
+use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;

@@ -93,7 +93,8 @@ pub enum FolderError {
     },
     /// The owner of the results is unknown.
     #[error(
-        "--out {}: its {PLAN}, which tells whose results it holds, is damaged: {problem}; an empty or new folder is allowed",
+        "--out {}: {PLAN}, which identifies the study, is corrupt: {problem}; an empty or new folder is \
+         allowed",
         folder.display()
     )]
     CorruptPlan {

@@ -4,7 +4,8 @@
 //! The journal is a text file in the result folder. Its first line identifies the study, and each further
 //! line is the response of one finished run. Each line begins with a checksum. After a torn or corrupt line,
 //! a reader ignores the rest, and those runs are executed again. A separate thread writes lines in groups and
-//! syncs them before it acknowledges them (group commit). The session decides when to remove the journal.
+//! syncs them before it acknowledges them (group commit). The session in `pleach-execution` decides when to remove
+//! the journal.
 
 mod record;
 mod writer;

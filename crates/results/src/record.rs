@@ -3,6 +3,7 @@
 use crate::analysis::BothEmptyRuns;
 use crate::analysis::extremes::Extremes;
 use pleach_planner::PlanRecord;
+use pleach_storage::{LevelStats, SpillStats};
 use pleach_workflow::{Annotations, ReferenceSource, StoppingRule, Study};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -272,11 +273,10 @@ pub(crate) struct StorageTier {
 }
 
 impl StorageRecord {
-    /// Returns the counts of spill tiers since they were opened.
-    pub fn of(spill: &pleach_actors::spill::SpillStore) -> Self {
-        let passed = spill.passed();
+    /// Returns the counts of spill tiers since they were opened: of moved regions, and by tier.
+    pub fn new(passed: &SpillStats, tiers: Vec<LevelStats>) -> Self {
         let moved = |regions, bytes| MovedRegions { regions, bytes };
-        let tier = |counts: pleach_storage::LevelStats| StorageTier {
+        let tier = |counts: LevelStats| StorageTier {
             name: counts.name,
             capacity_bytes: counts.capacity_bytes,
             held_bytes: counts.held_bytes,
@@ -295,7 +295,7 @@ impl StorageRecord {
             promoted: moved(passed.promoted, passed.promoted_bytes),
             lost: passed.lost,
             refused: passed.refused,
-            tiers: spill.counts().into_iter().map(tier).collect(),
+            tiers: tiers.into_iter().map(tier).collect(),
         }
     }
 }

@@ -18,7 +18,7 @@ const LIST: &str = "template.json";
 #[derive(Debug, Error)]
 pub enum TemplateFolderError {
     /// The folder exists already.
-    #[error("--regions {}: is there already; the name of a new folder is wanted", folder.display())]
+    #[error("--regions {}: already exists; a new folder is allowed", folder.display())]
     Exists {
         /// The folder.
         folder: PathBuf,

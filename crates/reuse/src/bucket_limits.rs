@@ -129,7 +129,14 @@ pub fn choose_limits(
         max_bucket_size = NonZeroUsize::new(max_bucket_size.get() / 2).unwrap_or(NonZeroUsize::MIN);
         with_size = single;
     }
-    Ok(Limits { max_buckets, max_bucket_size, peak_bytes: with_buckets.max(with_size) })
+    let (peak_bytes, budget_bytes) = (with_buckets.max(with_size), machine.budget_bytes);
+    assert!(peak_bytes <= budget_bytes, "the limits need {peak_bytes} bytes, the budget is {budget_bytes}");
+    assert!(max_buckets <= instances, "{max_buckets} buckets are allowed for {instances} instances");
+    assert!(
+        max_bucket_size <= instances,
+        "buckets of {max_bucket_size} are allowed for {instances} instances"
+    );
+    Ok(Limits { max_buckets, max_bucket_size, peak_bytes })
 }
 
 /// Returns an upper bound of the bytes of any bucket, without its inputs.

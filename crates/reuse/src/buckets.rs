@@ -45,7 +45,14 @@ impl Buckets {
     /// Appends a bucket.
     pub fn push(&mut self, members: impl IntoIterator<Item = Member>) {
         self.members.extend(members);
-        self.ends.push(self.members.len() as u32);
+        let end = self.members.len();
+        assert!(end <= u32::MAX as usize, "bucket {} ends at {end}, beyond 32-bit ids", self.ends.len());
+        self.ends.push(end as u32);
+    }
+
+    /// Counts the members of all buckets.
+    pub(crate) fn members(&self) -> usize {
+        self.members.len()
     }
 
     /// Returns the number of buckets.
@@ -71,6 +78,8 @@ impl Buckets {
 
     /// Returns the bucket of each instance of the problem, by position.
     pub fn bucket_of(&self) -> Vec<u32> {
+        let end = self.ends.last().copied().unwrap_or(0) as usize;
+        assert!(end == self.members.len(), "buckets end at {end} of {} members", self.members.len());
         let mut bucket_of = vec![0; self.members.len()];
         for (bucket, members) in (0..).zip(self.iter()) {
             for member in members {

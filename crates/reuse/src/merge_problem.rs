@@ -156,7 +156,8 @@ impl MergeProblem {
 
     /// Returns the same instances with other tables of the same sizes.
     pub(crate) fn with_tasks(&self, keys: Vec<u32>, costs: TaskCosts) -> Self {
-        debug_assert_eq!(keys.len(), self.keys.len());
+        let (found, expected) = (keys.len(), self.keys.len());
+        assert!(found == expected, "{found} keys replace the {expected} keys of a problem");
         Self { levels: self.levels, inputs: self.inputs.clone(), keys, costs }
     }
 

@@ -102,8 +102,15 @@ impl Strategy {
             Self::Rtma { max_bucket_size, ending } => rtma::solve(problem, tree, max_bucket_size, ending),
             Self::Trtma { max_buckets, options } => trtma(problem, tree, max_buckets, options).0,
         };
+        let (members, instances) = (buckets.members(), problem.len());
+        assert!(members == instances, "{self:?} puts {members} of {instances} instances into buckets");
+        assert!(
+            self.limit_holds(&buckets),
+            "{self:?} makes {} buckets of up to {}",
+            buckets.len(),
+            buckets.max_size()
+        );
         debug_assert_eq!(buckets.check_partition(problem), Ok(()));
-        debug_assert!(self.limit_holds(&buckets));
         debug_assert!(self.may_mix(problem) || one_input_each(problem, &buckets));
         Ok(buckets)
     }

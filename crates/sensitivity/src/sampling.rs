@@ -84,13 +84,13 @@ pub enum SampleError {
     #[error(transparent)]
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
-    #[error("{evaluations} evaluations are too many; {MAX_EVALUATIONS} are allowed")]
+    #[error("{evaluations} evaluations; at most {MAX_EVALUATIONS} are allowed")]
     TooManyEvaluations {
         /// Requested evaluations.
         evaluations: u64,
     },
     /// The dimension of the points differs from the number of varying parameters.
-    #[error("points have {columns} coordinates, and {varying} parameters vary; one each is needed")]
+    #[error("points have {columns} coordinates; {varying} are needed, one per varying parameter")]
     Dimensions {
         /// Dimensions of the points.
         columns: usize,

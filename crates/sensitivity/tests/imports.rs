@@ -116,7 +116,7 @@ fn the_authors_inputs_are_read() {
         assert_eq!(reals(&found), parameters, "{file}");
         assert!(found.parameters().unwrap().iter().all(|parameter| parameter.domain.varies()));
         // One file names 10 of its declared 15 parameters.
-        let note = "line 16: continuous_design = 15, and its lists have 10 entries: these are taken";
+        let note = "line 16: continuous_design = 15, but its lists have 10 entries; the lists are used";
         let noted = file == "dakota_nscale_ps_moat_prunned.in";
         assert_eq!(found.notes, if noted { vec![note] } else { vec![] }, "{file}");
     }
@@ -142,8 +142,8 @@ fn the_authors_inputs_are_read() {
     let copied = &inputs["yi_parCopied.in"];
     assert_eq!(
         dakota::parse(copied).unwrap_err().to_string(),
-        "line 1: \"otsuRatio\" is no block of a Dakota input; allowed are environment, strategy, method, model, variables, \
-         interface, responses"
+        "line 1: \"otsuRatio\" is not a block of a Dakota input; allowed are environment, strategy, method, \
+         model, variables, interface, responses"
     );
     let copied = problem::parse_file(copied).unwrap();
     let values = [0.737_646, 0.555_087, 18.9186, 200.0, 23.1598, 123.503];

@@ -102,7 +102,7 @@ async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
             .sampled
             .look()
             .await
-            .ok_or_else(|| HttpResponse::ServiceUnavailable().body("the process ends\n"))?;
+            .ok_or_else(|| HttpResponse::ServiceUnavailable().body("the process is shutting down\n"))?;
         let state = Arc::clone(&state);
         // Rendered on a blocking thread, because other clients wait for the server's only thread.
         let text = web::block(move || state.exposition.text(sample).map_err(|error| error.to_string()));
@@ -118,7 +118,7 @@ async fn metrics(state: web::Data<Arc<State>>) -> HttpResponse {
 async fn health(state: web::Data<Arc<State>>) -> HttpResponse {
     match state.sampled.look().await {
         Some(_) => HttpResponse::Ok().body("ok\n"),
-        None => HttpResponse::ServiceUnavailable().body("the process ends\n"),
+        None => HttpResponse::ServiceUnavailable().body("the process is shutting down\n"),
     }
 }
 

@@ -29,7 +29,7 @@ const DAMAGED: &str = ".damaged";
 #[derive(Debug, Error)]
 pub enum InputError {
     /// The disk is full.
-    #[error("no room for input files in {}", .0.display())]
+    #[error("no free space for input files in {}", .0.display())]
     Full(PathBuf),
     /// The store cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -40,7 +40,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// The received content has another digest.
-    #[error("the file's digest is {found}, not {expected}")]
+    #[error("digest {found} instead of {expected}")]
     Other {
         /// Digest that the client named.
         expected: InputDigest,
@@ -116,8 +116,8 @@ impl InputStore {
                 self.verified.lock().insert(digest, looks);
                 return true;
             }
-            Ok(_) => "its content has another digest than its name".to_owned(),
-            Err(error) => format!("it cannot be read: {error}"),
+            Ok(_) => "content does not match the digest in its name".to_owned(),
+            Err(error) => format!("cannot be read: {error}"),
         };
         self.set_aside(digest, looks, &why);
         false
@@ -139,10 +139,10 @@ impl InputStore {
         }
         verified.remove(&digest);
         let moved = match fs::rename(&path, &away) {
-            Ok(()) => format!("it is set aside as {}", away.display()),
-            Err(error) => format!("it could not be set aside: {error}"),
+            Ok(()) => format!("renamed to {}", away.display()),
+            Err(error) => format!("renaming it failed: {error}"),
         };
-        error!("the input file {} is damaged: {why}; {moved}; pleach submit sends it again", path.display());
+        error!("the input file {} is corrupt: {why}; {moved}; pleach submit sends it again", path.display());
     }
 
     /// Returns the folder of the store.

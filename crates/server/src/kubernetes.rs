@@ -33,9 +33,7 @@ const MAX_MESSAGE: usize = 300;
 #[derive(Debug, Error)]
 pub enum ClusterError {
     /// An environment variable with the address of the API is missing or empty. Contains its name.
-    #[error(
-        "{0} is not in the environment; it is in every pod of Kubernetes, and nowhere else is there anybody to tell"
-    )]
+    #[error("environment variable {0} is missing; start the manager in a pod of Kubernetes, which sets it")]
     NoCluster(&'static str),
     /// A file of the service account cannot be read.
     #[error("{}: {error}", .path.display())]
@@ -48,7 +46,7 @@ pub enum ClusterError {
     },
     /// A file of the service account is empty or holds no valid certificate.
     #[error("{}: {what}", .path.display())]
-    Damaged {
+    Corrupt {
         /// Path of the file.
         path: PathBuf,
         /// Description of the defect.
@@ -144,15 +142,15 @@ impl Pods {
     pub(crate) fn round(&self) -> Result<Round<'_>, ClusterError> {
         let authorization = format!("Bearer {}", read(&self.account, "token")?);
         let path = self.account.join("ca.crt");
-        let damaged = |what: String| ClusterError::Damaged { path: path.clone(), what };
+        let corrupt = |what: String| ClusterError::Corrupt { path: path.clone(), what };
         let mut roots = Vec::new();
         for item in parse_pem(read(&self.account, "ca.crt")?.as_bytes()) {
-            if let PemItem::Certificate(certificate) = item.map_err(|error| damaged(error.to_string()))? {
+            if let PemItem::Certificate(certificate) = item.map_err(|error| corrupt(error.to_string()))? {
                 roots.push(certificate);
             }
         }
         if roots.is_empty() {
-            return Err(damaged("there is no certificate in it".to_owned()));
+            return Err(corrupt("contains no certificate".to_owned()));
         }
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(roots)))
@@ -208,7 +206,7 @@ fn read(account: &Path, name: &str) -> Result<String, ClusterError> {
         Err(error) => return Err(ClusterError::Account { path, error }),
     };
     if text.is_empty() {
-        return Err(ClusterError::Damaged { path, what: "it is empty".to_owned() });
+        return Err(ClusterError::Corrupt { path, what: "empty file".to_owned() });
     }
     Ok(text)
 }
@@ -236,10 +234,10 @@ mod tests {
         let path = |name: &str| folder.path().join(name).display().to_string();
         assert!(error().starts_with(&format!("{}: No such file", path("token"))), "{}", error());
         fs::write(folder.path().join("token"), "\n").unwrap();
-        assert_eq!(error(), format!("{}: it is empty", path("token")));
+        assert_eq!(error(), format!("{}: empty file", path("token")));
         fs::write(folder.path().join("token"), "abc\n").unwrap();
         fs::write(folder.path().join("ca.crt"), "none\n").unwrap();
-        assert_eq!(error(), format!("{}: there is no certificate in it", path("ca.crt")));
+        assert_eq!(error(), format!("{}: contains no certificate", path("ca.crt")));
         let certified = rcgen::generate_simple_self_signed(["10.0.0.1".to_owned()]).unwrap();
         fs::write(folder.path().join("ca.crt"), certified.cert.pem().repeat(2)).unwrap();
         assert_eq!(pods.round().unwrap().authorization, "Bearer abc");

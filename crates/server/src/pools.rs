@@ -53,11 +53,11 @@ impl PoolSpec {
         let number = |key: &str, range: [f64; 2], allowed: &str| {
             section.needed(key, section.number_in(key, range, allowed)?, allowed)
         };
-        let price = "0 or more is allowed, for a worker and an hour";
+        let price = "0 or more per worker and hour is allowed";
         let price_per_hour = number("price_per_hour", [0.0, DEAREST], price)?;
-        let billing = "0 to 604800 is allowed: what is begun of so many seconds is paid for";
+        let billing = "0 to 604800 is allowed: each started interval of this many seconds is billed";
         let billing_seconds = section.number_in("billing_seconds", [0.0, MAX_SECONDS], billing)?;
-        let startup = "0 to 604800 is allowed: the seconds from asking for a worker to its first task";
+        let startup = "0 to 604800 is allowed: the seconds from the request of a worker to its first task";
         let startup_seconds = number("startup_seconds", [0.0, MAX_SECONDS], startup)?;
         let max = needed_integer(section, "max", 1, MAX_WORKERS)?;
         let min = section.integer("min", 0, max)?.unwrap_or(0);
@@ -97,7 +97,7 @@ pub fn check_new(names: &mut BTreeSet<String>, section: &Section<'_>, name: &str
     if names.insert(name.to_owned()) {
         return Ok(());
     }
-    section.not_allowed("name", &format!("{name:?}"), "another pool has it; each needs a name of its own")
+    section.not_allowed("name", &format!("{name:?}"), "names of pools must be unique")
 }
 
 /// Reads a required integer.
@@ -105,7 +105,7 @@ pub fn check_new(names: &mut BTreeSet<String>, section: &Section<'_>, name: &str
 /// # Errors
 /// [`FieldError`] if it is missing or outside the range.
 pub fn needed_integer(section: &Section<'_>, key: &str, low: u32, high: u32) -> Result<u32, FieldError> {
-    let allowed = format!("a whole number from {low} to {high} is needed");
+    let allowed = format!("a whole number from {low} to {high} is required");
     section.needed(key, section.integer(key, low, high)?, &allowed)
 }
 
@@ -130,14 +130,14 @@ impl Pools {
         for section in sections(&root, "pool")? {
             let spec = PoolSpec::read(&section)?;
             check_new(&mut names, &section, &spec.name)?;
-            let prefix = section.text("workers", "what the names of its workers begin with is allowed")?;
+            let prefix = section.text("workers", "a prefix of worker names is allowed")?;
             let prefix = prefix.map_or_else(|| format!("{}-", spec.name), str::to_owned);
             section.end()?;
             pools.push((spec, prefix));
         }
         root.end()?;
         if pools.is_empty() {
-            return root.missing("pool", "at least one [[pool]] is needed");
+            return root.missing("pool", "at least one [[pool]] is required");
         }
         Ok(Self(pools))
     }
@@ -178,13 +178,13 @@ mod tests {
     #[test]
     fn invalid_pool_error_names_field_value_and_range() {
         let wrong = [
-            (String::new(), "pool: missing; at least one [[pool]] is needed"),
+            (String::new(), "pool: missing; at least one [[pool]] is required"),
             (SPOT.replace("0.1", "-0.1"), "pool 1.price_per_hour: -0.1 is not allowed; 0 or more"),
             (SPOT.replace("0.1", "nan"), "pool 1.price_per_hour: nan is not allowed; 0 or more"),
             (SPOT.replace("startup_seconds = 90\n", ""), "pool 1.startup_seconds: missing; 0 to 604800"),
             (SPOT.replace("cores = 4", "cores = 0"), "pool 1.cores: 0 is not allowed; a whole number from 1"),
             (SPOT.replace("= 20", "= 20\nmin = 21"), "pool 1.min: 21 is not allowed; a whole number from 0"),
-            (format!("{SPOT}{SPOT}"), "pool 2.name: \"spot\" is not allowed; another pool has it"),
+            (format!("{SPOT}{SPOT}"), "pool 2.name: \"spot\" is not allowed; names of pools must be unique"),
             (format!("{SPOT}color = 1\n"), "pool 1.color: unknown; known are name, cores"),
             (SPOT.replace("\"spot\"", "\"a b\""), "pool 1.name: \"a b\" is not allowed; letters"),
             (format!("x = 1\n{SPOT}"), "x: unknown; known are pool"),

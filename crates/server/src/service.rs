@@ -6,6 +6,8 @@
 //! - `study_runner`: one study from its plan to its results;
 //! - `scaling`: the desired number of workers;
 //! - `mend`: corrupt files of an unfinished study;
+//! - `input_files`, `local`: input files as workers get them, from the input store or at their client's paths;
+//! - [`metrics`]: metrics sampled at a scrape;
 //! - [`pod_deletion_cost`]: deletion costs of surplus pods, sent to the Kubernetes cluster.
 //!
 //! The manager actor assigns work to workers. Results have the format of `pleach run`.

@@ -31,7 +31,7 @@ impl fmt::Display for TierLocation {
 #[derive(Debug, Error)]
 pub enum RegionLoss {
     /// Its file is gone, and the tier has not removed it.
-    #[error("its file is gone")]
+    #[error("the file is missing")]
     Missing,
     /// Its file is corrupt.
     #[error("{source}; {}", quarantined.as_ref().map_or_else(
@@ -58,13 +58,14 @@ pub enum TierError {
         source: io::Error,
     },
     /// The path of a tier is not a folder.
-    #[error("open the tier {}: it is no folder; name one that exists", path.display())]
+    #[error("open the tier {}: not a folder; an existing folder is allowed", path.display())]
     NotAFolder {
         /// The path.
         path: PathBuf,
     },
     /// The folder holds something else.
-    #[error("open the tier {}: the folder holds other files, such as {found:?}; name an empty one", path.display())]
+    #[error("open the tier {}: the folder contains other files, such as {found:?}; an empty folder is \
+             allowed", path.display())]
     NotATier {
         /// The folder.
         path: PathBuf,
@@ -72,7 +73,7 @@ pub enum TierError {
         found: String,
     },
     /// The folder was written by another version of the program.
-    #[error("open the tier {}: its FORMAT says {found:?}, only {allowed:?} is allowed; name another folder", path.display())]
+    #[error("open the tier {}: FORMAT is {found:?}; {allowed:?} is allowed; name another folder", path.display())]
     Version {
         /// The folder.
         path: PathBuf,
@@ -83,7 +84,7 @@ pub enum TierError {
     },
     /// A folder opened as shared was scratch.
     #[error(
-        "open the tier {}: it was a scratch tier, of which nothing is sure to be on the medium; name another folder",
+        "open the tier {}: formerly a scratch tier, whose writes are not durable; name another folder",
         path.display()
     )]
     Scratch {
@@ -91,13 +92,14 @@ pub enum TierError {
         path: PathBuf,
     },
     /// A private folder is open elsewhere, or a shared one is open as private.
-    #[error("open the tier {}: another tier has it open", path.display())]
+    #[error("open the tier {}: the folder is in use by another tier", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
     },
     /// The capacity leaves no space for regions.
-    #[error("open the tier {}: of {capacity_bytes} bytes, its empty folders take {overhead_bytes}", path.display())]
+    #[error("open the tier {}: capacity of {capacity_bytes} bytes; more than {overhead_bytes} bytes are \
+             needed for its empty folders", path.display())]
     Capacity {
         /// The folder.
         path: PathBuf,
@@ -108,7 +110,8 @@ pub enum TierError {
     },
     /// The region exceeds the capacity.
     #[error(
-        "store region {key} in {place}: {needed_bytes} bytes beside {held_bytes} exceed its {capacity_bytes}"
+        "store region {key} in {place}: {needed_bytes} bytes do not fit; {held_bytes} of {capacity_bytes} \
+         bytes are in use"
     )]
     Full {
         /// The region.
@@ -124,8 +127,8 @@ pub enum TierError {
     },
     /// The disk has no space, regardless of the tier's capacity.
     #[error(
-        "store region {key} in {}: {needed_bytes} bytes of the {free_bytes} that are free would leave less than the \
-         reserve of {reserve_bytes}", path.display()
+        "store region {key} in {}: {needed_bytes} bytes do not fit; {free_bytes} bytes are free, \
+         {reserve_bytes} of them reserved", path.display()
     )]
     DiskFull {
         /// The region.
@@ -140,7 +143,7 @@ pub enum TierError {
         reserve_bytes: u64,
     },
     /// The region is too small for a file of its own.
-    #[error("store region {key} in {}: its {bytes} bytes are fewer than {least_bytes}", path.display())]
+    #[error("store region {key} in {}: {bytes} bytes; at least {least_bytes} bytes are needed", path.display())]
     TooSmall {
         /// The region.
         key: RegionKey,
@@ -152,7 +155,7 @@ pub enum TierError {
         least_bytes: u64,
     },
     /// Writing has stopped, since the fate of earlier writes is unknown.
-    #[error("store region {key} in {}: a folder could not be synced earlier; open the tier anew", path.display())]
+    #[error("store region {key} in {}: an earlier sync of a folder failed; reopen the tier", path.display())]
     Stopped {
         /// The region.
         key: RegionKey,
@@ -160,12 +163,12 @@ pub enum TierError {
         path: PathBuf,
     },
     /// No level of a stack has the property that the region needs.
-    #[error("store region {key}: none of the tiers is {wanted}")]
+    #[error("store region {key}: no tier is {property}")]
     NoSuchLevel {
         /// The region.
         key: RegionKey,
         /// The property.
-        wanted: &'static str,
+        property: &'static str,
     },
     /// A stored region has been lost. It is no longer listed.
     #[error("read region {key} from {}: {source}", path.display())]

@@ -72,15 +72,26 @@ impl EvictionQueue {
         };
         let rank = Rank { is_pinned: seconds == f64::INFINITY, value: value.to_bits(), used: self.uses };
         if let Some(before) = self.ranks.insert(key, rank) {
-            self.order.remove(&before);
+            let ranked = self.order.remove(&before);
+            assert!(ranked == Some(key), "{key} had the rank of {ranked:?}");
         }
-        self.order.insert(rank, key);
+        let before = self.order.insert(rank, key);
+        assert!(before.is_none(), "{key} gets the rank of {before:?}");
+        self.assert_counts(key);
+    }
+
+    /// Asserts that the order has each region once, after `last` has changed.
+    fn assert_counts(&self, last: RegionKey) {
+        let (ranks, order) = (self.ranks.len(), self.order.len());
+        assert!(ranks == order, "{ranks} regions have a rank and {order} are in order after {last}");
     }
 
     /// Removes a deleted region. Returns whether it was present.
     pub fn forget(&mut self, key: RegionKey) -> bool {
         let Some(rank) = self.ranks.remove(&key) else { return false };
-        self.order.remove(&rank);
+        let ranked = self.order.remove(&rank);
+        assert!(ranked == Some(key), "{key} is forgotten with the rank of {ranked:?}");
+        self.assert_counts(key);
         true
     }
 

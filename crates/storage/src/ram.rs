@@ -27,6 +27,13 @@ impl BoundedRam {
     pub fn new(ledger: Arc<MemoryCounter>, capacity_bytes: u64) -> Self {
         Self { tier: RamTier::new(ledger), capacity_bytes, held_bytes: AtomicU64::new(0) }
     }
+
+    /// Subtracts the bytes of a region that was counted by [`insert`](Tier::insert).
+    fn subtract(&self, key: RegionKey, bytes: u64) {
+        let before = self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "{key} of {bytes} bytes leaves the RAM tier, which counted {before}");
+        assert!(before <= self.capacity_bytes, "{before} of {} bytes were counted", self.capacity_bytes);
+    }
 }
 
 impl Tier for BoundedRam {
@@ -44,7 +51,7 @@ impl Tier for BoundedRam {
             Ok(()) => Ok(Inserted::New),
             // Another thread inserted the region first.
             Err(StoreError::Duplicate(_)) => {
-                self.held_bytes.fetch_sub(needed_bytes, Ordering::Relaxed);
+                self.subtract(key, needed_bytes);
                 Ok(Inserted::AlreadyPresent)
             }
         }
@@ -56,7 +63,7 @@ impl Tier for BoundedRam {
 
     fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
         let Some(region) = self.tier.remove(key) else { return Ok(false) };
-        self.held_bytes.fetch_sub(region.bytes() + ENTRY_BYTES, Ordering::Relaxed);
+        self.subtract(key, region.bytes() + ENTRY_BYTES);
         Ok(true)
     }
 

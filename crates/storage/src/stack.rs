@@ -15,7 +15,7 @@ mod stats;
 mod tier;
 
 pub use prefetch::Prefetcher;
-pub use stats::LevelStats;
+pub use stats::{LevelStats, SpillStats};
 
 use crate::{Durability, EvictionPolicy, Inserted, Tier, TierError};
 use index::{RegionMeta, StackIndex};
@@ -187,7 +187,7 @@ impl TierStack {
     /// Same as [`store`](Self::store). Returns [`TierError::NoSuchLevel`] if no level is shared.
     pub fn share(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<PlacedAt, TierError> {
         if !self.levels.iter().any(|level| level.shared) {
-            return Err(TierError::NoSuchLevel { key, wanted: "shared" });
+            return Err(TierError::NoSuchLevel { key, property: "shared" });
         }
         // 0 s cannot lower the known value: recorded seconds only increase.
         self.store(key, region, RetentionValue { seconds: 0.0, durable: true })

@@ -2,7 +2,7 @@
 //! regions of a study.
 //!
 //! Only tasks that a requested region depends on are run, and each region is dropped after its last reader.
-//! This module does not merge, store or reuse tasks and reads no files. `pleach-actors` executes studies.
+//! This module does not merge, store or reuse tasks and reads no files. `pleach-execution` executes studies.
 
 use pleach_regions::DataRegion;
 use pleach_workflow::{InputOrigin, OperationError, Registry, Task, TaskInput, Value, Workflow};
@@ -287,7 +287,7 @@ mod tests {
             reference: None,
         };
         let error = replay.run(&outputs(&workflow), |_, _| {}).unwrap_err();
-        let expected = "stage normalization, task normalize: data region holds gray8, bgr8 is wanted";
+        let expected = "stage normalization, task normalize: data region holds gray8; bgr8 is needed";
         assert_eq!(error.to_string(), expected);
     }
 }

@@ -15,7 +15,7 @@ pub(in crate::command) fn execute(args: &ForgetArgs) -> CommandResult {
     for id in &args.ids {
         let forgotten = client.forget(id)?;
         let (id, bytes) = (plain(&forgotten.id), human(forgotten.bytes));
-        print_line(&format!("study {id} is removed, {bytes} are free"));
+        print_line(&format!("study {id} is removed, {bytes} are freed"));
     }
     Ok(())
 }

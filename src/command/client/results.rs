@@ -14,7 +14,9 @@ pub(in crate::command) fn execute(args: &ResultsArgs) -> CommandResult {
     let mut interrupt = Interrupt::listen()?;
     client.waiting().listen_to(interrupt.take_stop_requested());
     let (id, out) = (plain(&args.id), args.out.display());
-    client.waiting().set_message(format!("{out} is unchanged; pleach results {id} --out {out} starts again"));
+    client
+        .waiting()
+        .set_message(format!("{out} is unchanged; pleach results {id} --out {out} restarts the download"));
     let transfer = TransferBar::new("receiving results", false);
     let received = download::results(&client, &args.id, &args.out, &transfer);
     transfer.finish();

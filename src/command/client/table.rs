@@ -9,19 +9,19 @@ use std::time::Duration;
 
 /// Returns a table with one line for each worker.
 pub(in crate::command) fn workers(workers: &[WorkerStatus]) -> String {
-    let header = ["WORKER", "STATE", "CORES", "RUNNING", "HELD", "OF", "ADDRESS", "REMARKS"];
+    let header = ["WORKER", "STATE", "CORES", "RUNNING", "USED", "MEMORY", "ADDRESS", "REMARKS"];
     lines(
         header,
         workers.iter().map(|worker| {
-            let lacking = worker
+            let missing = worker
                 .missing_operations
                 .iter()
                 .map(|operation| plain(operation))
                 .collect::<Vec<_>>()
                 .join(", ");
             let mut remarks = Vec::new();
-            if !lacking.is_empty() {
-                remarks.push(format!("lacks {lacking}"));
+            if !missing.is_empty() {
+                remarks.push(format!("missing operations: {missing}"));
             }
             if let Some(until) = worker.time_limit {
                 remarks.push(format!(

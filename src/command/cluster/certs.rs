@@ -48,7 +48,10 @@ fn init(dir: &Path, json: bool) -> CommandResult {
     if json {
         return print_json(&Made { dir, fingerprint, days: MAX_DAYS });
     }
-    print_line(&format!("{}: an authority for {MAX_DAYS} days, SHA-256 {fingerprint}", dir.display()));
+    print_line(&format!(
+        "{}: certificate authority for {MAX_DAYS} days, SHA-256 {fingerprint}",
+        dir.display()
+    ));
     Ok(())
 }
 

@@ -30,6 +30,7 @@ use std::net::TcpListener;
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 /// Threads for network I/O.
@@ -49,111 +50,165 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     private::restrict_process();
     let state = StateDir::open(&args.state)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let certs = |error| CommandError::Input(format!("--certs {}: {error}", args.certs.display()));
-    let credentials = Arc::new(Credentials::load(&args.certs).map_err(certs)?);
-    if credentials.identity().role != Role::Manager {
-        let found = credentials.identity();
-        return Err(CommandError::Input(format!(
-            "--certs {}: the certificate belongs to {found}; a manager certificate is allowed (pleach certs issue --role manager)",
-            args.certs.display()
-        )));
-    }
+    let credentials = super::credentials(&args.certs, Role::Manager)?;
     let token = match &args.token_file {
         Some(file) => ApiToken::read(file),
         None => ApiToken::read_or_make(&state.token()),
     };
     let token = token.map_err(CommandError::input)?;
-    let store = Arc::new(InputStore::open(&state.inputs()).map_err(CommandError::input)?);
+    let inputs = Arc::new(InputStore::open(&state.inputs()).map_err(CommandError::input)?);
     let network = QuicRuntime::start(NETWORK_THREADS).map_err(CommandError::defect)?;
-    let board = RefusalReporter::new(Arc::clone(&clock), Arc::new(|notice| warn!("{notice}")));
-    let settings = Settings::default();
-    let desk = desk(args)?;
-    let setup = ServerSetup {
-        credentials: Arc::clone(&credentials),
+    let for_workers = worker_server(args, &credentials, &clock)?;
+    let for_clients = client_server(args, &credentials, &clock, token, Arc::clone(&inputs))?;
+    let exposition = exposition(args)?;
+    record_expiry(&credentials);
+    let stop = interrupt.take_stop_requested();
+    let process = Process { args, state, inputs, pools, pods, clock, network, exposition };
+    System::new().block_on(process.run(for_workers, for_clients, stop))
+}
+
+/// Configures the server that workers connect to.
+fn worker_server(
+    args: &ManagerProcessArgs,
+    credentials: &Arc<Credentials>,
+    clock: &Arc<dyn Clock>,
+) -> CommandResult<ServerSetup> {
+    Ok(ServerSetup {
+        credentials: Arc::clone(credentials),
         hello: Hello::default(),
         version: Version::current(),
         roles: vec![Role::Worker],
-        settings,
-        clock: Arc::clone(&clock),
-        board,
-        desk,
-    };
-    let tls = https::server(&credentials, &clock).map_err(CommandError::input)?;
+        settings: Settings::default(),
+        clock: Arc::clone(clock),
+        board: RefusalReporter::new(Arc::clone(clock), Arc::new(|notice| warn!("{notice}"))),
+        desk: desk(args)?,
+    })
+}
+
+/// Binds the socket of `--http`. Returns a function that configures the server for clients, once the operations that
+/// they call exist.
+fn client_server(
+    args: &ManagerProcessArgs,
+    credentials: &Credentials,
+    clock: &Arc<dyn Clock>,
+    token: ApiToken,
+    inputs: Arc<InputStore>,
+) -> CommandResult<impl FnOnce(Arc<ServiceControl>) -> http::Setup + use<>> {
+    let tls = https::server(credentials, clock).map_err(CommandError::input)?;
     let listener = TcpListener::bind(args.http)
         .map_err(|error| CommandError::Input(format!("--http {}: {error}", args.http)))?;
-    // Install metrics before any code records one.
+    let limits = Limits::default();
+    Ok(move |control: Arc<ServiceControl>| http::Setup { listener, tls, control, token, inputs, limits })
+}
+
+/// Installs the metrics of the process, before any code records one. `--no-metrics` discards them.
+fn exposition(args: &ManagerProcessArgs) -> CommandResult<Exposition> {
     let (role, version) = (pleach_telemetry::ProcessRole::Manager, env!("CARGO_PKG_VERSION"));
     let exposition = match args.no_metrics {
         true => Exposition::detached(role),
         false => Exposition::install(role, version),
     };
-    let exposition = exposition.map_err(CommandError::defect)?;
-    record_expiry(&credentials);
-    let asked_to_stop = interrupt.take_stop_requested();
-    System::new().block_on(async move {
+    exposition.map_err(CommandError::defect)
+}
+
+/// Process around the manager actor.
+struct Process<'a> {
+    args: &'a ManagerProcessArgs,
+    state: StateDir,
+    inputs: Arc<InputStore>,
+    pools: Option<Pools>,
+    pods: Option<Pods>,
+    clock: Arc<dyn Clock>,
+    network: QuicRuntime,
+    exposition: Exposition,
+}
+
+impl Process<'_> {
+    /// Starts the manager with the studies of its state directory, and serves workers and clients until the process is
+    /// asked to stop.
+    async fn run(
+        self,
+        for_workers: ServerSetup,
+        for_clients: impl FnOnce(Arc<ServiceControl>) -> http::Setup,
+        stop: oneshot::Receiver<()>,
+    ) -> CommandResult {
         let shared: Arc<OnceLock<Arc<StudyContext>>> = Arc::default();
-        let (files, checked) = (Arc::clone(&shared), Arc::clone(&shared));
-        let service = ServiceHooks {
-            number: state.number(),
-            epoch: state.starts(),
-            find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
-            check_file: Arc::new(move |digest, path, again| {
-                checked.get().is_none_or(|shared| shared.check_file(digest, path, again))
-            }),
-            clock: Arc::clone(&clock),
-            network: network.handle().clone(),
-            by_data: args.placement == Placement::Locality,
-        };
+        let hooks = self.hooks(&shared);
+        let Self { args, state, inputs, pools, pods, network, exposition, .. } = self;
         // Start the actor only after the last operation that can fail. Dropping an actor that was never polled starts
         // it outside a runtime, which panics. Until then, messages wait in its context.
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
-        let opened =
-            StudyContext::open(state, Arc::clone(&store), manager.clone(), network.handle().clone(), pools)?;
-        network.handle().spawn(Arc::clone(&opened).run_scaler());
-        let retention = Retention {
-            days: args.keep_days.map(NonZeroU32::get),
-            bytes: args.keep_size.map(MemorySize::bytes),
-        };
-        network.handle().spawn(Arc::clone(&opened).enforce_retention(retention));
-        if let Some(pods) = pods {
-            network.handle().spawn(pod_deletion_cost::run(Arc::clone(&opened), pods));
-        }
+        let studies = StudyContext::open(state, inputs, manager.clone(), network.handle().clone(), pools)?;
+        spawn_background_tasks(args, &studies, pods, network.handle());
         // Grant no leases until workers have had time to reattach with theirs.
-        if opened.has_unfinished() {
+        if studies.has_unfinished() {
             manager.do_send(PauseGrants(COMING_BACK));
         }
         // No other code sets this cell.
-        let _ = shared.set(Arc::clone(&opened));
-        let (server, mut peers) =
-            Server::listen(&network, args.listen, setup).map_err(CommandError::input)?;
-        let http = listener.local_addr().map_err(CommandError::defect)?;
-        let control = Arc::new(ServiceControl(opened, Arc::new(exposition)));
-        let served = http::serve(http::Setup {
-            listener,
-            tls,
-            control,
-            token,
-            inputs: store,
-            limits: Limits::default(),
-        });
-        let served = served.map_err(CommandError::defect)?;
-        context.run(ManagerActor::for_service(service));
+        let _ = shared.set(Arc::clone(&studies));
+        let (server, peers) =
+            Server::listen(&network, args.listen, for_workers).map_err(CommandError::input)?;
+        let for_clients = for_clients(Arc::new(ServiceControl(studies, Arc::new(exposition))));
+        let http = for_clients.listener.local_addr().map_err(CommandError::defect)?;
+        let served = http::serve(for_clients).map_err(CommandError::defect)?;
+        context.run(ManagerActor::for_service(hooks));
         info!("workers connect to {}, clients to https://{http}", server.address());
-        let mut asked_to_stop = asked_to_stop;
-        loop {
-            tokio::select! {
-                peer = peers.recv() => match peer {
-                    Some(peer) => manager.do_send(connect(peer)),
-                    None => break,
-                },
-                _ = &mut asked_to_stop => break,
-            }
-        }
+        pass_on_workers(&manager, peers, stop).await;
         info!("the manager stops; its studies continue after its next start");
         served.stop();
         Ok(())
-    })
+    }
+
+    /// Returns the functions that the actor calls. They find no file before `shared` is set.
+    fn hooks(&self, shared: &Arc<OnceLock<Arc<StudyContext>>>) -> ServiceHooks {
+        let (files, checked) = (Arc::clone(shared), Arc::clone(shared));
+        ServiceHooks {
+            number: self.state.number(),
+            epoch: self.state.starts(),
+            find_file: Arc::new(move |digest| files.get().and_then(|shared| shared.find_file(digest))),
+            check_file: Arc::new(move |digest, path, again| {
+                checked.get().is_none_or(|shared| shared.check_file(digest, path, again))
+            }),
+            clock: Arc::clone(&self.clock),
+            network: self.network.handle().clone(),
+            by_data: self.args.placement == Placement::Locality,
+        }
+    }
+}
+
+/// Starts the tasks that run until the process ends: scaling, retention and, with `--pod-deletion-cost`, the deletion
+/// costs of pods.
+fn spawn_background_tasks(
+    args: &ManagerProcessArgs,
+    studies: &Arc<StudyContext>,
+    pods: Option<Pods>,
+    network: &tokio::runtime::Handle,
+) {
+    network.spawn(Arc::clone(studies).run_scaler());
+    let retention =
+        Retention { days: args.keep_days.map(NonZeroU32::get), bytes: args.keep_size.map(MemorySize::bytes) };
+    network.spawn(Arc::clone(studies).enforce_retention(retention));
+    if let Some(pods) = pods {
+        network.spawn(pod_deletion_cost::run(Arc::clone(studies), pods));
+    }
+}
+
+/// Passes workers that connect to the manager, until the process is asked to stop or the server has ended.
+async fn pass_on_workers(
+    manager: &Addr<ManagerActor>,
+    mut peers: mpsc::Receiver<Peer>,
+    mut stop: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            peer = peers.recv() => match peer {
+                Some(peer) => manager.do_send(connect(peer)),
+                None => break,
+            },
+            _ = &mut stop => break,
+        }
+    }
 }
 
 /// Opens the service that issues certificates for tokens. `None` without the authority's key, which is in the folder of

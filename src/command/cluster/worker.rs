@@ -20,7 +20,6 @@ use pleach_actors::exchange::{Exchange, ExchangeSetup, ExchangeStats};
 use pleach_actors::input_files::InputFileStore;
 use pleach_actors::panic_guard::THREAD_NAME;
 use pleach_actors::spill::SpillStore;
-use pleach_actors::stage::PriorResults;
 use pleach_actors::storage::StorageActor;
 use pleach_actors::transport::clock::{Clock, SystemClock};
 use pleach_actors::transport::hello::{Hello, TierSize, Version};
@@ -32,6 +31,7 @@ use pleach_actors::worker::{
     LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
 };
 use pleach_api::random;
+use pleach_cache::PriorResults;
 use pleach_execution::inputs::InputFileReader;
 use pleach_planner::memory_limit::{self, default_memory_bytes};
 use pleach_planner::memory_size::{MemorySize, human};

@@ -30,7 +30,7 @@ fn by_stage(plan: &PlanRecord) -> Vec<String> {
         "stage",
         "replicas",
         "instances",
-        "their tasks",
+        "all tasks",
         "tasks",
         "reuse",
         "by cost",
@@ -98,7 +98,7 @@ fn side_by_side(study: &str, plans: &[PlanRecord]) -> Vec<String> {
             figures.evaluations, figures.runs, first.workers
         ),
         format!(
-            "buckets to min s: of stage {}; makespan, bound, MB and ms of planning: of the study",
+            "columns buckets to min s: stage {}; makespan, bound, MB and ms of planning: whole study",
             figures.per_stage[figures.headline].stage
         ),
     ];

@@ -8,8 +8,8 @@ use crate::progress_display::fitting_stderr;
 use crate::spill::{self, OpenTiers};
 use crate::terminal::{print_line, print_notice};
 use pleach_actors::spill::SpillStore;
-use pleach_actors::stage::PriorResults;
 use pleach_actors::worker::Resources;
+use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_execution::cost_history;
 use pleach_execution::executor::{self, ExecutionResult, LocalExecutor};
@@ -105,7 +105,7 @@ impl<'a> Runner<'a> {
             return Ok(here);
         }
         let interrupt =
-            self.interrupt.take().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
+            self.interrupt.take().ok_or_else(|| CommandError::defect("the engine is missing"))?;
         let resources = Resources {
             slots: self.workers,
             memory_bytes: self.memory_bytes,
@@ -211,7 +211,7 @@ impl rounds::Runner for Runner<'_> {
     ) -> CommandResult<ExecutionResult> {
         let args = self.args;
         let display = (!args.quiet && !args.json).then(fitting_stderr);
-        let here = self.executor.as_mut().ok_or_else(|| CommandError::defect("an engine that was lost"))?;
+        let here = self.executor.as_mut().ok_or_else(|| CommandError::defect("the engine is missing"))?;
         Ok(executor::execute(prepared, &mut planned.study, session, &self.prior, here, display, |_| {})?)
     }
 

@@ -107,7 +107,7 @@ impl Authority {
         let pem = text(&folder.join(CA_FILE))?;
         let wrong = |name: &str, what: &str| CertsError::Content {
             path: folder.join(name),
-            what: format!("no {what} of an authority, as `pleach certs init` writes it"),
+            what: format!("not the {what} of an authority; a file written by `pleach certs init` is allowed"),
         };
         let certificate = CertificateDer::from_pem_slice(pem.as_bytes())
             .map_err(|_| wrong(CA_FILE, "certificate"))?
@@ -204,7 +204,7 @@ fn node_params(identity: &NodeIdentity, validity: Validity) -> CertificateParams
 
 fn text(path: &Path) -> Result<String, CertsError> {
     String::from_utf8(read(path)?)
-        .map_err(|_| CertsError::Content { path: path.to_owned(), what: "not a text in UTF-8".to_owned() })
+        .map_err(|_| CertsError::Content { path: path.to_owned(), what: "not UTF-8 text".to_owned() })
 }
 
 #[cfg(test)]

@@ -33,13 +33,14 @@ impl Credentials {
         let (path, key_path) = (folder.join(NODE_FILE), folder.join(NODE_KEY_FILE));
         let chain = certificates(&read(&path)?);
         let [certificate, _] = &chain[..] else {
-            let what = "not a node's certificate and its authority's, as `pleach certs issue` writes them";
+            let what = "not the certificates of a node and its authority; a file written by `pleach certs \
+                        issue` is allowed";
             return Err(CertsError::Content { path, what: what.to_owned() });
         };
         let identity = NodeIdentity::of_certificate(certificate)
             .map_err(|source| CertsError::Identity { path, source })?;
         let Ok(key) = PrivateKeyDer::from_pem_slice(&read(&key_path)?) else {
-            let what = "not a node's key, as `pleach certs issue` writes it".to_owned();
+            let what = "not the key of a node; a file written by `pleach certs issue` is allowed".to_owned();
             return Err(CertsError::Content { path: key_path, what });
         };
         Ok(Self { identity, chain, key })

@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CertsError> {
     let file = File::open(path).map_err(fail)?;
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(fail)?;
     if content.len() as u64 > MAX_FILE_BYTES {
-        let what = format!("more than {MAX_FILE_BYTES} bytes; it holds no certificate and no key");
+        let what = format!("more than {MAX_FILE_BYTES} bytes; a certificate or key is allowed");
         return Err(CertsError::Content { path: path.to_owned(), what });
     }
     Ok(content)

@@ -32,7 +32,7 @@ impl SigningRequest {
         let path = folder.join(NODE_FILE);
         let chain = certificates(chain_pem.as_bytes());
         let [certificate, _] = &chain[..] else {
-            let what = "the manager answered with something that is no certificate".to_owned();
+            let what = "the response of the manager is not a certificate".to_owned();
             return Err(CertsError::Content { path, what });
         };
         let identity = NodeIdentity::of_certificate(certificate)

@@ -71,7 +71,7 @@ impl Connector {
             let connecting = this.greet(address, role, &hello);
             timeout(within, connecting).await.unwrap_or_else(|_| Err(unreachable(address, within)))
         });
-        connecting.await.unwrap_or_else(|_| Err(Refusal::new(Cause::Lost, "the network has ended")))
+        connecting.await.unwrap_or_else(|_| Err(Refusal::new(Cause::Lost, "the network runtime has ended")))
     }
 
     /// Connects, and retries until a failure is permanent. `wait` waits with the caller's clock and gets each failure. The
@@ -98,7 +98,7 @@ impl Connector {
 
     /// Ends all connections, and waits until the peers are notified.
     pub async fn close(self) {
-        self.end(&Refusal::new(Cause::Lost, "the node ends"));
+        self.end(&Refusal::new(Cause::Lost, "the node is shutting down"));
         self.endpoint.wait_idle().await;
     }
 
@@ -177,7 +177,8 @@ pub(super) async fn open(
 
 fn unreachable(address: SocketAddr, within: Duration) -> Refusal {
     let text = format!(
-        "nobody answered at {address} within {} s; is this the manager's --listen address (UDP, by default port 7117)?",
+        "no response from {address} within {} s; check that this is the manager's --listen address (UDP, by \
+         default port 7117)",
         within.as_secs_f64()
     );
     Refusal::new(Cause::Unreachable, text)

@@ -112,7 +112,7 @@ pub(super) async fn serve(
     let (mut send, recv) = connection.accept_bi().await.map_err(|error| Refusal::of_connection(&error))?;
     let frame = first_frame(&mut BufReader::new(recv), connection).await?;
     let Request { token, name, request } = codec::decode(&frame)
-        .map_err(|error| Refusal::new(Cause::Language, format!("not a request to join: {error}")))?;
+        .map_err(|error| Refusal::new(Cause::Language, format!("invalid join request: {error}")))?;
     let (desk, now) = (Arc::clone(desk), clock.now());
     // Recording the use of a token waits for the disk, so a blocking thread does it.
     let signed = tokio::task::spawn_blocking(move || desk.sign(&token, &name, &request, now)).await;
@@ -124,7 +124,7 @@ pub(super) async fn serve(
         }
         // Invalid files of the authority concern the operator, not the peer.
         Ok(Err(JoinServiceError::Certs(_))) | Err(_) => {
-            return Err(Refusal::new(Cause::Busy, "the authority cannot give certificates at this time"));
+            return Err(Refusal::new(Cause::Busy, "the manager failed to issue a certificate; see its log"));
         }
     };
     let mut bytes = Vec::new();
@@ -135,7 +135,7 @@ pub(super) async fn serve(
         // The worker may close the connection once it has its certificate.
         let _ = send.stopped().await;
     }
-    Refusal::new(Cause::Ended, "all has been said").close(connection);
+    Refusal::new(Cause::Ended, "the connection has ended normally").close(connection);
     Ok(())
 }
 
@@ -187,17 +187,17 @@ pub async fn join(
     let asking = network.handle().spawn(timeout(within, async move {
         let connection = client::open(&endpoint, crypto, address, Role::Manager, &settings).await?;
         let answer = ask(&connection, &request).await;
-        Refusal::new(Cause::Ended, "all has been said").close(&connection);
+        Refusal::new(Cause::Ended, "the connection has ended normally").close(&connection);
         endpoint.wait_idle().await;
         answer
     }));
     let chain_pem = match asking.await {
         Ok(Ok(answer)) => answer?,
         Ok(Err(_)) => {
-            let text = format!("nobody answered at {address} within {} s", within.as_secs_f64());
+            let text = format!("no response from {address} within {} s", within.as_secs_f64());
             return Err(Refusal::new(Cause::Unreachable, text).into());
         }
-        Err(_) => return Err(Refusal::new(Cause::Lost, "the network has ended").into()),
+        Err(_) => return Err(Refusal::new(Cause::Lost, "the network runtime has ended").into()),
     };
     Ok(applicant.write_credentials(&chain_pem, folder)?)
 }

@@ -85,7 +85,10 @@ impl Link for QuicLink {
         let before = self.unsent.fetch_add(bytes, Ordering::Relaxed);
         // A frame on an empty queue may exceed the limit.
         if before > 0 && before + bytes > self.max_unsent {
-            let text = format!("{before} bytes were sent and not read; at most {} are kept", self.max_unsent);
+            let text = format!(
+                "the peer does not read: {before} bytes are unsent, at most {} are allowed",
+                self.max_unsent
+            );
             self.disconnect(&Refusal::new(Cause::Busy, text));
             return Err(Disconnected);
         }
@@ -104,7 +107,7 @@ impl Link for QuicLink {
     }
 
     fn refuse(&self, why: &dyn Display) {
-        self.disconnect(&Refusal::new(Cause::Language, format!("what came cannot be understood: {why}")));
+        self.disconnect(&Refusal::new(Cause::Language, format!("invalid message: {why}")));
     }
 
     fn refuse_name(&self, why: &dyn Display) {
@@ -159,7 +162,11 @@ async fn carry(
     let refusal = match end {
         Err(error @ FrameError::TooLong { .. }) => Refusal::new(Cause::TooLong, error),
         Err(error @ FrameError::Cut) => Refusal::new(Cause::Language, error),
-        Err(FrameError::Stream(_)) | Ok(()) => Refusal::new(Cause::Ended, "all has been said"),
+        Err(FrameError::Stream(_)) | Ok(()) => Refusal::new(
+            Cause::Ended,
+            "the connection has ended \
+                                                                           normally",
+        ),
     };
     let ended = connection.close_reason().map_or(refusal, |error| Refusal::of_connection(&error));
     board.note(connection.remote_address().ip(), &ended);

@@ -62,13 +62,13 @@ pub enum SendError {
     #[error("{0}")]
     Lost(Refusal),
     /// The receiver refused the region: it is too long or has another digest.
-    #[error("the receiver does not take it")]
+    #[error("the receiver rejected the region")]
     NotTaken,
     /// The receiver has taken no bytes for too long.
-    #[error("the receiver has taken none of it for {} s", .0.as_secs_f64())]
+    #[error("the receiver has read no data for {} s", .0.as_secs_f64())]
     Stalled(Duration),
     /// The source of the bytes stopped before their end.
-    #[error("its bytes could not be had")]
+    #[error("failed to read the content")]
     Cut,
 }
 

@@ -106,7 +106,7 @@ impl Server {
     /// Ends all connections, and waits until the peers are notified. Callers must wait before for frames that have to
     /// arrive: a dropped link ends its connection once its frames have arrived.
     pub async fn close(self) {
-        self.end(&Refusal::new(Cause::Lost, "the node ends"));
+        self.end(&Refusal::new(Cause::Lost, "the node is shutting down"));
         self.endpoint.wait_idle().await;
     }
 
@@ -140,7 +140,7 @@ async fn accept_all(
         }
         let Ok(place) = Arc::clone(&half_open).try_acquire_owned() else {
             incoming.refuse();
-            let text = format!("{} connections are half-open, as many as may be", setup.settings.half_open);
+            let text = format!("{} connections are half-open, the maximum", setup.settings.half_open);
             setup.board.note(peer, &Refusal::new(Cause::Busy, text));
             continue;
         };
@@ -184,14 +184,14 @@ async fn enter(
         if speaks(open).as_deref() == Some(tls::JOINING) {
             return match &setup.desk {
                 Some(desk) => join::serve(open, desk, &setup.clock).await.map(|()| None),
-                None => Err(Refusal::new(Cause::Token, "nobody takes tokens here")),
+                None => Err(Refusal::new(Cause::Token, "this node does not accept tokens")),
             };
         }
         greet(open, setup).await.map(Some)
     };
     let entered = timeout(setup.settings.handshake, entering).await.unwrap_or_else(|_| {
         let seconds = setup.settings.handshake.as_secs_f64();
-        Err(Refusal::new(Cause::Deadline, format!("it has not said who it is within {seconds} s")))
+        Err(Refusal::new(Cause::Deadline, format!("no identification within {seconds} s")))
     });
     (entered, connection)
 }
@@ -205,11 +205,11 @@ pub(super) fn identity(connection: &Connection) -> Result<NodeIdentity, Refusal>
     let shown =
         connection.peer_identity().and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
     let Some(certificate) = shown.as_ref().and_then(|chain| chain.first()) else {
-        let text = "no certificate was shown; issue one with `pleach certs issue`, or join with a token";
+        let text = "no certificate; issue one with `pleach certs issue`, or join with a token";
         return Err(Refusal::new(Cause::NoCertificate, text));
     };
     NodeIdentity::of_certificate(certificate)
-        .map_err(|error| Refusal::new(Cause::Certificate, format!("the certificate cannot be used: {error}")))
+        .map_err(|error| Refusal::new(Cause::Certificate, format!("invalid certificate: {error}")))
 }
 
 /// Receives the first frame of a peer with an accepted role, and sends this node's.
@@ -218,7 +218,8 @@ async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Ref
     let here = setup.credentials.identity();
     if !setup.roles.contains(&there.role) {
         let roles: Vec<_> = setup.roles.iter().map(|role| role.as_str()).collect();
-        let text = format!("{there} may not connect to {here}, which lets in: {}", roles.join(", "));
+        let text =
+            format!("{there} is not allowed to connect to {here}; allowed roles: {}", roles.join(", "));
         return Err(Refusal::new(Cause::Role, text));
     }
     let (mut send, recv) = connection.accept_bi().await.map_err(|error| Refusal::of_connection(&error))?;
@@ -239,7 +240,7 @@ pub(super) async fn first_frame(
 ) -> Result<Vec<u8>, Refusal> {
     match frames::read(recv, MAX_HELLO_BYTES).await {
         Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(Refusal::new(Cause::Language, "it ended before its first frame")),
+        Ok(None) => Err(Refusal::new(Cause::Language, "the connection ended before the first frame")),
         Err(error @ FrameError::TooLong { .. }) => Err(Refusal::new(Cause::TooLong, error)),
         Err(error @ FrameError::Cut) => Err(Refusal::new(Cause::Language, error)),
         Err(error) => Err(connection_lost(connection, &error)),

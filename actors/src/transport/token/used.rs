@@ -38,7 +38,7 @@ impl UsedTokens {
         file.try_lock().map_err(|error| {
             fail(match error {
                 TryLockError::WouldBlock => {
-                    io::Error::new(io::ErrorKind::ResourceBusy, "another manager has it open")
+                    io::Error::new(io::ErrorKind::ResourceBusy, "locked by another manager")
                 }
                 TryLockError::Error(error) => error,
             })
@@ -49,8 +49,7 @@ impl UsedTokens {
         for (number, line) in content.chunks_exact(LINE_BYTES).enumerate() {
             let digits = line.strip_suffix(b"\n").and_then(|digits| std::str::from_utf8(digits).ok());
             let Some(id) = digits.and_then(unhex) else {
-                let what =
-                    format!("line {} is no token; tokens cannot be used until it is repaired", number + 1);
+                let what = format!("line {} is not a token; repair it to accept tokens again", number + 1);
                 return Err(CertsError::Content { path: path.to_owned(), what });
             };
             used.insert(TokenId(id));

@@ -54,29 +54,29 @@ impl From<PrepareError> for SubmissionError {
 #[derive(Debug, Error)]
 pub enum InvalidSubmission {
     /// Another build made the submission.
-    #[error("submitted by pleach {found}; pleach {here} is needed", here = env!("CARGO_PKG_VERSION"))]
+    #[error("submitted by pleach {found}; pleach {here} is required", here = env!("CARGO_PKG_VERSION"))]
     Build {
         /// Version of the client's build.
         found: String,
     },
     /// The format has another version.
-    #[error("form {found} of submissions; {VERSION} is understood")]
+    #[error("submission format {found}; {VERSION} is allowed")]
     Form {
         /// Version of the format.
         found: u32,
     },
     /// A list has a wrong length.
-    #[error("{found} {what}; {wanted} are needed")]
+    #[error("{found} {what}; {expected} are required")]
     Count {
         /// Content of the list.
         what: &'static str,
         /// Its length.
         found: usize,
         /// The needed length.
-        wanted: usize,
+        expected: usize,
     },
     /// A part of a stage refers to a missing part.
-    #[error("{what} of stage {stage} refers to something that is not there")]
+    #[error("{what} of stage {stage} refers to a missing entry")]
     Dangling {
         /// The referring part.
         what: &'static str,
@@ -84,7 +84,7 @@ pub enum InvalidSubmission {
         stage: String,
     },
     /// An operation is unknown.
-    #[error("operation {name} {version} is not known here")]
+    #[error("unknown operation {name} {version}")]
     Operation {
         /// Name of the operation.
         name: String,
@@ -92,13 +92,16 @@ pub enum InvalidSubmission {
         version: u32,
     },
     /// A tile lies outside its slide, or has another size.
-    #[error("a tile of a slide is none that a slide can have")]
+    #[error("a tile is outside its slide or has a size that is not allowed")]
     Slide,
     /// The counts of annotations contradict the references or the allowed share.
-    #[error("annotations are counted that no reference of it has, or more lie outside a tile than it allows")]
+    #[error(
+        "the counts of annotations do not match the references, or exceed the allowed share outside of \
+             tiles"
+    )]
     Annotations,
     /// A companion of a slide has a path outside the folder of the slide.
-    #[error("{path}: a slide in several files has one at {found:?}, which is no name beside it")]
+    #[error("{path}: companion file {found:?} of the slide is not in the same folder")]
     Companion {
         /// Path of the slide.
         path: String,
@@ -106,15 +109,15 @@ pub enum InvalidSubmission {
         found: String,
     },
     /// The budget is not a number of at least 0.
-    #[error("budget {found}; 0 or more is allowed")]
+    #[error("budget: {found}; 0 or more is allowed")]
     Budget {
         /// The budget.
         found: f64,
     },
     /// The phases or stopping rules are impossible in a study file.
-    #[error("its phases, or its until, are none that a study file gives")]
+    #[error("phases or until: not possible in a study file")]
     Parts,
     /// The response or the reference refers to a missing stage, output or metric.
-    #[error("the response, or the reference, is of a stage that is not there")]
+    #[error("the response or the reference refers to a missing stage, output or metric")]
     Response,
 }

@@ -26,8 +26,8 @@ impl Submission {
         if !self.has_sound_parts() {
             return Err(InvalidSubmission::Parts);
         }
-        let count = |what, found, wanted| {
-            if found == wanted { Ok(()) } else { Err(InvalidSubmission::Count { what, found, wanted }) }
+        let count = |what, found, expected| {
+            if found == expected { Ok(()) } else { Err(InvalidSubmission::Count { what, found, expected }) }
         };
         let masks = match &study.reference {
             ReferenceSource::Masks(masks) => masks.len(),

@@ -99,7 +99,7 @@ fn warning_names_segment_and_offset_of_a_corrupt_entry() {
     assert!(entry(0).is_in(&cache, false));
     assert!(!entry(0).is_in(&cache, true));
     let offset = bytes.len() - entry(0).region.encode(&entry(0).digest).len() - 88;
-    let expected = format!("000000000001.segment: the entry at byte {offset} is damaged and dropped");
+    let expected = format!("000000000001.segment: corrupt record at byte {offset} dropped");
     assert_eq!(cache.take_reports().iter().map(CacheWarning::to_string).collect::<Vec<_>>(), [expected]);
     // The cache reports the entry only once, since it has buried it.
     drop(cache);
@@ -111,7 +111,7 @@ fn warning_names_segment_and_offset_of_a_corrupt_entry() {
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     let cache = open(folder.path());
     let expected = format!(
-        "000000000001.segment: cut after {offset} bytes, {} are no whole entries",
+        "000000000001.segment: truncated to {offset} bytes; {} bytes of incomplete records dropped",
         bytes.len() - 1 - offset
     );
     assert_eq!(cache.take_reports().iter().map(CacheWarning::to_string).collect::<Vec<_>>(), [expected]);

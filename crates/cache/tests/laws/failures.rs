@@ -128,7 +128,7 @@ fn a_folder_that_can_only_be_read_is_read_and_left_alone() {
 
     let cache = open_on(&Faulty::read_only(), folder.path()).unwrap();
     let reports: Vec<String> = cache.take_reports().iter().map(CacheWarning::to_string).collect();
-    assert_eq!(reports, ["the cache is read but not written to: read-only filesystem or storage medium"]);
+    assert_eq!(reports, ["the cache is read-only: read-only filesystem or storage medium"]);
     let read = Cache::open_on(Arc::new(OsFileSystem), folder.path(), AMPLE, Access::Read, at(2000)).unwrap();
     assert_eq!(read.take_reports(), []);
     for cache in [cache, read] {

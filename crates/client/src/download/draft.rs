@@ -113,7 +113,7 @@ impl Draft {
             Owner::Study(_) => return Err(of_another(PLAN)),
             Owner::Damaged(why) => {
                 if let Some(name) = self.differs(&files, names)? {
-                    return Err(self.error(OutProblem::Damaged { why, name }));
+                    return Err(self.error(OutProblem::Corrupt { why, name }));
                 }
             }
             Owner::Unknown(name) => {
@@ -242,7 +242,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() && found.uid() == private::user() => {}
             Ok(_) => {
-                let text = format!("{} is no draft of this user's; remove it", path.display());
+                let text = format!("{} does not belong to this user; remove it", path.display());
                 return Err(io::Error::new(ErrorKind::AlreadyExists, text));
             }
             // The process that owned the draft has just removed it.

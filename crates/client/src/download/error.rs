@@ -16,14 +16,14 @@ pub enum DownloadError {
     #[error("{0}")]
     Client(#[from] ClientError),
     /// The name of a result leads out of the folder.
-    #[error("the manager names a result {name:?}, which would lead elsewhere")]
+    #[error("the manager sent the result name {name:?}, a path outside the result folder")]
     ForeignName {
         /// The name.
         name: String,
     },
     /// The file that identifies the study cannot be read.
-    #[error("{manager}: {PLAN} of study {study} is damaged: {cause}")]
-    DamagedPlan {
+    #[error("{manager}: {PLAN} of study {study} is corrupt: {cause}")]
+    CorruptPlan {
         /// Address of the manager.
         manager: ManagerUrl,
         /// Id of the study.
@@ -60,7 +60,7 @@ pub enum DownloadError {
 #[derive(Debug, Error)]
 pub enum TransferError {
     /// The body ends early.
-    #[error("{received} of {bytes} bytes arrived")]
+    #[error("{received} of {bytes} bytes received")]
     Short {
         /// Received bytes.
         received: u64,
@@ -87,10 +87,10 @@ pub struct OutError {
 #[derive(Debug, Error)]
 pub enum OutProblem {
     /// The folder is not writable.
-    #[error("cannot be written to: {0}")]
+    #[error("not writable: {0}")]
     Unwritable(#[source] io::Error),
     /// Another process downloads into the folder.
-    #[error("another pleach brings results there; one at a time is allowed")]
+    #[error("another pleach process downloads results into it; one at a time is allowed")]
     Busy,
     /// The folder has results of another study.
     #[error("holds {name} of another study; an empty or new folder is allowed")]
@@ -98,13 +98,13 @@ pub enum OutProblem {
         /// A file of the other study.
         name: String,
     },
-    /// The folder has a damaged `plan.json`, and a file that differs from this study's.
+    /// The folder has a corrupt `plan.json`, and a file that differs from this study's.
     #[error(
-        "its {PLAN}, which tells whose results it holds, is damaged: {why}, and {name} is not of this study; an empty or \
-         new folder is allowed"
+        "{PLAN}, which identifies the study, is corrupt: {why}, and {name} belongs to another study; an \
+         empty or new folder is allowed"
     )]
-    Damaged {
-        /// Damage of `plan.json`.
+    Corrupt {
+        /// Defect of `plan.json`.
         why: String,
         /// The file that differs.
         name: String,

@@ -101,6 +101,9 @@ impl Manager {
     }
 
     fn dismiss(&mut self, worker: WorkerId) {
+        let leases = self.leases_of(worker);
+        assert!(leases == 0, "{worker} is dismissed with {leases} leases");
+        assert!(!self.reserved.contains(&worker), "{worker} is dismissed and reserved for isolation");
         self.members.dismiss(worker);
         self.effects.push_back(Effect::Dismiss(worker));
     }

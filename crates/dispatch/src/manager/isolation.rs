@@ -34,6 +34,7 @@ impl Manager {
             }
             reserved.extend(self.least_busy(id, stage, &reserved));
         }
+        assert!(reserved.len() <= most, "{reserved:?} are reserved for isolation, at most {most} may be");
         if std::mem::replace(&mut self.reserved, reserved) != self.reserved {
             self.schedule();
         }

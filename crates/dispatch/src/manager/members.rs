@@ -143,7 +143,10 @@ impl Members {
     /// Removes a worker. Returns whether it was a member.
     pub(super) fn remove(&mut self, worker: WorkerId) -> bool {
         let Some(entry) = self.by_id.remove(&worker) else { return false };
-        if !entry.draining {
+        if entry.draining {
+            let requested = (entry.requested, entry.wants_later);
+            assert!(requested == (0, false), "{worker} drains, and has the requests {requested:?}");
+        } else {
             self.speeds.remove(entry.facts.slots, entry.speed);
         }
         let was_draining = self.draining.remove(&worker);

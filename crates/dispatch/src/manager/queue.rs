@@ -13,10 +13,15 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) fn push(&mut self, worker: WorkerId) {
+        debug_assert!(!self.any.contains(&worker), "{worker} waits for any bucket twice");
         self.any.push_back(worker);
     }
 
     pub(super) fn push_after(&mut self, worker: WorkerId, stage: usize) {
+        debug_assert!(
+            !self.after.values().flatten().any(|queued| *queued == worker),
+            "{worker} waits for a bucket after two stages"
+        );
         self.after.entry(stage).or_default().push_back(worker);
     }
 

@@ -67,13 +67,7 @@ impl Manager {
             let work =
                 self.studies.get_mut(&id).and_then(|study| study.grant_speculative(late, idle, lease, now));
             let Some(work) = work else { continue };
-            self.queue.take(idle);
-            if let Some(member) = self.members.get_mut(idle) {
-                member.requested -= 1;
-                if member.requested > 0 {
-                    self.queue.push(idle);
-                }
-            }
+            self.answer_request(idle);
             // The facts of a study must precede its first bucket.
             self.send_study(idle, id);
             self.effects.push_back(Effect::Assign { worker: idle, study: id, lease, work, later: false });

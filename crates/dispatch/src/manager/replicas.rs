@@ -116,6 +116,8 @@ impl Manager {
                     from,
                     replica: Some(*bytes),
                 }));
+                assert!(to != from, "{from} would fetch its own regions: {asker:?}");
+                assert!(!refused.contains(&to), "{to} is asked twice for {asker:?}");
                 self.replicas.0.insert(asker, Replica { waiting, to, refused });
             }
             None => self.replicated(asker),

@@ -29,13 +29,24 @@ impl Manager {
             self.queue.has(worker) && self.leases_of(worker) < slots
         };
         let (worker, (study, bucket)) = self.nearer(found, |holder| is_idle(holder).then_some(None));
+        if !self.answer_request(worker) {
+            return true;
+        }
+        self.grant(worker, study, bucket, false);
+        true
+    }
+
+    /// Removes a worker from the queue for one bucket of its request, and queues it again for the rest. Returns whether
+    /// it is a member.
+    pub(super) fn answer_request(&mut self, worker: WorkerId) -> bool {
         self.queue.take(worker);
-        let Some(member) = self.members.get_mut(worker) else { return true };
+        let Some(member) = self.members.get_mut(worker) else { return false };
+        assert!(member.requested > 0, "{worker} was queued for a bucket that it has not requested");
+        assert!(!member.is_draining(), "{worker} drains, and was queued for a bucket");
         member.requested -= 1;
         if member.requested > 0 {
             self.queue.push(worker);
         }
-        self.grant(worker, study, bucket, false);
         true
     }
 
@@ -49,6 +60,8 @@ impl Manager {
             self.nearer(found, |holder| later(holder).map(|(_, after)| Some(after)));
         self.queue.leave_after(worker);
         if let Some(member) = self.members.get_mut(worker) {
+            assert!(member.wants_later, "{worker} was queued for a later stage that it has not requested");
+            assert!(!member.is_draining(), "{worker} drains, and was queued for a later stage");
             member.wants_later = false;
         }
         self.grant(worker, study, bucket, true);

@@ -71,8 +71,12 @@ impl Speeds {
     }
 
     pub(super) fn remove(&mut self, slots: u32, speed: Speed) {
-        self.slots -= u64::from(slots);
-        self.thousandths -= u64::from(slots) * speed.thousandths();
+        let slots = u64::from(slots);
+        let thousandths = slots * speed.thousandths();
+        assert!(self.slots >= slots, "{slots} slots leave, and {} are counted", self.slots);
+        assert!(self.thousandths >= thousandths, "{thousandths} of {} thousandths leave", self.thousandths);
+        self.slots -= slots;
+        self.thousandths -= thousandths;
     }
 
     /// Returns a worker's speed relative to the mean, as a fraction.

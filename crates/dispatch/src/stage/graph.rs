@@ -102,6 +102,11 @@ impl BucketGraph {
                 let next = NodeId(graph.nodes.len() as u32);
                 let key = (level, arguments, waits, regions);
                 let node = *index.entry(key.clone()).or_insert(next);
+                debug_assert!(
+                    key.2.iter().all(|parent| *parent < node),
+                    "{node} precedes a parent: {:?}",
+                    key.2
+                );
                 if node == next {
                     let (_, arguments, waits, _) = key;
                     graph.insert(stage, level, instance.id, arguments, &waits, &path);
@@ -178,6 +183,9 @@ impl BucketGraph {
     /// Marks a node as done or failed.
     pub(super) fn end(&mut self, node: NodeId, state: NodeState) {
         let at = &mut self.nodes[node.index()];
+        assert!(at.state == NodeState::Open, "{node} becomes {state:?}, and was {:?}", at.state);
+        let staying = self.staying;
+        assert!(staying >= at.staying, "{} instances of {node} stay, of {staying}", at.staying);
         self.staying -= at.staying;
         at.state = state;
         if state == NodeState::Done {
@@ -185,6 +193,8 @@ impl BucketGraph {
         }
         let is_open = |node: &TaskNode| node.state == NodeState::Open;
         self.first_open += self.nodes[self.first_open..].iter().take_while(|node| !is_open(node)).count();
+        let is_first = self.nodes.get(self.first_open).is_none_or(is_open);
+        assert!(is_first, "all before task {} are final, and so is it", self.first_open);
     }
 
     /// Returns the first node that is open and not running.

@@ -85,7 +85,7 @@ impl BucketExecution {
     }
 
     /// Withdraws open tasks that no instance needs, except running ones.
-    fn give_up_unneeded(&mut self) {
+    pub(super) fn give_up_unneeded(&mut self) {
         let mut needed = vec![false; self.graph.nodes.len()];
         for index in (0..needed.len()).rev() {
             let node = &self.graph.nodes[index];
@@ -98,6 +98,7 @@ impl BucketExecution {
             if needed[id.index()] || at.state != NodeState::Open || self.running.contains(&id) {
                 continue;
             }
+            assert!(self.open > 0, "{id} is withdrawn, and no task is open");
             self.open -= 1;
             self.ready.remove(&id);
             self.suspended.remove(&id);

@@ -5,7 +5,7 @@
 //! If such workers crash as well, the suspect fails. All other instances continue.
 
 use super::{StragglerPolicy, Study};
-use crate::{InstanceId, WorkerId};
+use crate::{BucketId, InstanceId, WorkerId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -29,9 +29,15 @@ impl Study {
             let bucket = self.regroup(BTreeSet::from([id]));
             self.queue_if_ready(old);
             // Before it is queued: isolation decides which workers it is queued for.
-            self.instances.set_isolated(bucket, true);
+            self.set_isolated(bucket, true);
             self.queue_if_ready(bucket);
         }
+    }
+
+    /// Isolates a bucket or ends its isolation. It is not queued meanwhile, since its queue depends on this.
+    fn set_isolated(&mut self, bucket: BucketId, isolated: bool) {
+        assert!(!self.ready.contains(self.rank(bucket)), "{bucket} is queued while its isolation changes");
+        self.instances.set_isolated(bucket, isolated);
     }
 
     /// Returns whether any bucket waits for an otherwise empty worker.
@@ -49,7 +55,7 @@ impl Study {
     pub(super) fn clear(&mut self, instance: InstanceId) {
         if self.failures.clear_crashes(instance) {
             // Its bucket is leased, hence not queued.
-            self.instances.set_isolated(self.instances.bucket_of(instance), false);
+            self.set_isolated(self.instances.bucket_of(instance), false);
         }
     }
 
@@ -63,7 +69,7 @@ impl Study {
             let bucket = self.instances.bucket_of(id);
             if self.instances.bucket(bucket).is_isolated() {
                 self.unqueue(bucket);
-                self.instances.set_isolated(bucket, false);
+                self.set_isolated(bucket, false);
                 self.queue_if_ready(bucket);
             }
         }

@@ -202,6 +202,7 @@ impl Study {
     /// Moves the first instances of a ready bucket, in the plan's order, into a new bucket, which is ready as well. The
     /// others stay. Returns the bucket with the first `most` instances: the same one if it has no more.
     pub(crate) fn split_front(&mut self, bucket: BucketId, most: usize) -> BucketId {
+        assert!(most > 0, "{bucket} is split, and no instance is to be in front");
         let open = self.instances.bucket(bucket).open();
         if open.len() <= most || !self.ready.contains(self.rank(bucket)) {
             return bucket;
@@ -209,6 +210,7 @@ impl Study {
         let planned = self.plan.buckets[bucket.index()].instances.iter();
         let first: BTreeSet<InstanceId> =
             planned.filter(|id| open.contains(id)).take(most).copied().collect();
+        assert!(first.len() == most, "{bucket} has {first:?} of {most} instances in the plan's order");
         self.unqueue(bucket);
         let new = self.regroup(first);
         self.queue_if_ready(bucket);

@@ -36,10 +36,18 @@ impl Study {
             now: Duration::ZERO,
             effects: VecDeque::new(),
         };
-        for bucket in (0..study.instances.bucket_count() as u32).map(BucketId) {
+        let (planned, buckets) = (study.plan.buckets.len(), study.instances.bucket_count());
+        assert!(planned == buckets, "{planned} buckets are planned, and {buckets} have a state");
+        for bucket in (0..buckets as u32).map(BucketId) {
             study.queue_if_ready(bucket);
         }
         if study.unfinished() == 0 {
+            assert!(study.ready.is_empty(), "no instance is open, and buckets are queued: {:?}", study.ready);
+            assert!(
+                study.regions.is_empty(),
+                "no instance is open, and regions are used: {:?}",
+                study.regions
+            );
             study.effects.push_back(Effect::Complete);
         }
         Ok(study)

@@ -2,7 +2,7 @@
 
 use crate::progress::Run;
 use crate::session::Session;
-use pleach_actors::stage::PriorResults;
+use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_planner::PlannedStudy;
 use pleach_regions::Table;

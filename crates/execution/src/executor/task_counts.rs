@@ -1,4 +1,4 @@
-//! Numbers of tasks of an execution: to execute, known, shared and recalled.
+//! Numbers of tasks of an execution: to execute, known, shared, and saved by the task cache.
 
 use super::known_responses::KnownResponses;
 use pleach_dispatch::InstanceId;

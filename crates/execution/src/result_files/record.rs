@@ -1,7 +1,7 @@
 //! Creates `run.json` of an executed study.
 
 use super::CompletedStudy;
-use pleach_actors::manager::TaskTotal;
+use pleach_dispatch::study::TaskTotal;
 use pleach_planner::PlanRecord;
 use pleach_results::analysis::CollectedResponses;
 use pleach_results::analysis::extremes::Extremes;
@@ -50,7 +50,7 @@ pub(super) fn of(
         tasks_reused,
         operations,
         cache,
-        storage: done.spill.map(record::StorageRecord::of),
+        storage: done.spill.map(|spill| record::StorageRecord::new(&spill.passed(), spill.counts())),
         peak_bytes_admitted: finished.peak_bytes,
         peak_rss_bytes: record::peak_rss_bytes(),
         workers: plan.workers,

@@ -38,18 +38,18 @@ pub enum SampleTableError {
 #[derive(Debug, Error)]
 pub enum SampleTableProblem {
     /// The table has no rows.
-    #[error("there are no rows; at least one parameter set is needed")]
+    #[error("no rows; at least one parameter set is needed")]
     NoRows,
     /// The table has too many rows.
-    #[error("{rows} rows are too many; {MAX_EVALUATIONS} are allowed")]
+    #[error("{rows} rows; at most {MAX_EVALUATIONS} are allowed")]
     TooManyRows {
         /// Rows of the table.
         rows: usize,
     },
     /// A table without names has another number of columns than the problem has parameters.
     #[error(
-        "it has {columns} columns without names, and the problem has {parameters} parameters, of which {varying} vary; \
-         a line of names says which is which"
+        "{columns} columns without names, but the problem has {parameters} parameters, {varying} of them \
+         varying; a header with column names is needed"
     )]
     ColumnCount {
         /// Columns of the table.
@@ -60,7 +60,7 @@ pub enum SampleTableProblem {
         varying: usize,
     },
     /// A varying parameter has no column.
-    #[error("there is no column \"{}\"; the header has {}", quoted(name, 80), listed(header))]
+    #[error("column \"{}\": missing; the header has {}", quoted(name, 80), listed(header))]
     NoColumn {
         /// Name of the parameter.
         name: String,
@@ -82,7 +82,7 @@ pub enum SampleTableProblem {
     #[error("{0}")]
     EvaluationNumber(#[from] EvaluationNumberError),
     /// Two rows have the same number of an evaluation.
-    #[error("{row}: evaluation {evaluation} occurs a second time; each may be there once")]
+    #[error("{row}: evaluation {evaluation} occurs a second time; numbers must be unique")]
     DuplicateEvaluation {
         /// Location of the second row.
         row: String,
@@ -91,8 +91,8 @@ pub enum SampleTableProblem {
     },
     /// An evaluation of a design is missing.
     #[error(
-        "evaluation {missing} is missing, and the rows of this method's design belong together; leave the response of a \
-         failed evaluation empty"
+        "evaluation {missing} is missing; the design of this method needs all rows, with an empty response \
+         for a failed evaluation"
     )]
     Incomplete {
         /// Number of the first missing evaluation.
@@ -104,13 +104,13 @@ pub enum SampleTableProblem {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ValueProblem {
     /// The field is empty.
-    #[error("there is no value; each evaluation needs one")]
+    #[error("missing value; each evaluation needs one")]
     Missing,
     /// The value of an integer parameter has a fraction.
     #[error("{0} is not an integer")]
     NoInteger(f64),
     /// The value of a fixed parameter differs from that of the problem.
-    #[error("{given} is another value than {fixed}, at which the problem fixes it")]
+    #[error("{given} is not allowed; the problem fixes the parameter at {fixed}")]
     NotFixed {
         /// The value.
         given: f64,
@@ -119,8 +119,8 @@ pub enum ValueProblem {
     },
     /// Values are outside the bounds.
     #[error(
-        "{farthest} is outside the bounds {low} to {high}, as {outside} of {values} values are; wider bounds in the \
-         problem, or the right file, are needed"
+        "{farthest} is outside the bounds {low} to {high} ({outside} of {values} values are outside); widen \
+         the bounds of the problem, or name another file"
     )]
     OutOfBounds {
         /// The farthest value.
@@ -139,7 +139,7 @@ pub enum ValueProblem {
 /// A number in the column of evaluation numbers is invalid.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
-    "{row}, column evaluation: {} is no number of an evaluation; they count from 1",
+    "{row}, column evaluation: {} is not the number of an evaluation; numbers from 1 are allowed",
     if given.is_nan() { "nothing".to_owned() } else { given.to_string() }
 )]
 pub struct EvaluationNumberError {
@@ -170,7 +170,7 @@ pub enum ResponsesError {
 #[derive(Debug, Error)]
 pub enum ResponsesProblem {
     /// A requested response has no column.
-    #[error("--response: there is no response \"{}\"; the columns are {}", quoted(name, 80), listed(columns))]
+    #[error("--response: \"{}\" is not a column; the columns are {}", quoted(name, 80), listed(columns))]
     NoResponse {
         /// Name of the response.
         name: String,
@@ -178,15 +178,15 @@ pub enum ResponsesProblem {
         columns: Vec<String>,
     },
     /// No column is a response.
-    #[error("there is no column of a response; the columns are {}", listed(columns))]
+    #[error("no response column; the columns are {}", listed(columns))]
     NoColumn {
         /// Names of the columns.
         columns: Vec<String>,
     },
     /// The table has another number of rows than the samples.
     #[error(
-        "it has {rows} rows, and {} has {samples}; one each is needed, empty where an evaluation failed, or a column \
-         evaluation that says whose they are",
+        "{rows} rows, but {} has {samples}; one row per evaluation is needed, empty for a failed one, or a \
+         column evaluation with its number",
         table.display()
     )]
     RowCount {
@@ -201,7 +201,7 @@ pub enum ResponsesProblem {
     #[error("{0}")]
     EvaluationNumber(#[from] EvaluationNumberError),
     /// The samples have no evaluation of this number.
-    #[error("{row}: evaluation {evaluation} is none of {}, which has {first} to {last}", table.display())]
+    #[error("{row}: evaluation {evaluation} is not in {}, which has {first} to {last}", table.display())]
     UnknownEvaluation {
         /// Location of the row, such as `line 3`.
         row: String,
@@ -216,8 +216,8 @@ pub enum ResponsesProblem {
     },
     /// Two rows have the same evaluation.
     #[error(
-        "{row}: its evaluation occurs a second time; each may be there once, or once for each tile that a column tile \
-         names"
+        "{row}: the evaluation occurs a second time; one row per evaluation is allowed, or one per tile \
+         with a column tile"
     )]
     DuplicateEvaluation {
         /// Location of the second row.
@@ -225,7 +225,8 @@ pub enum ResponsesProblem {
     },
     /// Two rows have the same evaluation and tile.
     #[error(
-        "{row}: its evaluation occurs a second time for tile \"{}\"; each may be there once",
+        "{row}: the evaluation occurs a second time for tile \"{}\"; one row per evaluation and tile is \
+         allowed",
         quoted(tile, 80)
     )]
     DuplicateTile {

@@ -120,7 +120,8 @@ fn of_objects(objects: &AnnotatedObjects) -> Vec<Value> {
 
 fn of_points(points: &Points) -> Result<Vec<Value>, String> {
     if points.axes() < 2 {
-        return Err("points of one coordinate have no place on a plane; CSV (.csv), NPY (.npy) are allowed"
+        return Err("points with one coordinate cannot be written as GeoJSON; CSV (.csv), NPY (.npy) are \
+                    allowed"
             .to_owned());
     }
     let point = |point: &[f64]| feature(json!({ "type": "Point", "coordinates": point }), json!({}));

@@ -44,7 +44,7 @@ pub(super) fn bytes(region: &DataRegion) -> Result<Vec<u8>, String> {
             Ok(file("<f8", &shape, &little_endian(points.coordinates(), |value| value.to_le_bytes())))
         }
         DataRegion::Scalar(value) => Ok(file("<f8", &[], &value.to_le_bytes())),
-        other => Err(format!("a region of type {} is no array", other.element())),
+        other => Err(format!("a region of type {} is not an array", other.element())),
     }
 }
 

@@ -53,6 +53,9 @@ pub(crate) fn fit(builder: &PlanBuilder<'_>, request: &PlanRequest<'_>) -> Resul
     while best.0 > FITS {
         let smaller = |factor| options.smaller(limits, request.buckets, factor, builder.max_instances());
         let Some(cut) = smaller(factor) else { break };
+        // Each round allows more or smaller buckets, so the search ends.
+        let is_smaller = cut.max_buckets > limits.max_buckets || cut.max_bucket_size < limits.max_bucket_size;
+        assert!(is_smaller, "{cut:?} is not smaller than {limits:?}");
         let candidate = make(options, cut)?;
         limits = cut;
         factor = 2;

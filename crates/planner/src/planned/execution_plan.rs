@@ -59,9 +59,22 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
         instances: bucket.into_iter().map(id).collect(),
         pixels: study.tiles[tile].pixels,
     };
+    let (planned, found) = (instances.len(), graph.instances().len());
+    assert!(planned == found, "{planned} of {found} instances are planned");
+    debug_assert!(
+        instances
+            .iter()
+            .enumerate()
+            .all(|(id, instance)| instance.parents.iter().all(|parent| parent.index() < id)),
+        "an instance precedes a parent"
+    );
+    let (solved, problems) = (solutions.len(), builder.stages.len());
+    assert!(solved == problems, "{solved} of {problems} stages have buckets");
     let by_stage = builder.stages.iter().zip(solutions);
     let buckets = by_stage.flat_map(|(stage, solution)| stage.buckets_by_tile(solution, runs, graph));
-    let buckets = buckets.map(bucket).collect();
+    let buckets: Vec<BucketPlan> = buckets.map(bucket).collect();
+    let in_buckets: usize = buckets.iter().map(|bucket| bucket.instances.len()).sum();
+    assert!(in_buckets == planned, "{in_buckets} of {planned} instances are in buckets");
     let sharing = mode.sharing().unwrap_or_default();
     ExecutionPlan { stages: stages.clone(), instances, buckets, sharing, ..ExecutionPlan::default() }
 }

@@ -94,7 +94,7 @@ pub enum DecodeError {
         shape: Shape,
     },
     /// The content does not match the digest.
-    #[error("decode a data region: content of another digest than {expected}")]
+    #[error("decode a data region: content does not match digest {expected}")]
     Digest {
         /// The digest in the header.
         expected: Digest,

@@ -45,10 +45,10 @@ pub enum ArrayError {
         values: usize,
     },
     /// The array has another number type than requested.
-    #[error("array: holds {found}, {wanted} is wanted")]
+    #[error("array: holds {found}; {expected} is needed")]
     Kind {
         /// The requested type.
-        wanted: NumberType,
+        expected: NumberType,
         /// The actual type.
         found: NumberType,
     },
@@ -86,10 +86,10 @@ impl DenseArray {
         }
         let mut all = [1; MAX_AXES];
         all[..extents.len()].copy_from_slice(extents);
-        let wanted = all
+        let expected = all
             .iter()
             .try_fold(u64::from(channels), |product, extent| product.checked_mul(u64::from(*extent)));
-        if wanted.is_none_or(|wanted| wanted == 0 || wanted != values.len() as u64) {
+        if expected.is_none_or(|expected| expected == 0 || expected != values.len() as u64) {
             return Err(ArrayError::Length { extents: all, channels, values: values.len() });
         }
         Ok(Self { extents: all, axes: extents.len() as u8, channels, values })
@@ -118,7 +118,7 @@ impl DenseArray {
     /// # Errors
     /// Returns [`ArrayError::Kind`] if they have another type.
     pub fn samples<T: Sample>(&self) -> Result<&[T], ArrayError> {
-        let wrong = ArrayError::Kind { wanted: T::NUMBER, found: self.values.number() };
+        let wrong = ArrayError::Kind { expected: T::NUMBER, found: self.values.number() };
         self.values.get().ok_or(wrong)
     }
 }
@@ -171,7 +171,7 @@ mod tests {
     fn numbers_of_another_kind_are_not_given_out() {
         let array = DenseArray::new(&[2], 1, vec![1_u16, 2].into()).unwrap();
         assert_eq!(array.samples::<u16>(), Ok(&[1, 2][..]));
-        assert_eq!(array.samples::<f32>().unwrap_err().to_string(), "array: holds u16, f32 is wanted");
+        assert_eq!(array.samples::<f32>().unwrap_err().to_string(), "array: holds u16; f32 is needed");
     }
 
     #[test]

@@ -38,14 +38,14 @@ pub enum ObjectError {
     #[error(transparent)]
     Outline(#[from] OutlineError),
     /// The number of values does not match the column names.
-    #[error("object {object}: {found} numbers; {wanted}, one per column, are allowed")]
+    #[error("object {object}: {found} numbers; {expected}, one per column, are allowed")]
     Numbers {
         /// Index of the object.
         object: usize,
         /// Number of its values.
         found: usize,
         /// Number of column names.
-        wanted: usize,
+        expected: usize,
     },
     /// The class does not exist.
     #[error("object {object}: class {class}; classes below {classes} are allowed")]
@@ -128,9 +128,9 @@ impl AnnotatedObjects {
         class: &str,
         numbers: &[f64],
     ) -> Result<(), ObjectError> {
-        let (found, wanted) = (numbers.len(), self.columns.len());
-        if found != wanted {
-            return Err(ObjectError::Numbers { object: self.len(), found, wanted });
+        let (found, expected) = (numbers.len(), self.columns.len());
+        if found != expected {
+            return Err(ObjectError::Numbers { object: self.len(), found, expected });
         }
         self.outlines.push(rings)?;
         let known = self.classes.iter().position(|known| known == class);
@@ -160,9 +160,9 @@ impl AnnotatedObjects {
         if let Some(object) = strange {
             return Err(ObjectError::Class { object, class: class_of[object], classes: classes.len() });
         }
-        let wanted = objects * columns.len();
-        if numbers.len() != wanted || class_of.len() != objects {
-            return Err(ObjectError::Numbers { object: objects, found: numbers.len(), wanted });
+        let expected = objects * columns.len();
+        if numbers.len() != expected || class_of.len() != objects {
+            return Err(ObjectError::Numbers { object: objects, found: numbers.len(), expected });
         }
         Ok(Self { outlines, class_of, classes, columns, numbers })
     }

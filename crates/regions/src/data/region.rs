@@ -55,10 +55,10 @@ pub enum DataRegion {
 
 /// A data region has another element type than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("data region holds {found}, {wanted} is wanted")]
+#[error("data region holds {found}; {expected} is needed")]
 pub struct WrongElement {
     /// The requested type.
-    pub wanted: ElementType,
+    pub expected: ElementType,
     /// The actual type.
     pub found: ElementType,
 }
@@ -121,16 +121,16 @@ impl DataRegion {
         }
     }
 
-    /// Returns the raster of a region of type `wanted`.
+    /// Returns the raster of a region of type `expected`.
     ///
     /// # Errors
     /// Returns [`WrongElement`] if the region has another type.
-    pub fn raster(&self, wanted: ElementType) -> Result<&Raster, WrongElement> {
+    pub fn raster(&self, expected: ElementType) -> Result<&Raster, WrongElement> {
         match self {
-            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) if self.element() == wanted => {
+            Self::Bgr8(raster) | Self::Gray8(raster) | Self::Mask(raster) if self.element() == expected => {
                 Ok(raster)
             }
-            _ => Err(WrongElement { wanted, found: self.element() }),
+            _ => Err(WrongElement { expected, found: self.element() }),
         }
     }
 
@@ -141,18 +141,18 @@ impl DataRegion {
     pub fn table(&self) -> Result<&Table, WrongElement> {
         match self {
             Self::Table(table) => Ok(table),
-            _ => Err(WrongElement { wanted: ElementType::Table, found: self.element() }),
+            _ => Err(WrongElement { expected: ElementType::Table, found: self.element() }),
         }
     }
 
-    /// Returns the dense array of a region of type `wanted`.
+    /// Returns the dense array of a region of type `expected`.
     ///
     /// # Errors
     /// Returns [`WrongElement`] if the region has another type.
-    pub fn array(&self, wanted: ElementType) -> Result<&DenseArray, WrongElement> {
+    pub fn array(&self, expected: ElementType) -> Result<&DenseArray, WrongElement> {
         match self {
-            Self::Array(array) if self.element() == wanted => Ok(array),
-            _ => Err(WrongElement { wanted, found: self.element() }),
+            Self::Array(array) if self.element() == expected => Ok(array),
+            _ => Err(WrongElement { expected, found: self.element() }),
         }
     }
 }
@@ -187,6 +187,6 @@ mod tests {
         assert_eq!(array(&[6]).size_px(), None);
         assert!(array(&[3, 2]).array(ElementType::ArrayU8).is_ok());
         let wrong = array(&[3, 2]).array(ElementType::ArrayF32).unwrap_err().to_string();
-        assert_eq!(wrong, "data region holds array-u8, array-f32 is wanted");
+        assert_eq!(wrong, "data region holds array-u8; array-f32 is needed");
     }
 }

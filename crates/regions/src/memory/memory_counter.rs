@@ -19,7 +19,8 @@ impl MemoryCounter {
 
     /// Subtracts `bytes`, which must have been added before.
     pub fn subtract(&self, bytes: u64) {
-        self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "{bytes} bytes are subtracted, {before} were counted");
     }
 
     /// Returns the current bytes.

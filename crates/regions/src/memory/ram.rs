@@ -98,7 +98,8 @@ impl RamTier {
     pub fn remove(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let (_, StoredRegion { region, .. }) = self.regions.remove(&key)?;
         self.ledger.subtract(region.bytes());
-        self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
+        let before = self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
+        assert!(before >= region.bytes(), "{key} leaves the RAM tier, which counted {before} bytes");
         self.revision.fetch_add(1, Ordering::Release);
         Some(region)
     }

@@ -168,18 +168,22 @@ impl ResultCache {
     fn hold(&mut self, identity: RegionIdentity) -> Option<(CachedRegion, RefState)> {
         let entry = self.regions.get_mut(&identity)?;
         entry.holders += 1;
+        let bytes = entry.region.bytes();
         if self.idle.remove(&(entry.worth, identity)) {
-            self.idle_bytes -= entry.region.bytes();
+            assert!(entry.holders == 1, "an idle result had {} holders", entry.holders - 1);
+            self.subtract_idle(bytes);
         }
+        let entry = self.regions.get(&identity)?;
         let holders = if entry.holders == 1 { RefState::First } else { RefState::Further };
         Some((CachedRegion { identity, region: Arc::clone(&entry.region) }, holders))
     }
 
     /// Removes a holder. Returns whether the region has others. A region without holders is idle.
     pub fn release(&mut self, identity: &RegionIdentity) -> RefState {
-        let Some(entry) = self.regions.get_mut(identity).filter(|entry| entry.holders > 0) else {
-            return RefState::First;
-        };
+        let entry = self.regions.get_mut(identity);
+        assert!(entry.is_some(), "a result is released that is not in the cache: {identity:?}");
+        let Some(entry) = entry else { return RefState::First };
+        assert!(entry.holders > 0, "a result without a holder is released: {identity:?}");
         entry.holders -= 1;
         if entry.holders > 0 {
             return RefState::Further;
@@ -192,7 +196,8 @@ impl ResultCache {
         #[expect(clippy::cast_precision_loss, reason = "a ratio")]
         let density = entry.seconds / bytes.max(1) as f64;
         entry.worth = Worth(self.inflation + density);
-        self.idle.insert((entry.worth, *identity));
+        let is_new = self.idle.insert((entry.worth, *identity));
+        assert!(is_new, "a result becomes idle twice: {identity:?}");
         self.idle_bytes += bytes;
         RefState::First
     }
@@ -209,7 +214,10 @@ impl ResultCache {
         while self.idle_bytes > bytes {
             let Some((worth, identity)) = self.idle.pop_first() else { break };
             self.inflation = worth.0;
-            let Some(entry) = self.regions.get(&identity) else { continue };
+            let entry = self.regions.get(&identity);
+            assert!(entry.is_some(), "an idle result is not in the cache: {identity:?}");
+            let Some(entry) = entry else { continue };
+            assert!(entry.holders == 0, "a result with {} holders is evicted: {identity:?}", entry.holders);
             let task = |key: &TaskKey| {
                 let Outputs { identities, origin } = self.tasks.get(key)?;
                 Some((*key, *origin, identities.clone()))
@@ -218,9 +226,14 @@ impl ResultCache {
             let (region, seconds, source) = (Arc::clone(&entry.region), entry.seconds, entry.source);
             all.push(EvictedResult { identity, region, seconds, source, tasks });
             if let Some(bytes) = self.remove(&identity) {
-                self.idle_bytes -= bytes;
+                self.subtract_idle(bytes);
             }
         }
+        assert!(
+            !self.idle.is_empty() || self.idle_bytes == 0,
+            "no result is idle, {} bytes are",
+            self.idle_bytes
+        );
         all
     }
 
@@ -241,17 +254,26 @@ impl ResultCache {
         for identity in self.by_source.remove(source).unwrap_or_default() {
             let Some(entry) = self.regions.get_mut(&identity) else { continue };
             if self.idle.remove(&(entry.worth, identity)) {
-                self.idle_bytes -= entry.region.bytes();
+                let bytes = entry.region.bytes();
+                self.subtract_idle(bytes);
                 self.remove(&identity);
             } else {
+                assert!(entry.holders > 0, "a result is neither idle nor in use: {identity:?}");
                 entry.is_last = true;
             }
         }
     }
 
+    fn subtract_idle(&mut self, bytes: u64) {
+        let idle_bytes = self.idle_bytes;
+        assert!(idle_bytes >= bytes, "a result of {bytes} bytes leaves the idle ones, of {idle_bytes}");
+        self.idle_bytes -= bytes;
+    }
+
     /// Removes a region that is not in the idle set. Returns its bytes.
     fn remove(&mut self, identity: &RegionIdentity) -> Option<u64> {
         let entry = self.regions.remove(identity)?;
+        assert!(entry.holders == 0, "a result with {} holders is removed: {identity:?}", entry.holders);
         for key in entry.keys {
             self.forget(&key, identity);
         }

@@ -22,7 +22,7 @@ const AXES: [char; 3] = ['x', 'y', 'z'];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BoundsError {
     /// An interval ends before it starts.
-    #[error("bounds: start {start} is beyond end {end}; the start must be at most the end")]
+    #[error("bounds: start {start} is beyond end {end}; a start up to the end is allowed")]
     Reversed {
         /// Start.
         start: i64,

@@ -122,6 +122,13 @@ impl Partition {
             let start = core.start().saturating_sub_unsigned(halo).max(axis.start());
             (start, core.end().saturating_add_unsigned(halo).min(axis.end()))
         })?;
+        debug_assert!(
+            core.axes()
+                .iter()
+                .zip(window.axes())
+                .all(|(core, window)| { window.start() <= core.start() && core.end() <= window.end() }),
+            "the window {window:?} of tile {index} does not contain its core {core:?}"
+        );
         Some(PartitionTile { index, core, window })
     }
 
@@ -141,8 +148,14 @@ impl Partition {
         let mut index = 0;
         for (number, axis) in self.region.axes().iter().enumerate().rev() {
             let place = axis.start().abs_diff(position[number]) / self.tile_px[number];
+            assert!(
+                place < self.tiles[number],
+                "{position:?} is in tile {place} of {} along {number}",
+                self.tiles[number]
+            );
             index = index * self.tiles[number] + place;
         }
+        assert!(index < self.count, "{position:?} is in tile {index} of {}", self.count);
         Ok(Some(index))
     }
 

@@ -45,7 +45,7 @@ pub(crate) fn draw(evaluations: &[usize], courses: &[ConvergenceCurve], axis: &s
     let [width, height] = SIZE_PX;
     let (right, bottom) = (width - RIGHT_PX, height - BOTTOM_PX);
     let plot = Plot { steps: evaluations.len(), y: index_scale(courses, bottom), right, bottom };
-    let mut drawing = Drawing::new(width, height, &format!("{axis} over growing parts of the sample"));
+    let mut drawing = Drawing::new(width, height, &format!("{axis} over growing prefixes of the sample"));
     draw_axes(&mut drawing, &plot, evaluations, axis);
     // Draws the most influential parameters last, on top of the others.
     for (rank, course) in courses.iter().enumerate().rev() {

@@ -141,7 +141,7 @@ pub(crate) fn stack(orders: &[Orders<'_>], response: &str) -> Drawing {
     let most = rows.iter().map(|row| value(row.total).max(value(row.first))).fold(0.0, f64::max);
     let rounding = Rounding::fixed(3);
     let number = |row: &Orders<'_>| rounding.show(value(row.total) - value(row.first));
-    let title = format!("First-order indices of {response}, and what total indices add");
+    let title = format!("First-order indices of {response}, and the additional share of total indices");
     let mut frame = Frame::new(&rows, [0.0, most], "T − S", 70.0, &title, response);
     let scale = frame.scale;
     let zero = scale.px(0.0);

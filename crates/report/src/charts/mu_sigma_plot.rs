@@ -182,7 +182,7 @@ impl Panel {
             [(LEFT_PX + right) / 2.0, bottom + 37.0],
             "μ* (size of the effect)",
         );
-        drawing.upright("axis", [12.0, (TOP_PX + bottom) / 2.0], "σ (how much it varies)");
+        drawing.upright("axis", [12.0, (TOP_PX + bottom) / 2.0], "σ (variation of the effect)");
         if let Some([mu_star, sigma]) = corner {
             let (x, y) = (self.x.px(mu_star), self.y.px(sigma));
             drawing.rect("corner", [LEFT_PX, y, x - LEFT_PX, bottom - y]);

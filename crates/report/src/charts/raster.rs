@@ -14,13 +14,13 @@ const PIXELS_A_UNIT: f32 = 2.0;
 #[derive(Debug, Error)]
 pub enum RasterError {
     /// The drawing is no valid SVG.
-    #[error("read a drawing: {0}")]
+    #[error("failed to read a drawing: {0}")]
     Drawing(#[from] resvg::usvg::Error),
     /// The drawing has no valid size.
-    #[error("draw a picture of {0} × {1} pixels")]
+    #[error("failed to draw a picture of {0} × {1} px")]
     Size(u32, u32),
     /// The picture cannot be encoded.
-    #[error("encode a picture: {0}")]
+    #[error("failed to encode a picture: {0}")]
     Png(String),
 }
 

@@ -122,7 +122,7 @@ impl Pictures<'_> {
             let unit = Unit::of(outcome.makespan_seconds);
             let late = if outcome.in_time == Some(false) { ", too late" } else { "" };
             let figures = format!(
-                "{:.1} {}, {:.2} to pay{late}",
+                "{:.1} {}, cost {:.2}{late}",
                 outcome.makespan_seconds / unit.seconds,
                 unit.name,
                 outcome.cost
@@ -148,7 +148,7 @@ impl Pictures<'_> {
         let y = Scale::new(0.0, dearest, [bottom, TOP_PX], 6);
         let place = |outcome: &Outcome| [x.px(outcome.makespan_seconds / unit.seconds), y.px(outcome.cost)];
         let first = self.pools.first().copied().unwrap_or_default();
-        let note = format!("gray: fixed numbers of workers of pool {first}, from beginning to end");
+        let note = format!("gray: constant numbers of workers of pool {first}");
         let title = format!("Cost and makespan of {}", self.study);
         let mut drawing = self.begin(SIZE_PX, &title, &note);
         drawing.axis_below(&x, [TOP_PX, bottom]);

@@ -51,11 +51,12 @@ pub fn pictures(drawn: &ResponsePlots<'_>) -> Vec<Picture> {
     let response = drawn.analysis.response();
     let mut pictures = of_method(drawn.analysis, &listed, response);
     if let Some((drawing, index)) = settling(drawn) {
-        let note = "of growing parts of the sample, with 95 % intervals; lines that are level at the right have settled";
+        let note = "growing prefixes of the sample, with 95 % intervals; a line that is level at the right \
+                    has converged";
         pictures.push(alone("convergence", drawing, &format!("Convergence of {index}, {response}"), note));
     }
     if let Some(drawing) = scattered(drawn, response) {
-        let note = "dots: evaluations; line, where they are enough: their mean along the parameter";
+        let note = "dots: evaluations; line, with enough evaluations: their mean along the parameter";
         pictures.push(alone("scatter", drawing, &format!("{response} over each parameter"), note));
     }
     pictures
@@ -90,13 +91,15 @@ fn of_method(analysis: &Analysis, listed: &IndexTable, response: &str) -> Vec<Pi
     match analysis {
         Analysis::Indices(Indices::Moat(found)) => {
             let note =
-                "light: rises with the parameter; dark: falls as it rises; gray: both; lines: 95 % intervals";
-            let title = format!("How much each parameter changes {response} (MOAT)");
+                "light: increases with the parameter; dark: decreases; gray: both; lines: 95 % intervals";
+            let title = format!("Effect of each parameter on {response} (MOAT)");
             let mut pictures = vec![alone("bars", ranking::draw(found, response), &title, note)];
             if let Some(plane) = mu_sigma_plot::draw(found, response) {
                 let note = match plane.unlabeled.len() {
-                    0 => "far below the line, an effect is the same everywhere; near it or above, it bends or interacts".to_owned(),
-                    count => format!("for want of room without a label: {count} parameters"),
+                    0 => "far below the line: constant effect; near or above the line: non-linear effect or \
+                          interaction"
+                        .to_owned(),
+                    count => format!("without a label, for lack of space: {count} parameters"),
                 };
                 let title = format!("Plane of μ* and σ, {response}");
                 pictures.push(alone("plane", plane.alone(&title), &title, &note));
@@ -108,7 +111,7 @@ fn of_method(analysis: &Analysis, listed: &IndexTable, response: &str) -> Vec<Pi
             let mut pictures = of_orders(&orders, response);
             if let Some(map) = heatmap::draw(found) {
                 let note =
-                    "on the diagonal first-order indices; bold: 95 % interval above 0; dashed frame: below 0";
+                    "diagonal: first-order indices; bold: 95 % interval above 0; dashed frame: below 0";
                 pictures.push(alone(
                     "second-order",
                     map,
@@ -124,7 +127,8 @@ fn of_method(analysis: &Analysis, listed: &IndexTable, response: &str) -> Vec<Pi
         }
         _ => {
             let (drawing, axis) = bars::draw_indices(analysis, listed);
-            let note = "to the right, light: rises with the parameter; to the left, dark: falls; lines: 95 % intervals";
+            let note = "right, light: increases with the parameter; left, dark: decreases; lines: 95 % \
+                        intervals";
             let signed = matches!(analysis, Analysis::Correlations(_) | Analysis::Regression(_));
             let note = if signed { note } else { "lines: 95 % intervals" };
             let title = format!("{} of {response}", capital(&axis));
@@ -134,12 +138,11 @@ fn of_method(analysis: &Analysis, listed: &IndexTable, response: &str) -> Vec<Pi
 }
 
 fn of_orders(orders: &[Orders<'_>], response: &str) -> Vec<Picture> {
-    let note = "upper bar, light: first order S; lower bar, dark: total T; lines: 95 % intervals";
+    let note = "upper bar, light: first-order S; lower bar, dark: total T; lines: 95 % intervals";
     let title = format!("First-order and total Sobol’ indices of {response}");
     let bars = alone("bars", first_and_total::draw(orders, response), &title, note);
-    let note =
-        "filled: what the parameter explains alone (S); outlined: what it explains with others (T − S)";
-    let title = format!("What parameters explain of {response}, alone and together");
+    let note = "filled: first-order index (S); outlined: interactions (T − S)";
+    let title = format!("Variance of {response} by parameter, alone and in interactions");
     vec![bars, alone("stack", first_and_total::stack(orders, response), &title, note)]
 }
 

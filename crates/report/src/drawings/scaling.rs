@@ -152,8 +152,8 @@ impl Scaling<'_> {
 
     fn note(&self) -> String {
         let buckets = match self.max_buckets {
-            Some(buckets) => format!("at most {} a stage", counted(buckets, "bucket", "buckets")),
-            None => "3 buckets a worker".to_owned(),
+            Some(buckets) => format!("at most {} per stage", counted(buckets, "bucket", "buckets")),
+            None => "3 buckets per worker".to_owned(),
         };
         let trtma = self.curves.iter().any(|curve| curve.strategy == "trtma");
         format!(

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum PreviewNameError {
     /// No task has the name.
-    #[error("--preview {name}: workflow {workflow} has no such task; its tasks are {tasks}")]
+    #[error("--preview {name}: not a task of workflow {workflow}; its tasks are {tasks}")]
     NoTask {
         /// The name.
         name: String,
@@ -22,7 +22,10 @@ pub enum PreviewNameError {
         tasks: String,
     },
     /// The task writes no image.
-    #[error("--preview {name}: it writes {writes}, and no image; tasks that write images are {tasks}")]
+    #[error(
+        "--preview {name}: the task writes {writes}, not an image; tasks that write images are allowed: \
+             {tasks}"
+    )]
     NoImage {
         /// The name.
         name: String,
@@ -149,12 +152,13 @@ mod tests {
         let tasks = "normalize, t1, t2, t3, t4, t5, t6, t7";
         assert_eq!(
             asked(&["t3", "T7"]).unwrap_err(),
-            format!("--preview T7: workflow nuclei has no such task; its tasks are {tasks}, compare")
+            format!("--preview T7: not a task of workflow nuclei; its tasks are {tasks}, compare")
         );
         assert_eq!(
             asked(&["compare"]).unwrap_err(),
             format!(
-                "--preview compare: it writes metrics (table), and no image; tasks that write images are {tasks}"
+                "--preview compare: the task writes metrics (table), not an image; tasks that write images \
+                 are allowed: {tasks}"
             )
         );
     }

@@ -1,7 +1,7 @@
 //! Replays evaluations on one tile, or reads their masks from the task cache.
 
 use super::GalleryError;
-use pleach_actors::stage::PriorResults;
+use pleach_cache::PriorResults;
 use pleach_pathology::image_io::{self, ImageFileError};
 use pleach_regions::{DataRegion, ElementType};
 use pleach_results::cache_walk::CachedRegions;

@@ -28,37 +28,37 @@ impl Metric {
         let (name, meaning) = match metric.as_str() {
             "dice" => (
                 "Dice",
-                "twice the area that mask and reference share, divided by the sum of their areas: \
-                 1 where they are the same, 0 where they share nothing",
+                "twice the intersection of mask and reference, divided by the sum of their areas: 1 if they \
+                 are equal, 0 without overlap",
             ),
             "jaccard" => (
                 "Jaccard",
-                "the area that mask and reference share, divided by the area that either covers: \
-                 1 where they are the same, 0 where they share nothing",
+                "intersection of mask and reference, divided by their union: 1 if they are equal, 0 without \
+                 overlap",
             ),
             "pixel-difference" => {
                 ("the pixel difference", "the number of pixels in which mask and reference differ")
             }
             "object-dice" => (
                 "object Dice",
-                "twice the area that nuclei of the mask share with nuclei of the reference, divided by the area of all \
-                 nuclei of both: 1 where they cover the same, 0 where they share nothing",
+                "twice the overlap of nuclei of the mask with nuclei of the reference, divided by the area \
+                 of all nuclei of both: 1 if they cover the same area, 0 without overlap",
             ),
             "object-jaccard" => (
                 "object Jaccard",
-                "the area that nuclei of the mask share with nuclei of the reference, divided by the area that the \
-                 nuclei of either cover: 1 where they cover the same, 0 where they share nothing",
+                "overlap of nuclei of the mask with nuclei of the reference, divided by the area that the \
+                 nuclei of either cover: 1 if they cover the same area, 0 without overlap",
             ),
             "object-pair-dice" => (
                 "the mean Dice of a pair",
-                "Dice of each pair of overlapping nuclei, one of the mask and one of the reference, averaged over all \
-                 pairs: 1 where every pair is the same nucleus, less where nuclei are split, merged or of another \
-                 shape; nuclei without a partner are not counted",
+                "Dice of each pair of overlapping nuclei, one of the mask and one of the reference, \
+                 averaged over all pairs: 1 if the nuclei of every pair are equal, less if nuclei are \
+                 split, merged or of another shape; nuclei without a partner are not counted",
             ),
             "object-recall" => (
                 "object recall",
-                "the share of the area of the reference’s nuclei that nuclei of the mask cover: 1 where all of it is \
-                 found, also where too much is, 0 where nothing is",
+                "share of the area of the reference’s nuclei that nuclei of the mask cover: 1 if all of it \
+                 is covered, even if the mask covers more, 0 if none is",
             ),
             "nuclei" => ("the number of nuclei", "the number of connected objects in the mask"),
             "mean-area" => (
@@ -71,11 +71,12 @@ impl Metric {
         let caution = match study.reference {
             // These metrics ignore the reference.
             _ if ["nuclei", "mean-area"].contains(&metric.as_str()) => {
-                "It is measured on the mask alone: a change tells how far the result moves, not whether it gets better."
+                "It is measured on the mask alone: a change shows how much the result changes, not whether \
+                 it improves."
             }
             ReferenceSource::Defaults if compared => {
-                "The reference is the workflow’s own result at its default parameters: a change tells how far the \
-                 result moves from that one, not whether it gets better."
+                "The reference is the workflow’s own result at its default parameters: a change shows how \
+                 far the result is from that one, not whether it improves."
             }
             _ => "",
         };

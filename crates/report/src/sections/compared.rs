@@ -35,11 +35,11 @@ fn annotations(files: &[AnnotatedTile]) -> Html {
         counted(files.len(), "reference file", "reference files")
     );
     if outside + partly + unusable == 0 {
-        return p(format!("{of_all}All of them lie inside their tiles."));
+        return p(format!("{of_all}All are inside their tiles."));
     }
     let text = p(format!(
-        "{of_all}Outside their tiles: {}, which do not count. Partly outside: {}, cut off at the border. Without a pixel of \
-         their own, too small or covered by later ones: {}.",
+        "{of_all}Outside their tiles and ignored: {}. Partly outside and clipped at the border: {}. Without \
+         a pixel, because they are too small or covered by later ones: {}.",
         count(outside),
         count(partly),
         count(unusable),
@@ -49,9 +49,10 @@ fn annotations(files: &[AnnotatedTile]) -> Html {
     of_note.sort_by_key(|file| std::cmp::Reverse((file.outside, file.unusable, file.partly_outside)));
     let header = ["tile", "reference", "annotations", "outside", "partly outside", "without a pixel"];
     let caption = match of_note.len().saturating_sub(MAX_FILES) {
-        0 => "Reference files with annotations that do not count, or not whole".to_owned(),
+        0 => "Reference files with ignored or clipped annotations".to_owned(),
         others => format!(
-            "The {MAX_FILES} reference files with most annotations that do not count, or not whole; run.json has {} more",
+            "The {MAX_FILES} reference files with the most ignored or clipped annotations; run.json has {} \
+             more",
             count(others)
         ),
     };
@@ -74,18 +75,18 @@ fn both_empty(found: &BothEmptyRuns) -> Html {
             counted(tiles.len(), "tile", "tiles")
         ),
         names(tiles.iter().map(String::as_str), MAX_TILES),
-        format!(". By convention {response} is 1 there. "),
+        format!(". By convention {response} is 1 in these runs. "),
     ];
     let key = |value: &str| Html::element("code", &[], format!("both_empty = \"{value}\""));
     text.push(if *left_out {
-        html!["Those runs are left out of the mean over tiles (", key("leave-out"), ")."]
+        html!["They are excluded from the mean over tiles (", key("leave-out"), ")."]
     } else {
         html![
-            "In the mean over tiles each of those runs counts as much as any other; ",
+            "The mean over tiles includes them; ",
             key("leave-out"),
             " in ",
             Html::element("code", &[], "[response]"),
-            " leaves them out."
+            " excludes them."
         ]
     });
     p(text)
@@ -109,8 +110,8 @@ mod tests {
         fixture.run.annotations = vec![file("one", [40, 0, 0, 0]), file("<two>", [108, 1, 4, 2])];
         let text = section(&fixture.report()).unwrap().into_string();
         for expected in [
-            "148 annotations in 2 reference files. Outside their tiles: 1, which",
-            "Partly outside: 4, cut off",
+            "148 annotations in 2 reference files. Outside their tiles and ignored: 1.",
+            "Partly outside and clipped at the border: 4.",
             "covered by later ones: 2.",
             "<td>108</td><td>1</td><td>4</td><td>2</td>",
             "&lt;two&gt;.geojson",
@@ -120,7 +121,7 @@ mod tests {
         assert!(!text.contains("one.geojson"), "nothing is to be said of it");
         fixture.run.annotations.truncate(1);
         let text = section(&fixture.report()).unwrap().into_string();
-        assert!(text.contains("All of them lie inside their tiles."), "{text}");
+        assert!(text.contains("All are inside their tiles."), "{text}");
     }
 
     #[test]
@@ -142,6 +143,6 @@ mod tests {
         assert!(text.contains("both_empty = &quot;leave-out&quot;</code> in"), "{text}");
         fixture.run.both_empty = vec![BothEmptyRuns { left_out: true, ..empty }];
         let text = section(&fixture.report()).unwrap().into_string();
-        assert!(text.contains("Those runs are left out of the mean"), "{text}");
+        assert!(text.contains("They are excluded from the mean"), "{text}");
     }
 }

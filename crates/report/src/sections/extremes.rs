@@ -1,6 +1,6 @@
 //! Section on the default, the best and the worst evaluation of each response, with their parameters.
 //!
-//! `analysis::extremes` selects the evaluations. `pictures` shows their results.
+//! `analysis::extremes` in `pleach-results` selects the evaluations. `pictures` shows their results.
 
 use crate::Report;
 use crate::page::format_number::{Rounding, capital, count};
@@ -30,23 +30,24 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
 fn introduction(all: &[Extremes]) -> String {
     let each = || all.iter().flat_map(|of| &of.evaluations);
     let default = each().find(|extreme| extreme.role == Role::Default);
-    let mut text = String::from("Values that are not the default are in bold. ");
+    let mut text = String::from("Bold values differ from the default. ");
     text.push_str(match default.map(|default| default.evaluation) {
         Some(Some(0)) => {
-            "The default parameters are run beside the sample: no index depends on that run, and it is not in responses.csv. "
+            "The run with default parameters is not part of the sample: no index depends on it, and it is \
+             not in responses.csv. "
         }
         Some(Some(_)) => "The default parameters are an evaluation of the sample. ",
-        _ => "The default parameters are not among the evaluations, so that their response is not known. ",
+        _ => "The default parameters are not among the evaluations, so their response is unknown. ",
     });
     if each().any(|extreme| extreme.role == Role::Nearest) {
         text.push_str(
-            "The result at the defaults is the reference, so nearest and farthest tell how far results move, and not which is \
-             better. ",
+            "The result at the defaults is the reference, so nearest and farthest show the distance of \
+             results from it, not their quality. ",
         );
     }
     if each().any(|extreme| extreme.role == Role::Best) {
         text.push_str(
-            "Best is the evaluation of the sample that agrees most with the reference, which is not the best that there is. ",
+            "Best is the evaluation of the sample that agrees most with the reference, not the optimum. ",
         );
     }
     text.trim_end().to_owned()
@@ -123,14 +124,14 @@ mod tests {
             "<strong>0.112",
             "<td>80</td><td>80</td><td>80</td>",
             "<td>45</td><td><strong>40</strong></td><td><strong>4</strong></td>",
-            "not which is better",
+            "not their quality",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }
         fixture.run.extremes[0].evaluations[0].evaluation = None;
         fixture.run.extremes[0].evaluations[0].value = None;
         let text = section(&fixture.report()).unwrap().into_string();
-        assert!(text.contains("<td>not run</td>") && text.contains("their response is not known"), "{text}");
+        assert!(text.contains("<td>not run</td>") && text.contains("their response is unknown"), "{text}");
         fixture.run.extremes[0].evaluations.truncate(1);
         assert!(section(&fixture.report()).is_none());
     }

@@ -9,13 +9,13 @@ use pleach_results::analysis::{Failures, Unit};
 pub(crate) fn counts(failures: &Failures) -> Html {
     let Failures { evaluations, unit, dropped, all, parameters } = failures;
     let (whole, one, many) = match unit {
-        Unit::Trajectory => ("its whole trajectory", "trajectory", "trajectories"),
-        Unit::BaseSample => ("the whole row block of its base sample", "base sample", "base samples"),
-        Unit::Curve => ("the whole search curve of a parameter", "curve", "curves"),
-        Unit::Evaluation => ("nothing else", "evaluation", "evaluations"),
+        Unit::Trajectory => ("its entire trajectory", "trajectory", "trajectories"),
+        Unit::BaseSample => ("the entire row block of its base sample", "base sample", "base samples"),
+        Unit::Curve => ("the entire search curve of a parameter", "curve", "curves"),
+        Unit::Evaluation => ("only itself", "evaluation", "evaluations"),
     };
     let text = p(format!(
-        "{} no response over the tiles. Each takes {whole} with it: {} of {} left out of the indices, for {}.",
+        "{} no response over the tiles. Each excludes {whole}: {} of {} excluded from the indices, for {}.",
         counted(*evaluations, "evaluation has", "evaluations have"),
         count(*dropped),
         counted(*all, &format!("{one} is"), &format!("{many} are")),
@@ -25,10 +25,10 @@ pub(crate) fn counts(failures: &Failures) -> Html {
         return text;
     }
     let caption = match unit {
-        Unit::Curve => "Failed evaluations by the parameter on whose curve they lie.",
+        Unit::Curve => "Failed evaluations by the parameter of their search curve.",
         _ => {
-            "Failed evaluations by the parameter that alone was changed to make them; others failed where several \
-             parameters were."
+            "Failed evaluations by the only parameter that was changed; others failed after changes of \
+             several parameters."
         }
     };
     let mut table = Table::new("numbers", caption, ["parameter", "failed evaluations"].map(Html::from));
@@ -55,8 +55,8 @@ mod tests {
             parameters: parameters.to_vec(),
         };
         let text = counts(&failures).into_string();
-        let said = "3 evaluations have no response over the tiles. Each takes its whole trajectory with it: 1 of 10 \
-                    trajectories are left out";
+        let said = "3 evaluations have no response over the tiles. Each excludes its entire trajectory: 1 \
+                    of 10 trajectories are excluded";
         assert!(text.contains(said) && text.contains("&lt;a&gt;"), "{text}");
         assert_eq!(text.matches("<tr>").count(), 3);
         (failures.unit, failures.parameters) = (Unit::Evaluation, Vec::new());

@@ -19,7 +19,7 @@ const MAX_CAUSES: usize = 5;
 /// Returns the kind of the page and the study's name.
 pub(crate) fn title(report: &Report<'_>) -> Html {
     html![
-        Html::of_class("p", "kind", "pleach: sensitivity of a result to the parameters of its workflow"),
+        Html::of_class("p", "kind", "pleach: sensitivity of results to workflow parameters"),
         Html::element("h1", &[], &report.study.name),
     ]
 }
@@ -81,7 +81,7 @@ fn response(report: &Report<'_>) -> Html {
             ReferenceSource::Defaults => {
                 " The reference of each tile is the result at the workflow’s default parameters."
             }
-            ReferenceSource::Masks(_) => " The reference of each tile is a mask given with it.",
+            ReferenceSource::Masks(_) => " The reference of each tile is its mask from the study file.",
         });
     }
     text
@@ -90,7 +90,7 @@ fn response(report: &Report<'_>) -> Html {
 fn computed(report: &Report<'_>) -> String {
     let run = report.run;
     format!(
-        "pleach {} on {} ({}, {} {}), {}, in {}; at most {} of image regions and {} of memory in all.",
+        "pleach {} on {} ({}, {} {}), {}, in {}; peak memory {} in image regions and {} in total.",
         run.version,
         run.host.name,
         counted(run.host.processors, "processor", "processors"),
@@ -120,9 +120,9 @@ fn failures(report: &Report<'_>) -> Html {
     if !run.excluded_tiles.is_empty() {
         let one = run.excluded_tiles.len() == 1;
         text.push(p(html![
-            if one { "Left out of the indices: tile " } else { "Left out of the indices: tiles " },
+            if one { "Excluded from the indices: tile " } else { "Excluded from the indices: tiles " },
             names(run.excluded_tiles.iter().map(String::as_str), MAX_NAMES),
-            ", where no run has a response. What follows speaks of the other tiles only.",
+            ", because no run has a response there. All sections cover the other tiles only.",
         ]));
     }
     if let Some(failures) = report.failures {
@@ -182,6 +182,6 @@ mod tests {
         let text = failures(&fixture.report()).into_string();
         assert_eq!(text.matches("<li>").count(), 1);
         assert!(text.contains("3 runs, stage segmentation, t1: truncated &lt;file&gt;"), "{text}");
-        assert!(text.contains("tile <strong>tile &amp; one</strong>, where"), "{text}");
+        assert!(text.contains("tile <strong>tile &amp; one</strong>, because"), "{text}");
     }
 }

@@ -58,9 +58,9 @@ fn of_method(report: &Report<'_>) -> Option<Html> {
             let caption = plane_caption(&plane);
             text.push(figure(plane.on_page(), caption));
         }
-        None => text.push(p(
-            "One trajectory measures each effect once and shows no spread: there are no intervals and no σ.",
-        )),
+        None => {
+            text.push(p("One trajectory measures each effect once, so intervals and σ are not available."))
+        }
     }
     text.push(table(report, indices));
     Some(text)
@@ -73,25 +73,25 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
     };
     let intervals = if indices.trajectories_used > 1 {
         format!(
-            "Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it tells how \
-             well these trajectories fix μ*, not how other tiles would differ. "
+            "Line: its 95 % interval ({RESAMPLES} bootstrap samples of the trajectories), cut off at 0; it \
+             shows the precision of μ* for these tiles, not the difference to other tiles. "
         )
     } else {
         String::new()
     };
     let left_over = indices.parameters.len().saturating_sub(ranking::MAX_BARS);
     html![
-        strong("How much each parameter matters."),
+        strong("Influence of each parameter."),
         format!(
-            " Bar: μ*, the mean size of the parameter’s effects in {}, each scaled from the step made to the whole \
-             range. {intervals}Effect: the signed mean as a share of the spread of {} (it can exceed 1, as steps are \
-             shorter than the range). ",
+            " Bar: μ*, the mean size of the parameter’s effects in {}, each scaled from its step to the \
+             whole range. {intervals}Effect: the signed mean as a share of the spread of {} (it can exceed \
+             1, as steps are shorter than the range). ",
             counted(indices.trajectories_used, "trajectory", "trajectories"),
             metric.name,
         ),
-        key(Direction::Up, "rises with the parameter, "),
-        key(Direction::Down, "falls as it rises (nine tenths of all change or more), "),
-        key(Direction::Mixed, "goes both ways."),
+        key(Direction::Up, "increases with the parameter, "),
+        key(Direction::Down, "decreases (nine tenths of all change or more), "),
+        key(Direction::Mixed, "both."),
         if left_over > 0 {
             format!(" The {left_over} parameters with the smallest effects are in the table only.")
         } else {
@@ -102,17 +102,17 @@ fn ranking_caption(indices: &MoatIndices, metric: &Metric) -> Html {
 
 fn plane_caption(plane: &mu_sigma_plot::Plane) -> Html {
     let mut text = html![
-        strong("Whether the effect is the same everywhere."),
+        strong("Variation of the effects."),
         " σ is the standard deviation of a parameter’s effects. Far below the line, a parameter changes the \
-         response by much the same amount wherever the others stand. Near or above the line σ = μ*, its effect \
-         depends on the other parameters (interaction) or on where in its range the step is made (non-linear); \
-         this method cannot tell these two apart.",
+         response by nearly the same amount at all values of the others. Near or above the line σ = μ*, its \
+         effect depends on the other parameters (interaction) or on the position of the step in its range \
+         (non-linear); this method cannot distinguish these two.",
     ];
     if plane.magnified {
         text.push(" The shaded corner is magnified at the right.");
     }
     if !plane.unlabeled.is_empty() {
-        text.push(" Without a label, for want of room: ");
+        text.push(" Without a label, for lack of space: ");
         text.push(names(plane.unlabeled.iter().map(String::as_str), 40));
         text.push(".");
     }
@@ -145,7 +145,8 @@ fn table(report: &Report<'_>, indices: &MoatIndices) -> Html {
         em("negligible"),
         ": below; ",
         em("undecided"),
-        ": across. Values: the range sampled (in brackets, how many values a parameter could take); a default with a star lies outside it.",
+        ": across. Values: the sampled range (in brackets, the number of allowed values); a default with a \
+         star is outside it.",
     ];
     let mut table = Table::new("numbers indices", caption, header);
     for row in ranked(indices) {

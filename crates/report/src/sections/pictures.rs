@@ -26,7 +26,7 @@ const PIXELS_PX: u32 = 100;
 pub(crate) fn section(report: &Report<'_>) -> Html {
     match &report.gallery.pictures {
         Ok(pictures) => shown(report, pictures),
-        Err(why) => p(format!("Nothing is shown: {why}.")),
+        Err(why) => p(format!("Not shown: {why}.")),
     }
 }
 
@@ -39,7 +39,7 @@ fn shown(report: &Report<'_>, pictures: &TilePictures) -> Html {
             let whole = Canvas { width: *width, height: *height };
             let picture = html![whole.image(overview, None), frame(window)];
             let text = format!(
-                "{} × {} px, and the frame around what the others show",
+                "{} × {} px; the frame marks the window of the other pictures",
                 count(*width),
                 count(*height)
             );
@@ -62,7 +62,7 @@ fn shown(report: &Report<'_>, pictures: &TilePictures) -> Html {
     ];
     let text = match report.study.reference {
         ReferenceSource::Defaults => "the result at default parameters",
-        ReferenceSource::Masks(_) => "the mask given with the tile",
+        ReferenceSource::Masks(_) => "the mask of the tile from the study file",
     };
     panels.push(("Reference".to_owned(), part.finish(reference), text.into()));
     for (place, evaluation) in pictures.shown.iter().enumerate() {
@@ -89,11 +89,11 @@ fn introduction(report: &Report<'_>, pictures: &TilePictures) -> Html {
     let metric = Metric::of(report.study);
     let has = |role| pictures.shown.iter().any(|shown| shown.roles.iter().any(|(_, of)| *of == role));
     let ends = if !report.study.further.is_empty() {
-        "the two ends of each response"
+        "the two extremes of each response"
     } else if has(Role::Best) {
-        "the one that agrees most with the reference and the one that agrees least"
+        "the ones with the highest and the lowest agreement with the reference"
     } else if has(Role::Nearest) {
-        "the one nearest to the reference, which is the default itself, and the one farthest from it"
+        "the nearest to the reference, which is the default itself, and the farthest"
     } else {
         "the ones with the highest and the lowest response"
     };
@@ -119,12 +119,12 @@ fn introduction(report: &Report<'_>, pictures: &TilePictures) -> Html {
 
 fn caption(report: &Report<'_>, pictures: &TilePictures) -> Html {
     let mut text = html![
-        strong("The same place in the reference and in evaluations."),
+        strong("The same window of the reference and of evaluations."),
         " ",
         key(SOLID),
         " reference, ",
         key(DASHED),
-        " evaluation; where they coincide, the dashes lie on the solid line. ",
+        " evaluation; where both coincide, the dashes cover the solid line. ",
     ];
     let Window { left, top, width, height } = pictures.window;
     if pictures.overview.is_some() {
@@ -140,7 +140,10 @@ fn caption(report: &Report<'_>, pictures: &TilePictures) -> Html {
     }
     let masks = matches!(report.study.reference, ReferenceSource::Masks(_));
     if !masks {
-        text.push("Neither outline is the truth: the reference is what the workflow finds at its defaults.");
+        text.push(
+            "Neither outline is ground truth: the reference is the result of the workflow at its \
+                   defaults.",
+        );
     }
     text
 }
@@ -160,14 +163,14 @@ fn title(report: &Report<'_>, roles: &[(usize, Role)]) -> String {
 fn about(report: &Report<'_>, shown: &ShownEvaluation) -> Html {
     let number = |response: Option<f64>| response.map_or_else(|| "–".to_owned(), brief);
     let mut text = match shown.evaluation {
-        0 => Html::from("run beside the sample. "),
+        0 => Html::from("not part of the sample. "),
         numbered => html![format!("evaluation {}. ", count(numbered))],
     };
     for of in &shown.responses {
         let metric = Metric::of_one(report.study, of.metric);
         text.push(format!("{} {}", capital(&metric.name), number(of.on_tile)));
         if report.study.tiles.len() > 1 {
-            text.push(format!(" here, {} {}", number(of.over_tiles), metric.aggregate_label()));
+            text.push(format!(" on this tile, {} {}", number(of.over_tiles), metric.aggregate_label()));
         }
         text.push(". ");
     }
@@ -307,8 +310,8 @@ mod tests {
         let text = section(&fixture.report()).into_string();
         for expected in [
             "B. Reference:</strong> the result at default parameters.",
-            "C. Nearest:</strong> evaluation 7. Dice 0.812 here, 0.800 mean over tiles. ",
-            "D. Farthest:</strong> evaluation 70. Dice 0.112 here",
+            "C. Nearest:</strong> evaluation 7. Dice 0.812 on this tile, 0.800 mean over tiles. ",
+            "D. Farthest:</strong> evaluation 70. Dice 0.112 on this tile",
             "<strong>G2</strong>\u{a0}4 (default\u{a0}45), <strong>G1</strong>\u{a0}5 (default\u{a0}80).",
             "All parameters are at their defaults.",
             "The tile is <strong>tile &amp; one</strong>, where",
@@ -321,6 +324,6 @@ mod tests {
         assert_eq!(text.matches("href=\"#outline-0\"").count(), 6);
 
         fixture.gallery.pictures = Err("no <response>".to_owned());
-        assert!(section(&fixture.report()).into_string().contains("Nothing is shown: no &lt;response&gt;."));
+        assert!(section(&fixture.report()).into_string().contains("Not shown: no &lt;response&gt;."));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     let tiles = tiles(report);
     let over = over_tiles(report, metric.aggregate);
     let (shown, note) = selected(tiles);
-    let axis = format!("{}, one dot an evaluation", metric.name);
+    let axis = format!("{}, one dot per evaluation", metric.name);
     let mut drawings = Html::default();
     let numbers = numbers(&shown, report.run.evaluations);
     // A sum over tiles needs its own scale.
@@ -34,9 +34,9 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     rows.extend(shown);
     drawings.push(draw(&rows, &axis));
     let caption = html![
-        strong("What the response was."),
+        strong("Distribution of the response."),
         " Box: the middle half of the evaluations; heavy line: median; thin line: smallest to largest. ",
-        if report.study.tiles.len() > 1 { "Tiles whose boxes lie far apart react differently. " } else { "" },
+        if report.study.tiles.len() > 1 { "Tiles with distant boxes react differently. " } else { "" },
         note,
     ];
     html![figure(drawings, caption), numbers]
@@ -49,7 +49,7 @@ pub(crate) fn range(report: &Report<'_>) -> Option<String> {
     let (smallest, largest) = (*over.values.first()?, *over.values.last()?);
     let rounding = Rounding::brief(largest.abs().max(smallest.abs()));
     Some(format!(
-        "Over the evaluations, {} ({}) ran from {} to {}.",
+        "Over the evaluations, {} ({}) ranged from {} to {}.",
         metric.name,
         metric.aggregate_label(),
         rounding.show(smallest),

@@ -48,21 +48,21 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
         "distinct",
         "tasks without reuse",
         "after stage merging",
-        "left to execute",
+        "to execute",
         "reuse, by count",
         "reuse, by cost",
         "buckets",
         "",
     ];
     let caption = html![
-        "What was planned. Distinct: stage instances that differ in a parameter or an input. Reuse: share of the \
-         tasks left after stage merging that sharing tasks saves (by cost: estimated time). Bars: ",
+        "Plan. Distinct: stage instances that differ in a parameter or an input. Reuse: saved share of the \
+         tasks that remain after stage merging (by cost: estimated time). Bars: ",
         Html::of_class("span", "key left", "■"),
         " executed, ",
         Html::of_class("span", "key tree", "▬"),
         " saved by shared first tasks, ",
         Html::of_class("span", "key dataflow", "▭"),
-        " by shared tasks that read the same, ",
+        " by shared tasks with the same inputs, ",
         Html::of_class("span", "key stage", "□"),
         " saved by stage merging.",
     ];
@@ -95,7 +95,11 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
     let levels = [
         (sum(|tasks| tasks.stage), "because equal stage instances run once"),
         (sum(|tasks| tasks.tree), "because stage instances in a bucket share their first tasks"),
-        (sum(|tasks| tasks.dataflow), "because tasks that read the same are one, whatever came before them"),
+        (
+            sum(|tasks| tasks.dataflow),
+            "because tasks with the same inputs run once, regardless of the tasks \
+                                       before them",
+        ),
     ];
     let levels = levels.into_iter().filter(|(tasks, _)| *tasks > 0);
     let levels: Vec<String> = levels.map(|(tasks, why)| format!("{} {why}", count(tasks))).collect();
@@ -112,16 +116,16 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
         )
     });
     text.push(match plan.summary.reference_tasks {
-        0 => format!("{} are left. ", count(left)),
+        0 => format!("{} remain. ", count(left)),
         reference => {
-            format!("{} are left, and {} for the run at default parameters. ", count(left), count(reference))
+            format!("{} remain, and {} for the run at default parameters. ", count(left), count(reference))
         }
     });
     // Levels known only after execution.
     let later = [
-        ("value", "turned out to read what another had read"),
-        ("cache", "had been computed before"),
-        ("earlier", "had been computed in an earlier part of the study"),
+        ("value", "had the same input content as another task"),
+        ("cache", "were in the task cache"),
+        ("earlier", "were computed in an earlier round of the study"),
     ];
     for (level, words) in later {
         if let Some(tasks) = run.tasks_reused.get(level).filter(|tasks| **tasks > 0) {
@@ -129,18 +133,14 @@ fn sentence(report: &Report<'_>, tasks: &[Tasks]) -> Html {
         }
     }
     text.push(strong(format!("{} executed", counted(run.tasks_executed as usize, "task was", "tasks were"))));
-    text.push(if run.failed > 0 {
-        "; where a run failed, the tasks after the failure were not. "
-    } else {
-        ". "
-    });
+    text.push(if run.failed > 0 { "; tasks after a failure of their run were not. " } else { ". " });
     text.push("Reuse never changes a result: a task is shared only where operation, parameters and inputs are equal.");
     text
 }
 
 fn bucket_size(plan: &PlanRecord) -> String {
-    let size = plan.max_bucket_size.map(|size| format!(", at most {size} stage instances a bucket"));
-    let buckets = plan.max_buckets.map(|buckets| format!(", at most {buckets} buckets a stage"));
+    let size = plan.max_bucket_size.map(|size| format!(", at most {size} stage instances per bucket"));
+    let buckets = plan.max_buckets.map(|buckets| format!(", at most {buckets} buckets per stage"));
     size.or(buckets).unwrap_or_default()
 }
 
@@ -184,7 +184,7 @@ mod tests {
         for expected in [
             "320 runs make 2880 tasks.",
             "saves 1058 of them, 36.7 %: 318 because equal stage instances run once, 740 because",
-            "1822 are left, and 16 for the run at default parameters",
+            "1822 remain, and 16 for the run at default parameters",
             "<strong>1838 tasks were executed</strong>.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
@@ -201,8 +201,8 @@ mod tests {
         let text = section(&fixture.report()).into_string();
         for expected in [
             "740 because stage instances in a bucket share",
-            "because tasks that read the same are one, whatever came before them",
-            "Of those, 12 turned out to read what another had read.",
+            "because tasks with the same inputs run once, regardless of the tasks before them",
+            "Of those, 12 had the same input content as another task.",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

@@ -12,20 +12,17 @@ pub(crate) fn section(convergence: &Convergence) -> Html {
     let evaluations = rounds.last().map_or(0, |round| round.evaluations);
     let verdict = match converged {
         true => html![
-            strong("The intervals are narrow enough. "),
-            format!("{} were needed.", counted(evaluations, "evaluation", "evaluations")),
+            strong("The sample has converged. "),
+            format!("It needed {}.", counted(evaluations, "evaluation", "evaluations")),
         ],
         false => html![
-            strong("The intervals are not narrow enough. "),
-            format!(
-                "The sample grew as far as {} allow.",
-                counted(*max_evaluations, "evaluation", "evaluations")
-            ),
+            strong("The sample has not converged. "),
+            format!("It grew to the maximum of {}.", counted(*max_evaluations, "evaluation", "evaluations")),
         ],
     };
     let caption = format!(
-        "Width of the widest 95 % interval of the indices of {response}, after each time that the sample grew; {} or less \
-         is narrow enough. Each sample begins with the one before.",
+        "Maximum width of the 95 % intervals of the indices of {response} after each round; the sample \
+         converges at {} or less. Each sample contains the previous one.",
         rounding.show(*ci_width)
     );
     let mut table = Table::new("numbers", caption, ["evaluations", "widest interval"].map(Html::from));
@@ -52,9 +49,9 @@ mod tests {
             rounds: rounds.to_vec(),
         };
         let text = section(&of(true)).into_string();
-        assert!(text.contains("48 evaluations were needed") && text.contains("&lt;dice&gt;"), "{text}");
+        assert!(text.contains("It needed 48 evaluations") && text.contains("&lt;dice&gt;"), "{text}");
         assert_eq!(text.matches("<tr>").count(), 4, "{text}");
         let text = section(&of(false)).into_string();
-        assert!(text.contains("as far as 60 evaluations allow"), "{text}");
+        assert!(text.contains("It grew to the maximum of 60 evaluations"), "{text}");
     }
 }

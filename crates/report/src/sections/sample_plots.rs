@@ -58,10 +58,10 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     let mut text = Html::default();
     if let Some((drawing, index)) = plots::settling(&drawn) {
         let caption = html![
-            strong("Whether more evaluations would change it."),
+            strong("Convergence."),
             format!(
-                " {} of the first evaluations of the study, with 95 % intervals, for the parameters that matter most. \
-                 Lines that are level at the right have settled.",
+                " {} of growing prefixes of the sample, with 95 % intervals, for the most influential \
+                 parameters. A line that is level at the right has converged.",
                 capital(&index)
             ),
         ];
@@ -70,7 +70,7 @@ pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     if let Some(drawing) = plots::scattered(&drawn, &metric) {
         let caption = html![
             strong(capital(&format!("{metric} over each parameter."))),
-            " Dots: evaluations; line, where they are enough: their mean along the parameter.",
+            " Dots: evaluations; line, with enough evaluations: their mean along the parameter.",
         ];
         text.push(figure(drawing.finish(), caption));
     }

@@ -1,7 +1,7 @@
 //! Section with overviews of the slides and their tiles, including those left out.
 //!
-//! Tiles left out are pale and crossed out, so that they are distinguishable in print. `slides` cuts slides
-//! into tiles and detects tissue.
+//! Tiles left out are pale and crossed out, so that they are distinguishable in print. `pleach-study` cuts
+//! slides into tiles and skips those without tissue.
 
 use crate::Report;
 use crate::gallery::overviews::Overview;
@@ -17,25 +17,25 @@ const MAX_SHOWN: usize = 24;
 pub(crate) fn section(report: &Report<'_>) -> Option<Html> {
     let slides = report.study.slides.as_ref()?;
     let overviews = &report.gallery.slides;
-    let mut text = String::from("Slides are computed on in tiles");
+    let mut text = String::from("Slides are processed in tiles");
     if slides.halo_px > 0 {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
-            ", each with {} px around it, so that what lies on a border is seen whole; only pixels of a tile’s own count, and \
-             objects whose centroid is there",
+            ", each with a halo of {} px, so that objects on a border are complete; only pixels of the \
+             tile’s core count, and objects with their centroid in it",
             count(slides.halo_px),
         );
     }
     text.push_str(match slides.tissue {
-        Some(_) => ". Tiles that show no tissue were left out: they are crossed out here.",
-        None => ". None was left out.",
+        Some(_) => ". Tiles without tissue were excluded; they are crossed out.",
+        None => ". No tile was excluded.",
     });
     let mut section = html![Html::of_class("p", "lead-in", text)];
     let figures = overviews.iter().take(MAX_SHOWN).map(|slide| figure(slide, slides.tile_px));
     section.push(Html::of_class("div", "slides", figures.collect::<Html>()));
     if overviews.len() > MAX_SHOWN {
-        section.push(p(format!("{} further slides are not shown.", count(overviews.len() - MAX_SHOWN))));
+        section.push(p(format!("{} more slides are not shown.", count(overviews.len() - MAX_SHOWN))));
     }
     Some(section)
 }
@@ -80,7 +80,7 @@ fn figure(slide: &Overview, tile_px: u32) -> Html {
         ),
     ];
     if !slide.skipped.is_empty() {
-        text.push(format!(", {} left out", count(slide.skipped.len())));
+        text.push(format!(", {} excluded", count(slide.skipped.len())));
     }
     text.push(".");
     Html::element("figure", &[], html![picture, figcaption(text)])
@@ -138,10 +138,10 @@ mod tests {
         fixture.gallery.slides = vec![overview(Ok(jpeg)), overview(Err("gone <away>".to_owned()))];
         let text = section(&fixture.report()).unwrap().into_string();
         for expected in [
-            "<strong>slide &lt;1&gt;</strong>: 1024 × 512 px at 20x, 1 tile of 512 px, 1 left out.",
+            "<strong>slide &lt;1&gt;</strong>: 1024 × 512 px at 20x, 1 tile of 512 px, 1 excluded.",
             "class=\"skipped\" d=\"M50 0H100V50H50zM50 0L100 50M100 0L50 50\"",
             "Not shown: gone &lt;away&gt;.",
-            "each with 64 px around it",
+            "each with a halo of 64 px",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

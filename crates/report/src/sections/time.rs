@@ -18,7 +18,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     let (seconds, milliseconds) = (Rounding::of(longest), Rounding::of(slowest));
 
     let header = ["operation", "what it does", "runs", "total,\u{a0}s", "mean,\u{a0}ms", "share", ""];
-    let caption = "Time per operation, the longest first; mean: of one run on one tile";
+    let caption = "Time per operation, longest first; mean: per run";
     let mut table = Table::new("numbers times", caption, header);
     for operation in operations {
         let share = if total > 0.0 { operation.seconds / total } else { 0.0 };
@@ -33,7 +33,7 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
         ]);
     }
     let text = format!(
-        "Operations took {} in all, spread over {}; from the start of the command to the indices, {} passed.",
+        "Operations took {} in total, on {}; the study took {} from the start of the command to the indices.",
         duration(total),
         counted(run.workers as usize, "worker", "workers"),
         duration(run.wall_seconds),

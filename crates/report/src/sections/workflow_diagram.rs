@@ -30,9 +30,10 @@ pub(crate) fn section(report: &Report<'_>) -> Html {
     let analyzed: Vec<&str> = report.study.metric_names().collect();
     let caption = html![
         strong("The workflow of this study."),
-        " Each box is a task with the operation it runs and the parameters it takes; frames are stages, which run from \
-         top to bottom. Lines are data regions: they leave a task at its right side, and arrows lead to those that \
-         read them. A dot is a branch; lines that cross without a dot do not meet.",
+        " Each box is a task with the operation it runs and the parameters it takes; frames are stages, \
+         which run from top to bottom. Lines are data regions: they leave a task at its right side, and \
+         arrows lead to the tasks that read them. A dot is a branch; lines that cross without a dot are not \
+         connected.",
     ];
     figure(draw(workflow, masks, &analyzed), caption)
 }

@@ -100,6 +100,8 @@ fn write(
     let (commit, records) = (JOURNAL_COMMIT.with([]), JOURNAL_RECORDS.with([]));
     let mut synced: Option<Instant> = None;
     let mut open = true;
+    // Responses appended, on disk and acknowledged.
+    let (mut appended, mut durable, mut acknowledged) = (0u64, 0u64, 0u64);
     while open && let Ok(Some(first)) = incoming.recv() {
         let wait = synced.map_or(Duration::ZERO, |synced| BETWEEN_SYNCS.saturating_sub(synced.elapsed()));
         std::thread::sleep(wait);
@@ -116,13 +118,19 @@ fn write(
         }
         let lines: String = group.iter().map(JournaledResponse::line).collect();
         let begun = Instant::now();
+        debug_assert_eq!(lines.lines().count(), group.len(), "each response is one line");
+        assert!(durable == appended, "{appended} responses were appended before, {durable} are on disk");
         medium.append(lines.as_bytes())?;
+        appended += group.len() as u64;
         medium.sync()?;
+        durable = appended;
         let now = Instant::now();
         synced = Some(now);
         commit.record(now.duration_since(begun).as_secs_f64());
         records.increment(group.len() as u64);
         // Acknowledge only after the sync: an acknowledged response must survive a power loss.
+        acknowledged += group.len() as u64;
+        assert!(acknowledged == durable, "{acknowledged} responses are acknowledged, {durable} are on disk");
         acknowledge(&group);
     }
     Ok(())

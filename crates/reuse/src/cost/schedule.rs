@@ -92,7 +92,9 @@ impl JobGraph {
         for job in 0..seconds.len() {
             starts[job + 1] += starts[job];
         }
-        let dependents = edges.into_iter().map(|(_, job)| job).collect();
+        let dependents: Vec<u32> = edges.into_iter().map(|(_, job)| job).collect();
+        let end = starts.last().copied().unwrap_or(0) as usize;
+        assert!(end == dependents.len(), "{} edges end at {end}", dependents.len());
         Ok(Self { seconds, dependents, starts, waits_for })
     }
 
@@ -116,11 +118,15 @@ impl JobGraph {
             {
                 running.push(Reverse(Finish { at: finish(job as usize, now), job }));
             }
-            let Some(Reverse(done)) = running.pop() else { return now };
+            let Some(Reverse(done)) = running.pop() else {
+                debug_assert!(waits_for.iter().all(|jobs| *jobs == 0), "a job waits after the last one");
+                return now;
+            };
             now = done.at;
             let dependents =
                 self.starts[done.job as usize] as usize..self.starts[done.job as usize + 1] as usize;
             for job in &self.dependents[dependents] {
+                assert!(waits_for[*job as usize] > 0, "job {job} waits for no job, and {} is done", done.job);
                 waits_for[*job as usize] -= 1;
                 if waits_for[*job as usize] == 0 {
                     ready.push_back(*job);

@@ -161,6 +161,11 @@ impl<'a> Builder<'a> {
                 self.graph.instances[id.0 as usize].reference_only &= self.runs.is_reference(run);
             }
         }
+        let (found, instances) = (self.graph.instance_of.len(), self.graph.instances.len());
+        let (runs, lists) = (self.runs.len(), self.graph.input_starts.len() - 1);
+        assert!(found == runs * self.graph.stages, "{found} stage instances of {runs} runs are found");
+        assert!(instances <= found, "{instances} instances are left after merging {found}");
+        assert!(instances == lists, "{instances} instances have {lists} lists of inputs");
         self.graph
     }
 
@@ -183,6 +188,7 @@ impl<'a> Builder<'a> {
             Merging::None => next,
             Merging::Merged => self.merged.intern((stage, inputs_id, self.runs.key(run, stage))),
         };
+        assert!(id <= next, "instance {id} is found before {next}, which is the next one");
         if id == next {
             let instance = StageInstance { stage, first_run: run, inputs: inputs_id, reference_only: true };
             self.insert(instance, inputs);
@@ -201,12 +207,14 @@ impl<'a> Builder<'a> {
     }
 
     fn insert(&mut self, instance: StageInstance, inputs: &[Input]) {
+        let id = InstanceId(self.graph.instances.len() as u32);
         self.graph.instances.push(instance);
         self.graph.consumers.push(0);
         for (position, input) in inputs.iter().enumerate() {
             if let Input::Instance(parent) = input
                 && !inputs[..position].contains(input)
             {
+                assert!(*parent < id, "{id:?} reads {parent:?}, which does not come before it");
                 self.graph.consumers[parent.0 as usize] += 1;
             }
         }

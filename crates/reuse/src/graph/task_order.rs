@@ -38,7 +38,17 @@ pub struct TaskOrder {
 pub fn best_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
     assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
     let most = MAX_DOWN_SETS.min(MAX_LOOK_UPS / problem.len().max(1));
-    exact_order(problem, graph, most).unwrap_or_else(|| greedy_order(problem, graph))
+    let order = exact_order(problem, graph, most).unwrap_or_else(|| greedy_order(problem, graph));
+    let (tasks, ordered) = (graph.len(), order.tasks.len());
+    assert!(ordered == tasks, "{ordered} of {tasks} tasks are in order");
+    debug_assert!(
+        (0..ordered).all(|place| {
+            let reads = &graph.reads(order.tasks[place]).tasks;
+            reads.iter().all(|read| order.tasks[..place].contains(read))
+        }),
+        "a task precedes one that it reads: {order:?}"
+    );
+    order
 }
 
 /// Distinct prefixes of a set of tasks.

@@ -49,6 +49,9 @@ impl ReuseTree {
             tree.push_level(problem, level, &siblings.first, &mut above, &mut alone);
         }
         tree.leaves = above.into_iter().map(NodeId).collect();
+        let (leaves, levels) = (tree.leaves.len(), tree.levels());
+        assert!(leaves == problem.len(), "{} instances have {leaves} leaves", problem.len());
+        assert!(levels == problem.levels(), "{} tasks have {levels} levels", problem.levels());
         tree
     }
 
@@ -82,6 +85,21 @@ impl ReuseTree {
         for (at, alone) in alone.iter_mut().enumerate() {
             *alone = instances[above[at] as usize - start] == 1;
         }
+        let nodes = instances.len();
+        let nodes_above = start - self.starts[level.saturating_sub(1)] as usize;
+        assert!(
+            (nodes_above..=problem.len()).contains(&nodes),
+            "level {level} has {nodes} nodes, the one above {nodes_above}, of {} instances",
+            problem.len()
+        );
+        debug_assert!(
+            instances.iter().all(|instances| *instances > 0),
+            "a node of level {level} has no instance"
+        );
+        debug_assert!(
+            level == 0 || self.parents[start..].iter().all(|parent| (parent.0 as usize) < start),
+            "a node of level {level} precedes its parent"
+        );
         self.starts.push(self.parents.len() as u32);
     }
 
@@ -192,6 +210,7 @@ impl Siblings {
             first_of_each(dealt, &mut self.table, &mut self.first);
             begin = *end;
         }
+        assert!(begin == shared, "{begin} of {shared} steps are dealt at level {level}");
     }
 }
 
@@ -205,6 +224,7 @@ fn first_of_each(
     let mut first_of_step = Vec::new();
     for (step, member) in steps {
         let number = table.intern(step) as usize;
+        debug_assert!(number <= first_of_step.len(), "step {number} follows {}", first_of_step.len());
         if number == first_of_step.len() {
             first_of_step.push(member);
         }

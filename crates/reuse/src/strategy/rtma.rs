@@ -47,6 +47,8 @@ fn prune(left: &[Place], max_bucket_size: NonZeroUsize, buckets: &mut Buckets) -
             buckets.push(bucket.iter().map(|place| place.1));
         }
     }
+    let full = left.len() - rest.len();
+    assert!(full.is_multiple_of(max_bucket_size.get()), "{full} instances fill buckets of {max_bucket_size}");
     rest
 }
 

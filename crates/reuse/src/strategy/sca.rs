@@ -43,9 +43,18 @@ pub(super) fn solve(
         while left.len() > max_bucket_size.get() {
             let mut bucket = left.clone();
             while bucket.len() > max_bucket_size.get() {
+                let before = bucket.len();
                 bucket = Cut::minimum(tree, &bucket).larger_side;
+                assert!((1..before).contains(&bucket.len()), "a cut of {before} leaves {}", bucket.len());
             }
+            let before = left.len();
             left.retain(|member| !bucket.contains(member));
+            assert!(
+                left.len() + bucket.len() == before,
+                "{before} instances are cut into {} and {}",
+                left.len(),
+                bucket.len()
+            );
             buckets.push(bucket);
         }
         buckets.push(left);
@@ -71,7 +80,8 @@ impl Cut {
         let mut best = (f64::INFINITY, Vec::new());
         while active.len() > 1 {
             let (before_last, last, weight) = phase(&weights, &active);
-            if weight < best.0 {
+            // Also a sum of costs beyond all numbers cuts.
+            if weight < best.0 || best.1.is_empty() {
                 best = (weight, merged[last].clone());
             }
             let gone = std::mem::take(&mut merged[last]);

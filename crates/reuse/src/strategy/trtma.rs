@@ -139,10 +139,12 @@ pub fn trtma(
     for (heads, limit) in parts {
         report.full_merge_buckets += heads.len();
         let groups = fold_merge::fold(&forest, &heads, limit);
-        debug_assert!(groups.len() <= limit.get());
+        assert!(groups.len() <= limit.get(), "{} groups are left, {limit} may be", groups.len());
         debug_assert_eq!(groups.iter().map(|group| group.heads.len()).sum::<usize>(), heads.len());
         report.fold_merge_buckets += groups.len();
+        let before = groups.len();
         let (members, balanced) = balance::balance(ranked, groups, options);
+        assert!(members.len() == before, "{before} groups are balanced into {} buckets", members.len());
         report.balance_steps += balanced.steps;
         report.nodes_tried += balanced.tried;
         report.false_improvements += usize::from(balanced.ended_falsely);
@@ -153,7 +155,7 @@ pub fn trtma(
             buckets.push(members);
         }
     }
-    debug_assert!(buckets.len() <= max_buckets.get());
+    assert!(buckets.len() <= max_buckets.get(), "{} buckets are made, {max_buckets} may be", buckets.len());
     debug_assert_eq!(buckets.check_partition(problem), Ok(()));
     (buckets, report)
 }

@@ -21,7 +21,7 @@ pub enum ColumnsError {
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
     /// Names and columns do not pair up.
-    #[error("{columns} columns for {names} parameters; one each is needed")]
+    #[error("{columns} columns for {names} parameters; one per parameter is needed")]
     ColumnCount {
         /// Parameters named.
         names: usize,
@@ -35,7 +35,7 @@ pub enum ColumnsError {
         name: String,
     },
     /// The length of a column differs from that of the first one.
-    #[error("the column of parameter {name} holds {found} values; that of {first} holds {expected}")]
+    #[error("parameter {name} has {found} values; {expected} are needed, as for {first}")]
     Length {
         /// The parameter.
         name: String,
@@ -47,7 +47,7 @@ pub enum ColumnsError {
         expected: usize,
     },
     /// The number of values in a row differs from the number of parameters.
-    #[error("evaluation {evaluation} has {found} values; there are {expected} parameters")]
+    #[error("evaluation {evaluation} has {found} values; {expected} are needed, one per parameter")]
     RowWidth {
         /// Its number, from 1.
         evaluation: usize,
@@ -156,10 +156,10 @@ mod tests {
             Columns::new(names, columns).unwrap_err().to_string()
         };
         assert!(error(&[], &[]).starts_with("no parameter varies"));
-        assert_eq!(error(&["a"], &[]), "0 columns for 1 parameters; one each is needed");
+        assert_eq!(error(&["a"], &[]), "0 columns for 1 parameters; one per parameter is needed");
         assert_eq!(error(&["a", "a"], &[&[1.0], &[1.0]]), "parameter a has two columns; one is needed");
         let ragged = error(&["a", "b"], &[&[1.0], &[1.0, 2.0]]);
-        assert_eq!(ragged, "the column of parameter b holds 2 values; that of a holds 1");
+        assert_eq!(ragged, "parameter b has 2 values; 1 are needed, as for a");
         let nan = error(&["a"], &[&[1.0, f64::NAN]]);
         assert_eq!(nan, "NaN of parameter a in evaluation 2 is not a finite number");
     }

@@ -42,8 +42,8 @@ pub enum StructureError {
     NothingVaries,
     /// The number of rows is no multiple of the block length.
     #[error(
-        "{rows} evaluations are no whole number of blocks of Saltelli's design: {varying} varying parameters or groups take {} each, or {} with \
-         second order",
+        "{rows} evaluations do not form complete blocks of Saltelli's design; a block of {varying} varying \
+         parameters or groups has {} evaluations, or {} with second order",
         varying + 2,
         2 * varying + 2
     )]
@@ -54,7 +54,7 @@ pub enum StructureError {
         varying: usize,
     },
     /// The rows follow neither a first-order nor a second-order design.
-    #[error("{rows} evaluations are no whole number of blocks of {length}, {} second order", if *second_order { "with" } else { "without" })]
+    #[error("{rows} evaluations do not form complete blocks of {length}, {} second order", if *second_order { "with" } else { "without" })]
     OtherBlock {
         /// Rows given.
         rows: usize,
@@ -65,8 +65,8 @@ pub enum StructureError {
     },
     /// A row does not match its position in a block.
     #[error(
-        "evaluation {evaluation}: {name} is {found}, and {expected} is needed: in Saltelli's design the row is {role}, \
-         of the block that begins at evaluation {start}"
+        "evaluation {evaluation}: {name} is {found} instead of {expected}: in Saltelli's design the row is \
+         {role}, of the block that starts at evaluation {start}"
     )]
     NotInBlock {
         /// Its number.
@@ -83,7 +83,10 @@ pub enum StructureError {
         start: usize,
     },
     /// The rows do not split into curves of equal length.
-    #[error("{rows} evaluations are no {varying} curves of equal length, one for each varying parameter")]
+    #[error(
+        "{rows} evaluations do not form {varying} search curves of equal length, one per varying \
+             parameter"
+    )]
     BrokenCurve {
         /// Rows given.
         rows: usize,
@@ -95,8 +98,8 @@ pub enum StructureError {
     Curves(#[from] crate::statistics::error::AnalysisError),
     /// A row deviates from its curve.
     #[error(
-        "evaluation {evaluation}: {name} is {found}, which is not on the search curve of {curve}; eFAST needs the sample \
-         that is drawn for it, in its order"
+        "evaluation {evaluation}: {name} is {found}, which is not on the search curve of {curve}; eFAST \
+         requires its own sample in its original order"
     )]
     NotOnCurve {
         /// Its number.
@@ -328,14 +331,14 @@ mod tests {
         let sets = ParameterColumns { parameters: &parameters, columns: &columns };
         let said = row_blocks(sets, &alone, None).unwrap_err().to_string();
         let expected = format!(
-            "evaluation 19: x is 0.125, and {expected} is needed: in Saltelli's design the row is A with z of B, of the block \
-             that begins at evaluation 16"
+            "evaluation 19: x is 0.125 instead of {expected}: in Saltelli's design the row is A with z of \
+             B, of the block that starts at evaluation 16"
         );
         assert_eq!(said, expected);
         columns.iter_mut().for_each(|column| column.truncate(39));
         let sets = ParameterColumns { parameters: &parameters, columns: &columns };
         let said = row_blocks(sets, &alone, None).unwrap_err().to_string();
-        assert!(said.starts_with("39 evaluations are no whole number of blocks"), "{said}");
+        assert!(said.starts_with("39 evaluations do not form complete blocks"), "{said}");
         assert!(
             row_blocks(sets, &alone, Some(true))
                 .unwrap_err()
@@ -371,7 +374,7 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(of(200).starts_with("200 evaluations are no 3 curves of equal length"));
+        assert!(of(200).starts_with("200 evaluations do not form 3 search curves of equal length"));
         assert!(of(30).contains("samples = 10"));
         assert!(of(198).starts_with("evaluation 1: "), "{}", of(198));
     }

@@ -19,7 +19,7 @@ pub struct Groups {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GroupError {
     /// An unknown parameter name.
-    #[error("group {group}: \"{parameter}\" is no parameter; allowed are {known}")]
+    #[error("group {group}: \"{parameter}\" is not a parameter; allowed are {known}")]
     UnknownParameter {
         /// The group.
         group: String,
@@ -29,7 +29,10 @@ pub enum GroupError {
         known: String,
     },
     /// A parameter in two groups, or twice in one.
-    #[error("parameter {parameter} is in the groups {first} and {second}; it may be in one, once")]
+    #[error(
+        "parameter {parameter} is in the groups {first} and {second}; one group per parameter is \
+             allowed"
+    )]
     InTwoGroups {
         /// The parameter.
         parameter: String,
@@ -39,13 +42,16 @@ pub enum GroupError {
         second: String,
     },
     /// Two groups with the same name, or a group named like a parameter outside it.
-    #[error("two groups are named {name}; a parameter that is in no group is one of its own name")]
+    #[error(
+        "two groups are named {name}; names must be unique, and a parameter without a group counts as a \
+             group of its name"
+    )]
     DuplicateName {
         /// The name.
         name: String,
     },
     /// The number of labels differs from the number of parameters.
-    #[error("{labels} groups are named for {parameters} parameters; one each is needed")]
+    #[error("{labels} groups for {parameters} parameters; one per parameter is needed")]
     Count {
         /// Labels given.
         labels: usize,
@@ -188,12 +194,12 @@ mod tests {
     #[test]
     fn invalid_groups_are_refused_with_the_cause() {
         let said = |groups: &[(&str, &[&str])]| named(groups).unwrap_err().to_string();
-        assert_eq!(said(&[("T", &["T3"])]), "group T: \"T3\" is no parameter; allowed are T1, G1, W, T2");
+        assert_eq!(said(&[("T", &["T3"])]), "group T: \"T3\" is not a parameter; allowed are T1, G1, W, T2");
         assert!(said(&[("a", &["T1"]), ("b", &["T1"])]).starts_with("parameter T1 is in the groups a and b"));
         assert!(said(&[("a", &["T1", "T1"])]).starts_with("parameter T1 is in the groups a and a"));
         assert!(said(&[("a", &["T1"]), ("a", &["T2"])]).starts_with("two groups are named a"));
         assert!(said(&[("G1", &["T1", "T2"])]).starts_with("two groups are named G1"));
         let short = Groups::labeled(&parameters(), &["a".to_owned()]).unwrap_err();
-        assert_eq!(short.to_string(), "1 groups are named for 4 parameters; one each is needed");
+        assert_eq!(short.to_string(), "1 groups for 4 parameters; one per parameter is needed");
     }
 }

@@ -42,7 +42,7 @@ pub struct Trajectories {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TrajectoryError {
     /// The number of values in a row differs from the number of parameters.
-    #[error("evaluation {evaluation} has {found} values; there are {expected} parameters")]
+    #[error("evaluation {evaluation} has {found} values; {expected} are needed, one per parameter")]
     RowWidth {
         /// Its number, from 1.
         evaluation: usize,
@@ -82,7 +82,8 @@ pub enum TrajectoryError {
     },
     /// Only some parameters of a group change.
     #[error(
-        "evaluation {evaluation} changes group {group} without its parameter {name}; those of a group change together"
+        "evaluation {evaluation} changes group {group} without its parameter {name}; parameters of a group \
+         change together"
     )]
     PartOfGroup {
         /// Its number, from 1.
@@ -94,8 +95,8 @@ pub enum TrajectoryError {
     },
     /// A parameter with a single-valued domain changes, so its step is no fraction of its range.
     #[error(
-        "parameter {name} changes from {from} to {to} at evaluation {evaluation}, which is no fraction of its range [{low}, {high}]; \
-             a range or two values are needed"
+        "parameter {name} changes from {from} to {to} at evaluation {evaluation}, which is not a fraction \
+         of its range [{low}, {high}]; a range or two values are needed"
     )]
     NoRange {
         /// The number of the evaluation after the change, from 1.
@@ -377,7 +378,7 @@ mod tests {
         assert!(error(&[[0, 0, 0], [0, 3, 0]]).contains("parameter b changes from 0 to 3 at evaluation 2"));
         let ragged = vec![vec![Value::Integer(1)]];
         let error = Trajectories::recover(&parameters(), &ragged, None).unwrap_err();
-        assert_eq!(error.to_string(), "evaluation 1 has 1 values; there are 3 parameters");
+        assert_eq!(error.to_string(), "evaluation 1 has 1 values; 3 are needed, one per parameter");
     }
 
     #[test]

@@ -19,13 +19,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DakotaError {
     /// A text without a closing quote on its line.
-    #[error("line {line}: a text is not closed on its line")]
+    #[error("line {line}: a quoted text has no closing quote on its line")]
     NotClosed {
         /// Its line.
         line: usize,
     },
     /// Text before the first block.
-    #[error("line {line}: \"{}\" is no block of a Dakota input; allowed are {}", quoted(word, 80), entries::BLOCKS.join(", "))]
+    #[error("line {line}: \"{}\" is not a block of a Dakota input; allowed are {}", quoted(word, 80), entries::BLOCKS.join(", "))]
     NoBlock {
         /// Its line.
         line: usize,
@@ -33,7 +33,7 @@ pub enum DakotaError {
         word: String,
     },
     /// A number or text without a preceding keyword.
-    #[error("line {line}: \"{}\" stands behind no keyword", quoted(word, 80))]
+    #[error("line {line}: \"{}\" does not follow a keyword", quoted(word, 80))]
     NoKeyword {
         /// Its line.
         line: usize,
@@ -41,7 +41,10 @@ pub enum DakotaError {
         word: String,
     },
     /// An invalid repetition.
-    #[error("line {line}: \"{}\" is no repeated number; allowed is one such as 3*0.5", quoted(word, 80))]
+    #[error(
+        "line {line}: \"{}\" is not a repeated number; a form such as 3*0.5 is allowed",
+        quoted(word, 80)
+    )]
     BadRepeat {
         /// Its line.
         line: usize,
@@ -49,7 +52,7 @@ pub enum DakotaError {
         word: String,
     },
     /// More numbers and texts than allowed.
-    #[error("line {line}: the input has more than {most} numbers and texts")]
+    #[error("line {line}: more than {most} numbers and texts; at most {most} are allowed")]
     TooLong {
         /// The line that exceeds the maximum.
         line: usize,
@@ -57,13 +60,13 @@ pub enum DakotaError {
         most: usize,
     },
     /// A required block is missing.
-    #[error("there is no block \"{block}\"; a study needs one")]
+    #[error("block \"{block}\": missing; one is needed")]
     MissingBlock {
         /// The block.
         block: &'static str,
     },
     /// A block that occurs twice.
-    #[error("line {line}: a second block \"{block}\"; studies of one are read")]
+    #[error("line {line}: a second block \"{block}\"; one is allowed")]
     SecondBlock {
         /// Line of the second.
         line: usize,
@@ -71,7 +74,7 @@ pub enum DakotaError {
         block: &'static str,
     },
     /// An unknown keyword.
-    #[error("line {line}: \"{}\" is not known in {of}; known are {known}", quoted(keyword, 80))]
+    #[error("line {line}: \"{}\" is not allowed in {of}; allowed are {known}", quoted(keyword, 80))]
     UnknownKeyword {
         /// Its line.
         line: usize,
@@ -93,7 +96,7 @@ pub enum DakotaError {
         of: String,
     },
     /// A required keyword is missing.
-    #[error("line {line}: {of} has no \"{keyword}\", which it needs")]
+    #[error("line {line}: {of}: \"{keyword}\" is missing")]
     MissingKeyword {
         /// Line of the keyword or block that requires it.
         line: usize,
@@ -103,7 +106,7 @@ pub enum DakotaError {
         of: String,
     },
     /// An invalid or unsuitable number.
-    #[error("line {line}: {keyword}: \"{}\" is not {wanted}", quoted(text, 80))]
+    #[error("line {line}: {keyword}: \"{}\" is not {expected}", quoted(text, 80))]
     BadNumber {
         /// Its line.
         line: usize,
@@ -112,10 +115,10 @@ pub enum DakotaError {
         /// The text found.
         text: String,
         /// The expected number.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// Too many or too few numbers or texts.
-    #[error("line {line}: {keyword} has {found} values, and {wanted} are needed")]
+    #[error("line {line}: {keyword} has {found} values; {expected} are needed")]
     WrongCount {
         /// Line of the keyword.
         line: usize,
@@ -124,7 +127,7 @@ pub enum DakotaError {
         /// Values found.
         found: usize,
         /// Values needed.
-        wanted: usize,
+        expected: usize,
     },
     /// Bounds in the wrong order.
     #[error("line {line}: variable {name}: its lower bound {low} is above its upper bound {high}")]
@@ -149,7 +152,7 @@ pub enum DakotaError {
         problem: pleach_workflow::DomainError,
     },
     /// An empty or duplicate variable name.
-    #[error("line {line}: a variable is named \"{}\"; each needs a name of its own", quoted(name, 80))]
+    #[error("line {line}: two variables are named \"{}\"; names must be unique", quoted(name, 80))]
     BadName {
         /// Line of the variables.
         line: usize,
@@ -157,7 +160,7 @@ pub enum DakotaError {
         name: String,
     },
     /// No variables.
-    #[error("line {line}: the block \"variables\" has none; at least one is needed")]
+    #[error("line {line}: the block \"variables\" is empty; at least one variable is needed")]
     NoVariables {
         /// Line of the block.
         line: usize,
@@ -270,63 +273,65 @@ mod tests {
 
     #[test]
     fn invalid_methods_are_refused_with_the_cause() {
-        refused(parse(""), "there is no block \"variables\"; a study needs one");
-        refused(parse(&VARIABLES[1..]), "there is no block \"method\"; a study needs one");
+        refused(parse(""), "block \"variables\": missing; one is needed");
+        refused(parse(&VARIABLES[1..]), "block \"method\": missing; one is needed");
         refused(
             parse(&format!("method\nsampling samples 5\n{VARIABLES}method\n")),
-            "line 8: a second block \"method\"; studies of one are read",
+            "line 8: a second block \"method\"; one is allowed",
         );
         refused(
             of_method("optpp_q_newton"),
-            "line 2: \"optpp_q_newton\" is not known in the block \"method\"; known are psuade_moat, dace, sampling, \
-             nond_sampling, fsu_quasi_mc, multidim_parameter_study",
+            "line 2: \"optpp_q_newton\" is not allowed in the block \"method\"; allowed are psuade_moat, \
+             dace, sampling, nond_sampling, fsu_quasi_mc, multidim_parameter_study",
         );
-        refused(of_method("psuade_moat"), "line 2: method psuade_moat has no \"samples\", which it needs");
+        refused(of_method("psuade_moat"), "line 2: method psuade_moat: \"samples\" is missing");
         refused(of_method("psuade_moat samples = 0"), "line 2: samples: \"0\" is not 1 or more");
         refused(
             of_method("psuade_moat\nsamples = -5"),
             "line 3: samples: \"-5\" is not a whole number of 0 or more",
         );
-        refused(of_method("psuade_moat samples = 1 2"), "line 2: samples has 2 values, and 1 are needed");
+        refused(of_method("psuade_moat samples = 1 2"), "line 2: samples has 2 values; 1 are needed");
         refused(
             of_method("psuade_moat samples 1 samples 2"),
             "line 2: \"samples\" occurs a second time in method psuade_moat",
         );
-        refused(of_method("dace samples = 5"), "line 2: method dace has no \"random\", which it needs");
+        refused(of_method("dace samples = 5"), "line 2: method dace: \"random\" is missing");
         refused(
             of_method("dace random lhs samples = 5"),
-            "line 2: \"lhs\" is not known in method dace, beside \"random\"; known are one of them",
+            "line 2: \"lhs\" is not allowed in method dace, beside \"random\"; allowed are one of them",
         );
         refused(
             of_method("multidim_parameter_study partitions = 1"),
-            "line 2: partitions has 1 values, and 2 are needed",
+            "line 2: partitions has 1 values; 2 are needed",
         );
         let said = of_method("dace box_behnken samples = 5").unwrap_err().to_string();
-        assert!(
-            said.starts_with(
-                "line 2: \"box_behnken\" is not known in method dace; known are dace, random, lhs"
-            )
-        );
-        refused(parse("method 'x'"), "line 1: \"x\" stands behind no keyword");
+        assert!(said.starts_with(
+            "line 2: \"box_behnken\" is not allowed in method dace; allowed are dace, random, lhs"
+        ));
+        refused(parse("method 'x'"), "line 1: \"x\" does not follow a keyword");
         refused(
             of_method("sampling samples = 5 id_method = 'open"),
-            "line 2: a text is not closed on its line",
+            "line 2: a quoted text has no closing quote on its line",
         );
         refused(
             of_method("sampling samples = 0*5"),
-            "line 2: \"0*5\" is no repeated number; allowed is one such as 3*0.5",
+            "line 2: \"0*5\" is not a repeated number; a form such as 3*0.5 is allowed",
         );
         refused(
             of_method("sampling samples = 99999*5 response_levels 99999*1"),
-            "line 2: the input has more than 100000 numbers and texts",
+            "line 2: more than 100000 numbers and texts; at most 100000 are allowed",
         );
     }
 
     #[test]
     fn invalid_variables_are_refused_with_the_cause() {
         let two = "continuous_design = 2\nlower_bounds 0 0\nupper_bounds";
-        refused(of_variables(""), "line 3: the block \"variables\" has none; at least one is needed");
-        refused(of_variables(&format!("{two} 1")), "line 6: upper_bounds has 1 values, and 2 are needed");
+        refused(
+            of_variables(""),
+            "line 3: the block \"variables\" is empty; at least one variable is \
+                                   needed",
+        );
+        refused(of_variables(&format!("{two} 1")), "line 6: upper_bounds has 1 values; 2 are needed");
         refused(
             of_variables(&format!("{two} -1 1")),
             "line 4: variable cdv_1: its lower bound 0 is above its upper bound -1",
@@ -341,7 +346,7 @@ mod tests {
         assert_eq!(of_variables(&format!("{two} 1,5")).unwrap().parameters[1].range.bounds(), (0.0, 5.0));
         refused(
             of_variables(&format!("{two} 1 1 descriptors 'a' 'a'")),
-            "line 3: a variable is named \"a\"; each needs a name of its own",
+            "line 3: two variables are named \"a\"; names must be unique",
         );
         refused(
             of_variables(&format!("{two} 1 1 descriptors 1 2")),
@@ -349,9 +354,9 @@ mod tests {
         );
         refused(
             of_variables("weibull_uncertain = 1"),
-            "line 4: \"weibull_uncertain\" is not known in the block \"variables\"; known are continuous_design, \
-             uniform_uncertain, loguniform_uncertain, normal_uncertain, triangular_uncertain, discrete_design_range, \
-             discrete_design_set",
+            "line 4: \"weibull_uncertain\" is not allowed in the block \"variables\"; allowed are \
+             continuous_design, uniform_uncertain, loguniform_uncertain, normal_uncertain, \
+             triangular_uncertain, discrete_design_range, discrete_design_set",
         );
         refused(of_variables("continuous_design = 0"), "line 4: continuous_design: \"0\" is not 1 to 100000");
         refused(
@@ -360,7 +365,7 @@ mod tests {
         );
         refused(
             of_variables("normal_uncertain 1 means 5 std_deviations 1 lower_bounds 0"),
-            "line 4: normal_uncertain has no \"upper_bounds\", which it needs",
+            "line 4: normal_uncertain: \"upper_bounds\" is missing",
         );
         refused(
             of_variables("discrete_design_range 1 lower_bounds 0.5 upper_bounds 2"),
@@ -372,7 +377,7 @@ mod tests {
         );
         refused(
             of_variables("discrete_design_set integer 2 elements_per_variable 2 2 elements 4 8 4"),
-            "line 4: elements has 3 values, and 4 are needed",
+            "line 4: elements has 3 values; 4 are needed",
         );
     }
 }

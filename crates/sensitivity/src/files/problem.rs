@@ -22,14 +22,14 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ProblemError {
     /// Not JSON.
-    #[error("line {}, column {}: no JSON: {}", .0.line(), .0.column(), json_error(.0))]
+    #[error("line {}, column {}: invalid JSON: {}", .0.line(), .0.column(), json_error(.0))]
     Malformed(serde_json::Error),
     /// JSON that is not an object.
     #[error("a problem is an object, such as {{\"num_vars\": 1, \"names\": [\"x\"], \"bounds\": [[0, 1]]}}")]
     NoObject,
     /// An unknown key.
     #[error(
-        "\"{}\" is no key of a problem; known are num_vars, names, bounds, groups, dists",
+        "\"{}\" is not a key of a problem; allowed are num_vars, names, bounds, groups, dists",
         quoted(key, 80)
     )]
     UnknownKey {
@@ -37,32 +37,32 @@ pub enum ProblemError {
         key: String,
     },
     /// A required key is missing.
-    #[error("{key}: missing; {wanted} is needed")]
+    #[error("{key}: missing; {expected} is needed")]
     Missing {
         /// The key.
         key: &'static str,
         /// Expected value.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// A value of the wrong type.
-    #[error("{at}: {} is not {wanted}", quoted(found, 80))]
+    #[error("{at}: {} is not {expected}", quoted(found, 80))]
     WrongType {
         /// Its location, such as `bounds[2]`.
         at: String,
         /// The value found.
         found: String,
         /// Expected value.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// Lists of different lengths.
-    #[error("{key} has {found} entries, and there are {wanted} names; one each is needed")]
+    #[error("{key} has {found} entries; {expected} are needed, one per name")]
     Count {
         /// The key.
         key: &'static str,
         /// Number of its entries, or the value of `num_vars`.
         found: usize,
         /// Number of names.
-        wanted: usize,
+        expected: usize,
     },
     /// An invalid parameter.
     #[error("{at}: {problem}")]
@@ -73,7 +73,7 @@ pub enum ProblemError {
         problem: ParameterError,
     },
     /// No parameters.
-    #[error("names: there are none; at least one is needed")]
+    #[error("names: empty; at least one name is needed")]
     NoParameters,
 }
 
@@ -81,7 +81,7 @@ pub enum ProblemError {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ParameterError {
     /// An empty or duplicate parameter name.
-    #[error("the name \"{}\" is not allowed; each parameter needs one of its own", quoted(.0, 80))]
+    #[error("the name \"{}\" is not allowed; names must be unique and not empty", quoted(.0, 80))]
     Name(String),
     /// An unknown distribution.
     #[error(
@@ -90,14 +90,14 @@ pub enum ParameterError {
     )]
     Distribution(String),
     /// More or fewer numbers than the distribution takes.
-    #[error("{found} numbers are given, and distribution {name} takes {wanted}")]
+    #[error("{found} numbers for distribution {name}; {expected} are needed")]
     Numbers {
         /// The distribution.
         name: String,
         /// Numbers found.
         found: usize,
         /// Numbers taken.
-        wanted: &'static str,
+        expected: &'static str,
     },
     /// Bounds in the wrong order.
     #[error("the lower bound {low} is above the upper bound {high}")]
@@ -108,7 +108,7 @@ pub enum ParameterError {
         high: f64,
     },
     /// A peak outside the range.
-    #[error("the peak {peak} is not allowed; allowed is a fraction of the range, from 0 to 1")]
+    #[error("the peak {peak} is not allowed; a fraction of the range, 0 to 1, is allowed")]
     Peak {
         /// The peak.
         peak: f64,
@@ -142,14 +142,14 @@ pub fn parse(text: &str) -> Result<Imported, ProblemError> {
         Some(Value::Array(items)) => Ok(Some(items)),
         Some(other) => Err(wrong_type(key.to_owned(), other, "a list")),
     };
-    let needed = |key, wanted| list(key)?.ok_or(ProblemError::Missing { key, wanted });
+    let needed = |key, expected| list(key)?.ok_or(ProblemError::Missing { key, expected });
     let names = texts("names", needed("names", "a list of names")?)?;
     if names.is_empty() {
         return Err(ProblemError::NoParameters);
     }
     let paired = |key, found: usize| match found == names.len() {
         true => Ok(()),
-        false => Err(ProblemError::Count { key, found, wanted: names.len() }),
+        false => Err(ProblemError::Count { key, found, expected: names.len() }),
     };
     match object.get("num_vars") {
         None => {}
@@ -195,8 +195,8 @@ fn of_parameters(parameters: Vec<ImportedParameter>) -> Imported {
     Imported { method: None, sampler: None, seed: None, samples: None, parameters, notes: Vec::new() }
 }
 
-fn wrong_type(at: String, value: &Value, wanted: &'static str) -> ProblemError {
-    ProblemError::WrongType { at, found: value.to_string(), wanted }
+fn wrong_type(at: String, value: &Value, expected: &'static str) -> ProblemError {
+    ProblemError::WrongType { at, found: value.to_string(), expected }
 }
 
 fn texts(key: &str, items: &[Value]) -> Result<Vec<String>, ProblemError> {
@@ -219,7 +219,7 @@ fn numbers(place: usize, item: &Value) -> Result<Vec<f64>, ProblemError> {
 
 /// Returns the range from SALib's `name` of a distribution and its `numbers`.
 fn range(name: &str, numbers: &[f64]) -> Result<ImportedRange, ParameterError> {
-    let wrong = |wanted| ParameterError::Numbers { name: name.to_owned(), found: numbers.len(), wanted };
+    let wrong = |expected| ParameterError::Numbers { name: name.to_owned(), found: numbers.len(), expected };
     if let Some(&number) = numbers.iter().find(|number| !number.is_finite()) {
         return Err(DomainError::NotFinite(number).into());
     }
@@ -305,26 +305,32 @@ mod tests {
 
     #[test]
     fn errors_name_key_place_and_value() {
-        assert_eq!(error("{\"names\": [\"x\"],\n  oops}"), "line 2, column 3: no JSON: key must be a string");
+        assert_eq!(
+            error("{\"names\": [\"x\"],\n  oops}"),
+            "line 2, column 3: invalid JSON: key must be a string"
+        );
         assert!(error("[]").starts_with("a problem is an object"));
-        assert!(error("{\"name\": []}").starts_with("\"name\" is no key of a problem"));
+        assert!(error("{\"name\": []}").starts_with("\"name\" is not a key of a problem"));
         assert_eq!(error("{}"), "names: missing; a list of names is needed");
-        assert_eq!(error(r#"{"names": []}"#), "names: there are none; at least one is needed");
+        assert_eq!(error(r#"{"names": []}"#), "names: empty; at least one name is needed");
         assert_eq!(error(r#"{"names": ["x", 3]}"#), "names[1]: 3 is not a text");
         assert_eq!(error(r#"{"names": ["x"]}"#), "bounds: missing; a list of bounds is needed");
         let two = |bounds: &str, more: &str| {
             error(&format!(r#"{{"names": ["x", "y"], "bounds": {bounds}{more}}}"#))
         };
         let good = "[[0, 1], [0, 1]]";
-        assert_eq!(two("[[0, 1]]", ""), "bounds has 1 entries, and there are 2 names; one each is needed");
-        assert!(two(good, r#", "num_vars": 3"#).starts_with("num_vars has 3 entries, and there are 2 names"));
+        assert_eq!(two("[[0, 1]]", ""), "bounds has 1 entries; 2 are needed, one per name");
+        assert!(two(good, r#", "num_vars": 3"#).starts_with(
+            "num_vars has 3 entries; 2 are needed, one per \
+                                                             name"
+        ));
         assert_eq!(two(good, r#", "num_vars": 2.5"#), "num_vars: 2.5 is not a whole number");
         assert_eq!(two("[[0, 1], [2, 1]]", ""), "bounds[1]: the lower bound 2 is above the upper bound 1");
         assert_eq!(two("[[0, 1], [0, \"1,5\"]]", ""), "bounds[1][1]: \"1,5\" is not a number");
         assert_eq!(two("[[0, 1], 5]", ""), "bounds[1]: 5 is not a list of numbers");
         assert_eq!(
             two("[[0, 1], [0, 1, 2]]", ""),
-            "bounds[1]: 3 numbers are given, and distribution unif takes a lower and an upper bound"
+            "bounds[1]: 3 numbers for distribution unif; a lower and an upper bound are needed"
         );
         let of = |dists: &str| two(good, &format!(r#", "dists": {dists}"#));
         assert_eq!(
@@ -332,7 +338,7 @@ mod tests {
             "dists[1]: distribution \"weibull\" is not allowed; allowed are unif, logunif, norm, lognorm, truncnorm, triang"
         );
         assert!(of(r#"["unif", "logunif"]"#).starts_with("bounds[1]: log-scaled range starts at 0"));
-        assert!(of(r#"["unif", "truncnorm"]"#).starts_with("bounds[1]: 2 numbers are given"));
+        assert!(of(r#"["unif", "truncnorm"]"#).starts_with("bounds[1]: 2 numbers for distribution"));
         assert!(of(r#"["unif"]"#).starts_with("dists has 1 entries"));
         assert!(two("[[0, 1], [0, 1, 2]]", r#", "dists": ["unif", "triang"]"#).contains("the peak 2 is not"));
         assert!(

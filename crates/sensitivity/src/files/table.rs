@@ -38,7 +38,7 @@ pub enum TableError {
     NoRows,
     /// A column that names no parameter.
     #[error(
-        "line {line}: column {position} is \"{}\", which is no parameter; allowed are {known} and {}",
+        "line {line}: column {position} is \"{}\", which is not a parameter; allowed are {known} and {}",
         quoted(column, 80),
         EVALUATION_COLUMN
     )]
@@ -89,7 +89,7 @@ pub enum TableError {
         problem: ParseValueError,
     },
     /// The CSV reader failed.
-    #[error("the table is no CSV: {0}")]
+    #[error("invalid CSV: {0}")]
     Malformed(#[from] csv::Error),
     /// Reading the table failed.
     #[error("failed to read: {0}")]
@@ -98,7 +98,7 @@ pub enum TableError {
 
 /// Returns a hint on decimal commas if the text has a comma.
 fn decimals(text: &str) -> &'static str {
-    if text.contains(',') { "; decimals are written with a point" } else { "" }
+    if text.contains(',') { "; a decimal point is needed" } else { "" }
 }
 
 /// Parses the parameter sets of a CSV into memory: a value for every parameter in each row.
@@ -329,7 +329,7 @@ mod tests {
             error("G1;T1\n60;2;5\n"),
             "line 2 has 3 fields; the first line has 2, separated by semicolons"
         );
-        assert!(error("G1\tT1\n60\t2,5\n").contains("\"2,5\" is not a finite number; decimals are"));
+        assert!(error("G1\tT1\n60\t2,5\n").contains("\"2,5\" is not a finite number; a decimal point is"));
     }
 
     #[test]
@@ -351,9 +351,9 @@ mod tests {
         );
         assert_eq!(
             error("G1|T1\n60|2.5\n"),
-            "line 1: column 1 is \"G1|T1\", which is no parameter; allowed are G1, T1, G2 and evaluation"
+            "line 1: column 1 is \"G1|T1\", which is not a parameter; allowed are G1, T1, G2 and evaluation"
         );
-        assert!(error("G1,\n60,1\n").contains("column 2 is \"\", which is no parameter"));
+        assert!(error("G1,\n60,1\n").contains("column 2 is \"\", which is not a parameter"));
         assert!(error("G1,g2\n60,1\n").contains("column 2 is \"g2\""));
         assert_eq!(
             error("G1,T1,G1\n1,2,3\n"),
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(error("G1,T1\n60,NaN\n"), "line 2, column T1: \"NaN\" is not a finite number");
         assert_eq!(
             error("G1,T1\n60,\"2,5\"\n"),
-            "line 2, column T1: \"2,5\" is not a finite number; decimals are written with a point"
+            "line 2, column T1: \"2,5\" is not a finite number; a decimal point is needed"
         );
         assert_eq!(error("G1,T1\n60,\n"), "line 2, column T1: \"\" is not a finite number");
     }

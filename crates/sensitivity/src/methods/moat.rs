@@ -72,7 +72,8 @@ pub struct ElementaryEffects {
 pub enum MoatError {
     /// Responses and evaluations do not pair up.
     #[error(
-        "{responses} responses for {evaluations} evaluations; one each is needed, empty where an evaluation failed"
+        "{responses} responses for {evaluations} evaluations; one per evaluation is needed, empty for a \
+         failed one"
     )]
     ResponseCount {
         /// Responses given.
@@ -91,13 +92,16 @@ pub enum MoatError {
         value: f64,
     },
     /// No trajectory has all its responses.
-    #[error("none of the {dropped} trajectories has all its responses; at least one is needed")]
+    #[error("all {dropped} trajectories lack responses; at least one complete trajectory is needed")]
     NoTrajectoryLeft {
         /// Trajectories dropped.
         dropped: usize,
     },
     /// Responses so large that their differences exceed an f64.
-    #[error("effects of parameter {name} exceed the range of numbers; responses must be smaller")]
+    #[error(
+        "effects of parameter {name} exceed the range of floating-point numbers; smaller responses are \
+             needed"
+    )]
     Overflow {
         /// The parameter.
         name: String,

@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ScreeningError {
     /// The response is the same along every trajectory.
-    #[error("{response} did not change with any parameter: nothing can be said of which matter")]
+    #[error("{response} did not change with any parameter: influential parameters cannot be determined")]
     NoVariation {
         /// The response.
         response: String,
@@ -122,7 +122,7 @@ mod tests {
         for rule in [SurvivorRule::Threshold(0.5), SurvivorRule::MostInfluential(1)] {
             assert_eq!(
                 error(rule, &[0.0, 0.0]),
-                "dice did not change with any parameter: nothing can be said of which matter"
+                "dice did not change with any parameter: influential parameters cannot be determined"
             );
         }
         assert!(survivors(SurvivorRule::MostInfluential(1), &indices(&[])).is_err());

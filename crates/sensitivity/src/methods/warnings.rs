@@ -92,10 +92,10 @@ impl fmt::Display for Warning {
                 write!(f, "no variation: {response} is the same in all evaluations used")
             }
             Self::SmallSample { unit, used, advised } => {
-                write!(f, "{used} {unit} are few for this method; {advised} and more are advised")
+                write!(f, "{used} {unit} are few for this method; {advised} or more are recommended")
             }
             Self::Dropped { unit, used, dropped } => {
-                write!(f, "{dropped} of {} {unit} are left out, because evaluations failed", used + dropped)
+                write!(f, "{dropped} of {} {unit} are excluded, because evaluations failed", used + dropped)
             }
             Self::NoEffect { index, parameters } => {
                 write!(f, "{index} is 0 for {}: no evaluation shows an effect", listed(parameters))
@@ -117,15 +117,15 @@ impl fmt::Display for Warning {
                 write!(f, "{index} is not defined for {}", listed(parameters))
             }
             Self::PoorModel { r_squared } => {
-                write!(f, "the linear model explains {:.0} % of the variance only", 100.0 * r_squared)
+                write!(f, "the linear model explains only {:.0} % of the variance", 100.0 * r_squared)
             }
             Self::SumAboveOne { sum } => {
-                write!(f, "first-order indices sum to {sum:.3}, which is above 1: more samples are needed")
+                write!(f, "the sum of first-order indices is {sum:.3}, above 1: more samples are needed")
             }
             Self::IndicativeIntervals => {
                 write!(
                     f,
-                    "intervals of this method take points of a curve for independent; they are indicative only"
+                    "intervals of this method treat points of a curve as independent and are only indicative"
                 )
             }
         }

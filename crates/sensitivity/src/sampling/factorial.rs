@@ -40,7 +40,7 @@ pub enum FactorialError {
     #[error("no parameter varies; at least one needs a range or two values")]
     NothingVaries,
     /// A name that belongs to no varying parameter.
-    #[error("levels are given for {name}, which is no parameter that varies; allowed are {known}")]
+    #[error("levels: {name} is not a varying parameter; allowed are {known}")]
     UnknownParameter {
         /// The name.
         name: String,
@@ -61,7 +61,7 @@ pub enum FactorialError {
     #[error(transparent)]
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
-    #[error("the grid has {}{evaluations} evaluations; {MAX_EVALUATIONS} are allowed", if *evaluations == u64::MAX { "more than " } else { "" })]
+    #[error("the grid has {}{evaluations} evaluations; at most {MAX_EVALUATIONS} are allowed", if *evaluations == u64::MAX { "more than " } else { "" })]
     TooManyEvaluations {
         /// Number of evaluations of the grid, or the largest `u64`.
         evaluations: u64,
@@ -244,7 +244,7 @@ mod tests {
             |parameters: &[Parameter], factorial| sample(parameters, &factorial).unwrap_err().to_string();
         assert_eq!(
             said(&free, grid(2, &[("y", 2)])),
-            "levels are given for y, which is no parameter that varies; allowed are x, n"
+            "levels: y is not a varying parameter; allowed are x, n"
         );
         assert_eq!(
             said(&free, grid(0, &[])),
@@ -253,7 +253,11 @@ mod tests {
         assert!(said(&free, grid(2, &[("n", 3)])).ends_with("levels = 3 is not allowed; allowed: 1 to 2"));
         assert!(said(&[], grid(2, &[])).starts_with("no parameter varies"));
         let many: Vec<Parameter> = (0..30).map(|index| reals(&format!("x{index}"), 0.0, 1.0)).collect();
-        assert_eq!(said(&many, grid(2, &[])), "the grid has 1073741824 evaluations; 10000000 are allowed");
+        assert_eq!(
+            said(&many, grid(2, &[])),
+            "the grid has 1073741824 evaluations; at most 10000000 are \
+                                               allowed"
+        );
         let more: Vec<Parameter> = (0..70).map(|index| reals(&format!("x{index}"), 0.0, 1.0)).collect();
         assert!(said(&more, grid(2, &[])).starts_with("the grid has more than 18446744073709551615"));
         let normal = Distribution::Normal { mean: 0.0, deviation: 1.0 };

@@ -50,7 +50,8 @@ pub enum FastError {
     },
     /// More parameter sets than are held in memory.
     #[error(
-        "samples = {samples} of {varying} curves are too many evaluations; {MAX_EVALUATIONS} are allowed"
+        "samples = {samples} of {varying} curves are too many evaluations; at most {MAX_EVALUATIONS} are \
+         allowed"
     )]
     TooManyEvaluations {
         /// Requested samples per curve.

@@ -109,7 +109,8 @@ pub enum MorrisError {
     Points(#[from] PointsError),
     /// Batches that leave no choice, or select more than they contain.
     #[error(
-        "candidates = {candidates} and batch = {batch}: a batch keeps 2 trajectories or more of as many candidates at least, up to {MAX_CANDIDATES}"
+        "candidates = {candidates} and batch = {batch} are not allowed; a batch of 2 or more trajectories \
+         and at least as many candidates, up to {MAX_CANDIDATES}, are allowed"
     )]
     BadBatch {
         /// Requested candidates.
@@ -119,7 +120,7 @@ pub enum MorrisError {
     },
     /// The number of trajectories is not a multiple of the batch size.
     #[error(
-        "trajectories = {trajectories} are no whole number of batches of {batch}; batches are chosen whole"
+        "trajectories = {trajectories} is not a multiple of batch = {batch}; complete batches are needed"
     )]
     BrokenBatch {
         /// Requested trajectories.
@@ -129,8 +130,8 @@ pub enum MorrisError {
     },
     /// The candidates of all batches exceed the maximum number of evaluations.
     #[error(
-        "trajectories = {trajectories} of {candidates} candidates for each {batch} need {drawn} candidates; with their \
-         evaluations they are more than the {MAX_EVALUATIONS} that are allowed"
+        "trajectories = {trajectories} with {candidates} candidates per batch of {batch} need {drawn} \
+         candidates; at most {MAX_EVALUATIONS} evaluations of candidates are allowed"
     )]
     TooManyCandidates {
         /// Requested trajectories.
@@ -144,8 +145,8 @@ pub enum MorrisError {
     },
     /// The number of choices exceeds [`MAX_CHOICES`].
     #[error(
-        "{batch} of {candidates} candidates can be chosen in more than {} ways, too many to try all; fewer candidates, smaller batches, or \
-         Ruano's search are allowed",
+        "{batch} of {candidates} candidates have more than {} combinations; fewer candidates, smaller \
+         batches, or Ruano's search are needed",
         MAX_CHOICES / u64::from(*batch)
     )]
     TooManyChoices {
@@ -158,7 +159,7 @@ pub enum MorrisError {
     #[error("trajectories = 0 gives no evaluations; at least 1 is needed")]
     NoTrajectories,
     /// At most one level, which allows no step.
-    #[error("levels = {levels} leaves no room for a step; at least 2 are needed")]
+    #[error("levels = {levels} allows no step; at least 2 levels are needed")]
     TooFewLevels {
         /// Requested levels.
         levels: u32,
@@ -179,7 +180,10 @@ pub enum MorrisError {
         high: f64,
     },
     /// More parameter sets than are held in memory.
-    #[error("{trajectories} trajectories need {evaluations} evaluations; {} are allowed", MAX_EVALUATIONS)]
+    #[error(
+        "{trajectories} trajectories need {evaluations} evaluations; at most {} are allowed",
+        MAX_EVALUATIONS
+    )]
     TooManyEvaluations {
         /// Requested trajectories.
         trajectories: u32,
@@ -295,12 +299,12 @@ mod tests {
         };
         let free = [reals("T1", 2.5, 7.5)];
         assert_eq!(ask(&free, 0, 20), "trajectories = 0 gives no evaluations; at least 1 is needed");
-        assert_eq!(ask(&free, 5, 1), "levels = 1 leaves no room for a step; at least 2 are needed");
-        assert_eq!(ask(&free, 5, 0), "levels = 0 leaves no room for a step; at least 2 are needed");
+        assert_eq!(ask(&free, 5, 1), "levels = 1 allows no step; at least 2 levels are needed");
+        assert_eq!(ask(&free, 5, 0), "levels = 0 allows no step; at least 2 levels are needed");
         let pinned = parameter("G1", ValueType::Integer, Domain::fixed(ValueType::Integer, 80.0).unwrap());
         assert!(ask(&[pinned, integers("Watershed", &[8.0])], 5, 20).starts_with("no parameter varies"));
         assert!(ask(&[], 5, 20).starts_with("no parameter varies"));
-        assert!(ask(&free, u32::MAX, 20).contains("8589934590 evaluations; 10000000 are allowed"));
+        assert!(ask(&free, u32::MAX, 20).contains("8589934590 evaluations; at most 10000000 are allowed"));
         for (low, high) in [(2.0, 1.0), (f64::MIN, f64::MAX), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
             assert!(ask(&[reals("T1", low, high)], 5, 20).contains("T1 cannot be stepped over"));
         }

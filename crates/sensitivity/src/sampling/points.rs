@@ -26,7 +26,7 @@ impl UnitPoints {
 
     /// Creates points with all coordinates 0. `columns` is at least 1.
     pub(super) fn zeros(rows: usize, columns: usize) -> Self {
-        debug_assert!(columns > 0, "points of no dimension are no points");
+        debug_assert!(columns > 0, "the dimension of points is at least 1");
         Self { columns, data: vec![0.0; rows * columns] }
     }
 
@@ -97,7 +97,8 @@ pub enum PointsError {
     NoSamples,
     /// More dimensions than the sequence has.
     #[error(
-        "sampler \"{sampler}\" has up to {most} dimensions, and {wanted} are needed; \"mc\" and \"lhs\" have any number"
+        "sampler \"{sampler}\" has up to {most} dimensions, but {expected} are needed; use \"mc\" or \"lhs\", \
+         which have no limit"
     )]
     TooManyDimensions {
         /// Name of the sampler.
@@ -105,11 +106,12 @@ pub enum PointsError {
         /// Maximum number of dimensions.
         most: usize,
         /// Requested dimensions.
-        wanted: usize,
+        expected: usize,
     },
     /// Too many points for a maximin hypercube, which repeatedly compares all pairs.
     #[error(
-        "samples = {samples} are too many to be spread; a maximin hypercube has up to {}, and other hypercubes any number",
+        "samples = {samples} are too many for a maximin hypercube; up to {} are allowed, and any number in \
+         other hypercubes",
         latin_hypercube::MAX_SPREAD
     )]
     TooManyToSpread {
@@ -117,7 +119,10 @@ pub enum PointsError {
         samples: usize,
     },
     /// The sequence cannot be extended: its points depend on their total number.
-    #[error("sampler \"{sampler}\" cannot be extended: {reason}; \"mc\", \"halton\" and \"sobol\" can")]
+    #[error(
+        "sampler \"{sampler}\" cannot be extended: {reason}; \"mc\", \"halton\" and \"sobol\" are \
+             allowed"
+    )]
     NotExtensible {
         /// Name of the sampler.
         sampler: &'static str,
@@ -147,9 +152,9 @@ impl Sequence {
         let reason = match self {
             Self::MonteCarlo | Self::Halton { .. } | Self::Sobol => return Ok(()),
             Self::LatinHypercube(_) => {
-                "its stretches are as many as its points, so that more points are others"
+                "the number of strata equals the number of points, so a larger sample has other points"
             }
-            Self::Hammersley { .. } => "its first coordinates divide the range by the number of points",
+            Self::Hammersley { .. } => "the first coordinate depends on the number of points",
         };
         Err(PointsError::NotExtensible { sampler: self.name(), reason })
     }
@@ -175,7 +180,7 @@ impl Sequence {
         }
         if columns > self.max_dimensions() {
             let (sampler, most) = (self.name(), self.max_dimensions());
-            return Err(PointsError::TooManyDimensions { sampler, most, wanted: columns });
+            return Err(PointsError::TooManyDimensions { sampler, most, expected: columns });
         }
         match self {
             Self::MonteCarlo => Ok(monte_carlo::points(rows, columns, seed)),

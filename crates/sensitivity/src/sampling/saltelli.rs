@@ -50,7 +50,8 @@ pub enum SaltelliError {
     NothingVaries,
     /// More dimensions than base points have.
     #[error(
-        "base = \"{}\" takes up to {} varying parameters, and {varying} vary; base = \"mc\" takes any number",
+        "base = \"{}\" allows up to {} varying parameters, but {varying} vary; base = \"mc\" allows any \
+         number",
         base.name(),
         Sequence::from(*base).max_dimensions() / 2
     )]
@@ -68,7 +69,8 @@ pub enum SaltelliError {
     BadRange(#[from] BadRange),
     /// More parameter sets than are held in memory.
     #[error(
-        "samples = {samples} need {} evaluations, {rows_per_sample} each; {MAX_EVALUATIONS} are allowed, which are {} samples",
+        "samples = {samples} need {} evaluations, {rows_per_sample} per sample; at most {MAX_EVALUATIONS} \
+         are allowed, for {} samples",
         u64::from(*samples) * rows_per_sample,
         MAX_EVALUATIONS / rows_per_sample
     )]
@@ -208,7 +210,8 @@ mod tests {
         assert!(ask(&[], &FOUR).starts_with("no parameter varies"));
         assert_eq!(
             ask(&free, &Saltelli { samples: u32::MAX, second_order: true, ..FOUR }),
-            "samples = 4294967295 need 17179869180 evaluations, 4 each; 10000000 are allowed, which are 2500000 samples"
+            "samples = 4294967295 need 17179869180 evaluations, 4 per sample; at most 10000000 are allowed, \
+             for 2500000 samples"
         );
         for (low, high) in [(2.0, 1.0), (f64::MIN, f64::MAX), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
             assert!(ask(&[reals("T1", low, high)], &FOUR).starts_with("parameter T1 cannot be drawn from ["));
@@ -224,7 +227,8 @@ mod tests {
         assert!(sample(&parameters[..128], &FOUR).is_ok());
         assert_eq!(
             sample(&parameters, &FOUR).unwrap_err().to_string(),
-            "base = \"sobol\" takes up to 128 varying parameters, and 129 vary; base = \"mc\" takes any number"
+            "base = \"sobol\" allows up to 128 varying parameters, but 129 vary; base = \"mc\" allows any \
+             number"
         );
         let random = Saltelli { base: BasePoints::MonteCarlo, ..FOUR };
         assert_eq!(sample(&parameters, &random).unwrap().evaluations.len(), 4 * 131);

@@ -44,7 +44,7 @@ pub enum SamplePurpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Incompatible {
     /// The method does not accept the sampler's points.
-    #[error("sampler \"{sampler}\" does not serve method \"{method}\": {reason}")]
+    #[error("sampler \"{sampler}\" does not suit method \"{method}\": {reason}")]
     Pair {
         /// Name of the sampler.
         sampler: &'static str,
@@ -58,8 +58,8 @@ pub enum Incompatible {
     NotExtensible(#[from] PointsError),
     /// Trajectories are selected in a single batch, which cannot be extended.
     #[error(
-        "trajectories chosen among candidates cannot be extended but by whole batches: batch = {batch} keeps all {trajectories} of \
-         one; a divisor of it is allowed"
+        "trajectories selected from candidates can only be extended by complete batches: batch = {batch} \
+         contains all {trajectories} trajectories; a divisor of {trajectories} is allowed"
     )]
     OneBatch {
         /// Trajectories of a batch.
@@ -139,19 +139,21 @@ impl Sampler {
     pub fn serves(self, wanted: SamplePurpose) -> Result<(), Incompatible> {
         let reason = match (self, wanted) {
             (_, SamplePurpose::Curves) => {
-                "its indices are read off search curves, along which each parameter swings at a frequency of its own, and points of a \
-                 sampler lie on none"
+                "its indices require search curves, on which each parameter oscillates at its own \
+                 frequency; points of a sampler are not on such curves"
             }
             (Self::Points(_), _) | (Self::Factorial { .. }, SamplePurpose::Correlation) => return Ok(()),
             (Self::Fraction(_), SamplePurpose::Correlation) => return Ok(()),
             (_, SamplePurpose::Moat) => {
-                "trajectories begin at points drawn from the whole space and take their own steps, and a grid has all its steps already"
+                "trajectories start at random points and define their own steps; the steps of a grid are \
+                 fixed"
             }
             (_, SamplePurpose::Vbd) => {
-                "the rows of a grid are not pairs of independent points A and B, from which variances of expectations are told"
+                "the rows of a grid are not pairs of independent points A and B, which the variance \
+                 estimators require"
             }
             (Self::Factorial { .. }, SamplePurpose::Distribution) => {
-                "a few levels, repeated, are no sample of a continuous distribution"
+                "a few repeated levels are not a sample of a continuous distribution"
             }
             (Self::Fraction(_), SamplePurpose::Distribution) => {
                 "two levels of each parameter do not show a distribution"
@@ -175,7 +177,7 @@ impl Sampler {
         let reason = match self {
             Self::Points(sequence) => return Ok(sequence.extensible()?),
             Self::Factorial { .. } | Self::Fraction(_) => {
-                "a grid is complete, and one of more levels is another grid"
+                "a grid is complete; more levels make a different grid"
             }
         };
         Err(PointsError::NotExtensible { sampler: self.name(), reason }.into())
@@ -269,8 +271,8 @@ mod tests {
         }
         assert_eq!(
             named("factorial").serves(SamplePurpose::Vbd).unwrap_err().to_string(),
-            "sampler \"factorial\" does not serve method \"vbd\": the rows of a grid are not pairs of independent points A \
-             and B, from which variances of expectations are told"
+            "sampler \"factorial\" does not suit method \"vbd\": the rows of a grid are not pairs of \
+             independent points A and B, which the variance estimators require"
         );
     }
 
@@ -281,8 +283,8 @@ mod tests {
         assert_eq!(grow, ["mc", "halton", "halton-plain", "sobol"]);
         assert_eq!(
             named("hammersley").extensible().unwrap_err().to_string(),
-            "sampler \"hammersley\" cannot be extended: its first coordinates divide the range by the number of points; \"mc\", \
-             \"halton\" and \"sobol\" can"
+            "sampler \"hammersley\" cannot be extended: the first coordinate depends on the number of \
+             points; \"mc\", \"halton\" and \"sobol\" are allowed"
         );
         let plan = |base, batch| TrajectoryPlan {
             morris: Morris { trajectories: 8, levels: 4, seed: 1 },
@@ -295,7 +297,7 @@ mod tests {
                 .extensible()
                 .unwrap_err()
                 .to_string()
-                .contains("batch = 8 keeps all 8")
+                .contains("batch = 8 contains all 8")
         );
         let hypercube = BasePointSource::Points(Sequence::LatinHypercube(Placement::Random));
         assert!(

@@ -11,7 +11,8 @@ use thiserror::Error;
 pub enum AnalysisError {
     /// Responses and evaluations do not pair up.
     #[error(
-        "{responses} values of response {response} for {evaluations} evaluations; one each is needed, empty where an evaluation failed"
+        "{responses} values of response {response} for {evaluations} evaluations; one per evaluation is \
+         needed, empty for a failed one"
     )]
     ResponseCount {
         /// Name of the response.
@@ -34,7 +35,10 @@ pub enum AnalysisError {
         value: f64,
     },
     /// Responses so far apart that their difference exceeds an f64.
-    #[error("values of response {response} lie too far apart for numbers; they must be smaller")]
+    #[error(
+        "values of response {response} exceed the range of floating-point numbers; smaller values are \
+             needed"
+    )]
     Overflow {
         /// Name of the response.
         response: String,
@@ -59,7 +63,8 @@ pub enum AnalysisError {
     },
     /// A parameter has a single value in all evaluations that have a response.
     #[error(
-        "parameter {name} has one value in the {evaluations} evaluations that have a response {response}; two are needed to see an effect"
+        "parameter {name} has one value in the {evaluations} evaluations with a response {response}; at \
+         least two are needed"
     )]
     OneValue {
         /// The parameter.
@@ -71,8 +76,8 @@ pub enum AnalysisError {
     },
     /// A parameter is a linear combination of earlier ones, so the method cannot separate their effects.
     #[error(
-        "parameter {name} is a linear combination of the parameters before it in the evaluations that have a response {response}; \
-         {method} cannot tell their effects apart"
+        "parameter {name} is a linear combination of the parameters before it in the evaluations with a \
+         response {response}; {method} cannot separate their effects"
     )]
     Dependent {
         /// The parameter.

@@ -242,14 +242,14 @@ fn points_of_another_dimension_are_refused() {
     let points = Sequence::MonteCarlo.points(4, 2, 1).unwrap();
     assert_eq!(
         Design::of_points(&parameters, &points).unwrap_err().to_string(),
-        "points have 2 coordinates, and 1 parameters vary; one each is needed"
+        "points have 2 coordinates; 1 are needed, one per varying parameter"
     );
     assert_eq!(UnitPoints::from_rows(2, vec![0.0; 3]), None);
     assert_eq!(UnitPoints::from_rows(0, Vec::new()), None);
     let too_many = LowDiscrepancy { samples: 10_000_001, scrambled: true, seed: 1 };
     assert_eq!(
         sample_halton(&parameters, &too_many).unwrap_err().to_string(),
-        "10000001 evaluations are too many; 10000000 are allowed"
+        "10000001 evaluations; at most 10000000 are allowed"
     );
     let resting = [parameter("w", ValueType::Integer, Domain::fixed(ValueType::Integer, 8.0).unwrap())];
     let none = sample_halton(&resting, &LowDiscrepancy { samples: 4, scrambled: false, seed: 1 });

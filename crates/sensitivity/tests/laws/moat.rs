@@ -309,7 +309,7 @@ fn responses_that_do_not_fit_are_refused() {
     let nan = error(&[Some(1.0), Some(2.0), Some(f64::NAN), None]);
     assert!(nan.starts_with("response NaN of evaluation 3 is not a finite number"), "{nan}");
     assert!(error(&[Some(1.0), Some(f64::INFINITY), None, None]).contains("inf of evaluation 2"));
-    assert!(error(&[None, Some(1.0), None, Some(1.0)]).starts_with("none of the 2 trajectories"));
+    assert!(error(&[None, Some(1.0), None, Some(1.0)]).starts_with("all 2 trajectories lack responses"));
     assert!(error(&[Some(1e308), Some(-1e308), None, None]).contains("G1 exceed"));
     assert!(error(&[Some(1e308), Some(1e308), Some(-1e308), Some(-1e308)]).contains("exceed"));
 }

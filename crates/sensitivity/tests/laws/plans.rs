@@ -229,21 +229,21 @@ fn invalid_plans_are_refused_with_the_cause() {
     };
     let of = |search, candidates, batch| TrajectorySelection::Spread { search, candidates, batch };
     let three = units(3);
-    let bad = "a batch keeps 2 trajectories or more of as many candidates at least, up to 2000";
+    let bad = "a batch of 2 or more trajectories and at least as many candidates, up to 2000, are allowed";
     for (candidates, batch) in [(10, 1), (3, 4), (2_001, 4)] {
         assert!(said(&three, 4, of(SpreadSearch::Ruano, candidates, batch)).ends_with(bad));
     }
     assert_eq!(
         said(&three, 10, of(SpreadSearch::Ruano, 20, 4)),
-        "trajectories = 10 are no whole number of batches of 4; batches are chosen whole"
+        "trajectories = 10 is not a multiple of batch = 4; complete batches are needed"
     );
     assert!(
         said(&three, 10, of(SpreadSearch::Campolongo, 100, 10))
-            .starts_with("10 of 100 candidates can be chosen in more than")
+            .starts_with("10 of 100 candidates have more than")
     );
     assert!(
         said(&three, 1_000_000, of(SpreadSearch::Ruano, 2_000, 2))
-            .contains("need 1000000000 candidates; with their")
+            .contains("need 1000000000 candidates; at most")
     );
     let mut normal = units(1);
     normal[0].domain =
@@ -277,7 +277,7 @@ fn rows_of_other_groups_are_refused_with_the_cause() {
     );
     assert_eq!(
         said(["a", "a", "a"], &together),
-        "evaluation 2 changes group a without its parameter x2; those of a group change together"
+        "evaluation 2 changes group a without its parameter x2; parameters of a group change together"
     );
 }
 

@@ -62,7 +62,7 @@ proptest! {
             Ok(()) => prop_assert!(kept),
             Err(error) => {
                 prop_assert!(!kept);
-                prop_assert!(error.to_string().contains("cannot be extended: its"), "{}", error);
+                prop_assert!(error.to_string().contains("cannot be extended: the"), "{}", error);
             }
         }
     }
@@ -218,7 +218,8 @@ fn invalid_point_requests_are_refused_with_the_cause() {
     assert_eq!(said(Sequence::Sobol, 0, 3), "samples = 0 gives no evaluations; at least 1 is needed");
     assert_eq!(
         said(Sequence::Sobol, 4, 257),
-        "sampler \"sobol\" has up to 256 dimensions, and 257 are needed; \"mc\" and \"lhs\" have any number"
+        "sampler \"sobol\" has up to 256 dimensions, but 257 are needed; use \"mc\" or \"lhs\", which have \
+         no limit"
     );
     assert!(
         said(Sequence::Halton { scrambled: true }, 4, 257).starts_with("sampler \"halton\" has up to 256")
@@ -228,12 +229,12 @@ fn invalid_point_requests_are_refused_with_the_cause() {
             .starts_with("sampler \"hammersley\" has up to 257")
     );
     let spread = Sequence::LatinHypercube(Placement::Maximin { swaps: 1 });
-    assert!(said(spread, 2_001, 2).starts_with("samples = 2001 are too many to be spread"));
+    assert!(said(spread, 2_001, 2).starts_with("samples = 2001 are too many for a maximin hypercube"));
     assert_eq!(
         Sequence::LatinHypercube(Placement::Random).extensible(),
         Err(PointsError::NotExtensible {
             sampler: "lhs",
-            reason: "its stretches are as many as its points, so that more points are others",
+            reason: "the number of strata equals the number of points, so a larger sample has other points",
         })
     );
 }

@@ -267,7 +267,7 @@ fn warnings_name_small_dropped_and_idle_inputs() {
     assert_eq!(warnings[1], Warning::Dropped { unit: unit(), used: 39, dropped: 1 });
     let idle = Warning::NoEffect { index: "total".into(), parameters: vec!["x2".into()] };
     assert!(warnings.contains(&idle), "{warnings:?}");
-    assert_eq!(warnings[1].to_string(), "1 of 40 base samples are left out, because evaluations failed");
+    assert_eq!(warnings[1].to_string(), "1 of 40 base samples are excluded, because evaluations failed");
 }
 
 #[test]

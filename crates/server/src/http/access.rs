@@ -59,7 +59,7 @@ fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {
     let state = state.ok_or_else(|| ApiError::Defect("the server has no state".to_owned()))?;
     let Some(header) = request.headers().get(AUTHORIZATION) else {
         return Err(ApiError::Unauthorized(
-            "a token (Authorization: Bearer TOKEN) or a client's certificate is needed",
+            "no credentials; a token (Authorization: Bearer TOKEN) or a client certificate is required",
         ));
     };
     // The scheme's name is case-insensitive (RFC 9110, 11.1).
@@ -67,7 +67,10 @@ fn check_token(request: &ServiceRequest) -> Result<(), ApiError> {
     let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, token)| token);
     match shown {
         Some(token) if state.token.is(token.trim_ascii()) => Ok(()),
-        Some(_) => Err(ApiError::Unauthorized("the token is not this manager's")),
-        None => Err(ApiError::Unauthorized("Authorization: Bearer TOKEN is allowed")),
+        Some(_) => Err(ApiError::Unauthorized("the token does not match the token of this manager")),
+        None => Err(ApiError::Unauthorized(
+            "invalid Authorization header; Authorization: Bearer TOKEN is \
+                                            allowed",
+        )),
     }
 }

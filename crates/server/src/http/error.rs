@@ -28,13 +28,13 @@ pub(super) enum ApiError {
     #[error("{0}")]
     MediaType(&'static str),
     /// The body is longer than allowed.
-    #[error("the body is longer than {limit} bytes, the most that is allowed here")]
+    #[error("request body too long; at most {limit} bytes are allowed")]
     TooLong {
         /// Maximum length in bytes.
         limit: u64,
     },
     /// The body came more slowly than allowed.
-    #[error("the body came slower than {bytes} bytes in {seconds} s, the least that is allowed")]
+    #[error("request body too slow; at least {bytes} bytes in {seconds} s are required")]
     TooSlow {
         /// Minimum bytes in that time.
         bytes: u64,
@@ -42,10 +42,10 @@ pub(super) enum ApiError {
         seconds: f64,
     },
     /// No route has this path.
-    #[error("{0}: there is nothing at this path; /api/v1/openapi.json says what there is")]
+    #[error("{0}: path not found; /api/v1/openapi.json lists all paths")]
     Path(String),
     /// The path does not allow this method.
-    #[error("{method} is not allowed here; {allowed} is")]
+    #[error("method {method} is not allowed; allowed are {allowed}")]
     Method {
         /// Method of the request.
         method: String,

@@ -60,7 +60,7 @@ where
         })
         .finish(map_config(app, |()| AppConfig::default()));
     let service =
-        factory.new_service(()).await.map_err(|()| io::Error::other("the HTTP service does not start"))?;
+        factory.new_service(()).await.map_err(|()| io::Error::other("failed to start the HTTP service"))?;
     let service = Rc::new(service);
     Ok(move |stream: T, address: SocketAddr| -> Served {
         let service = Rc::clone(&service);

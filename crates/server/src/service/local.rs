@@ -33,7 +33,7 @@ static HANGING: AtomicUsize = AtomicUsize::new(0);
 /// Path of a submission that is a device, pipe or socket on the manager, so that no client can have read it as a
 /// file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("inputs: path {}: {found} is not allowed; a regular file is", path.display())]
+#[error("inputs: path {}: {found} is not allowed; a regular file is allowed", path.display())]
 pub(crate) struct NotRegularFile {
     path: PathBuf,
     found: &'static str,
@@ -183,7 +183,7 @@ mod tests {
         for (name, found) in [("fifo", "a pipe (FIFO)"), ("socket", "a socket"), ("zero", "a device")] {
             let path = place.path().join(name);
             let expected =
-                format!("inputs: path {}: {found} is not allowed; a regular file is", path.display());
+                format!("inputs: path {}: {found} is not allowed; a regular file is allowed", path.display());
             assert_eq!(look(place.path(), name, b"one").unwrap_err().to_string(), expected);
         }
     }

@@ -21,8 +21,8 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> R
     let why = match fs::read(&path) {
         Ok(text) => match study_of(&text) {
             Ok(found) if found == digest => return Ok(()),
-            Ok(_) => "it is of another study",
-            Err(_) => "it cannot be understood",
+            Ok(_) => "belongs to another study",
+            Err(_) => "invalid content",
         },
         Err(error) if error.kind() == ErrorKind::NotFound => "",
         Err(error) => return Err(failed_at(&path)(error)),
@@ -49,12 +49,7 @@ pub(super) fn journal_in(state: &StateDir, id: u32, out: &Path) -> Result<(), St
         Ok(is_sound) if is_sound.as_ref().is_ok_and(|is_sound| *is_sound) => Ok(()),
         Ok(is_sound) => {
             is_sound.map_err(fail)?;
-            state.set_aside(
-                id,
-                &path,
-                QuarantineAction::Move,
-                "its first line is not the one that was written",
-            )
+            state.set_aside(id, &path, QuarantineAction::Move, "the first line does not match its checksum")
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(fail(error)),

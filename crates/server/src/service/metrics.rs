@@ -57,7 +57,7 @@ pub fn record_expiry(credentials: &Credentials) {
 }
 
 /// Converts a count to the value of a gauge. Exact up to 2^53.
-#[expect(clippy::cast_precision_loss, reason = "more than there will ever be")]
+#[expect(clippy::cast_precision_loss, reason = "no count reaches 2^53")]
 pub fn number(count: u64) -> f64 {
     count as f64
 }

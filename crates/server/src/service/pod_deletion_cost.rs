@@ -170,10 +170,10 @@ impl CostSender {
         match &trouble {
             Some(what) if self.trouble.is_none() => {
                 warn!(
-                    "cannot tell the cluster which workers to take first: {what}; trying again, and saying no more"
+                    "failed to set pod deletion costs: {what}; the manager retries and logs the next success"
                 );
             }
-            None if self.trouble.is_some() => info!("the cluster knows again which workers to take first"),
+            None if self.trouble.is_some() => info!("pod deletion costs are set again"),
             _ => {}
         }
         self.trouble = trouble;

@@ -59,7 +59,7 @@ impl Scaler {
     /// Creates the scaler with the costs stored in `file`. A missing or corrupt file counts as no costs.
     pub(crate) fn new(pools: Option<Pools>, file: PathBuf) -> Self {
         let lost = |why: &dyn Display| {
-            warn!("{}: {why}; the cost of open studies is counted from 0 again", file.display());
+            warn!("{}: {why}; the cost of unfinished studies restarts at 0", file.display());
         };
         let mut spent: BTreeMap<u32, f64> = record::read(&file).or_default(lost);
         spent.retain(|_, spent| spent.is_finite() && *spent >= 0.0);

@@ -189,7 +189,7 @@ impl StateDir {
         let folder = self.folder.join(STUDIES);
         let listed = record::list(&folder).map_err(failed_at(&folder))?;
         for other in &listed.unknown {
-            warn!("{}: it is no folder of a study, and is left as it is", other.display());
+            warn!("{}: not the folder of a study; ignored", other.display());
         }
         let mut studies = Vec::with_capacity(listed.studies.len());
         for (id, folder) in listed.studies {
@@ -208,7 +208,7 @@ impl StateDir {
             Record::Missing => return None,
             Record::Sound(content) => content.value,
             Record::Unreadable(why) => {
-                error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+                error!(study = id, "{}: {why}; study {id} is skipped until the next start", file.display());
                 return None;
             }
             Record::Corrupt(why) => {
@@ -218,7 +218,7 @@ impl StateDir {
         };
         let file = folder.join(record::ENDED);
         let left_out = |why: &dyn Display| {
-            error!(study = id, "{}: {why}; study {id} is left out of this start", file.display());
+            error!(study = id, "{}: {why}; study {id} is skipped until the next start", file.display());
         };
         let ended = match record::read_ended(folder) {
             Record::Missing => self.restore_ended(id, &kept, &file, None),
@@ -249,9 +249,15 @@ impl StateDir {
             quarantine::set_aside(&self.folder, &folder, QuarantineAction::Move, &format!("study-{id}"), why)
         });
         match moved {
-            Ok(to) => error!(study = id, "{why}; study {id} was moved to {}, the others go on", to.display()),
+            Ok(to) => {
+                error!(study = id, "{why}; study {id} was moved to {}; other studies continue", to.display())
+            }
             Err(error) => {
-                error!(study = id, "{why}; study {id} is left out of this start, and stays there: {error}");
+                error!(
+                    study = id,
+                    "{why}; study {id} is skipped until the next start, because it cannot be \
+                                    moved: {error}"
+                );
             }
         }
     }
@@ -271,7 +277,7 @@ impl StateDir {
         let name = format!("study-{id}-{}", within.replace('/', "-"));
         let why = format!("{}: corrupt: {why}", file.display());
         let to = quarantine::set_aside(&self.folder, file, action, &name, &why)?;
-        warn!(study = id, "{why}; it is at {} now, and study {id} goes on without it", to.display());
+        warn!(study = id, "{why}; now at {}; study {id} continues without it", to.display());
         Ok(())
     }
 
@@ -300,7 +306,7 @@ impl StateDir {
         self.end(id, &ended)?;
         warn!(
             study = id,
-            "study {id} is {}, as its results say: {} was {}",
+            "study {id} is {} according to its results: {} was {}",
             ended.state,
             file.display(),
             if corrupt.is_some() { "corrupt" } else { "missing" }
@@ -387,7 +393,7 @@ impl StateDir {
             match fs::remove_dir_all(entry.path()) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     let path = entry.path();
-                    warn!("{}: {error}; it takes room until the next start", path.display());
+                    warn!("{}: {error}; removed at the next start", path.display());
                 }
                 _ => {}
             }

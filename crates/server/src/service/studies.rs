@@ -152,7 +152,10 @@ impl StudyContext {
                 return Ok(Submitted { id: id.to_string(), missing: self.look_for_files(id) });
             }
             Err(IdConflict::All(last)) => {
-                let text = format!("study {last} is the last one that this state directory can hold");
+                let text = format!(
+                    "study {last} is the last one of this state directory; start a manager \
+                                    with another --state"
+                );
                 return Err(ControlError::Study(text));
             }
         };
@@ -171,8 +174,8 @@ impl StudyContext {
         if let Some(largest) = largest.filter(|largest| !fits(largest)) {
             let (most, min_bytes) = (largest.memory_bytes, least(largest));
             return Err(ControlError::Study(format!(
-                "study {}: it needs {} MB at once on a worker, and the largest has {} MB; workers with --memory {}MB or more \
-                 are needed",
+                "study {}: needs {} MB at once on a worker, and the largest worker has {} MB; workers with \
+                 --memory {}MB or more are required",
                 kept.submission.name,
                 min_bytes.div_ceil(1_000_000),
                 most / 1_000_000,
@@ -259,7 +262,7 @@ impl StudyContext {
             shared.set_busy(id, false);
         };
         if let Err(error) = std::thread::Builder::new().name(name).spawn(run) {
-            self.fail(id, format!("the system gives no thread: {error}"));
+            self.fail(id, format!("failed to start a thread: {error}"));
             self.set_busy(id, false);
         }
     }
@@ -340,8 +343,8 @@ impl StudyContext {
 
     /// Marks a study as failed until the next start of the manager, which tries again from the results so far.
     fn fail(&self, id: u32, why: String) {
-        let message = format!("{why}; it is tried again when the manager is started again");
-        error!(study = id, "study {id} cannot go on: {message}");
+        let message = format!("{why}; the manager retries it at its next start");
+        error!(study = id, "study {id} failed: {message}");
         if let Some(entry) = self.studies.lock().get_mut(&id)
             && !matches!(entry.phase, Phase::Ended(_))
         {

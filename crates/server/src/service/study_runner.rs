@@ -18,9 +18,9 @@ use pleach_actors::manager::{
     GetSnapshot, GetView, ManagerActor, ManagerView, RecordDurable, ReplacePlan, StartPlan, StudyRequest,
     SuspendStudy,
 };
-use pleach_actors::stage::PriorResults;
 use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
+use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::{FileContent, InputFile};
@@ -264,14 +264,17 @@ impl ClusterExecutor<'_> {
                 info!(
                     study = id,
                     megabytes,
-                    "study {id} is cut for workers with less memory: it needs {megabytes} MB at once"
+                    "study {id} replanned for less memory per worker: needs {megabytes} MB at once"
                 );
                 *needs = new_needs;
             }
             // Instances became unstarted after the snapshot.
             Err(PlanError::NotInOneBucket(_)) => tried.clear(),
             Err(error) => {
-                warn!(study = self.id.study, "failed to cut study {} for less memory: {error}", self.id.study)
+                warn!(
+                    study = self.id.study,
+                    "failed to replan study {} for less memory: {error}", self.id.study
+                )
             }
         }
         Ok(())
@@ -374,7 +377,8 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
         if session.cut_bytes > 0 {
             warn!(
                 study = id,
-                "study {id}: the last {} bytes of its journal were cut short or damaged; what they said is computed again",
+                "study {id}: the last {} bytes of its journal were incomplete or corrupt; their results are \
+                 recomputed",
                 session.cut_bytes
             );
         }
@@ -479,7 +483,7 @@ pub(crate) fn run(
     let reused = run.tasks_reused.values().sum();
     let ended = StudyEnd {
         state: StudyState::Complete,
-        message: (run.failed > 0).then(|| format!("{} runs failed, listed in failed.csv{place}", run.failed)),
+        message: (run.failed > 0).then(|| format!("{} runs failed; see failed.csv{place}", run.failed)),
         evaluations_done: run.evaluations as u64,
         tasks_executed: run.tasks_executed,
         failed: run.failed as u64,

@@ -5,6 +5,7 @@
 use super::layout::{LEAVES, shard_of};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
+use std::fmt;
 
 /// Content of a leaf folder (shard), as found by a scan.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct FolderAccounting {
     leaves: Vec<ShardUsage>,
     /// Total disk usage, packed regions included.
     held_bytes: u64,
+    /// Part of it outside of the leaves, without packed regions.
+    overhead_bytes: u64,
     packed_bytes: u64,
     reserved_bytes: u64,
 }
@@ -29,7 +32,7 @@ impl FolderAccounting {
     /// Creates the accounting of a folder without regions.
     pub(super) fn new(overhead_bytes: u64) -> Self {
         let leaves = (0..LEAVES).map(|_| ShardUsage::default()).collect();
-        Self { leaves, held_bytes: overhead_bytes, packed_bytes: 0, reserved_bytes: 0 }
+        Self { leaves, held_bytes: overhead_bytes, overhead_bytes, packed_bytes: 0, reserved_bytes: 0 }
     }
 
     /// Returns the used and reserved bytes.
@@ -52,29 +55,44 @@ impl FolderAccounting {
 
     /// Replaces a reservation of `before` by `bytes`, if the total stays within `capacity_bytes`.
     pub(super) fn reserve(&mut self, before: u64, bytes: u64, capacity_bytes: u64) -> bool {
-        let reserved_bytes = self.reserved_bytes - before;
+        let all_bytes = self.reserved_bytes;
+        assert!(all_bytes >= before, "a reservation of {before} bytes is replaced, of {all_bytes} reserved");
+        let reserved_bytes = all_bytes - before;
         let fits =
             (self.held_bytes + reserved_bytes).checked_add(bytes).is_some_and(|sum| sum <= capacity_bytes);
         if fits {
             self.reserved_bytes = reserved_bytes + bytes;
+            let now = self.bytes();
+            assert!(now <= capacity_bytes, "{now} bytes are held and reserved, of {capacity_bytes}");
         }
         fits
     }
 
     /// Releases a reservation.
     pub(super) fn release(&mut self, bytes: u64) {
+        let all_bytes = self.reserved_bytes;
+        assert!(all_bytes >= bytes, "{bytes} bytes are released, of {all_bytes} reserved");
         self.reserved_bytes -= bytes;
     }
 
     /// Adds a region.
     pub(super) fn add(&mut self, key: RegionKey, bytes: u64) {
         let before = self.leaves[shard_of(key)].regions.insert(key, bytes);
-        self.held_bytes = self.held_bytes - before.unwrap_or(0) + bytes;
+        let before = before.unwrap_or(0);
+        self.assert_held(before, &key);
+        self.held_bytes = self.held_bytes - before + bytes;
+    }
+
+    /// Asserts that bytes which are about to be subtracted were added.
+    fn assert_held(&self, bytes: u64, of: &dyn fmt::Debug) {
+        let held_bytes = self.held_bytes;
+        assert!(held_bytes >= bytes, "{bytes} bytes of {of:?} are subtracted, of {held_bytes} held");
     }
 
     /// Removes a region. Returns its disk usage.
     pub(super) fn forget(&mut self, key: RegionKey) -> Option<u64> {
         let bytes = self.leaves[shard_of(key)].regions.remove(&key)?;
+        self.assert_held(bytes, &key);
         self.held_bytes -= bytes;
         Some(bytes)
     }
@@ -87,16 +105,22 @@ impl FolderAccounting {
 
     /// Adds bytes outside of the leaves.
     pub(super) fn add_overhead(&mut self, bytes: u64) {
+        self.overhead_bytes += bytes;
         self.held_bytes += bytes;
     }
 
-    /// Subtracts bytes outside of the leaves, saturating at zero.
+    /// Subtracts bytes outside of the leaves, at most those that are counted.
     pub(super) fn remove_overhead(&mut self, bytes: u64) {
-        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+        // Another process may have added the file, or changed its size. Regions stay counted in full.
+        let bytes = bytes.min(self.overhead_bytes);
+        self.assert_held(bytes, &"other files");
+        self.overhead_bytes -= bytes;
+        self.held_bytes -= bytes;
     }
 
     /// Sets the disk usage of all segments.
     pub(super) fn set_packed(&mut self, bytes: u64) {
+        self.assert_held(self.packed_bytes, &"packed regions");
         self.held_bytes = self.held_bytes - self.packed_bytes + bytes;
         self.packed_bytes = bytes;
     }
@@ -104,7 +128,9 @@ impl FolderAccounting {
     /// Replaces a leaf by the result of a scan.
     pub(super) fn replace(&mut self, leaf: usize, found: ShardUsage) {
         let bytes = |leaf: &ShardUsage| leaf.other_bytes + leaf.regions.values().sum::<u64>();
-        self.held_bytes = self.held_bytes - bytes(&self.leaves[leaf]) + bytes(&found);
+        let before = bytes(&self.leaves[leaf]);
+        self.assert_held(before, &leaf);
+        self.held_bytes = self.held_bytes - before + bytes(&found);
         self.leaves[leaf] = found;
     }
 }
@@ -113,6 +139,19 @@ impl FolderAccounting {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn removed_files_of_other_processes_leave_regions_counted() {
+        let mut books = FolderAccounting::new(7);
+        books.add(RegionKey([1; 16]), 100);
+        books.remove_overhead(50);
+        assert_eq!(books.bytes(), 100);
+        books.add_overhead(20);
+        books.remove_overhead(5);
+        assert_eq!(books.bytes(), 115);
+        assert_eq!(books.forget(RegionKey([1; 16])), Some(100));
+        assert_eq!(books.bytes(), 15);
+    }
 
     proptest! {
         /// Compares against a plain map and sums recomputed after each step.

@@ -29,7 +29,7 @@ impl TierStack {
                 }
             }
         }
-        let nowhere = TierError::NoSuchLevel { key, wanted: "durable" };
+        let nowhere = TierError::NoSuchLevel { key, property: "durable" };
         Err(full.or(failed).unwrap_or(nowhere))
     }
 

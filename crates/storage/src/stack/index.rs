@@ -120,9 +120,14 @@ impl StackIndex {
             return false;
         }
         if let Some(entry) = self.entries.get_mut(&key) {
+            assert!(entry.is_claimed, "{key} is prefetched into level {level} without a claim");
             let before = entry.prefetched.replace((level, bytes)).map_or(0, |(_, bytes)| bytes);
-            self.prefetched_bytes = self.prefetched_bytes - before + bytes;
+            let all_bytes = self.prefetched_bytes;
+            assert!(all_bytes >= before, "{key} had {before} prefetched bytes of {all_bytes}");
+            self.prefetched_bytes = all_bytes - before + bytes;
         }
+        let all_bytes = self.prefetched_bytes;
+        assert!(all_bytes <= max_bytes, "{all_bytes} bytes are prefetched with {key}, {max_bytes} may be");
         true
     }
 
@@ -131,8 +136,14 @@ impl StackIndex {
         if let Some(entry) = self.entries.get_mut(&key)
             && let Some((_, bytes)) = entry.prefetched.take_if(|(there, _)| *there == level)
         {
-            self.prefetched_bytes -= bytes;
+            self.subtract_prefetched(key, bytes);
         }
+    }
+
+    fn subtract_prefetched(&mut self, key: RegionKey, bytes: u64) {
+        let all_bytes = self.prefetched_bytes;
+        assert!(all_bytes >= bytes, "{key} returns {bytes} prefetched bytes of {all_bytes}");
+        self.prefetched_bytes -= bytes;
     }
 
     pub(super) fn prefetched_bytes(&self) -> u64 {
@@ -141,10 +152,12 @@ impl StackIndex {
 
     /// Releases a claim. A region in no level is forgotten.
     pub(super) fn release(&mut self, key: RegionKey) {
+        let is_claimed = self.entries.get(&key).is_some_and(|entry| entry.is_claimed);
+        assert!(is_claimed, "{key} is released without a claim");
         if self.levels.iter().any(|level| level.contains(key)) {
             self.entries.entry(key).and_modify(|entry| entry.is_claimed = false);
         } else {
-            self.entries.remove(&key);
+            self.remove_entry(key);
         }
     }
 
@@ -155,6 +168,7 @@ impl StackIndex {
         let is_free = |key| self.entries.get(&key).is_some_and(may_go);
         let key = self.levels[level].victim(is_pinned, is_free)?;
         let entry = self.entries.get_mut(&key)?;
+        assert!(!entry.is_claimed, "{key} is evicted from level {level} during another operation");
         entry.is_claimed = true;
         Some((key, entry.about))
     }
@@ -172,12 +186,24 @@ impl StackIndex {
         self.leave(level, key);
         let is_free = self.entries.get(&key).is_some_and(|entry| !entry.is_claimed);
         if is_free && !self.levels.iter().any(|level| level.contains(key)) {
-            self.entries.remove(&key);
+            self.remove_entry(key);
+        }
+    }
+
+    /// Removes the entry of a region that is in no level.
+    fn remove_entry(&mut self, key: RegionKey) {
+        let entry = self.entries.remove(&key);
+        assert!(entry.is_some(), "{key} is removed, and has no entry");
+        // A tier that panics during a prefetch leaves the bytes counted.
+        if let Some((_, bytes)) = entry.and_then(|entry| entry.prefetched) {
+            self.subtract_prefetched(key, bytes);
         }
     }
 
     /// Removes an evicted region from a level.
     pub(super) fn evict(&mut self, level: usize, key: RegionKey) {
+        let is_claimed = self.entries.get(&key).is_some_and(|entry| entry.is_claimed);
+        assert!(is_claimed, "{key} is evicted from level {level} without a claim");
         self.levels[level].evict(key);
         self.leave(level, key);
     }

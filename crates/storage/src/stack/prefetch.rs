@@ -118,8 +118,10 @@ impl Prefetcher {
     /// many were queued, since the queue is limited. Regions in no level or beyond the byte limit are skipped later.
     pub fn prefetch(&self, regions: impl IntoIterator<Item = (RegionKey, RetentionValue)>) -> usize {
         let mut queue = self.shared.queue.lock();
-        let room = MAX_WAITING - queue.waiting.len();
         let before = queue.waiting.len();
+        assert!(before <= MAX_WAITING, "{before} regions wait for a prefetch, {MAX_WAITING} may");
+        assert!(before == 0 || queue.is_busy, "{before} regions wait for a prefetch, and the thread is idle");
+        let room = MAX_WAITING - before;
         queue.waiting.extend(regions.into_iter().take(room).map(|(key, worth)| (key, worth.seconds)));
         let taken = queue.waiting.len() - before;
         queue.is_busy |= taken > 0;

@@ -32,6 +32,31 @@ pub struct LevelStats {
     pub errors: u64,
 }
 
+/// Regions moved between memory and the spill tiers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpillStats {
+    /// Regions dropped because they can be read again from their source.
+    pub dropped: u64,
+    /// Bytes of dropped regions.
+    pub dropped_bytes: u64,
+    /// Regions demoted to a spill tier.
+    pub demoted: u64,
+    /// Bytes of demoted regions in memory.
+    pub demoted_bytes: u64,
+    /// Regions promoted to memory.
+    pub promoted: u64,
+    /// Bytes of promoted regions in memory.
+    pub promoted_bytes: u64,
+    /// Regions shared with other nodes.
+    pub shared: u64,
+    /// Bytes of shared regions in memory.
+    pub shared_bytes: u64,
+    /// Regions missing or corrupt at promotion.
+    pub lost: u64,
+    /// Regions that could not be written.
+    pub refused: u64,
+}
+
 /// Live counters. They are sums and imply no memory ordering.
 #[derive(Debug, Default)]
 pub(super) struct LevelCounters {

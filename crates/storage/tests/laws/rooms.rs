@@ -23,16 +23,15 @@ fn invalid_tier_folder_is_refused_by_name() {
     let shown = |name: &str| format!("open the tier {}: ", at(name).display());
     assert_eq!(refusal(&at("none"), KIND), shown("none") + "No such file or directory (os error 2)");
     fs::write(at("file"), "").unwrap();
-    assert_eq!(refusal(&at("file"), KIND), shown("file") + "it is no folder; name one that exists");
+    assert_eq!(refusal(&at("file"), KIND), shown("file") + "not a folder; an existing folder is allowed");
     assert_eq!(refusal(&at("file/below"), KIND), shown("file/below") + "Not a directory (os error 20)");
     fs::create_dir(at("other")).unwrap();
     fs::write(at("other/thesis.txt"), "").unwrap();
-    let expected = "the folder holds other files, such as \"thesis.txt\"; name an empty one";
+    let expected = "the folder contains other files, such as \"thesis.txt\"; an empty folder is allowed";
     assert_eq!(refusal(&at("other"), KIND), shown("other") + expected);
     fs::create_dir(at("newer")).unwrap();
     fs::write(at("newer/FORMAT"), "pleach tier 3\n").unwrap();
-    let expected =
-        "its FORMAT says \"pleach tier 3\", only \"pleach tier 2\" is allowed; name another folder";
+    let expected = "FORMAT is \"pleach tier 3\"; \"pleach tier 2\" is allowed; name another folder";
     assert_eq!(refusal(&at("newer"), KIND), shown("newer") + expected);
     fs::create_dir_all(at("mount/lost+found")).unwrap();
     assert_eq!(open(&at("mount"), KIND).list().unwrap(), []);
@@ -45,7 +44,10 @@ fn a_folder_without_room_for_regions_is_refused() {
     for capacity_bytes in [0, empty_bytes] {
         let settings = FolderSettings::new(KIND, capacity_bytes);
         let error = FolderTier::open(Arc::new(OsFileSystem), folder.path(), settings).unwrap_err();
-        let expected = format!("of {capacity_bytes} bytes, its empty folders take {empty_bytes}");
+        let expected = format!(
+            "capacity of {capacity_bytes} bytes; more than {empty_bytes} bytes are \
+                                needed for its empty folders"
+        );
         assert!(error.to_string().ends_with(&expected), "{error}");
     }
 }
@@ -54,7 +56,7 @@ fn a_folder_without_room_for_regions_is_refused() {
 fn a_private_folder_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();
     let private = open(folder.path(), KIND);
-    let expected = format!("open the tier {}: another tier has it open", folder.path().display());
+    let expected = format!("open the tier {}: the folder is in use by another tier", folder.path().display());
     assert_eq!(refusal(folder.path(), KIND), expected);
     assert_eq!(refusal(folder.path(), FolderKind::Lustre), expected);
     drop(private);

@@ -147,10 +147,10 @@ fn durable_regions_go_to_durable_levels_and_stay() {
         TierStack::new(vec![ram("ram", 1, EvictionPolicy::Lru), folder("ssd", &place, FolderKind::Ssd)]);
     assert_eq!(private.store(key(0), &small(0), durable).unwrap().level, LevelId(1));
     let error = private.share(key(0), &small(0)).unwrap_err();
-    assert_eq!(error.to_string(), format!("store region {}: none of the tiers is shared", key(0)));
+    assert_eq!(error.to_string(), format!("store region {}: no tier is shared", key(0)));
     let volatile = TierStack::new(vec![ram("ram", 1, EvictionPolicy::Lru)]);
     let error = volatile.store(key(0), &small(0), durable).unwrap_err();
-    assert_eq!(error.to_string(), format!("store region {}: none of the tiers is durable", key(0)));
+    assert_eq!(error.to_string(), format!("store region {}: no tier is durable", key(0)));
 
     let levels = vec![
         ram("ram", 1, EvictionPolicy::Lru),

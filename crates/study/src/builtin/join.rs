@@ -54,7 +54,7 @@ impl Operation for Join {
 fn table(region: &DataRegion) -> Result<&Table, WrongElement> {
     match region {
         DataRegion::Table(table) => Ok(table),
-        other => Err(WrongElement { wanted: ElementType::Table, found: other.element() }),
+        other => Err(WrongElement { expected: ElementType::Table, found: other.element() }),
     }
 }
 

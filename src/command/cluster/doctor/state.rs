@@ -171,7 +171,7 @@ fn inputs(report: &mut Report, folder: &Path, needed: &[(InputDigest, PathBuf)],
                 Ok(_) => report.error(
                     path,
                     "corrupt: its content has another digest",
-                    "remove it, and submit studies that read it again: the client sends it",
+                    "remove it, and resubmit the studies that read it: the client sends it",
                 ),
                 Err(error) => report.error(path, error.to_string(), "make it readable for the manager"),
             },

@@ -42,8 +42,8 @@ pub(super) fn execute(args: &GcArgs) -> CommandResult {
     for Cleaned { tier, quarantined, regions, compacted, held_bytes_before, held_bytes, .. } in cleaned {
         let (before, now) = (human(held_bytes_before), human(held_bytes));
         print_line(&format!(
-            "{tier}: {would} {regions} regions and {quarantined} quarantined files; rewrote {compacted} files; {before} \
-             before, {now} now"
+            "{tier}: {would} {regions} regions and {quarantined} quarantined files; compacted {compacted} segments; \
+             {before} before, {now} now"
         ));
     }
     Ok(())

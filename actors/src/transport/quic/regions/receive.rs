@@ -61,7 +61,7 @@ impl Sum {
         if let Self::Bytes(hasher, digest) = self
             && Digest(*hasher.finalize().as_bytes()) != *digest
         {
-            let text = format!("its bytes are not those of digest {digest}");
+            let text = format!("content does not match digest {digest}");
             return Err(Refusal::new(Cause::Language, text));
         }
         Ok(())
@@ -88,10 +88,7 @@ pub(super) async fn receive(
     match read {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            return Err((
-                None,
-                Refusal::new(Cause::Language, format!("no header of a data region: {error}")),
-            ));
+            return Err((None, Refusal::new(Cause::Language, format!("no region header: {error}"))));
         }
         Err(_) => return Err((None, stalled(&bounds.settings))),
     }
@@ -143,7 +140,7 @@ async fn receive_body(
         }
     }
     if bytes.len() < length {
-        let text = format!("it ends after {} of the {length} bytes it claims", bytes.len());
+        let text = format!("truncated: {} of {length} bytes received", bytes.len());
         return Err(Refusal::new(Cause::Language, text));
     }
     sum.see(&bytes[digested..]);
@@ -157,7 +154,7 @@ fn allowed_length(length: u64, settings: &Settings) -> Result<usize, Refusal> {
     match usize::try_from(length) {
         Ok(bytes) if length <= longest => Ok(bytes),
         _ => {
-            let text = format!("it claims {length} bytes; at most {longest} are allowed");
+            let text = format!("{length} bytes; at most {longest} bytes are allowed");
             Err(Refusal::new(Cause::TooLong, text))
         }
     }
@@ -179,7 +176,7 @@ async fn read_pieces(
 fn append(bytes: &mut Vec<u8>, piece: &[u8], length: usize) -> Result<(), Refusal> {
     let wanted = bytes.len() + piece.len();
     if wanted > length {
-        return Err(Refusal::new(Cause::Language, format!("it is longer than the {length} bytes it claims")));
+        return Err(Refusal::new(Cause::Language, format!("longer than the declared {length} bytes")));
     }
     if wanted > bytes.capacity() {
         bytes.reserve_exact((bytes.len() * GROWTH).clamp(wanted, length) - bytes.len());
@@ -190,7 +187,7 @@ fn append(bytes: &mut Vec<u8>, piece: &[u8], length: usize) -> Result<(), Refusa
 
 fn stalled(settings: &Settings) -> Refusal {
     let seconds = settings.stalled.as_secs_f64();
-    Refusal::new(Cause::Deadline, format!("nothing of it has arrived for {seconds} s"))
+    Refusal::new(Cause::Deadline, format!("no data for {seconds} s"))
 }
 
 fn ended(error: &ReadError) -> Refusal {

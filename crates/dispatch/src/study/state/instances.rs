@@ -151,8 +151,10 @@ impl Instances {
             let waiting = open.iter().filter(|id| states[id.index()].waits()).count();
             Bucket { open, waiting, isolated: false, ready_since: Duration::ZERO }
         });
-        let buckets = buckets.collect();
+        let buckets: Vec<Bucket> = buckets.collect();
         let unfinished = open.iter().filter(|open| **open).count();
+        let in_buckets: usize = buckets.iter().map(|bucket| bucket.open.len()).sum();
+        assert!(in_buckets == unfinished, "{unfinished} instances are open, {in_buckets} are in buckets");
         let children = Children::of(plan);
         let (movable, movable_count) = (open.to_vec(), unfinished);
         Self { states, bucket_of, movable, movable_count, children, buckets, unfinished }

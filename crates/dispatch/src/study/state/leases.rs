@@ -189,6 +189,7 @@ impl Leases {
         }
         let twin = lease.twin;
         if let Some(other) = twin.and_then(|twin| self.by_id.get_mut(&twin)) {
+            assert!(other.twin == Some(id), "{id} has the twin {twin:?}, whose twin is {:?}", other.twin);
             other.open.remove(&instance);
         }
         // First the own lease: the twin, if it ends as well, has no twin any more.
@@ -235,6 +236,8 @@ impl Leases {
         let mut ended = Vec::new();
         while let Some(id) = self.by_worker.get(&worker).and_then(BTreeSet::first).copied() {
             let Some(lease) = self.remove(id) else { break };
+            assert!(lease.worker == worker, "{id} of {} is among the leases of {worker}", lease.worker);
+            assert!(!lease.open.is_empty(), "{id} of {worker} ends with it and is empty");
             ended.push(ReturnedInstances { instances: lease.open, twin: lease.twin });
         }
         ended

@@ -92,6 +92,7 @@ impl Regions {
             let users = self.users.get_mut(key);
             assert!(users.is_some(), "{instance} releases {key}, which has no user");
             let Some(users) = users else { continue };
+            assert!(*users > 0, "{instance} releases {key}, which is counted without a user");
             *users -= 1;
             if *users == 0 {
                 self.users.remove(key);
@@ -115,6 +116,8 @@ impl Regions {
     /// Records that a worker has fetched a region from a peer. Regions that no peer holds by now get no holder.
     pub(crate) fn add_copy(&mut self, worker: WorkerId, key: RegionKey) {
         if let Some(holders) = self.holders.get_mut(&key) {
+            assert!(!holders.is_empty(), "{worker} has copied {key}, which has an empty set of holders");
+            assert!(self.users.contains_key(&key), "{worker} has copied {key}, which is held without a user");
             holders.insert(worker);
         }
     }
@@ -180,6 +183,11 @@ impl Regions {
 
     /// Removes all holders. Returns the regions that had some, ascending.
     pub(crate) fn remove_holders(&mut self) -> Vec<RegionKey> {
+        debug_assert!(
+            self.holders.iter().all(|(key, holders)| !holders.is_empty() && self.is_used(*key)),
+            "a region without a user or with an empty set of holders is held: {:?}",
+            self.holders
+        );
         let mut keys: Vec<RegionKey> = std::mem::take(&mut self.holders).into_keys().collect();
         keys.sort_unstable();
         keys

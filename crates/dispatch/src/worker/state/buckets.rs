@@ -68,6 +68,7 @@ impl BucketEntry {
 
     /// Counts a grant of the next task. The forecast for that time holds until the stage sends another demand.
     pub(crate) fn grant(&mut self, demand: BucketDemand) {
+        assert!(demand.next.is_some(), "a bucket without a next task gets a slot: {demand:?}");
         self.granted += 1;
         self.demand = Some(BucketDemand {
             ready: 0,
@@ -104,7 +105,8 @@ impl Buckets {
         if let Some(before) = self.rank_of.insert(lease, rank) {
             self.by_rank.remove(&before);
         }
-        self.by_rank.insert(rank, BucketEntry::default());
+        let before = self.by_rank.insert(rank, BucketEntry::default());
+        assert!(before.is_none(), "{lease} begins with the rank of another bucket: {before:?}");
         self.assert_counts(lease);
     }
 

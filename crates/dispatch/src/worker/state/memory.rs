@@ -90,15 +90,24 @@ impl Memory {
     pub(crate) fn begin_copy(&mut self, needed_bytes: u64, bytes: u64) -> bool {
         let needed = needed_bytes.saturating_add(self.budget.min_bytes);
         let fits = needed.saturating_add(bytes) <= self.budget.bytes;
-        if fits {
-            self.coming_bytes = self.coming_bytes.saturating_add(bytes);
+        // The manager reports the bytes. Their sum is exact, so that the ends of all fetches leave 0.
+        let coming_bytes = self.coming_bytes.checked_add(bytes).filter(|_| fits);
+        if let Some(coming_bytes) = coming_bytes {
+            let budget_bytes = self.budget.bytes;
+            assert!(
+                coming_bytes <= budget_bytes,
+                "{coming_bytes} bytes of replicas are admitted, the budget is {budget_bytes}"
+            );
+            self.coming_bytes = coming_bytes;
         }
-        fits
+        coming_bytes.is_some()
     }
 
     /// Ends the fetch of a replica.
     pub(crate) fn end_copy(&mut self, bytes: u64) {
-        self.coming_bytes = self.coming_bytes.saturating_sub(bytes);
+        let coming_bytes = self.coming_bytes;
+        assert!(coming_bytes >= bytes, "the fetch of {bytes} bytes ends, {coming_bytes} were admitted");
+        self.coming_bytes -= bytes;
     }
 
     /// Updates the stored bytes that can be spilled and the free bytes of the spill tier.
@@ -130,6 +139,7 @@ impl Memory {
 
     /// Records a request to free memory.
     pub(crate) fn request_free(&mut self) {
+        assert!(!self.spill.is_requested, "storage is asked to free memory, and has a pending request");
         self.spill.is_requested = true;
     }
 

@@ -48,14 +48,14 @@ impl Slots {
     /// Frees the slot of a task that has ended, and its reserved bytes.
     pub(crate) fn release(&mut self, slot: SlotId) {
         let reserved = self.running.remove(&slot);
-        debug_assert!(reserved.is_some(), "{slot} was not taken");
+        assert!(reserved.is_some(), "{slot} is freed, and was not taken");
         self.free.push(slot);
         self.assert_counts(slot);
     }
 
     fn assert_counts(&self, slot: SlotId) {
         let (free, running) = (self.free.len(), self.running.len());
-        debug_assert!(
+        assert!(
             free + running == self.slots as usize,
             "{free} slots are free and {running} taken after {slot}, of {}",
             self.slots

@@ -17,6 +17,8 @@ impl ManagerSync {
 
     /// Records a call. Returns its number. An earlier call is void then.
     pub(crate) fn call(&mut self) -> u64 {
+        let pending = self.pending;
+        assert!(pending.is_none_or(|call| call == self.calls), "{pending:?} is pending, not {}", self.calls);
         self.calls += 1;
         self.pending = Some(self.calls);
         self.calls

@@ -35,20 +35,23 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) ->
     let left_out = came.len() - rows.len();
     let mut note = format!("{} busy", crate::page::format_number::percent(outcome.utilization));
     note.push_str(&format!(
-        ", {} of the reuse kept",
+        ", {} of the reuse retained",
         crate::page::format_number::percent(outcome.reuse_kept)
     ));
     if outcome.interruptions > 0 {
         let taken = counted(outcome.interruptions as usize, "worker", "workers");
         note.push_str(&format!(
-            ", {taken} taken away, {} s of work lost",
+            ", {taken} interrupted, {} s of work lost",
             super::brief(outcome.lost_seconds)
         ));
     }
     if left_out > 0 {
-        note.push_str(&format!("; {} that came later are not shown", counted(left_out, "worker", "workers")));
+        note.push_str(&format!(
+            "; {} that joined later are not shown",
+            counted(left_out, "worker", "workers")
+        ));
     }
-    let title = format!("What each slot did: {}, {}", pictures.study, outcome.policy);
+    let title = format!("Slot usage: {}, {}", pictures.study, outcome.policy);
     let mut drawing = pictures.begin([WIDTH_PX, height], &title, &note);
     drawing.axis_below(&x, [TOP_PX, bottom]);
     let spans = by_node(&outcome.happened.spans);
@@ -76,7 +79,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst, outcome: &Outcome) ->
     if let Some(deadline) = outcome.deadline_seconds.filter(|deadline| *deadline <= longest) {
         pictures.deadline_at(&mut drawing, x.px(deadline / unit.seconds), [TOP_PX - 14.0, bottom]);
     }
-    let axis = format!("since the submission, in {}", unit.name);
+    let axis = format!("time since submission, in {}", unit.name);
     drawing.text("axis", Anchor::Middle, [(LEFT_PX + right) / 2.0, bottom + 38.0], &axis);
     key(&mut drawing, pictures.stages, outcome, bottom + 62.0);
     drawing.finish_as_file(include_str!("../burst.css"))

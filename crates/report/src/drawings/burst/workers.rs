@@ -14,7 +14,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst) -> String {
     let most = pictures.outcomes.iter().map(|outcome| outcome.max_workers).max().unwrap_or(0);
     let y = Scale::new(0.0, f64::from(most.max(1)), [bottom, TOP_PX], 6);
     let note = format!(
-        "workers of {} that are there, beside {} base nodes; a line ends when the study does",
+        "connected workers of {}, in addition to {} base nodes; a line ends with the study",
         pictures.pools.join(" and "),
         burst.base.nodes
     );
@@ -24,7 +24,7 @@ pub(super) fn draw(pictures: &Pictures<'_>, burst: &Burst) -> String {
     drawing.axis_left(&y, [LEFT_PX, right]);
     drawing.line("base", [LEFT_PX, bottom, right, bottom]);
     drawing.line("base", [LEFT_PX, TOP_PX, LEFT_PX, bottom]);
-    let axis = format!("since the submission, in {}", unit.name);
+    let axis = format!("time since submission, in {}", unit.name);
     drawing.text("axis", Anchor::Middle, [(LEFT_PX + right) / 2.0, bottom + 40.0], &axis);
     drawing.upright("axis", [16.0, (TOP_PX + bottom) / 2.0], "workers");
     if let Some(deadline) = pictures.deadline {

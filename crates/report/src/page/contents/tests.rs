@@ -26,13 +26,13 @@ fn values<'a>(page: &'a str, attribute: &str) -> Vec<&'a str> {
 fn equal_titles_have_different_ids() {
     let mut sections = Sections::default();
     sections.part("Phase 1", Html::default());
-    sections.add("The response", "a".into());
+    sections.add("Response", "a".into());
     sections.part("Phase 2", Html::default());
-    sections.add("The response", "b".into());
+    sections.add("Response", "b".into());
     sections.add("μ*", "c".into());
     let (contents, body) = sections.finish();
     let (contents, body) = (contents.into_string(), body.into_string());
-    for id in ["s-phase-1", "s-the-response", "s-the-response-2", "s-"] {
+    for id in ["s-phase-1", "s-response", "s-response-2", "s-"] {
         assert!(body.contains(&format!(" id=\"{id}\"")), "{id}: {body}");
         assert!(contents.contains(&format!("href=\"#{id}\"")), "{id}: {contents}");
     }
@@ -71,17 +71,15 @@ fn further_responses_are_folded() {
         let (attributes, rest) = fold.split_once('>').unwrap();
         assert!(!attributes.contains("open"), "{attributes}");
         let (inside, _) = rest.split_once("</details>").unwrap();
-        let summary = format!("<summary>Further response: {metric}</summary>");
+        let summary = format!("<summary>Additional response: {metric}</summary>");
         assert!(inside.starts_with(&summary), "{inside}");
-        for title in ["Which parameters matter", "The response"] {
+        for title in ["Sensitivity", "Response"] {
             assert!(inside.contains(&format!("<h2>{title}: {metric}</h2>")), "{title}");
         }
     }
     // The answers and the first response's sections are open.
     let (open, _) = page.split_once("<details").unwrap();
-    assert!(
-        open.contains("<h2>In short: pixel-difference</h2>") && open.contains("<h2>The response: dice</h2>")
-    );
+    assert!(open.contains("<h2>Summary: pixel-difference</h2>") && open.contains("<h2>Response: dice</h2>"));
     let print = STYLE.split_once("@media print").unwrap().1;
     assert!(print.contains(".fold::details-content { display: block; content-visibility: visible;"));
 }

@@ -46,8 +46,8 @@ pub(super) fn method(report: &Report<'_>) -> Html {
         ) => html![
             strong("eFAST"),
             format!(
-                ": search curves of {parameters}, {} each = {total} On the curve of a parameter it swings fast, and all \
-                 others slowly.",
+                ": search curves of {parameters}, {} each = {total} On the curve of a parameter, that \
+                 parameter oscillates at a high frequency and all others at low ones.",
                 counted(samples, "point", "points"),
             ),
         ],
@@ -66,8 +66,8 @@ fn morris(
     html![
         strong("Morris one-at-a-time"),
         format!(
-            ": {} of {parameters} = {total} Each trajectory changes one parameter after the other, so that every \
-             parameter’s effect is measured once in it, each time with the others elsewhere.",
+            ": {} of {parameters} = {total} Each trajectory changes one parameter after the other and \
+             measures every parameter’s effect once, each time at other values of the others.",
             counted(trajectories, "trajectory", "trajectories"),
         ),
         match base {
@@ -75,7 +75,10 @@ fn morris(
             None => String::new(),
         },
         match candidates {
-            Some(among) => format!(" Of {among} those were kept that lie farthest from each other."),
+            Some(among) => format!(
+                " They were selected from {among} candidates for the largest distances \
+                                    between them."
+            ),
             None => String::new(),
         },
     ]
@@ -123,10 +126,10 @@ fn drawn(base: BasePoints) -> &'static str {
 /// Describes a base sample.
 fn saltelli(second_order: bool, base: BasePoints) -> String {
     let drawn = drawn(base);
-    let back = if second_order { ", and the other with that of the first" } else { "" };
+    let back = if second_order { ", and the second with the value from the first" } else { "" };
     format!(
-        "A base sample is two points ({drawn}), and for each parameter the first point with that parameter’s value from \
-         the second{back}."
+        "A base sample consists of two points ({drawn}) and, for each parameter, the first point with that \
+         parameter’s value from the second{back}."
     )
 }
 

@@ -18,16 +18,16 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     let ranked = ranked(indices);
     let largest = largest(indices);
     if ranked.is_empty() {
-        return p("No parameter was varied, so there is nothing to rank.");
+        return p("No parameter was varied.");
     }
     if largest == 0.0 {
         let count = counted(ranked.len(), "parameter", "parameters");
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),
             format!(
-                " in the trajectories analyzed, whatever value the {count} had. Either none of them matters on \
-                 these tiles and over these ranges, or the result is empty throughout: look at the masks before \
-                 concluding."
+                " in the analyzed trajectories, for all values of the {count}. Either no parameter has an \
+                 effect on these tiles and over these ranges, or all results are empty: inspect the masks \
+                 before you conclude."
             ),
         ]);
     }
@@ -45,13 +45,13 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &MoatIndices) -> Html {
     let small = brief(NEGLIGIBLE * largest);
     let items = [
         item(
-            "Smaller, but clear",
+            "Smaller, but significant",
             &others,
-            format!("the whole interval lies above {} effect ({small}).", share()),
+            format!("the entire interval is above {} effect ({small}).", share()),
         ),
         item("Undecided", &undecided, undecided_words(undecided.len(), &small)),
         item("Negligible", &moved, negligible_words(&moved, &small)),
-        item("No effect at all", &still, format!("{} was the same before and after each step.", metric.name)),
+        item("No effect at all", &still, format!("{} was equal before and after each step.", metric.name)),
     ];
     html![p(first), ul(items.into_iter().collect::<Html>()), p(reservations(&matters, indices, &metric))]
 }
@@ -69,9 +69,9 @@ fn leaders(leading: &[&MoatParameter], metric: &str, ranked: &[&MoatParameter]) 
     if leading.is_empty() {
         return html![
             strong("No parameter stands out with certainty."),
-            " The largest effect measured is that of ",
+            " The largest measured effect is that of ",
             strong(&first.name),
-            format!(", {}, and its 95 % interval reaches down to the negligible.", measured(first)),
+            format!(", {}, and its 95 % interval includes negligible effects.", measured(first)),
         ];
     }
     let lead = match leading.len() {
@@ -91,9 +91,12 @@ fn leaders(leading: &[&MoatParameter], metric: &str, ranked: &[&MoatParameter]) 
             _ => format!(", by {}", measured(parameter)),
         });
         text.push(match Direction::of(parameter) {
-            Direction::Up => " (up as it rises)",
-            Direction::Down => " (down as it rises)",
-            Direction::Mixed => " (up or down, depending on the other parameters or on where it stands)",
+            Direction::Up => " (increases with it)",
+            Direction::Down => " (decreases with it)",
+            Direction::Mixed => {
+                " (increases or decreases, depending on the other parameters or on its own \
+                                 value)"
+            }
             Direction::Nowhere => "",
         });
     }
@@ -115,7 +118,7 @@ fn share() -> String {
 
 fn undecided_words(count: usize, small: &str) -> String {
     format!(
-        "the {} across {} effect ({small}): this study cannot tell whether {}; more trajectories would.",
+        "the {} across {} effect ({small}): more trajectories are needed to decide whether {}.",
         if count == 1 { "interval reaches" } else { "intervals reach" },
         share(),
         if count == 1 { "it matters" } else { "they matter" },
@@ -134,14 +137,16 @@ fn reservations(matters: &[&MoatParameter], indices: &MoatIndices, metric: &Metr
     let bending: Vec<_> = matters.iter().filter(bends).copied().collect();
     let mut text = Html::default();
     if !bending.is_empty() {
-        text.push("How much ");
+        text.push("The influence of ");
         text.push(list(&bending));
-        text.push(if bending.len() == 1 { " matters" } else { " matter" });
-        text.push(" depends strongly on where the other parameters stand, or on where in the range the step is made. ");
+        text.push(
+            " depends strongly on the values of the other parameters, or on the position of the step \
+                   in the range. ",
+        );
     }
     match indices.trajectories_used {
         1 => text.push(
-            "There is one trajectory only, so there are no intervals and all of this is a first impression. ",
+            "With one trajectory, intervals are not available and all results are a first impression. ",
         ),
         // A bootstrap resample of 5 or fewer trajectories often repeats one trajectory several times.
         2..=5 => text.push(format!(
@@ -173,10 +178,11 @@ mod tests {
             text(&[("still", 0.0, 0.0), ("G2", 0.4, 0.08), ("tiny", 0.001, 0.001), ("open", 0.02, 0.02)]);
         for expected in [
             "<strong>G2</strong> changes the result most.",
-            "by 0.40 ± 0.08 on average (up as it rises).",
-            "<em>Undecided</em>: <strong>open</strong> – the interval reaches across 5 % of the largest effect (0.0200)",
+            "by 0.40 ± 0.08 on average (increases with it).",
+            "<em>Undecided</em>: <strong>open</strong> – the interval reaches across 5 % of the largest \
+             effect (0.02",
             "<em>Negligible</em>: <strong>tiny</strong> – below 5 % of the largest effect (0.0200), also at the upper",
-            "<em>No effect at all</em>: <strong>still</strong> – Dice was the same",
+            "<em>No effect at all</em>: <strong>still</strong> – Dice was equal",
         ] {
             assert!(text.contains(expected), "{expected} in {text}");
         }

@@ -13,7 +13,7 @@ pub(crate) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
     if found.no_variation {
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),
-            ", whatever values the parameters had: there is nothing to correlate.",
+            ", for all values of the parameters: correlations are not defined.",
         ]);
     }
     let ranked = found.ranked();
@@ -28,15 +28,15 @@ pub(crate) fn paragraph(report: &Report<'_>, found: &CorrelationTable) -> Html {
         of.map(|parameter| parameter.name.as_str()).collect::<Vec<_>>()
     };
     let (up, down) = (clear(1.0), clear(-1.0));
-    let mut text = html![strong(format!("What {} goes along with. ", metric.name))];
+    let mut text = html![strong(format!("Correlations of {}. ", metric.name))];
     if up.is_empty() && down.is_empty() {
-        text.push("No parameter’s correlation can be told from nothing with these evaluations.");
+        text.push("With these evaluations, no correlation differs significantly from 0.");
     }
     if !up.is_empty() {
-        text.push(html!["It rises with ", names(up, 20), ". "]);
+        text.push(html!["It increases with ", names(up, 20), ". "]);
     }
     if !down.is_empty() {
-        text.push(html!["It falls as they rise: ", names(down, 20), "."]);
+        text.push(html!["It decreases with increasing ", names(down, 20), "."]);
     }
     p(text)
 }
@@ -55,13 +55,14 @@ pub(crate) fn section(found: &CorrelationTable) -> Option<Html> {
             found.resamples
         ),
         em("Pearson"),
-        " sees linear effects, ",
+        " measures linear effects, ",
         em("Spearman"),
-        " those that go one way, by ranks; ",
+        " monotonic ones, by ranks; ",
         em("PCC"),
         " and ",
         em("PRCC"),
-        " are the same without what a parameter owes to the others. None sees an effect that rises and falls as much.",
+        " are the same without the influence of the other parameters. None detects an effect that increases \
+         and decreases equally.",
     ];
     let rounding = Rounding::fixed(3);
     let mut table = Table::new("numbers", caption, header);
@@ -73,7 +74,7 @@ pub(crate) fn section(found: &CorrelationTable) -> Option<Html> {
     let mut text = table.finish();
     if found.evaluations_dropped > 0 {
         let dropped = counted(found.evaluations_dropped, "evaluation", "evaluations");
-        text.push(p(format!("Left out, since they have no response: {dropped}.")));
+        text.push(p(format!("Excluded, because they have no response: {dropped}.")));
     }
     for note in &found.notes {
         text.push(p(format!("{}.", capital(note))));

@@ -10,18 +10,19 @@ use pleach_sensitivity::indices::Indices;
 fn meaning(analysis: &Analysis) -> &'static str {
     match analysis {
         Analysis::Regression(_) => {
-            "By how many deviations the response changes with one deviation of the parameter, in a linear model of values (SRC) \
-             and of ranks (SRRC)"
+            "Change of the response, in standard deviations, with one standard deviation of the parameter, \
+             in a linear model of values (SRC) and of ranks (SRRC)"
         }
         Analysis::Indices(Indices::Pawn(_)) => {
-            "How far the distribution of the response moves when the parameter is held within a slice of its values: 0 not at \
-             all, 1 altogether. Of few evaluations, distances are above 0 by chance alone"
+            "Distance between the distribution of the response and that with the parameter within a slice \
+             of its values: 0 is no change, 1 the maximum. With few evaluations, distances are above 0 by \
+             chance"
         }
         Analysis::Indices(Indices::Delta(_)) => {
-            "Half the mean area between the density of the response, and that within a class of the parameter's values: 0 \
-             where it does not matter, 1 where it decides all"
+            "Half the mean area between the density of the response and that within a class of the \
+             parameter's values: 0 without influence, 1 if the parameter determines the response"
         }
-        _ => "The share of the variance that a parameter explains",
+        _ => "Share of the variance that a parameter explains",
     }
 }
 
@@ -32,20 +33,16 @@ pub(crate) fn paragraph(analysis: &Analysis, response: &str) -> Html {
     if ranked.is_empty() {
         return p(html![
             strong(format!("{} did not change at all", capital(response))),
-            ", whatever values the parameters had: there are no indices.",
+            ", for all values of the parameters: indices are not defined.",
         ]);
     }
     let clear = ranked.iter().filter(|bar| bar.conf.is_some_and(|conf| bar.value.abs() > conf));
     let clear: Vec<&str> = clear.map(|bar| bar.name).collect();
-    let mut text = html![strong(format!("What {response} depends on. "))];
+    let mut text = html![strong(format!("Dependence of {response} on the parameters. "))];
     if clear.is_empty() {
-        text.push("No index can be told from nothing with these evaluations.");
+        text.push("With these evaluations, no index differs significantly from 0.");
     } else {
-        text.push(html![
-            "Indices whose interval does not reach 0, the largest first: ",
-            names(clear, 20),
-            "."
-        ]);
+        text.push(html!["Indices whose interval excludes 0, largest first: ", names(clear, 20), "."]);
     }
     p(text)
 }

@@ -32,16 +32,16 @@ pub(crate) fn ranked(indices: &VbdIndices) -> Vec<&VbdParameter> {
 pub(crate) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
     let metric = Metric::of(report.study);
     if indices.parameters.is_empty() {
-        return p("No parameter was varied, so there is nothing to decompose.");
+        return p("No parameter was varied.");
     }
     if indices.no_variation {
         let count = counted(indices.parameters.len(), "parameter", "parameters");
         return p(html![
             strong(format!("{} did not change at all", capital(&metric.name))),
             format!(
-                ", whatever value the {count} had: there is no variance to share out. Either none of them matters on \
-                 these tiles and over these ranges, or the result is empty throughout: look at the masks before \
-                 concluding."
+                ", for all values of the {count}: it has no variance. Either no parameter has an effect on \
+                 these tiles and over these ranges, or all results are empty: inspect the masks before you \
+                 conclude."
             ),
         ]);
     }
@@ -54,21 +54,21 @@ pub(crate) fn paragraph(report: &Report<'_>, indices: &VbdIndices) -> Html {
         ranked.iter().filter(|p| high(&p.total) < NEGLIGIBLE).map(|p| p.name.as_str()).collect();
     let alone: f64 = indices.parameters.iter().map(|parameter| value(&parameter.first)).sum();
     let mut text = html![
-        strong(format!("Where the variance of {} comes from. ", metric.name)),
+        strong(format!("Variance of {}. ", metric.name)),
         if matter.is_empty() {
-            html!["No parameter has a share that can be told from nothing with these base samples. "]
+            html!["With these base samples, no share differs significantly from 0. "]
         } else {
-            html!["Has a part that is more than chance: ", names(matter, 20), ". "]
+            html!["Significant shares: ", names(matter, 20), ". "]
         },
         format!(
-            "Parameters by themselves explain {} of it; the rest is what they do together. ",
+            "Single parameters explain {} of the variance; the rest is interactions. ",
             percent(alone.clamp(0.0, 1.0))
         ),
     ];
     if !negligible.is_empty() {
         text.push(html![
             format!(
-                "Could be fixed at any value, with less than {} of the variance lost: ",
+                "Can be fixed at any value with a loss of less than {} of the variance: ",
                 percent(NEGLIGIBLE)
             ),
             names(negligible, 20),
@@ -105,22 +105,23 @@ pub(crate) fn section(report: &Report<'_>, indices: &VbdIndices) -> Option<Html>
 fn caption(indices: &VbdIndices, metric: &Metric) -> Html {
     let left_over = indices.parameters.len().saturating_sub(ranking::MAX_BARS);
     html![
-        strong("How much of the variance each parameter explains."),
+        strong("Share of the variance of each parameter."),
         format!(
-            " Upper bar: the first-order index S, the share of the variance of {} that a parameter explains by itself. \
-             Lower bar: the total index T, the share in which it has a part, interactions included; where T is far \
-             larger than S, a parameter works through others. ",
+            " Upper bar: the first-order index S, the share of the variance of {} that a parameter explains \
+             by itself. Lower bar: the total index T, its share including interactions; if T is far larger \
+             than S, the parameter acts through interactions. ",
             metric.name
         ),
         format!(
-            "Lines: 95 % intervals ({} bootstrap samples of {}). Estimates may lie below 0 or above 1 by chance. ",
+            "Lines: 95 % intervals ({} bootstrap samples of {}). Estimates can be below 0 or above 1 by \
+             chance. ",
             indices.resamples,
             counted(indices.samples_used, "base sample", "base samples"),
         ),
         match indices.samples_dropped {
             0 => String::new(),
             dropped => format!(
-                "Left out, since an evaluation of them has no response: {}. ",
+                "Excluded, because one of their evaluations has no response: {}. ",
                 counted(dropped, "base sample", "base samples")
             ),
         },
@@ -136,19 +137,19 @@ fn stack_caption() -> Html {
         html![Html::of_class("span", &format!("key {class}"), "■"), format!(" {words}")]
     };
     html![
-        strong("What a parameter does alone, and what together with others."),
+        strong("First-order share and interactions of each parameter."),
         " The whole bar is the total index T: ",
         key("up", "the first-order index S, and "),
         key("down", "T − S, the share of interactions. "),
-        "Bars of several parameters overlap where they interact, so that they may sum to more than 1.",
+        "Interactions count in the bars of all their parameters, so the bars can sum to more than 1.",
     ]
 }
 
 fn map_caption() -> Html {
     html![
-        strong("Which parameters act together."),
-        " Above the diagonal the second-order index of each pair, on it the first-order indices. The darker, the larger; \
-         bold, where the 95 % interval lies above 0; in a dashed frame, what is below 0 by chance.",
+        strong("Interactions of pairs."),
+        " Above the diagonal: the second-order index of each pair; on the diagonal: first-order indices. \
+         Darker is larger; bold: the 95 % interval is above 0; dashed frame: below 0 by chance.",
     ]
 }
 
@@ -184,8 +185,8 @@ fn pairs(indices: &VbdIndices) -> Option<Html> {
     pairs.sort_by(|a, b| value(&b.second).total_cmp(&value(&a.second)));
     let header = ["pair", "S₂", "±"].map(Html::from);
     let caption = format!(
-        "Second-order indices: what two parameters explain together, beyond what each does alone{}.",
-        if pairs.len() > MAX_PAIRS { "; the largest, all are in indices.json" } else { "" }
+        "Second-order indices: the share of two parameters together, without the share of each alone{}.",
+        if pairs.len() > MAX_PAIRS { "; the largest ones, all are in indices.json" } else { "" }
     );
     let rounding = Rounding::fixed(4);
     let mut table = Table::new("numbers", caption, header);

@@ -95,7 +95,7 @@ impl Layout {
             column.y += BETWEEN_STAGES_PX;
             let top = column.y;
             let description = match &stage.switch {
-                Some(switch) => format!("{} (left out by {} = false)", stage.description, switch.name),
+                Some(switch) => format!("{} (disabled by {} = false)", stage.description, switch.name),
                 None => stage.description.clone(),
             };
             let name = shortened(&stage.name, box_px / 2.0);
@@ -140,7 +140,7 @@ impl Column<'_> {
         let slots = vec![(Source::Reference, typed(&reference.region), false)];
         let (made_by, output) = (&self.workflow.stages[reference.stage], reference.output);
         let text = if masks {
-            "A mask given with each tile".to_owned()
+            "The mask of each tile from the study file".to_owned()
         } else {
             format!("The {} of {} at default parameters", made_by.outputs[output].region.region, made_by.name)
         };

@@ -162,16 +162,20 @@ impl<'a> Pool<'a> {
         debug_assert!(dear.cost.abs_diff(cheap.cost) == improvement.imbalance);
         let costs = [(big, dear.cost), (small, cheap.cost)];
         for (group, cost) in costs {
-            self.order.remove(&(Reverse(self.costs[group]), self.positions[group], group));
+            let was_in_order = self.order.remove(&(Reverse(self.costs[group]), self.positions[group], group));
+            assert!(was_in_order, "group {group} of cost {} was not in order", self.costs[group]);
             self.costs[group] = cost;
             self.positions[group] = self.next_position;
-            self.order.insert((Reverse(cost), self.next_position, group));
+            let is_new = self.order.insert((Reverse(cost), self.next_position, group));
+            assert!(is_new, "group {group} is in order twice at cost {cost}");
             self.next_position += 1;
         }
     }
 
     fn into_members(self) -> Vec<Vec<Member>> {
         let forest = self.ranked.forest;
+        let (buckets, groups) = (self.buckets.len(), self.groups.len());
+        assert!(buckets == groups, "{groups} groups are balanced into {buckets} buckets");
         let members = |(bucket, group): (Option<BalancedBucket>, Group)| match bucket {
             Some(bucket) => bucket.members(forest).collect(),
             None => group.heads.iter().flat_map(|head| forest.members(*head)).collect(),

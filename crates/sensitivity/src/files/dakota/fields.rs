@@ -49,39 +49,39 @@ impl<'a> Fields<'a> {
 }
 
 impl Entry {
-    fn bad(&self, argument: &Argument, wanted: &'static str) -> DakotaError {
+    fn bad(&self, argument: &Argument, expected: &'static str) -> DakotaError {
         let (Argument::Number(text) | Argument::Text(text)) = argument;
         let (keyword, text) = (self.keyword.clone(), text.clone());
-        DakotaError::BadNumber { line: self.line, keyword, text, wanted }
+        DakotaError::BadNumber { line: self.line, keyword, text, expected }
     }
 
-    fn counted(&self, wanted: usize) -> Result<&[Argument], DakotaError> {
+    fn counted(&self, expected: usize) -> Result<&[Argument], DakotaError> {
         let found = self.arguments.len();
-        if found == wanted {
+        if found == expected {
             return Ok(&self.arguments);
         }
-        Err(DakotaError::WrongCount { line: self.line, keyword: self.keyword.clone(), found, wanted })
+        Err(DakotaError::WrongCount { line: self.line, keyword: self.keyword.clone(), found, expected })
     }
 
-    /// Returns the arguments as `wanted` finite numbers. Any other count or argument is an error.
-    pub(super) fn reals(&self, wanted: usize) -> Result<Vec<f64>, DakotaError> {
+    /// Returns the arguments as `expected` finite numbers. Any other count or argument is an error.
+    pub(super) fn reals(&self, expected: usize) -> Result<Vec<f64>, DakotaError> {
         let real = |argument: &Argument| match argument {
             Argument::Number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
             Argument::Text(_) => None,
         };
-        let arguments = self.counted(wanted)?.iter();
+        let arguments = self.counted(expected)?.iter();
         arguments
             .map(|argument| real(argument).ok_or_else(|| self.bad(argument, "a finite number")))
             .collect()
     }
 
-    /// Returns the arguments as `wanted` whole numbers of 0 or more.
-    pub(super) fn integers(&self, wanted: usize) -> Result<Vec<u64>, DakotaError> {
+    /// Returns the arguments as `expected` whole numbers of 0 or more.
+    pub(super) fn integers(&self, expected: usize) -> Result<Vec<u64>, DakotaError> {
         let whole = |argument: &Argument| match argument {
             Argument::Number(text) => text.parse().ok(),
             Argument::Text(_) => None,
         };
-        let arguments = self.counted(wanted)?.iter();
+        let arguments = self.counted(expected)?.iter();
         arguments
             .map(|argument| whole(argument).ok_or_else(|| self.bad(argument, "a whole number of 0 or more")))
             .collect()
@@ -92,12 +92,12 @@ impl Entry {
         Ok(self.integers(1)?[0])
     }
 
-    /// Returns the arguments as `wanted` texts.
-    pub(super) fn texts(&self, wanted: usize) -> Result<Vec<String>, DakotaError> {
+    /// Returns the arguments as `expected` texts.
+    pub(super) fn texts(&self, expected: usize) -> Result<Vec<String>, DakotaError> {
         let text = |argument: &Argument| match argument {
             Argument::Text(text) => Ok(text.clone()),
             Argument::Number(_) => Err(self.bad(argument, "a text in quotes")),
         };
-        self.counted(wanted)?.iter().map(text).collect()
+        self.counted(expected)?.iter().map(text).collect()
     }
 }

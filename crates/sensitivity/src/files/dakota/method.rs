@@ -138,7 +138,7 @@ fn positive(entry: &Entry) -> Result<u64, DakotaError> {
     match entry.integer()? {
         0 => {
             let (keyword, text) = (entry.keyword.clone(), "0".to_owned());
-            Err(DakotaError::BadNumber { line: entry.line, keyword, text, wanted: "1 or more" })
+            Err(DakotaError::BadNumber { line: entry.line, keyword, text, expected: "1 or more" })
         }
         number => Ok(number),
     }

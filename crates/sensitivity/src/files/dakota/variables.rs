@@ -85,7 +85,7 @@ fn variables(
         parameters.push(ImportedParameter { name, range, initial, partitions: None, group: None });
     }
     let note = || {
-        format!("line {}: {kind} = {said}, and its lists have {count} entries: these are taken", head.line)
+        format!("line {}: {kind} = {said}, but its lists have {count} entries; the lists are used", head.line)
     };
     Ok((count != said).then(note))
 }
@@ -230,7 +230,7 @@ fn count(head: &Entry) -> Result<usize, DakotaError> {
         number @ 1..=100_000 => Ok(number as usize),
         number => {
             let (keyword, text) = (head.keyword.clone(), number.to_string());
-            Err(DakotaError::BadNumber { line: head.line, keyword, text, wanted: "1 to 100000" })
+            Err(DakotaError::BadNumber { line: head.line, keyword, text, expected: "1 to 100000" })
         }
     }
 }
@@ -248,7 +248,7 @@ fn wholes(fields: &Fields<'_>, keyword: &'static str, numbers: &[f64]) -> Result
         Some(pleach_workflow::Value::Integer(whole)) => Ok(whole),
         _ => {
             let (keyword, text) = (keyword.to_owned(), number.to_string());
-            Err(DakotaError::BadNumber { line, keyword, text, wanted: "a whole number" })
+            Err(DakotaError::BadNumber { line, keyword, text, expected: "a whole number" })
         }
     };
     numbers.iter().map(whole).collect()

@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FileError {
     /// The file has no parameters.
-    #[error("there are no parameters; a line such as \"x1 0.0 1.0\" is needed for each")]
+    #[error("no parameters; a line such as \"x1 0.0 1.0\" per parameter is needed")]
     NoParameters,
     /// A line with too many or too few fields.
     #[error(
@@ -46,7 +46,7 @@ pub enum FileError {
 }
 
 fn hint(text: &str) -> &'static str {
-    if text.contains(',') { "; decimals are written with a point" } else { "" }
+    if text.contains(',') { "; a decimal point is needed" } else { "" }
 }
 
 /// Parses a parameter file. Accepts a byte-order mark and CRLF.
@@ -116,18 +116,18 @@ mod tests {
 
     #[test]
     fn errors_name_line_column_and_value() {
-        assert!(error("\u{feff}\r\n# nothing\n").starts_with("there are no parameters"));
+        assert!(error("\u{feff}\r\n# nothing\n").starts_with("no parameters"));
         assert!(error("x1 0 1\nx2 0\n").starts_with("line 2 has 2 fields; name, lower and upper bound"));
         assert!(error("x1 0 1 g unif more\n").starts_with("line 1 has 6 fields"));
         assert_eq!(error("x1 0 1\n\nx2 zero 1"), "line 3, lower bound: \"zero\" is not a finite number");
         assert_eq!(
             error("x1;0;1,5"),
-            "line 1, upper bound: \"1,5\" is not a finite number; decimals are written with a point"
+            "line 1, upper bound: \"1,5\" is not a finite number; a decimal point is needed"
         );
         assert!(error("x1 0 inf").contains("upper bound: \"inf\" is not a finite number"));
         assert_eq!(error("x1 2 1"), "line 1: the lower bound 2 is above the upper bound 1");
         assert!(error("x1 0 1\nx1 0 1").starts_with("line 2: the name \"x1\" is not allowed"));
         assert!(error("x1 0 1 g gamma").contains("distribution \"gamma\" is not allowed"));
-        assert!(error("x1 0 1 g truncnorm").contains("2 numbers are given"));
+        assert!(error("x1 0 1 g truncnorm").contains("2 numbers for distribution"));
     }
 }

@@ -20,7 +20,7 @@ pub struct Numbers<R> {
 /// A field that is no number.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "\"{}\" is not a finite number{}; a field without a number, as of a failed evaluation, is left empty",
+    "\"{}\" is not a finite number{}; leave the field of a failed evaluation empty",
     quoted(text, 80),
     decimals(text)
 )]
@@ -182,7 +182,7 @@ mod tests {
         for text in ["NaN", "inf", "-inf", "1e999", "none", "\"1,5\""] {
             let said = said(&format!("a,b\n1,2\n\n{text},3\n"));
             assert!(said.starts_with("line 4: \"") && said.contains("\" is not a finite number"), "{said}");
-            assert_eq!(said.contains("decimals are written with a point"), text.contains(','));
+            assert_eq!(said.contains("a decimal point is needed"), text.contains(','));
         }
         assert!(said("a,b\n1\n").starts_with("line 2 has 1 fields; the first line has 2"));
     }

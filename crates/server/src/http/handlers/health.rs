@@ -19,7 +19,9 @@ pub(in crate::http) async fn health() -> HttpResponse {
 
 pub(in crate::http) async fn ready(shared: Shared) -> Reply {
     if !shared.control.is_ready().await? {
-        return Err(ControlError::NotReady("the manager takes no studies now".to_owned()).into());
+        return Err(
+            ControlError::NotReady("the manager does not accept studies at present".to_owned()).into()
+        );
     }
     Ok(status("ready"))
 }

@@ -17,7 +17,7 @@ pub(in crate::http) async fn one(path: Path<(String, String)>, shared: Shared) -
     let (id, name) = path.into_inner();
     let names = shared.control.result_names(&id).await?;
     if !is_result_name(&name) || !names.contains(&name) {
-        return Err(ControlError::Missing(format!("{name}: study {id} has no such result")).into());
+        return Err(ControlError::Missing(format!("{name}: not a result of study {id}")).into());
     }
     download::file(shared.control.result(&id, &name).await?).await
 }

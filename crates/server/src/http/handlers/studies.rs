@@ -40,7 +40,7 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|value| value.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
-        return Err(ApiError::MediaType("Content-Type: application/json is allowed"));
+        return Err(ApiError::MediaType("invalid Content-Type; application/json is allowed"));
     }
     let client = client(&request)?;
     let body = Body::new(&request, payload, shared.limits.submission_bytes, &shared.limits)?;
@@ -54,8 +54,8 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
     let understood = block(move || {
         let mut json = serde_json::Deserializer::from_reader(BufReader::new(body));
         let submission: Submission = serde_path_to_error::deserialize(&mut json)
-            .map_err(|error| ApiError::Request(format!("the submission: {error}")))?;
-        let ended = json.end().map_err(|error| ApiError::Request(format!("the submission: {error}")));
+            .map_err(|error| ApiError::Request(format!("submission: {error}")))?;
+        let ended = json.end().map_err(|error| ApiError::Request(format!("submission: {error}")));
         ended.map(|()| submission)
     });
     let submission = understood.await.map_err(|error| ApiError::Defect(error.to_string()))??;
@@ -67,6 +67,6 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
 fn key(request: &HttpRequest) -> Result<Option<String>, ApiError> {
     let Some(key) = request.headers().get(KEY) else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| (1..=MAX_KEY).contains(&key.len()));
-    let allowed = || format!("{KEY}: 1 to {MAX_KEY} letters of ASCII are allowed");
+    let allowed = || format!("{KEY}: 1 to {MAX_KEY} ASCII characters are allowed");
     key.map(|key| Some(key.to_owned())).ok_or_else(|| ApiError::Request(allowed()))
 }

@@ -26,10 +26,14 @@ fn only_the_exact_token_is_accepted() {
     for cut in [&token[1..], &token[..63], &format!("{token}0")] {
         let reply = site.ask_as("ca", "GET", STUDIES, &[&format!("Authorization: Bearer {cut}")], b"");
         assert_eq!((reply.status, reply.header("WWW-Authenticate")), (401, Some("Bearer")));
-        assert_eq!(reply.detail(), "the token is not this manager's");
+        assert_eq!(reply.detail(), "the token does not match the token of this manager");
     }
     let reply = site.ask_as("ca", "GET", STUDIES, &[], b"");
-    assert_eq!(reply.detail(), "a token (Authorization: Bearer TOKEN) or a client's certificate is needed");
+    assert_eq!(
+        reply.detail(),
+        "no credentials; a token (Authorization: Bearer TOKEN) or a client \
+                                certificate is required"
+    );
     assert_eq!(site.memory.kept().looks, 2, "the manager was asked for those who may ask only");
 }
 

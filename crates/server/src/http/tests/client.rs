@@ -154,7 +154,10 @@ fn refusal_is_shown_in_the_managers_words() {
     let worker = ClientOptions { certs: site.certs("w1"), ..site.args() };
     let told = refused(self::client(&worker).studies());
     assert!(
-        told.ends_with("a token (Authorization: Bearer TOKEN) or a client's certificate is needed"),
+        told.ends_with(
+            "no credentials; a token (Authorization: Bearer TOKEN) or a client certificate is \
+                        required"
+        ),
         "{told}"
     );
 }
@@ -168,12 +171,12 @@ fn client_uses_token_or_certificate() {
     let of_file = ClientOptions { token_file: Some(site.certs("token")), ..ca.clone() };
     assert!(client(&of_file).studies().is_ok());
     let wrong = Client::new(&ca, Some(&"0".repeat(64)), waiting()).unwrap();
-    assert!(refused(wrong.studies()).ends_with("the token is not this manager's"));
+    assert!(refused(wrong.studies()).ends_with("the token does not match the token of this manager"));
     let input = |args: &ClientOptions, token| match Client::new(args, token, waiting()) {
         Err(error) => error.to_string(),
         Ok(_) => panic!("a client"),
     };
-    assert!(input(&ca, None).ends_with("with --token-file or PLEACH_TOKEN it need not"));
+    assert!(input(&ca, None).ends_with("one is required without --token-file and PLEACH_TOKEN"));
     assert!(input(&ca, Some("short")).starts_with("PLEACH_TOKEN: "));
     let missing = ClientOptions { token_file: Some(site.certs("none")), ..ca.clone() };
     assert!(input(&missing, None).starts_with("--token-file: "));
@@ -193,10 +196,10 @@ fn unreachable_manager_is_retried_until_the_timeout() {
     let args = ClientOptions { manager: nobody.to_string().parse().unwrap(), ..site.args() };
     let told = refused(client(&args).studies());
     let expected = format!("cannot reach the manager at https://{nobody}: ");
-    assert!(told.starts_with(&expected) && told.ends_with("; tried for 0 s"), "{told}");
+    assert!(told.starts_with(&expected) && told.ends_with("; gave up after 0 s"), "{told}");
     let start = Instant::now();
     let brief = ClientOptions { timeout: Duration::from_secs(1), ..args };
-    assert!(refused(client(&brief).studies()).ends_with("; tried for 1 s"));
+    assert!(refused(client(&brief).studies()).ends_with("; gave up after 1 s"));
     assert!(start.elapsed() >= Duration::from_secs(1));
 
     // The client waits for a manager that is not ready, and for one that is started again.
@@ -218,7 +221,7 @@ fn unreachable_manager_is_retried_until_the_timeout() {
     let site = again.join().unwrap();
     site.memory.kept().is_down = true;
     let told = refused(site.client().studies());
-    assert_eq!(told, format!("https://{}: the journal is being read; tried for 0 s", site.address));
+    assert_eq!(told, format!("https://{}: the journal is being read; gave up after 0 s", site.address));
 }
 
 /// A study whose answer is lost is submitted again under the same key and remains one study.
@@ -248,9 +251,9 @@ fn files_that_change_and_files_of_others_are_not_sent() {
         other => panic!("{other:?}"),
     };
     let path = changed.inputs[0].path.clone();
-    assert_eq!(told(&changed), format!("{path}: has changed since it was submitted"));
+    assert_eq!(told(&changed), format!("{path}: changed since its submission"));
     changed.inputs[0].bytes += 1;
-    assert_eq!(told(&changed), format!("{path}: has changed since it was submitted"));
+    assert_eq!(told(&changed), format!("{path}: changed since its submission"));
     fs::remove_file(&path).unwrap();
     assert!(told(&changed).starts_with(&format!("{path}: No such file")));
     assert_eq!(fs::read_dir(site.certs("inputs")).unwrap().count(), 0);
@@ -258,12 +261,12 @@ fn files_that_change_and_files_of_others_are_not_sent() {
     let secret = input(site.place.path(), "secret", b"secret");
     site.memory.kept().odd_input = Some(secret.digest);
     let told = refused(submit(&client, &submission("nuclei", Vec::new()), || ()));
-    assert!(told.ends_with("which is no file that this study reads"), "{told}");
+    assert!(told.ends_with("which is not an input file of this study"), "{told}");
     assert!(!site.inputs.has(secret.digest));
     // A file that the manager reports as missing after every upload is not sent forever.
     let lost = submission("nuclei", vec![secret.clone()]);
     let told = refused(submit(&client, &lost, || ()));
-    assert!(told.ends_with("the manager still lacks 1 files that it was sent"), "{told}");
+    assert!(told.ends_with("1 files are still missing after their upload"), "{told}");
 }
 
 /// A manager that names results outside the folder makes the client write nothing there.
@@ -277,7 +280,7 @@ fn results_stay_in_their_folder() {
     for name in ["../evil", "/tmp/evil", "previews/../../evil", ".bashrc"] {
         site.memory.kept().odd_result = Some(name.to_owned());
         let told = refused(download::results(&client, &id, &out, &()));
-        assert!(told.ends_with("which would lead elsewhere"), "{told}");
+        assert!(told.ends_with("a path outside the result folder"), "{told}");
     }
     assert!(!out.exists());
     // A listed result that does not exist: the client downloads nothing, leaves nothing beside the folder, and keeps

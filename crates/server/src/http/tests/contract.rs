@@ -272,7 +272,7 @@ fn unknown_paths_and_methods_return_404_and_405() {
     }
     let reply = site.ask("PATCH", "/api/v1/studies", &[], b"");
     assert_eq!((reply.status, reply.header("Allow")), (405, Some("GET, HEAD, POST")));
-    assert_eq!(reply.detail(), "PATCH is not allowed here; GET, HEAD, POST is");
+    assert_eq!(reply.detail(), "method PATCH is not allowed; allowed are GET, HEAD, POST");
 }
 
 #[test]

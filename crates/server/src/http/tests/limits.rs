@@ -28,7 +28,7 @@ fn body_beyond_its_limit_is_refused() {
     let site = Site::within(Limits { submission_bytes: 100, input_bytes: 1000, ..Limits::default() });
     let reply = site.ask("POST", STUDIES, &[JSON], &[b' '; 101]);
     assert_eq!(reply.status, 413);
-    assert_eq!(reply.detail(), "the body is longer than 100 bytes, the most that is allowed here");
+    assert_eq!(reply.detail(), "request body too long; at most 100 bytes are allowed");
     // A body without an announced length is read up to the limit.
     let chunk = format!("32\r\n{}\r\n", " ".repeat(0x32));
     let head = "Transfer-Encoding: chunked\r\n\r\n";

@@ -124,7 +124,7 @@ fn body_that_trickles_is_refused() {
     }
     let answer = String::from_utf8(answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-    assert!(answer.contains("the body came slower than 1000 bytes in 0.2 s"), "{answer}");
+    assert!(answer.contains("request body too slow; at least 1000 bytes in 0.2 s"), "{answer}");
 }
 
 #[test]

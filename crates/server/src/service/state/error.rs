@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// Ways to repair a corrupt `manager.json`.
-const REMEDY: &str = "it identifies this manager: bring it back from a backup, or remove it, and the manager goes on \
-                      with its studies under a new number, and has computed again what workers have in hand";
+const REMEDY: &str = "the file identifies this manager: restore it from a backup, or remove it; without it \
+                      the manager continues its studies under a new number and recomputes the results that \
+                      workers have not reported yet";
 
 /// Failed operation on a state directory.
 #[derive(Debug, Error)]
@@ -25,7 +26,7 @@ pub enum StateError {
     },
     /// Another process holds the lock of the state directory.
     #[error(
-        "--state {}: another manager is at work there; one manager for each folder is allowed",
+        "--state {}: locked by another manager; one manager per folder is allowed",
         .0.display()
     )]
     Locked(PathBuf),
@@ -48,7 +49,7 @@ pub enum StateError {
         cause: CorruptRecord,
     },
     /// The number of starts has its maximum.
-    #[error("{}: starts: {} is the last one; {REMEDY}", .0.display(), u32::MAX)]
+    #[error("{}: starts: {} is the maximum; {REMEDY}", .0.display(), u32::MAX)]
     LastStart(PathBuf),
     /// A file or folder cannot be moved or copied to quarantine.
     #[error("failed to move {} to {}: {cause}", from.display(), quarantine.display())]
@@ -62,7 +63,7 @@ pub enum StateError {
         cause: io::Error,
     },
     /// All names of an entry in quarantine are taken.
-    #[error("{}: it is full of {name}; remove what is no longer needed", quarantine.display())]
+    #[error("{}: all names for {name} are in use; remove entries that are no longer needed", quarantine.display())]
     QuarantineFull {
         /// The quarantine folder.
         quarantine: PathBuf,

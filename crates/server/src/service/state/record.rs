@@ -50,13 +50,13 @@ pub enum CorruptRecord {
     #[error("{0}")]
     Content(#[from] CorruptError),
     /// The path is no file.
-    #[error("it is no file")]
+    #[error("not a file")]
     NoFile,
     /// The state in the record of an end is no end.
     #[error("state: {0}; complete, canceled or failed is allowed")]
     State(StudyState),
     /// The submission of a study with results or a record of its end is missing.
-    #[error("it is missing, and the rest of the study is there")]
+    #[error("missing, although other files of the study exist")]
     NoSubmission,
 }
 
@@ -145,7 +145,7 @@ pub fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Option<St
         kept.submission.study.phases.is_empty() && results.join(pleach_results::journal::NAME).exists();
     (!is_open).then(|| StudyEnd {
         state: StudyState::Complete,
-        message: Some(format!("{ENDED} was restored from the results as they were found")),
+        message: Some(format!("{ENDED} was restored from the existing results")),
         evaluations_done: counts.evaluations,
         tasks_executed: counts.tasks_executed,
         failed: counts.failed,
@@ -158,7 +158,7 @@ pub fn complete_by_results(kept: &StoredSubmission, results: &Path) -> Option<St
 pub(super) fn canceled() -> StudyEnd {
     StudyEnd {
         state: StudyState::Canceled,
-        message: Some(format!("{ENDED} was corrupt, and there are no results")),
+        message: Some(format!("{ENDED} was corrupt, and the study has no results")),
         evaluations_done: 0,
         tasks_executed: 0,
         failed: 0,

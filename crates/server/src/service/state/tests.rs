@@ -41,7 +41,7 @@ fn state_directory_is_locked_by_one_manager() {
     let folder = tempfile::tempdir().unwrap();
     let first = StateDir::open(folder.path()).unwrap();
     let Err(error @ StateError::Locked(_)) = StateDir::open(folder.path()) else { panic!("two managers") };
-    assert!(error.to_string().contains("another manager is at work there"), "{error}");
+    assert!(error.to_string().contains("locked by another manager"), "{error}");
     let number = first.number();
     assert_eq!(first.starts(), 1);
     drop(first);
@@ -65,7 +65,7 @@ fn identity_that_is_corrupt_is_refused_with_its_file_and_a_remedy() {
         assert!(is_last == (bytes == last.as_bytes()), "{error:?}");
         assert!(is_last || matches!(error, StateError::CorruptIdentity { .. }), "{error:?}");
         let text = error.to_string();
-        assert!(text.contains("manager.json: ") && text.contains("bring it back from a backup"), "{text}");
+        assert!(text.contains("manager.json: ") && text.contains("restore it from a backup"), "{text}");
         assert_eq!(fs::read(&file).unwrap(), bytes, "it is left as it is");
     }
     // The format of an earlier version, without a checksum.
@@ -155,6 +155,6 @@ fn results_without_a_submission_are_set_aside() {
     fs::create_dir_all(state.results(1)).unwrap();
     [1, 2].iter().for_each(|id| fs::remove_file(state.study(*id).join(record::SUBMISSION)).unwrap());
     assert!(ids(&state).is_empty());
-    assert!(state.set_aside_of(1).unwrap().reason.contains("it is missing"));
+    assert!(state.set_aside_of(1).unwrap().reason.contains("missing, although"));
     assert!(state.set_aside_of(2).is_none() && state.study(2).exists(), "it was being submitted");
 }

@@ -54,7 +54,7 @@ impl ServiceControl {
         let study = self.find(text, &ManagerView::default())?;
         if study.state != StudyState::Complete {
             return Err(ControlError::Conflict(format!(
-                "study {} is {}; there are results when it is complete",
+                "study {} is {}; results are available once it is complete",
                 study.id, study.state
             )));
         }
@@ -77,7 +77,7 @@ impl ServiceControl {
             StudyState::Canceled => return Ok(before),
             StudyState::Complete => {
                 return Err(ControlError::Conflict(format!(
-                    "study {id} is complete; only one that is not can be canceled"
+                    "study {id} is complete; only unfinished studies can be canceled"
                 )));
             }
             _ => {}
@@ -199,10 +199,10 @@ impl Control for ServiceControl {
                 Ok(_) => "corrupt: its checksum does not match its content".to_owned(),
                 Err(error) => error.to_string(),
             };
-            error!(study = number, "{}: {why}; it is not given out", path.display());
+            error!(study = number, "{}: {why}; not sent to the client", path.display());
             Err(ControlError::Corrupt(format!(
-                "{name} of study {id}: {why}; bring studies/{id}/results/{name} of the state directory back from a backup, \
-                 or submit the study again"
+                "{name} of study {id}: {why}; restore studies/{id}/results/{name} of the state directory \
+                 from a backup, or submit the study again"
             )))
         })
     }
@@ -263,12 +263,12 @@ fn defect(error: impl Display) -> ControlError {
 }
 
 fn manager_ends(_: MailboxError) -> ControlError {
-    ControlError::NotReady("the manager ends".to_owned())
+    ControlError::NotReady("the manager is shutting down".to_owned())
 }
 
 /// Returns the error for an id that no study has.
 pub(super) fn no_study(id: &str) -> ControlError {
-    ControlError::Missing(format!("there is no study {id}; pleach status lists them"))
+    ControlError::Missing(format!("study {id} does not exist; pleach status lists all studies"))
 }
 
 fn worker(view: &manager::WorkerView) -> WorkerStatus {

@@ -106,13 +106,11 @@ impl Entry {
         }
         let (state, message) = match &self.phase {
             Phase::Waiting(missing) => {
-                let lacking = || format!("{} files that it reads are missing", missing.len());
+                let lacking = || format!("{} input files are missing", missing.len());
                 (StudyState::Waiting, Some(self.why.clone().unwrap_or_else(lacking)))
             }
             Phase::Queued => (StudyState::Queued, None),
-            Phase::Running { progress: None } => {
-                (StudyState::Running, Some("it is being planned".to_owned()))
-            }
+            Phase::Running { progress: None } => (StudyState::Running, Some("planning".to_owned())),
             Phase::Running { .. } => (StudyState::Running, None),
             Phase::Ended(ended) => (ended.state, ended.message.clone()),
         };

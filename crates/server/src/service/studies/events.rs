@@ -21,7 +21,7 @@ pub(super) fn submitted(id: u32, kept: &StoredSubmission, client: &str, ready: &
 
 pub(super) fn resumed(id: u32, kept: &StoredSubmission, missing: usize) {
     let name = &kept.submission.name;
-    info!(study = id, name, missing, "study {id} ({name}) resumed after a start of the manager");
+    info!(study = id, name, missing, "study {id} ({name}) resumed after a restart of the manager");
 }
 
 pub(super) fn started(id: u32, ready: &ReadyStudy) {

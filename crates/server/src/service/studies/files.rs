@@ -89,7 +89,7 @@ impl StudyContext {
             self.missing_unless(&submission, |digest| !self.store.names(digest) || self.store.has(digest));
         let Some(first) = missing.first() else { return true };
         let path = submission.path_of(*first).unwrap_or_default();
-        warn!(study = id, "study {id} waits for {} damaged files: {}", missing.len(), corrupt(&path));
+        warn!(study = id, "study {id} waits for {} corrupt files: {}", missing.len(), corrupt(&path));
         if let Some(entry) = self.studies.lock().get_mut(&id)
             && matches!(entry.phase, Phase::Running { .. })
         {
@@ -111,7 +111,7 @@ impl StudyContext {
 /// Returns the message for a corrupt copy of an input file, with its remedy.
 fn corrupt(path: &Path) -> String {
     format!(
-        "{}: the manager's copy is damaged; pleach submit of a study that reads it sends it again",
+        "{}: the manager's copy is corrupt; pleach submit of a study that reads it sends it again",
         path.display()
     )
 }

@@ -75,11 +75,11 @@ impl StudyContext {
         if !matches!(entry.phase, Phase::Ended(_)) {
             let state = entry.view(id).state;
             return Err(ControlError::Conflict(format!(
-                "study {id} is {state}; pleach cancel {id} ends it first"
+                "study {id} is {state}; cancel it first (pleach cancel {id})"
             )));
         }
         if entry.is_busy {
-            return Err(ControlError::NotReady(format!("study {id} is about to end")));
+            return Err(ControlError::NotReady(format!("study {id} is ending; try again")));
         }
         // On disk first: otherwise the next start of the manager would know the study.
         self.state.remove(id).map_err(|error| ControlError::NotReady(error.to_string()))?;
@@ -87,7 +87,7 @@ impl StudyContext {
         entries.remove(&id);
         drop(entries);
         self.state.clear_removed();
-        info!(study = id, name, "study {id} ({name}) is removed, {} are free", human(bytes));
+        info!(study = id, name, "study {id} ({name}) removed, {} freed", human(bytes));
         Ok(bytes)
     }
 
@@ -110,11 +110,11 @@ impl StudyContext {
         match self.store.prune(&kept, GRACE) {
             Ok(0) => 0,
             Ok(bytes) => {
-                info!("input files that no study reads are removed, {} are free", human(bytes));
+                info!("unreferenced input files removed, {} freed", human(bytes));
                 bytes
             }
             Err(error) => {
-                warn!("input files that no study reads are not removed: {error}");
+                warn!("failed to remove unreferenced input files: {error}");
                 0
             }
         }
@@ -132,7 +132,7 @@ impl StudyContext {
             info!(study = study.id, "study {}: {why}", study.id);
             match self.remove(study.id) {
                 Ok(_) => removed += 1,
-                Err(refused) => warn!(study = study.id, "study {} is not removed: {refused}", study.id),
+                Err(refused) => warn!(study = study.id, "failed to remove study {}: {refused}", study.id),
             }
         };
         if let Some(days) = retention.days {
@@ -140,7 +140,7 @@ impl StudyContext {
             let old = over.partition_point(is_old);
             for study in over.drain(..old) {
                 let age = (now - study.ended).whole_days();
-                remove(&study, format!("it ended {age} days ago (--keep-days {days})"));
+                remove(&study, format!("ended {age} days ago (--keep-days {days})"));
             }
         }
         if let Some(limit) = retention.bytes {
@@ -153,9 +153,7 @@ impl StudyContext {
                 let (bytes, limit) = (human(bytes), human(limit));
                 remove(
                     &study,
-                    format!(
-                        "studies that have ended take {bytes} (--keep-size {limit}), this one ended first"
-                    ),
+                    format!("ended studies use {bytes} (--keep-size {limit}), this one ended first"),
                 );
                 left.remove(&study.id);
             }

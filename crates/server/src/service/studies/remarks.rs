@@ -32,7 +32,7 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
     }
     let active = || workers.iter().filter(|worker| worker.state == WorkerState::Active);
     if active().next().is_none() {
-        return Some("no workers but those that leave".to_owned());
+        return Some("all workers are draining".to_owned());
     }
     let running = running.filter(|running| running.able_workers == 0)?;
     let needs = |worker: &WorkerView| match worker.spill_bytes >= running.min_bytes {
@@ -45,7 +45,7 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
     }
     let largest = active().map(|worker| worker.memory_bytes).max().unwrap_or(0);
     Some(format!(
-        "waiting for workers with {} MB, the largest has {} MB",
+        "waiting for workers with {} MB; the largest has {} MB",
         running.min_bytes.div_ceil(1_000_000),
         largest / 1_000_000
     ))
@@ -55,7 +55,7 @@ fn lacks_workers(running: Option<&StudyView>, workers: &[WorkerView]) -> Option<
 pub(super) fn of_worker(worker: &WorkerView) -> Vec<String> {
     let duplicate = worker.duplicate.iter().map(|duplicate| {
         let attempts = duplicate.attempts;
-        format!("its certificate is also used at {}, refused {attempts} times", duplicate.location)
+        format!("the same certificate is used at {}, refused {attempts} times", duplicate.location)
     });
     duplicate.collect()
 }
@@ -136,11 +136,11 @@ mod tests {
         let (small, large) = (1_000_000_000, 2_000_000_000);
         assert_eq!(of(vec![], 0), said("no workers"));
         let leaving = worker(large, WorkerState::Draining);
-        assert_eq!(of(vec![leaving], 0), said("no workers but those that leave"));
+        assert_eq!(of(vec![leaving], 0), said("all workers are draining"));
         let active = |memory| worker(memory, WorkerState::Active);
         assert_eq!(
             of(vec![active(small)], 0),
-            said("waiting for workers with 2000 MB, the largest has 1000 MB")
+            said("waiting for workers with 2000 MB; the largest has 1000 MB")
         );
         let spilling = WorkerView { spill_bytes: 3_000_000_000, ..active(1_500_000_000) };
         assert_eq!(of(vec![spilling], 0), said("no worker has the operations of a stage"));

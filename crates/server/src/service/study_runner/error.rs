@@ -25,13 +25,13 @@ pub(crate) enum StudyRunError {
     #[error("{0}")]
     Prepare(#[from] PrepareError),
     /// The planner panicked, because the submission is no study of this build.
-    #[error("study {0}: it cannot be planned: it is no study of this pleach")]
+    #[error("study {0}: the planner failed; the submission does not match this build of pleach")]
     NotPlannable(String),
     /// The study cannot be planned for the present workers.
     #[error("{0}")]
     Planning(#[from] PlanningError),
     /// A number in the id of a plan exceeds its maximum.
-    #[error("study {study}: it has {number} {parts}; a manager runs up to {}", u16::MAX)]
+    #[error("study {study}: {number} {parts}; at most {} are allowed", u16::MAX)]
     TooManyParts {
         /// Name of the study.
         study: String,
@@ -50,7 +50,7 @@ pub(crate) enum StudyRunError {
     #[error("{0}")]
     Session(#[from] SessionError),
     /// The journal cannot be written.
-    #[error("{}: {cause}; make room there, or put right what is wrong with it", folder.display())]
+    #[error("{}: {cause}; free disk space or repair the folder", folder.display())]
     Journal {
         /// The result folder.
         folder: PathBuf,
@@ -100,7 +100,7 @@ impl fmt::Display for StudyParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Phases => "phases",
-            Self::Rounds => "times its sample has grown",
+            Self::Rounds => "rounds",
         })
     }
 }

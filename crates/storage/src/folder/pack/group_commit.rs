@@ -26,6 +26,7 @@ impl Pack {
                 self.committed.wait(&mut state);
                 continue;
             }
+            assert!(state.synced <= state.written, "{} of {} are synced", state.synced, state.written);
             state.is_syncing = true;
             let (written, dirty) = (state.written, std::mem::take(&mut state.dirty));
             let is_folder_dirty = std::mem::take(&mut state.is_folder_dirty);
@@ -41,6 +42,7 @@ impl Pack {
                 .try_for_each(|(name, file)| file.sync().map_err(failed("sync", &self.layout.segment(name))))
                 .and_then(|()| if is_folder_dirty { self.sync_folder() } else { Ok(()) });
             state = self.state.lock();
+            assert!(state.is_syncing, "a group of {written} changes is committed, and no commit has begun");
             state.is_syncing = false;
             let published = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
             self.committed.notify_all();
@@ -49,6 +51,8 @@ impl Pack {
                 return Err(error);
             }
             state.synced = state.synced.max(written);
+            let all = state.written;
+            assert!(state.synced <= all, "{} changes are on disk, {all} were written", state.synced);
             self.update_usage(&mut state, &dirty);
         }
         Ok(())

@@ -144,8 +144,11 @@ impl Index {
             return;
         }
         let needed = self.needed.entry(place.segment).or_default();
+        let (segment, bytes) = (place.segment, place.record_bytes());
+        assert!(needed.live > 0, "{key} leaves {segment:?}, which counts no region");
+        assert!(needed.live_bytes >= bytes, "{key} of {bytes} bytes leaves {segment:?}: {needed:?}");
         needed.live -= 1;
-        needed.live_bytes -= place.record_bytes();
+        needed.live_bytes -= bytes;
         let mut left = places.into_iter().filter(|other| *other != place);
         match left.next() {
             None => drop(self.regions.remove(&key)),
@@ -189,7 +192,11 @@ impl Index {
         if grave.stones.is_empty() && grave.records.is_empty() {
             self.graves.remove(&(key, id));
         }
-        before.into_iter().for_each(|stone| self.needed.entry(stone).or_default().stones -= 1);
+        for stone in before {
+            let needed = self.needed.entry(stone).or_default();
+            assert!(needed.stones > 0, "a tombstone of {key} changes in {stone:?}, which counts none");
+            needed.stones -= 1;
+        }
         after.into_iter().for_each(|stone| self.needed.entry(stone).or_default().stones += 1);
     }
 }

@@ -74,6 +74,9 @@ impl Pack {
         if bytes == 0 || segment.room_bytes >= least {
             return Ok(());
         }
+        let max_bytes = self.segment_bytes;
+        assert!(least <= ample, "{least} bytes are the minimum of {ample} bytes to preallocate");
+        assert!(ample <= max_bytes, "{ample} bytes are preallocated, a segment has {max_bytes}");
         let take = |segment: &mut Segment, room_bytes| {
             segment.file.reserve_behind(room_bytes)?;
             segment.room_bytes = room_bytes;
@@ -106,8 +109,9 @@ impl Pack {
 
 /// Makes a segment the active one.
 fn activate(state: &mut State, name: SegmentName, segment: Segment) -> SegmentName {
+    let before = state.active.replace(name);
+    assert!(before.is_none(), "{name:?} becomes active before {before:?} is sealed");
     state.segments.insert(name, segment);
-    state.active = Some(name);
     state.is_folder_dirty = true;
     name
 }

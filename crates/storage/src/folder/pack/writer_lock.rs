@@ -57,8 +57,10 @@ impl Pack {
         self.acquire_writer(state)?;
         let path = self.layout.named(PACK_NAME);
         state.writer.ok_or_else(|| {
-            let cause =
-                format!("region {key}: the file system has no locks, or too many processes have them");
+            let cause = format!(
+                "region {key}: no writer lock; the file system has no locks, or too many processes \
+                         write"
+            );
             failed("write to", &path)(io::Error::new(io::ErrorKind::Unsupported, cause))
         })
     }

@@ -10,6 +10,8 @@ impl Instances {
     pub(crate) fn lease(&mut self, bucket: BucketId, lease: LeaseId) -> BTreeSet<InstanceId> {
         let open = self.buckets[bucket.index()].open.clone();
         assert!(!open.is_empty(), "{bucket} is leased under {lease} and has no open instance");
+        let waiting = self.buckets[bucket.index()].waiting;
+        assert!(waiting == 0, "{bucket} is leased under {lease} with {waiting} waiting instances");
         for id in &open {
             let before = self.replace(*id, InstanceState::Leased(lease));
             assert!(
@@ -63,7 +65,10 @@ impl Instances {
         let bucket = &mut self.buckets[number.index()];
         let was_open = bucket.open.remove(&id);
         assert!(was_open, "{id} becomes {state:?}, was {before:?} and not open in {number}");
-        bucket.waiting -= usize::from(before.waits());
+        let waited = usize::from(before.waits());
+        assert!(bucket.waiting >= waited, "{id} becomes {state:?}, and {number} counts no waiting instance");
+        assert!(self.unfinished > 0, "{id} becomes {state:?}, and no instance is counted as open");
+        bucket.waiting -= waited;
         self.unfinished -= 1;
     }
 
@@ -78,7 +83,9 @@ impl Instances {
         }
         self.states[id.index()] = InstanceState::Ready;
         let bucket = self.bucket_of(id);
-        self.buckets[bucket.index()].waiting -= 1;
+        let waiting = &mut self.buckets[bucket.index()].waiting;
+        assert!(*waiting > 0, "{id} is ready, and {bucket} counts no waiting instance");
+        *waiting -= 1;
         Some(bucket)
     }
 
@@ -99,6 +106,7 @@ impl Instances {
                 *state = InstanceState::Waiting(1);
                 let bucket = self.bucket_of[id.index()];
                 self.buckets[bucket.index()].waiting += 1;
+                self.assert_waiting(bucket, id);
                 return Some(bucket);
             }
             InstanceState::Reopened
@@ -124,8 +132,16 @@ impl Instances {
             self.replace(id, InstanceState::Ready);
         } else {
             self.replace(id, InstanceState::Waiting(parents));
-            self.buckets[self.bucket_of[id.index()].index()].waiting += 1;
+            let bucket = self.bucket_of(id);
+            self.buckets[bucket.index()].waiting += 1;
+            self.assert_waiting(bucket, id);
         }
+    }
+
+    /// Asserts that a bucket counts no more waiting instances than it has open ones, after `last` was counted.
+    fn assert_waiting(&self, id: BucketId, last: InstanceId) {
+        let Bucket { open, waiting, .. } = &self.buckets[id.index()];
+        assert!(*waiting <= open.len(), "{id} counts {waiting} of {} after {last} waits", open.len());
     }
 
     /// Moves open instances from their buckets into a new one.
@@ -139,8 +155,10 @@ impl Instances {
             let old = &mut self.buckets[number.index()];
             let was_open = old.open.remove(id);
             assert!(was_open, "{id} is {state:?} and not open in {number}, and cannot move to {new}");
-            old.waiting -= usize::from(state.waits());
-            waiting += usize::from(state.waits());
+            let waits = usize::from(state.waits());
+            assert!(old.waiting >= waits, "{id} leaves {number}, which counts no waiting instance");
+            old.waiting -= waits;
+            waiting += waits;
         }
         let moved: Vec<InstanceId> = instances.iter().copied().collect();
         self.buckets.push(Bucket { open: instances, waiting, isolated: false, ready_since: now });

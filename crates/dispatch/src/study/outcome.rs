@@ -1,7 +1,9 @@
-//! Study outcome and progress events.
+//! Outcome of a study: reported results, failures, and totals of its tasks.
+//!
+//! The manager's shell collects it from the effects and reports of a study. `pleach-results` computes responses from it.
 
-use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
+use crate::InstanceId;
+use crate::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 
@@ -56,40 +58,6 @@ pub struct TaskTotal {
     pub cache_seconds: f64,
 }
 
-/// Progress of a study.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Stage instances finished or failed.
-    pub instances: usize,
-    /// Total stage instances.
-    pub all_instances: usize,
-    /// Tasks run.
-    pub tasks: u64,
-    /// Stage instances failed.
-    pub failed: usize,
-}
-
-/// Event sent to an observer.
-#[derive(Clone, Copy, Debug)]
-pub enum StudyEvent<'a> {
-    /// An instance that reports results has finished. This event precedes all its consequences.
-    Reported {
-        /// The instance.
-        instance: InstanceId,
-        /// Its results.
-        results: &'a [Table],
-    },
-    /// An instance failed.
-    Failed(InstanceId),
-    /// Tasks were done, for any instances.
-    Done(&'a [TaskReport]),
-    /// Progress of the study, after each report of a worker.
-    Progress(Progress),
-}
-
-/// Follows a study.
-pub type Observer = Box<dyn FnMut(StudyEvent<'_>) + Send>;
-
 impl TaskTotal {
     /// Adds the totals of `other`.
     pub fn add(&mut self, other: &Self) {
@@ -109,14 +77,15 @@ impl TaskTotal {
 
 impl StudyOutcome {
     /// Returns the totals over all tasks so far.
-    pub(super) fn all_tasks(&self) -> TaskTotal {
+    #[must_use]
+    pub fn all_tasks(&self) -> TaskTotal {
         let mut all = TaskTotal::default();
         self.tasks.values().for_each(|task| all.add(task));
         all
     }
 
     /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
-    pub(super) fn count(&mut self, tasks: &[TaskReport]) {
+    pub fn count(&mut self, tasks: &[TaskReport]) {
         for task in tasks {
             let total = self.tasks.entry((task.stage as usize, task.task as usize)).or_default();
             match task.done {
@@ -135,5 +104,52 @@ impl StudyOutcome {
             }
             total.cache_seconds += task.cache_seconds;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_add_up_by_task() {
+        let report = |stage, task, done, cache_seconds| TaskReport { stage, task, done, cache_seconds };
+        let ran = |seconds, predicted_seconds| TaskOutcome::Ran {
+            seconds,
+            predicted_seconds,
+            digests: 1,
+            digest_seconds: 0.125,
+        };
+        let mut outcome = StudyOutcome::default();
+        outcome.count(&[
+            report(0, 1, ran(1.0, 1.5), 0.25),
+            report(0, 1, ran(2.0, 1.0), 0.0),
+            report(0, 1, TaskOutcome::Reused(ReuseSource::Cache), 0.5),
+        ]);
+        outcome.count(&[
+            report(1, 0, TaskOutcome::Reused(ReuseSource::Dataflow), 0.0),
+            report(1, 0, TaskOutcome::Reused(ReuseSource::Value), 0.0),
+            report(1, 0, TaskOutcome::Reused(ReuseSource::Before), 0.0),
+        ]);
+        let first = TaskTotal {
+            runs: 2,
+            seconds: 3.0,
+            predicted_seconds: 2.5,
+            error_seconds: 1.5,
+            digests: 2,
+            digest_seconds: 0.25,
+            reused_by_cache: 1,
+            cache_seconds: 0.75,
+            ..TaskTotal::default()
+        };
+        let second = TaskTotal {
+            reused_by_dataflow: 1,
+            reused_by_value: 1,
+            reused_from_before: 1,
+            ..TaskTotal::default()
+        };
+        assert_eq!(outcome.tasks, BTreeMap::from([((0, 1), first), ((1, 0), second)]));
+        let all = TaskTotal { reused_by_dataflow: 1, reused_by_value: 1, reused_from_before: 1, ..first };
+        assert_eq!(outcome.all_tasks(), all);
     }
 }
