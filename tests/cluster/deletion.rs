@@ -130,8 +130,7 @@ fn manager_without_kubernetes_refuses_deletion_costs() {
     refused(
         &pools,
         &[],
-        "error: --pod-deletion-cost: KUBERNETES_SERVICE_HOST is missing; start the manager \
-                          in a pod; ",
+        "error: --pod-deletion-cost: environment variable KUBERNETES_SERVICE_HOST is missing; ",
     );
     let kubernetes = Kubernetes::start(&cluster.path("account"));
     let of_folder = [&pools[..], &["--service-account", "nowhere"]].concat();

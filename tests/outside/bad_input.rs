@@ -118,7 +118,10 @@ fn unpaired_rows_are_refused() {
          allowed\n",
     );
     numbered(",1\n");
-    outside.refused(ANALYZE, "y.csv: line 10, column evaluation: nothing is no number of an evaluation;");
+    outside.refused(
+        ANALYZE,
+        "y.csv: line 10, column evaluation: an empty field is not the number of an evaluation;",
+    );
     outside.write("y.csv", "evaluation,tile,y\n1,a,1\n1,b,2\n1,a,3\n");
     outside.refused(
         ANALYZE,
@@ -204,7 +207,7 @@ fn samples_without_the_design_are_refused() {
     outside.write("x.csv", format!("evaluation,x1,x2,x3\n{numbered}"));
     outside.refused(
         &analyze("vbd"),
-        "x.csv: evaluation 7 is missing; the design of this method needs all rows;",
+        "x.csv: evaluation 7 is missing; the design of this method needs all rows, with an empty response for a failed evaluation\n",
     );
 
     let outside = usable("fast --samples 65");
@@ -242,7 +245,7 @@ fn invalid_problems_are_refused() {
         r#"{"names": ["a"], "bounds": [[2, 2]]}"#,
         "method: no parameter varies; at least one needs a range or two values\n",
     );
-    refused("names: a", "line 1, column 2: no JSON: ");
+    refused("names: a", "line 1, column 2: invalid JSON: ");
     let study = |text: &str, said: &str| {
         outside.write("s.toml", text);
         outside.refused("sample s.toml --out x.csv", &format!("s.toml: {said}"));
@@ -304,7 +307,7 @@ fn incompatible_sampler_and_method_are_refused() {
     );
     refused(
         "--method pawn --sampler factorial",
-        "--sampler: sampler \"factorial\" does not suit method \"distribution\": a few levels",
+        "--sampler: sampler \"factorial\" does not suit method \"distribution\": a few repeated levels",
     );
     refused(
         "--method vbd --samples 8 --sampler lhs-maximin",

@@ -46,7 +46,7 @@ fn the_authors_inputs_become_studies() {
     outside.write("study.in", no_input);
     outside.refused(
         "workflow import study.in",
-        "study.in: line 1: \"otsuRatio\" is no block of a Dakota input;",
+        "study.in: line 1: \"otsuRatio\" is not a block of a Dakota input;",
     );
 }
 

@@ -41,24 +41,24 @@ fn values_far_outside_the_bounds_are_refused_with_the_worst() {
     });
     let bounds = "is outside the bounds -3.141592653589793 to 3.141592653589793";
     let remedy = "widen the bounds of the problem, or name another file\n";
-    let expected = format!(
-        "x.csv: line 7, column x1: 1000000 {bounds} (2 of 50 values are outside); \
-                            {remedy}"
-    );
+    let expected =
+        format!("x.csv: line 7, column x1: 1000000 {bounds} (2 of 50 values are outside); {remedy}");
     for method in ["delta", "pawn", "correlation", "regression", "rbd-fast"] {
         outside.refused(&analyze.replace("delta", method), &expected);
     }
     spoilt(&|_, _| "1000000".to_owned());
     outside.refused(
         analyze,
-        &format!("x.csv: line 51, column x1: 1000000 {bounds} 50 of 50 values are; {remedy}"),
+        &format!("x.csv: line 51, column x1: 1000000 {bounds} (50 of 50 values are outside); {remedy}"),
     );
     // Three decimals of a bound are within print rounding, two are not.
     spoilt(&|number, x1| if number == 3 { "3.142".to_owned() } else { x1.to_owned() });
     outside.done(analyze);
     spoilt(&|number, x1| if number == 3 { "3.15".to_owned() } else { x1.to_owned() });
-    outside
-        .refused(analyze, &format!("x.csv: line 4, column x1: 3.15 {bounds} 1 of 50 values are; {remedy}"));
+    outside.refused(
+        analyze,
+        &format!("x.csv: line 4, column x1: 3.15 {bounds} (1 of 50 values are outside); {remedy}"),
+    );
 }
 
 #[test]

@@ -66,9 +66,7 @@ fn few_annotations_outside_are_reported() {
     assert_eq!(plan["annotations"], expected);
     let page = text(&study.path("out/report.html"));
     assert!(page.contains("<h2>Masks and references</h2>"));
-    assert!(
-        page.contains("22 annotations in 2 reference files. Outside their tiles: 1, which do not count.")
-    );
+    assert!(page.contains("22 annotations in 2 reference files. Outside their tiles and ignored: 1."));
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn trajectories_start_at_the_chosen_base_points() {
         ("", None),
         ("base = \"halton\"", Some("They start from scrambled Halton points.")),
         ("base = \"lhs\"", Some("They start from points of a Latin hypercube.")),
-        ("candidates = 20", Some("They were selected from 20 candidates.")),
+        ("candidates = 20", Some("They were selected from 20 candidates for")),
         ("base = \"sobol\"\ncandidates = 20", Some("They start from scrambled Sobol’ points.")),
     ] {
         study.edit(&[("levels = 20\n", &format!("levels = 20\n{fields}\n"))]);

@@ -142,10 +142,7 @@ fn without_a_complete_evaluation_there_is_nothing_to_show() {
     }
     let answer = pleach(study.folder(), &["run", "study.toml", "--out", "out", "--preview", "t7"]);
     assert_eq!(answer.code, 3, "{answer:?}");
-    assert!(
-        answer.stdout.ends_with("no previews: no evaluation has responses on all tiles\n"),
-        "{answer:?}"
-    );
+    assert!(answer.stdout.ends_with("no previews: no evaluation has responses on all tiles\n"), "{answer:?}");
     assert!(previews(&study, "out").is_empty());
     let page = text(&study.path("out/report.html"));
     assert!(page.contains("Not shown: no evaluation has responses on all tiles."));

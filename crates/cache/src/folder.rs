@@ -243,9 +243,10 @@ mod tests {
 
         fs::remove_file(folder.path().join("FORMAT")).unwrap();
         fs::write(folder.path().join("thesis.txt"), "").unwrap();
-        let expected =
-            format!("open the cache {shown}: the folder contains other files; an empty or new folder is \
-                     allowed");
+        let expected = format!(
+            "open the cache {shown}: the folder contains other files; an empty or new folder is \
+                     allowed"
+        );
         assert_eq!(find(folder.path()).unwrap_err(), expected);
         let missing =
             Folder::find(Arc::new(OsFileSystem), &folder.path().join("missing"), false).unwrap_err();

@@ -104,8 +104,7 @@ impl<'a> Runner<'a> {
         if let Some(here) = self.executor.take() {
             return Ok(here);
         }
-        let interrupt =
-            self.interrupt.take().ok_or_else(|| CommandError::defect("the engine is missing"))?;
+        let interrupt = self.interrupt.take().ok_or_else(|| CommandError::defect("the engine is missing"))?;
         let resources = Resources {
             slots: self.workers,
             memory_bytes: self.memory_bytes,

@@ -140,7 +140,7 @@ pub enum ValueProblem {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error(
     "{row}, column evaluation: {} is not the number of an evaluation; numbers from 1 are allowed",
-    if given.is_nan() { "nothing".to_owned() } else { given.to_string() }
+    if given.is_nan() { "an empty field".to_owned() } else { given.to_string() }
 )]
 pub struct EvaluationNumberError {
     /// Location of the row, such as `line 3`.

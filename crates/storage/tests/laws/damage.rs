@@ -75,7 +75,8 @@ fn removed_file_is_reported_lost_once() {
     let empty_bytes = tier.held_bytes();
     tier.insert(key(1), &region(1)).unwrap();
     fs::remove_file(tier.path(key(1))).unwrap();
-    let expected = format!("read region {} from {}: the file is missing", key(1), tier.path(key(1)).display());
+    let expected =
+        format!("read region {} from {}: the file is missing", key(1), tier.path(key(1)).display());
     assert_eq!(tier.get(key(1)).unwrap_err().to_string(), expected);
     assert_eq!(tier.get(key(1)).unwrap(), None);
     assert_eq!(tier.held_bytes(), empty_bytes);
