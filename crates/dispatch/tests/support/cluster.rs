@@ -216,18 +216,14 @@ impl Cluster {
             return;
         }
         let unstarted = self.unstarted(stage);
-        let told: Vec<_> = self
-            .manager
-            .study(STUDY)
-            .into_iter()
-            .flat_map(Study::unstarted)
-            .filter(|(_, open)| open.iter().any(|id| self.stage(*id) == stage))
-            .collect();
+        let listed = self.manager.study(STUDY).into_iter().flat_map(Study::unstarted);
+        let listed = listed.filter(|(_, open)| open.iter().any(|id| self.stage(*id) == stage));
+        let listed: Vec<_> = listed.map(|(id, open)| (id, open.clone())).collect();
         let known: Vec<_> = unstarted
             .iter()
             .map(|(number, open)| (BucketId(*number as u32), open.iter().copied().collect()))
             .collect();
-        assert_eq!(told.iter().map(|(id, open)| (*id, (*open).clone())).collect::<Vec<_>>(), known);
+        assert_eq!(listed, known);
         let chosen = unstarted.into_iter().enumerate().filter(|(place, _)| chosen >> (place % 64) & 1 == 1);
         let (numbers, instances): (Vec<usize>, Vec<Vec<InstanceId>>) =
             chosen.map(|(_, bucket)| bucket).unzip();
@@ -253,8 +249,9 @@ impl Cluster {
             assert_eq!(replanned(std::slice::from_ref(&incomplete)), (0, incomplete.len()));
         }
         let granted = self.granted.first().map(|granted| vec![granted.instance]);
-        let with_outdated: Vec<Vec<InstanceId>> = new.iter().cloned().chain(granted.clone()).collect();
-        assert_eq!(replanned(&with_outdated), (instances.len(), usize::from(granted.is_some())));
+        let outdated = usize::from(granted.is_some());
+        let with_granted: Vec<_> = new.iter().cloned().chain(granted).collect();
+        assert_eq!(replanned(&with_granted), (instances.len(), outdated));
         for number in numbers {
             // Finished instances stay in their bucket, since they may be reopened.
             let over = self.buckets[number].iter().copied().filter(|id| self.is_over(*id)).collect();
