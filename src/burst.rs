@@ -165,6 +165,7 @@ fn read_site(section: &Section<'_>) -> Result<CloudPool, FieldError> {
     let bandwidth = |key: &'static str| section.number_in(key, [1e3, 1e12], bytes);
     let speed = section.number_in("speed", [0.01, 100.0], SPEED)?.unwrap_or(1.0);
     let mut pool = spec.empty();
+    // A slot counts the seconds of work that it does in 1 s, so a fast core counts as several.
     pool.slots *= speed;
     let site = CloudPool {
         pool,

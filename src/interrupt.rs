@@ -52,6 +52,7 @@ impl Interrupt {
 
 /// Sends the stop request. Returns whether it is the first.
 fn request(ask: &Ask) -> bool {
+    // A statement of its own: the lock is released before the send, which wakes the receiver.
     let ask = ask.lock().take();
     // The send fails if the study has ended, which needs no stop.
     ask.map(|ask| ask.send(())).is_some()

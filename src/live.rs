@@ -129,6 +129,7 @@ impl DrawnLines {
         let mut frame = String::new();
         if !self.widths.is_empty() {
             let rows_of = |width: &usize| if reflows { width.div_ceil(size.columns).max(1) } else { 1 };
+            // The cursor is in the last row, so it moves up one row less than the lines take.
             let above = self.widths.iter().map(rows_of).sum::<usize>() - 1;
             frame.push('\r');
             if above > 0 {

@@ -78,6 +78,7 @@ impl Log {
     {
         let mut bounds = self.bounds.lock();
         let Some(suppressed) = bounds.may(metadata.callsite(), self.started.elapsed()) else { return };
+        // Formatting and a slow reader of stdout must not hold up the threads whose lines are suppressed.
         drop(bounds);
         let mut spans = Vec::new();
         for span in span.into_iter().flat_map(|span| span.scope().from_root()) {

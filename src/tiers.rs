@@ -227,6 +227,7 @@ fn size(tier: &Section<'_>, field: &str) -> Result<Option<MemorySize>, TierListE
 fn striping(tier: &Section<'_>) -> Result<Striping, TierListError> {
     let counts = "-1 (all targets) or 1 to 2000 is allowed";
     let count = tier.value("stripe_count", counts, |value| match value.as_integer() {
+        // The pattern bounds the count, so the cast cannot truncate.
         Some(count @ (-1 | 1..=2000)) => Some(count as i32),
         _ => None,
     })?;

@@ -112,6 +112,7 @@ impl Exchange {
     ) -> Result<Self, NetworkError> {
         let ExchangeSetup { credentials, hello, version, mut settings, clock, board, ram, spill, shared } =
             setup;
+        // Only these connections carry regions between workers, which overrun the default buffer.
         settings.socket_bytes.get_or_insert(Settings::REGIONS_SOCKET_BYTES);
         // Messages are few, and a task waits for each.
         settings.between_frames = std::time::Duration::ZERO;
@@ -183,6 +184,7 @@ impl Exchange {
         from: &[SocketAddr],
     ) -> impl Future<Output = Result<Arc<DataRegion>, FetchError>> + Send + 'static + use<> {
         let hub = self.hub();
+        // Joined outside of the future, which therefore neither borrows the exchange nor keeps it open.
         let begun = match hub.ram.get(key) {
             Some(region) => Ok(region),
             None => Err((fetch::join(hub, key, from), from.to_vec())),
@@ -216,6 +218,7 @@ impl Exchange {
     /// Ends the exchange: transfers fail and peers are notified. Afterwards the shared folder contains no file of this
     /// process.
     pub async fn close(self) {
+        // The clone outlives the handle, so that the files in shared memory are gone before the return.
         let hub = Arc::clone(self.hub());
         hub.end();
         hub.server.idle().await;

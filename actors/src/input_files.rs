@@ -72,7 +72,9 @@ impl InputFileStore {
     /// Returns the path of a missing file.
     pub fn open_local(&self, file: &FileContent) -> Result<PathBuf, String> {
         let place = |part: FileContent| self.local_part(&part).ok_or(part.path);
+        // Digested without the lock, because a large file takes long.
         let places = file.parts().map(place).collect::<Result<Vec<PathBuf>, String>>()?;
+        // Tasks of several slots may link the same slide at once.
         let _one_by_one = self.gathering.lock();
         gather(&self.folder, file, places).map_err(|error| format!("{}: {error}", file.path))
     }
@@ -106,6 +108,7 @@ impl InputFileStore {
         let key = file_key(&Digest(file.digest));
         let (mut come, is_first) = {
             let mut awaited = self.awaited.lock();
+            // Registered before the request, so that an answer finds its callers. Only the first caller requests.
             let is_first = !awaited.contains_key(&key);
             let entry = awaited.entry(key).or_insert_with(|| (file.digest, watch::channel(None).0));
             (entry.1.subscribe(), is_first)
@@ -136,14 +139,18 @@ impl InputFileStore {
                 (lost.key, Err(why))
             }
         };
+        // Unlocked before the hash and the write, so that new requests need not wait for the disk.
         let digest = {
             let awaited = self.awaited.lock();
             awaited.get(&key).map(|(digest, _)| *digest)
         };
+        // Stored already, if it was requested over two connections and has arrived over both.
         let Some(digest) = digest else { return };
         let kept = content.and_then(|bytes| {
             let path = self.stored_path(&digest);
             let fail = |error| format!("failed to store an input file as {}: {error}", path.display());
+            // Hashed again: the key has only half of the digest, and the transfer verifies the digest that its sender
+            // announced.
             if *blake3::hash(&bytes).as_bytes() != digest {
                 return Err(
                     "the content of the received input file does not match the requested digest".to_owned()
@@ -171,6 +178,7 @@ impl InputFileStore {
     /// it again.
     pub fn handle_corrupt(&self, digest: &[u8; 32]) {
         let kept = self.stored_path(digest);
+        // Forces a new digest, because bits may change on a disk without a new stamp.
         self.digested.lock().remove(&kept);
         if self.digest(&kept).is_some_and(|found| found != *digest) {
             self.discard(&kept);
@@ -200,6 +208,7 @@ impl InputFileStore {
         let created = options.write(true).create(true).truncate(true).open(&part);
         let written = created.and_then(|mut file| {
             file.write_all(bytes)?;
+            // Before the rename: after a crash, no file under a digest may be incomplete.
             file.sync_data()
         });
         let renamed = written.and_then(|()| fs::rename(&part, path));
@@ -207,6 +216,7 @@ impl InputFileStore {
             // An incomplete file would take up space.
             let _ = fs::remove_file(&part);
         }
+        // The rename is on disk only after the folder is synced.
         renamed.and_then(|()| File::open(&self.folder)?.sync_all())
     }
 

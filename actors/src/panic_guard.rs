@@ -25,6 +25,7 @@ pub(crate) fn catch_panic<T>(
     let before = GUARDED.replace(true);
     // The closure's state is dropped with it, so no later code sees a partial change.
     let done = catch_unwind(AssertUnwindSafe(work));
+    // Restores the earlier value instead of `false`, so that a nested call leaves the outer guard.
     GUARDED.set(before);
     done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);

@@ -41,6 +41,7 @@ struct Counters {
 }
 
 fn add(counters: &[AtomicU64; 2], bytes: u64) {
+    // Relaxed: a reader of the statistics may see the count without the bytes.
     counters[0].fetch_add(1, Ordering::Relaxed);
     counters[1].fetch_add(bytes, Ordering::Relaxed);
 }
@@ -98,6 +99,7 @@ impl SpillStore {
             _ => None,
         };
         let (retained, counters, waits) = (Mutex::default(), Counters::default(), Arc::default());
+        // Random until a manager is known, so that processes with a shared folder never find each other's regions.
         let space = Mutex::new(rand::random());
         let (writing, prefetching) = (AtomicU64::new(0), Mutex::default());
         Ok(Self { stack, prefetcher, prefetching, pool, space, retained, counters, writing, waits })
@@ -175,6 +177,7 @@ impl SpillStore {
     /// Runs a job on the I/O threads, which may block on disks.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         let waits = Arc::clone(&self.waits);
+        // Counted by the caller, so that `settle` after this call waits for the job.
         *waits.0.lock() += 1;
         self.pool.spawn(move || {
             // A panic aborts the process, as rayon's pool has no panic handler, so the count cannot stay too high.
@@ -190,6 +193,7 @@ impl SpillStore {
         while *waiting > 0 {
             self.waits.1.wait(&mut waiting);
         }
+        // Released before the second wait, so that new jobs can start meanwhile.
         drop(waiting);
         if let Some(prefetcher) = &self.prefetcher {
             prefetcher.settle();
@@ -230,6 +234,7 @@ impl SpillStore {
     pub(crate) fn get_shared(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
         let stored = self.stored(key);
         let (region, _) = self.stack.get(stored).ok().flatten()?;
+        // The entry makes a later release remove the copy that another node has written.
         self.keep_book(key, stored, region.bytes());
         add(&self.counters.promoted, region.bytes());
         Some(region)
@@ -252,6 +257,7 @@ impl SpillStore {
         // The tier counts its own write errors.
         let is_written = write(stored).is_ok();
         if is_written {
+            // Only after the write, because requests read any region with an entry.
             self.keep_book(key, stored, region.bytes());
             add(counter, region.bytes());
         } else {
@@ -262,6 +268,7 @@ impl SpillStore {
 
     /// Reserves uncounted bytes for a write. Returns `false` if the limit would be exceeded.
     pub(crate) fn begin_writing(&self, bytes: u64) -> bool {
+        // Relaxed: only the sum counts, and no other memory depends on it.
         let add = |writing: u64| Some(writing + bytes).filter(|all| *all <= MAX_WRITING_BYTES);
         self.writing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
     }
@@ -272,6 +279,7 @@ impl SpillStore {
 
     /// Reads a region. Blocks on the disk. Returns `None` if the region is missing or corrupt, and removes its entry.
     pub(crate) fn get(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        // The lock ends with this statement: a slow disk must not block lookups of other regions.
         let stored = self.retained.lock().get(&key)?.stored;
         // The tier counts its own read errors.
         match self.stack.get(stored) {
@@ -305,6 +313,7 @@ impl SpillStore {
     /// Removes an unreferenced region. Blocks on the disk. A region whose removal fails becomes the first to be evicted.
     pub(crate) fn remove(&self, key: RegionKey) {
         let kept = self.retained.lock().remove(&key).map(|kept| kept.stored);
+        // Cleared in any case, because a prefetched region gets an entry at its first read.
         let ahead = self.prefetching.lock().remove(&key).then(|| self.stored(key));
         if let Some(stored) = kept.or(ahead) {
             _ = self.stack.remove(stored);

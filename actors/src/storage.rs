@@ -222,6 +222,7 @@ impl StorageActor {
 
     fn load(&self, key: RegionKey, ctx: &mut Context<Self>) {
         let storage = ctx.address();
+        // The spill tier comes first: a spilled region that was computed on this node has no other origin.
         if let Some(below) = self.spill.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
             return below.spawn(move || match from.get(key) {
@@ -249,6 +250,7 @@ impl Handler<GetRegion> for StorageActor {
 
     fn handle(&mut self, GetRegion(key): GetRegion, ctx: &mut Self::Context) -> Self::Result {
         if self.spill.is_some() {
+            // Only spilling ranks regions by their last request.
             self.requested.insert(key, self.ram.changes());
         }
         let found = self.find(key);
@@ -260,6 +262,7 @@ impl Handler<GetRegion> for StorageActor {
         let (answer, answered) = oneshot::channel();
         let waiting = self.waiting.entry(key).or_default();
         waiting.push(answer);
+        // Only the first request starts a load. Later ones share its result.
         if waiting.len() == 1 {
             self.load(key, ctx);
         }
@@ -302,6 +305,7 @@ impl Handler<Loaded> for StorageActor {
             Err(RegionUnavailable::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
             Err(RegionUnavailable::Lacks(_)) => {}
         }
+        // After the insertion, so that a requester finds the region in memory.
         for answer in self.waiting.remove(&key).unwrap_or_default() {
             // The requester may have ended.
             let _ = answer.send(result.clone());
@@ -314,6 +318,7 @@ impl Handler<Lost> for StorageActor {
 
     /// Loads a lost region from its origin again. Without an origin, the manager has it recomputed.
     fn handle(&mut self, Lost(key): Lost, ctx: &mut Self::Context) {
+        // The store has removed its entry at the failed read, so this load does not choose the tier again.
         self.load(key, ctx);
     }
 }
@@ -354,6 +359,7 @@ impl Handler<ReleaseRegions> for StorageActor {
             self.ram.remove(key);
             self.requested.remove(&key);
             self.wished.remove(&key);
+            // Removed on an I/O thread, because the disk must not block this actor.
             if let Some(below) = self.spill.as_ref().filter(|below| below.may_have(key)) {
                 let from = Arc::clone(below);
                 below.spawn(move || from.remove(key));

@@ -75,6 +75,7 @@ impl TaskLookup {
             outputs.push(match wanted {
                 true => {
                     let region = output.region().or_else(|| self.cache.load(&output.digest));
+                    // A missing region or another type is a miss: the task runs again.
                     Some(region.filter(|region| region.element() == port.element)?)
                 }
                 false => None,
@@ -98,12 +99,14 @@ impl TaskLookup {
             }
         }
         let components = self.components.clone();
+        // Written after the outputs, so that a reader of the trace finds them.
         self.cache.insert(CacheKey(self.key.0), &Trace { outputs: traced, seconds, components });
     }
 }
 
 /// Returns whether a region that took `seconds` to compute can be read from disk faster.
 pub(crate) fn is_worth_caching(region: &DataRegion, seconds: f64) -> bool {
+    // A mask is stored with 1 bit per pixel and takes 1 byte in memory.
     let packed = if region.element() == ElementType::Mask { 8 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let bytes = (region.bytes() / packed) as f64;

@@ -108,6 +108,7 @@ impl TaskResults {
     /// Starts a round of a study. With `retains_results`, another round may follow.
     pub(crate) fn start_round(&mut self, study: u32, retains_results: bool) {
         let tasks = |source| self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source));
+        // Collected before the round starts, because its own results must not count as earlier ones.
         let before: HashSet<TaskKey> = self.sources(study).flat_map(tasks).copied().collect();
         if retains_results {
             self.retained.insert(study);
@@ -134,6 +135,7 @@ impl TaskResults {
     /// Returns the studies that may have retained results.
     pub(crate) fn retained_studies(&self) -> Vec<u32> {
         let mut studies: Vec<u32> = self.retained.iter().chain(self.study_of.values()).copied().collect();
+        // Sorted for a deterministic message, and for the removal of duplicates.
         studies.sort_unstable();
         studies.dedup();
         studies
@@ -156,6 +158,7 @@ impl TaskResults {
 
     /// Records the end of a task, whether it succeeded or failed.
     pub(crate) fn end(&mut self, key: &TaskKey) {
+        // The entry is removed first: a resumed stage either finds the result or starts the task itself.
         for (stage, node) in self.running.remove(key).unwrap_or_default() {
             stage.do_send(ResumeTask(node));
         }
@@ -171,6 +174,7 @@ pub(crate) fn spill_evicted(
 ) {
     for fallen in all {
         let (key, bytes) = (spilled::key(&fallen.identity), fallen.region.bytes());
+        // A result that was promoted keeps its spilled copy, so it need not be written again.
         let is_there = spill.bytes(key).is_some();
         let is_worth = is_there || is_worth_caching(&fallen.region, fallen.seconds);
         if !is_worth || !(is_there || spill.begin_writing(bytes)) {
@@ -180,8 +184,10 @@ pub(crate) fn spill_evicted(
         spill.spawn(move || {
             let is_kept = is_there || to.write_evictable(key, &fallen.region, fallen.seconds);
             if !is_there {
+                // Returned as soon as the write ends, before the lock, so that other writes can start.
                 to.end_writing(bytes);
             }
+            // Locked after the write, because tasks take this lock when they start and end.
             let mut results = results.lock();
             // The root input may have no further use.
             let is_wanted = fallen.source.is_none_or(|source| results.stored.contains_key(&source));

@@ -60,6 +60,7 @@ pub(super) fn execute(args: &SimulateArgs) -> Ended {
         deadline_seconds: None,
         budget: None,
     };
+    // Simulated first: a deadline of the file may be a multiple of its makespan.
     let mut base = simulate(&alone, record)?;
     let deadline = file.deadline.map(|deadline| match deadline {
         Deadline::Seconds(seconds) => seconds,

@@ -121,6 +121,7 @@ impl Line {
     /// Formats the line as JSON. Fields of the event cannot replace the standard keys.
     pub(super) fn json(&self) -> String {
         let mut line = Map::new();
+        // Inserted first: the standard keys below replace fields of the same name.
         for (name, value) in self.fields.others() {
             line.insert((*name).to_owned(), value.clone());
         }

@@ -70,16 +70,30 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
     cluster.start_workers(0..2);
     cluster.wait_until(|cluster| cluster.log("manager").contains("replanned for 2 slots"));
     assert_eq!(cluster.completed(&id), expected);
-    let metrics = get(&format!("https://{}/metrics", cluster.http));
-    let count = |name: &str| {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
-    };
-    assert!(
-        count("pleach_replans_total ") >= 1 && count("pleach_replanned_instances_total ") >= 2,
-        "{metrics}"
-    );
+    assert!(count(&cluster, "pleach_replans_total ") >= 1);
+    assert!(count(&cluster, "pleach_replanned_instances_total ") >= 2);
     cluster.nothing_is_left();
+}
+
+/// As [`buckets_of_trtma_are_replanned_when_workers_join`], with a number of buckets from the user.
+#[test]
+fn given_number_of_buckets_is_kept_when_workers_join() {
+    let study = cluster::study(10, 128);
+    let expected = cluster::expected(&study);
+    let mut cluster = Cluster::new(&study);
+    let id = cluster.submit(&["--strategy", "trtma", "--max-buckets", "3"]);
+    cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
+    cluster.start_workers(0..2);
+    assert_eq!(cluster.completed(&id), expected);
+    assert_eq!(count(&cluster, "pleach_replans_total "), 0);
+    cluster.nothing_is_left();
+}
+
+/// Returns the value of a counter of the manager.
+fn count(cluster: &Cluster<'_>, name: &str) -> u64 {
+    let metrics = get(&format!("https://{}/metrics", cluster.http));
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or_else(|| panic!("{name}: {metrics}"))
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(super) fn join(
     key: RegionKey,
     from: &[SocketAddr],
 ) -> watch::Receiver<Option<Fetched>> {
+    // One lock for the lookup and the insertion, so that two callers cannot start two transfers.
     let mut transfers = hub.transfers();
     if let Some(transfer) = transfers.get(&key) {
         transfer.holders.lock().extend_from_slice(from);
@@ -35,6 +36,7 @@ pub(super) fn join(
     let (done, fetched) = watch::channel(None);
     let holders = Arc::new(Mutex::new(from.to_vec()));
     transfers.insert(key, Transfer { done: done.clone(), holders: Arc::clone(&holders) });
+    // Released before the spawn, because a runtime that has ended drops the task at once, and its drop takes this lock.
     drop(transfers);
     hub.spawn(run(UnderWay { hub: Arc::clone(hub), key, done }, holders));
     fetched
@@ -84,6 +86,7 @@ async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
         // The lock keeps callers from joining meanwhile.
         let mut transfers = hub.transfers();
         if fetched.is_some() || done.receiver_count() == 0 {
+            // Removed under the lock that also covers the result, so that no caller joins an ended transfer.
             transfers.remove(key);
             done.send_replace(fetched);
             return;
@@ -96,6 +99,7 @@ async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<
     let _turn = hub.fetching.acquire().await.ok();
     let mut tried: Vec<FailedHolder> = Vec::new();
     loop {
+        // Chosen again for each attempt, because joining callers add holders during the transfer.
         let next = {
             let known = holders.lock();
             let untried = known.iter().filter(|holder| tried.iter().all(|tried| tried.holder != **holder));
@@ -118,6 +122,7 @@ async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<
 
 /// Orders holders with a recent failure last, and the rest by a hash of region, holder and fetching worker.
 fn rank(hub: &ExchangeState, key: RegionKey, holder: SocketAddr) -> (bool, u64) {
+    // Includes this worker's address, so that workers that fetch one region together spread over its holders.
     let mut hasher = DefaultHasher::new();
     (key, holder, hub.address).hash(&mut hasher);
     (hub.has_failed(holder), hasher.finish())
@@ -134,6 +139,7 @@ async fn fetch_from(
         match neighbor.ask(key, way, hub.settings.stalled).await {
             // The peer may have closed the connection as unused at the same moment.
             Err(HolderError::Refused(_)) if !is_new && !is_again => {
+                // Removed before the retry, which would otherwise get the ended connection again.
                 hub.remove_peer(&neighbor);
                 is_again = true;
             }
@@ -141,6 +147,7 @@ async fn fetch_from(
             Ok(Answer::Region(region, is_shared)) => return Ok((region, is_shared)),
             Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Missing),
             Ok(Answer::NotGiven(DenyReason::Busy)) => return Err(HolderError::Busy),
+            // The holder stays the same: only its shared memory has failed.
             Ok(Answer::NotShared) if way == TransferPath::Any => way = TransferPath::Network,
             Ok(Answer::NotShared) => {
                 return Err(HolderError::Corrupt("unrequested shared buffer".to_owned()));

@@ -66,7 +66,9 @@ pub async fn send_file(
     let length = file.metadata().map_err(fail)?.len();
     let (pieces, read) = channel(AHEAD);
     let reading = spawn_blocking(move || read_all(file, length, digest, &pieces));
+    // The reader ends with the channel: a failed transfer drops the receiver, so the wait below is short.
     let sent = regions.send_pieces(key, digest, length, read).await;
+    // The reader's error comes first, because it is the cause of a transfer that ended early.
     match reading.await.unwrap_or_else(|panic| Err(io::Error::other(panic))).map_err(fail)? {
         Content::Changed => Err(SendFileError::Changed { path: path.to_owned(), digest }),
         Content::AsItWas => Ok(sent?),
@@ -93,6 +95,7 @@ fn read_all(mut file: File, length: u64, digest: Digest, pieces: &Sender<Bytes>)
         }
         hasher.update(&piece);
         left -= count as u64;
+        // Withholding the last piece makes the receiver see a truncated file, so a changed one never arrives whole.
         if left == 0 && hasher.finalize() != blake3::Hash::from_bytes(digest.0) {
             return Ok(Content::Changed);
         }

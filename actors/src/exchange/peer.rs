@@ -109,12 +109,14 @@ impl PeerConnection {
 
     /// Sends a message. The end of a lost connection is handled separately.
     pub(super) fn say(&self, message: &Message) {
+        // A message of this worker always fits: its longest part is a file name.
         if let Ok(frame) = message.write() {
             let _ = self.link.send(frame);
         }
     }
 
     pub(super) fn shares(&self) -> bool {
+        // Relaxed: a stale value costs at most one transfer over the slower path.
         self.shares.load(Ordering::Relaxed)
     }
 
@@ -144,6 +146,7 @@ impl PeerConnection {
     /// Ends the connection unless it had a request in the last `within`.
     pub(super) fn end_if_unused(&self, within: Duration) -> bool {
         let mut state = self.state.lock();
+        // Check and end share one lock, so that no request can start on a connection that ends as unused.
         let is_free = state.waiting.is_empty() && state.giving.is_empty() && state.lent.is_empty();
         if is_free && state.used.elapsed() >= within {
             state.has_ended = true;
@@ -166,12 +169,15 @@ impl PeerConnection {
                 return Err(HolderError::Refused(self.ended()));
             }
             state.used = Instant::now();
+            // May replace the entry of a canceled request. The first arrival then answers this one.
             state.waiting.insert(key, answer);
         }
+        // Sent after the registration, so that every answer finds the request.
         self.say(&Message::Request { key, path });
         let mut heard = self.heard_bytes();
         let mut silent = 0;
         loop {
+            // Waits in parts, because any data from the peer, also for other requests, proves that it is alive.
             match tokio::time::timeout(patience / LOOKS, &mut answered).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(_)) => return Err(HolderError::Refused(self.ended())),
@@ -183,6 +189,7 @@ impl PeerConnection {
             silent = if now == heard && is_waited_for { silent + 1 } else { 0 };
             heard = now;
             if silent >= LOOKS {
+                // A late answer finds no request and is dropped.
                 self.state.lock().waiting.remove(&key);
                 return Err(HolderError::Silent(patience));
             }
@@ -191,6 +198,7 @@ impl PeerConnection {
 
     /// Returns a counter that grows with everything received from the peer.
     fn heard_bytes(&self) -> u64 {
+        // Wraps, because only a change matters.
         self.heard.load(Ordering::Relaxed).wrapping_add(self.regions.received_bytes())
     }
 
@@ -225,6 +233,7 @@ impl PeerConnection {
         let mut state = self.state.lock();
         state.used = Instant::now();
         let again = state.giving.get_mut(&key).and_then(Option::take);
+        // The entry stays for a repetition, which counts toward the limit of requests.
         if again.is_none() || state.has_ended {
             state.giving.remove(&key);
         }
@@ -236,6 +245,7 @@ impl PeerConnection {
     pub(super) fn offer_buffer(&self, slot: u32, name: Arc<BufferName>) -> oneshot::Receiver<bool> {
         let (returned, waits) = oneshot::channel();
         let mut state = self.state.lock();
+        // After the end, the sender is dropped here, so that the wait for the buffer ends at once.
         if !state.has_ended {
             state.lent.insert(slot, Lent { name, returned });
         }
@@ -255,6 +265,7 @@ pub(super) async fn listen(
     mut incoming: Incoming,
     mut arrivals: Receiver<RegionArrival>,
 ) {
+    // At least 1 ms, because tokio panics on an interval of 0. At most 1 s, so that unused buffers are released soon.
     let often = hub.settings.unused / LOOKS;
     let mut look = tokio::time::interval(often.clamp(Duration::from_millis(1), Duration::from_secs(1)));
     loop {
@@ -285,7 +296,9 @@ pub(super) async fn listen(
             }
         }
     }
+    // Marks the end before the entries are cleared, so that no request is added afterwards.
     neighbor.end(&Refusal::new(Cause::Ended, "the connection has ended"));
+    // Removed before the senders are dropped, so that a repeated request opens a new connection.
     hub.remove_peer(&neighbor);
     // Dropping the senders notifies all waiting requests.
     let mut state = neighbor.state.lock();
@@ -304,6 +317,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         }
         Message::Request { key, path } => match neighbor.begin_giving(key, path, hub.settings.requests) {
             Ok(true) => {
+                // A task of its own: waiting for the send budget must not block messages of this peer.
                 hub.spawn(give(Arc::clone(hub), Arc::clone(neighbor), key, path));
             }
             Ok(false) => {}
@@ -321,6 +335,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         }
         Message::BufferMapped { slot } => {
             if let Some(lent) = neighbor.state.lock().lent.get(&slot) {
+                // Removed under the lock: the file is in memory, so its removal is short.
                 lent.name.remove();
             }
         }
@@ -328,6 +343,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             if !is_read {
                 neighbor.stop_sharing();
             }
+            // A separate statement, so that the lock is released before the answer wakes the sender.
             let lent = neighbor.state.lock().lent.remove(&slot);
             if let Some(lent) = lent {
                 // The buffer may have been given up meanwhile.
@@ -347,26 +363,31 @@ fn borrow(
     (slot, file, bytes): (u32, Option<String>, u64),
 ) {
     let (Some(waiting), Some(folder), Some(head)) = (neighbor.waiting(key), &hub.folder, head) else {
+        // An unrequested buffer is returned as read, because `false` would end sharing although nothing has failed.
         neighbor.say(&Message::BufferReturned { slot, is_read: true });
         return;
     };
     let (neighbor, folder, longest) =
         (Arc::clone(neighbor), Arc::clone(folder), hub.settings.longest_region_bytes);
     hub.spawn_blocking(move || {
+        // The length is a claim of the peer, and the copy allocates it at once.
         let opened = if bytes <= longest {
             neighbor.views.open(slot, folder.path(), file.as_deref(), bytes).ok()
         } else {
             None
         };
         if opened.is_some() && file.is_some() {
+            // Sent before the copy: a file without a name leaves no memory behind after a kill.
             neighbor.say(&Message::BufferMapped { slot });
         }
         let read = opened.zip(Decoder::new(&head).ok()).map(|(view, decoder)| view.read(decoder));
         let is_read = read.is_some();
+        // Returned before the decoding, which needs only the copy, so that the peer can fill the buffer again.
         neighbor.say(&Message::BufferReturned { slot, is_read });
         let answer = match read.and_then(|(decoder, body)| decoder.finish(body).ok()) {
             Some(region) => Answer::Region(region, true),
             None => {
+                // The region comes again over the network, and this side offers no further buffers to the peer.
                 neighbor.stop_sharing();
                 Answer::NotShared
             }
@@ -379,6 +400,7 @@ fn borrow(
 /// Handles a region from the network if it was requested.
 fn take(neighbor: &PeerConnection, arrival: RegionArrival) {
     let key = arrival.as_ref().map_or_else(|not_arrived| not_arrived.key, |region| region.key);
+    // A region without a request is dropped here, which returns its share of the receive budget.
     let Some(waiting) = neighbor.waiting(key) else { return };
     let region = match arrival {
         Ok(region) => region,

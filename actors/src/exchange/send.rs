@@ -40,6 +40,7 @@ async fn give_once(hub: &ExchangeState, neighbor: &PeerConnection, key: RegionKe
         return;
     };
     let bytes = region.bytes();
+    // A region beyond the budget takes all of it, so that it is sent alone instead of never.
     let units = (bytes.div_ceil(UNIT_BYTES)).clamp(1, hub.sending_units) as u32;
     // The semaphore is never closed.
     let Ok(_room) = hub.sending.acquire_many(units).await else { return };
@@ -79,6 +80,7 @@ async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     if let Some(region) = hub.ram.get(key) {
         return Some(region);
     }
+    // Looks up the index first, so that a missing region takes no blocking thread.
     let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;
     spawn_blocking(move || below.get(key)).await.ok().flatten()
 }
@@ -93,6 +95,7 @@ async fn lend(
     digest: Digest,
 ) -> bool {
     let slots = || neighbor.slots.lock();
+    // Locked only for the selection: other transfers take buffers while this one is filled.
     let (slot, gone) = slots().take(folder, region.bytes());
     if let Some(slot) = gone {
         neighbor.say(&Message::BufferWithdrawn { slot });
@@ -100,6 +103,7 @@ async fn lend(
     let Some(mut slot) = slot else { return false };
     let number = slot.number;
     let whole = Arc::clone(region);
+    // Encoding and copying would hold up the connections of a network thread.
     let filling = spawn_blocking(move || {
         let (head, body) = whole.encode_parts(&digest, false);
         let name = slot.fill(&body);
@@ -116,6 +120,7 @@ async fn lend(
     let returned = neighbor.offer_buffer(number, Arc::clone(&name));
     let file = name.get().map(str::to_owned);
     neighbor.say(&Message::BufferOffered { key, slot: number, file, bytes, head: ByteBuf::from(head.0) });
+    // A peer that returns no buffer must not hold the send budget.
     let is_read = matches!(timeout(hub.settings.stalled, returned).await, Ok(Ok(true)));
     if is_read {
         slots().release(slot);

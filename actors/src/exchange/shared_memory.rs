@@ -61,6 +61,7 @@ impl SharedMemoryFolder {
         loop {
             let name = format!("{PREFIX}{}", random()?);
             let lock_path = path.join(format!("{name}{LOCK}"));
+            // Created before any buffer, because a sweep finds the files of a killed process by its lock file.
             let lock = private(&lock_path)?;
             // Another process may have removed the file as stale before it was locked.
             if lock.try_lock().is_ok() && lock.metadata()?.nlink() > 0 {
@@ -86,6 +87,7 @@ impl SharedMemoryFolder {
     /// Reserves bytes for a buffer. `None` if the limit would be exceeded.
     fn reserve(&self, bytes: u64) -> Option<Reserved> {
         let room = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
+        // Relaxed: only the sum counts, and no other memory depends on it.
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
         taken.ok().map(|_| Reserved { used: Arc::clone(&self.used), bytes })
     }
@@ -139,14 +141,16 @@ fn sweep(path: &Path) -> io::Result<()> {
         let lock_path = path.join(format!("{owner}{LOCK}"));
         // The file belongs to another user or was removed meanwhile.
         let Ok(lock) = OpenOptions::new().read(true).write(true).open(&lock_path) else { continue };
+        // A lock in use means a living owner. The kernel frees the locks of a killed process.
         if lock.try_lock().is_err() {
             continue;
         }
         let files = format!("{owner}-");
         for name in names.iter().filter(|name| name.starts_with(&files)) {
-            // The next process that starts retries a failed removal.
+            // Best effort. A file that cannot be removed stays.
             let _ = fs::remove_file(path.join(OsStr::new(name)));
         }
+        // Removed last: without the lock file, no later sweep would find the remaining files.
         let _ = fs::remove_file(&lock_path);
     }
     Ok(())

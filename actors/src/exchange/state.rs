@@ -96,6 +96,7 @@ impl ExchangeState {
     pub(super) fn store_digest(&self, key: RegionKey, digest: Digest) {
         let mut digests = self.now.digests.lock();
         if digests.len() >= DIGESTS {
+            // Digests can be computed again, so no order of use is tracked.
             digests.clear();
         }
         digests.insert(key, digest);
@@ -113,6 +114,7 @@ impl ExchangeState {
         address: SocketAddr,
     ) -> Result<(Arc<PeerConnection>, bool), HolderError> {
         let (address, since) = (canonical(address), Instant::now());
+        // The short lock only finds the entry. The async lock below is held during network round trips.
         let opening = {
             let mut neighbors = self.now.neighbors.lock();
             if let Some(neighbor) = neighbors.by_address.get(&address) {
@@ -124,6 +126,7 @@ impl ExchangeState {
         {
             let mut neighbors = self.now.neighbors.lock();
             if let Some(neighbor) = neighbors.by_address.get(&address) {
+                // Another task has just opened it, so it counts as new, and a failure on it is not retried.
                 return Ok((Arc::clone(neighbor), true));
             }
             // The attempt failed in another task while this one waited.
@@ -132,6 +135,7 @@ impl ExchangeState {
             {
                 return Err(failure.clone());
             }
+            // Before the handshake: a connection beyond the limit must not be opened at all.
             if !neighbors.make_room(true, self.settings.neighbors) {
                 neighbors.opening.remove(&address);
                 return Err(HolderError::Busy);
@@ -139,6 +143,7 @@ impl ExchangeState {
         }
         let connected = self.connector.connect(address, Role::Worker, self.hello.clone()).await;
         let mut neighbors = self.now.neighbors.lock();
+        // Tasks that wait have the lock itself, so the entry can be removed in either case.
         neighbors.opening.remove(&address);
         match connected {
             Ok(peer) => {
@@ -148,6 +153,7 @@ impl ExchangeState {
                 Ok((neighbor, true))
             }
             Err(refusal) => {
+                // Expired failures are removed here, so that the map does not grow with workers that have left.
                 neighbors.failed.retain(|_, (when, _)| when.elapsed() < AVOIDED);
                 neighbors.failed.insert(address, (Instant::now(), HolderError::Refused(refusal.clone())));
                 Err(HolderError::Refused(refusal))
@@ -193,6 +199,7 @@ impl ExchangeState {
         }
         let address = canonical(SocketAddr::new(neighbor.address.ip(), port));
         let mut neighbors = self.now.neighbors.lock();
+        // An existing connection stays: if both sides connect at once, each continues with its own.
         neighbors.by_address.entry(address).or_insert_with(|| Arc::clone(neighbor));
     }
 
@@ -221,6 +228,7 @@ impl ExchangeState {
 
     /// Runs a task on the network's threads.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        // The receiver is dropped with the task, also if the runtime cancels it, so `finished` cannot hang.
         let is_working = self.working.subscribe();
         self.handle.spawn(async move {
             work.await;
@@ -248,6 +256,7 @@ impl Neighbors {
         let before = self.all.len();
         self.all.retain(|other| !Arc::ptr_eq(other, neighbor));
         if self.all.len() < before {
+            // Only the counts remain, because the round trip is a maximum over open connections.
             let gone = LinkStats { round_trip: Duration::ZERO, ..neighbor.link_figures() };
             self.carried = self.carried.and(gone);
         }
@@ -258,6 +267,7 @@ impl Neighbors {
     /// limit is reached. Returns `false` if all are in use.
     fn make_room(&mut self, is_ours: bool, most: usize) -> bool {
         let same: Vec<_> = self.all.iter().filter(|other| other.is_ours == is_ours).cloned().collect();
+        // Each direction has its own limit, so that incoming peers cannot keep this worker from connecting.
         if same.len() < most.max(1) {
             return true;
         }

@@ -39,6 +39,7 @@ pub fn gather(folder: &Path, file: &FileContent, mut places: Vec<PathBuf>) -> io
     let slide = folder.join(name).join(named);
     let names = file.companions.iter().map(|companion| slide.with_file_name(&companion.name));
     for (name, place) in std::iter::once(slide.clone()).chain(names).zip(&places) {
+        // Absolute, because a relative target would be resolved in the folder of the link.
         link(&name, &place.canonicalize()?)?;
     }
     Ok(slide)
@@ -58,6 +59,7 @@ fn link(name: &Path, place: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => symlink(place, &part)?,
     }
+    // Unlike `symlink`, a rename replaces an existing link, and readers see the old or the new one.
     fs::rename(&part, name)
 }
 

@@ -42,9 +42,11 @@ impl Handler<FreeMemory> for StorageActor {
         };
         let idle = self.ram.regions().into_iter().filter(|region| !but.contains(&region.key));
         let idle = idle.map(|region| IdleRegion::new(&region, self.requested.get(&region.key).copied()));
+        // A promoted region still has its spilled copy, so it need not be written again.
         let is_readable = |key: RegionKey| {
             matches!(self.origins.get(&key), Some(RegionOrigin::Source(_))) || below.bytes(key).is_some()
         };
+        // Drops are counted at once. The answer waits for the writes, because their memory is not free before.
         let (mut left, mut written) = (0, Vec::new());
         for eviction in select_evictions(idle.collect(), bytes, is_readable) {
             match eviction {
@@ -81,6 +83,7 @@ impl StorageActor {
             if is_below && ram.remove(key).is_none() {
                 to.remove(key);
             }
+            // Dropped before the answer, because the requester counts the memory as free.
             drop(region);
             // The requester may have ended.
             let _ = done.send(is_below);

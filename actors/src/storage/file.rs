@@ -25,6 +25,7 @@ impl StorageActor {
         let shares = self.spill.clone().filter(|_| self.shares_inputs);
         let load = move || {
             pool.spawn(move || {
+                // A panic of a decoder must fail only the tasks that read this file.
                 let result = crate::panic_guard::catch_panic("input", || source.load());
                 let result = result.map(Arc::new).map_err(RegionUnavailable::Failed);
                 if let (Some(below), Ok(region)) = (shares, &result) {
@@ -32,6 +33,7 @@ impl StorageActor {
                     // After a failed write, other nodes read the file.
                     below.spawn(move || _ = to.share(key, &region));
                 }
+                // Does not wait for the shared copy, because the region is already in memory.
                 storage.do_send(Loaded { key, result, took: None });
             });
         };

@@ -20,6 +20,7 @@ impl Handler<Prefetch> for StorageActor {
         let Some(below) = self.spill.clone() else { return };
         let lies_below = |key: &RegionKey| {
             let is_there = below.bytes(*key).is_some() || self.would_come_from_shared(*key);
+            // A region in memory, or with a running load, needs no faster tier.
             is_there && self.ram.get(*key).is_none() && !self.waiting.contains_key(key)
         };
         below.prefetch(keys.into_iter().filter(lies_below));

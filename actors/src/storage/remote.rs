@@ -21,6 +21,7 @@ impl StorageActor {
         let storage = ctx.address();
         let below = self.spill.clone().filter(|_| shared);
         let exchange = self.exchange.clone().filter(|_| !workers.is_empty());
+        // The order is fixed at the start: the future cannot read the actor's state.
         let sources = self.rates.sources(exchange.is_some(), below.is_some());
         let workers = workers.to_vec();
         let fetch = async move {

@@ -34,6 +34,7 @@ impl Handler<FetchReplica> for StorageActor {
         }
         let Some(exchange) = self.exchange.clone() else { return Box::pin(async { false }) };
         match self.spill.clone() {
+            // Checked before the fetch: a region that fits no tier would cross the network in vain.
             Some(below) if below.free_bytes() < bytes || !below.begin_writing(bytes) => {
                 Box::pin(async { false })
             }
@@ -43,6 +44,7 @@ impl Handler<FetchReplica> for StorageActor {
                     Some(region) => put(&below, key, region).await,
                     None => false,
                 };
+                // The region is in memory until here, and no ledger counts it.
                 below.end_writing(bytes);
                 is_kept
             }),

@@ -49,6 +49,7 @@ impl SpilledResults {
         for (key, origin, outputs) in tasks {
             let (_, known) = self.tasks.entry(key).or_insert_with(|| (origin, vec![None; outputs.len()]));
             for (known, output) in known.iter_mut().zip(outputs) {
+                // Each output of a task is evicted separately, and an earlier eviction may have had fewer identities.
                 *known = known.or(output);
             }
         }

@@ -27,6 +27,7 @@ impl Backoff {
     /// Returns the delay after another failure.
     pub fn failed(&mut self) -> Duration {
         let wait = self.next;
+        // Doubles the unrandomized delay, so that the limit does not depend on chance.
         self.next = wait.saturating_mul(2).min(self.longest);
         wait.mul_f64(self.random.random_range(0.5..=1.0))
     }

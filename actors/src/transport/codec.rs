@@ -41,6 +41,7 @@ pub enum CodecError {
 /// Returns [`CodecError::Encode`] and [`CodecError::TooLong`].
 pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, CodecError> {
     let frame = bincode::serde::encode_to_vec(message, CONFIGURATION).map_err(CodecError::Encode)?;
+    // bincode applies its limit only to decoding.
     if frame.len() > MAX_FRAME_BYTES {
         return Err(CodecError::TooLong { bytes: frame.len() });
     }

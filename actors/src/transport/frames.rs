@@ -50,6 +50,7 @@ pub async fn read_length(
 ) -> Result<Option<usize>, FrameError> {
     let mut header = [0; HEADER_BYTES];
     let mut read = 0;
+    // Not `read_exact`, which cannot distinguish the end of the stream from a truncated frame.
     while read < HEADER_BYTES {
         match from.read(&mut header[read..]).await? {
             0 if read == 0 => return Ok(None),
@@ -67,6 +68,7 @@ pub async fn read_length(
 /// Returns [`FrameError::Cut`] and [`FrameError::Stream`].
 pub async fn read_body(from: &mut (impl AsyncRead + Unpin), length: usize) -> Result<Vec<u8>, FrameError> {
     let mut frame = Vec::with_capacity(length.min(FIRST_BYTES));
+    // Limits the reads, because the next frame may be in the same buffer.
     let mut rest = from.take(length as u64);
     while frame.len() < length {
         if frame.len() == frame.capacity() {

@@ -102,6 +102,7 @@ impl Hello {
     /// Returns a node's location for operators: its address, after its host name if known.
     #[must_use]
     pub fn location(&self, address: SocketAddr) -> String {
+        // The host name comes from the peer, so control characters must not reach an operator's terminal.
         let shown = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
         let name = self.host_name.as_deref().unwrap_or_default();
         let name: String = name.chars().filter(shown).take(MAX_HOST_NAME_LETTERS).collect();
@@ -146,6 +147,7 @@ pub enum HelloError {
 /// Returns [`HelloError::Content`] if the frame would be too long.
 pub fn write(version: &Version, hello: &Hello) -> Result<Vec<u8>, HelloError> {
     let body = codec::encode(hello).map_err(|error| HelloError::Content(error.to_string()))?;
+    // The length has 1 byte. The cut may split a letter, because the reader decodes leniently.
     let build = &version.build.as_bytes()[..version.build.len().min(usize::from(u8::MAX))];
     let mut frame = MAGIC.to_vec();
     frame.extend_from_slice(&version.protocol.to_le_bytes());
@@ -174,6 +176,7 @@ pub fn read(
     let (length, rest) = rest.split_first().ok_or(HelloError::Magic)?;
     let (build, body) = rest.split_at_checked(usize::from(*length)).ok_or(HelloError::Magic)?;
     let protocol = u16::from_le_bytes(*protocol);
+    // Compared before the body, whose format may differ between versions.
     if protocol != here.protocol {
         // Operators read the build in the error, so only printable letters remain.
         let build = String::from_utf8_lossy(build).chars().filter(char::is_ascii_graphic).collect();

@@ -113,6 +113,7 @@ impl Drop for QuicRuntime {
     /// Does not block. Callers that must deliver messages first wait for [`Server::close`] or [`Connector::close`].
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
+            // The drop of a tokio runtime blocks, and panics in an async context.
             runtime.shutdown_background();
         }
     }
@@ -148,6 +149,7 @@ impl RefusalReporter {
             return;
         }
         let mut notices = self.notices.lock();
+        // An IPv4 address mapped to IPv6 counts as the same peer in the limits.
         let notice = notices.note(self.clock.now(), peer.to_canonical(), refusal);
         // Releases the lock before the call: a slow operator log must not block other connections.
         drop(notices);
@@ -165,6 +167,7 @@ fn endpoint(
     settings: &Settings,
 ) -> Result<Endpoint, NetworkError> {
     let fail = |source| NetworkError::Address { address, source };
+    // quinn's default limit for datagrams from peers, 1,472 bytes, would end path discovery there.
     let mut config = EndpointConfig::default();
     config
         .max_udp_payload_size(Settings::MAX_DATAGRAM_BYTES)

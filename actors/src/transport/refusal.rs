@@ -43,6 +43,7 @@ pub enum Cause {
 
 impl Cause {
     const ALL: [Self; 15] = [
+        // Code 0 is that of a connection that quinn closes on drop, which is a normal end.
         Self::Ended,
         Self::Unreachable,
         Self::NoCertificate,
@@ -69,6 +70,7 @@ impl Cause {
 
     fn of_code(code: VarInt) -> Self {
         let place = usize::try_from(code.into_inner()).ok();
+        // An unknown code is not permanent, so that a cause added by a later version leads to a retry.
         place.and_then(|place| Self::ALL.get(place)).copied().unwrap_or(Self::Lost)
     }
 
@@ -142,6 +144,7 @@ impl Refusal {
                     let reason = String::from_utf8_lossy(&close.reason);
                     Self::new(cause, format!("the peer refused this node's certificate: {what} ({reason})"))
                 }
+                // quinn sends this code to peers beyond the limit of half-open connections.
                 None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
                     Self::new(Cause::Busy, "the peer is overloaded; try again later")
                 }

@@ -57,6 +57,7 @@ impl RefusalLimiter {
     /// Records a refusal. Returns a notice if one is due.
     pub fn note(&mut self, now: Duration, peer: IpAddr, refusal: &Refusal) -> Option<RefusalNotice> {
         let what = (refusal.cause, peer);
+        // The difference is absolute, because the time of day may be set back.
         let is_old = |then: &Duration| now.abs_diff(*then) >= REPEAT_INTERVAL;
         let is_known = self.last_notice.get(&what).is_some_and(|then| !is_old(then));
         while self.recent.front().is_some_and(|then| now.abs_diff(*then) >= WITHIN) {
@@ -68,6 +69,7 @@ impl RefusalLimiter {
         }
         self.recent.push_back(now);
         if self.last_notice.insert(what, now).is_some() {
+            // Moves to the end, so that the eviction below removes the oldest notice.
             self.order.retain(|known| *known != what);
         }
         self.order.push_back(what);

@@ -128,13 +128,16 @@ impl Settings {
         transport
             .max_idle_timeout(idle)
             .keep_alive_interval(Some(self.keep_alive))
+            // Only the control stream, and no regions until `trust`.
             .max_concurrent_bidi_streams(VarInt::from_u32(1))
             .max_concurrent_uni_streams(VarInt::from_u32(0))
+            // Refuses unreliable datagrams, which the protocol does not use.
             .datagram_receive_buffer_size(None)
             .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
             .receive_window(VarInt::from_u32(STRANGER_BYTES))
             .send_window(2 * u64::from(WINDOW_BYTES))
             .mtu_discovery_config(Some(discovery))
+            // Off within a machine: 10 datagrams of 32,000 bytes exceed the 64 KiB that the kernel takes at once.
             .enable_segmentation_offload(!is_local)
             .congestion_controller_factory(Arc::new(cubic));
         Arc::new(transport)
@@ -145,6 +148,7 @@ impl Settings {
     /// streams block neither the frames nor the region that has budget.
     pub fn trust(&self, connection: &Connection) {
         connection.set_receive_window(VarInt::from_u32(
+            // Saturates, because `regions` is configurable and the product may exceed 32 bits.
             WINDOW_BYTES.saturating_mul(self.regions.saturating_add(1)),
         ));
         connection.set_max_concurrent_uni_streams(VarInt::from_u32(self.regions));

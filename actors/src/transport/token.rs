@@ -175,6 +175,7 @@ impl TokenKey {
         ttl: Ttl,
         is_once: bool,
     ) -> Result<Token, CertsError> {
+        // Saturates, because a clock may be set to any time.
         let ends = now.as_secs().saturating_add(ttl.0.as_secs());
         let mut token = Token { id: TokenId(random()?), ends, is_once, authority, seal: [0; SEAL_BYTES] };
         let seal = hmac::sign(&self.hmac(), &token.sealed());
@@ -187,6 +188,7 @@ impl TokenKey {
     /// # Errors
     /// Returns [`TokenError::Seal`] and [`TokenError::Ended`].
     pub fn check(&self, token: &Token, now: Duration) -> Result<TokenGrant, TokenError> {
+        // Verified before the other fields are used. The comparison takes constant time.
         hmac::verify(&self.hmac(), &token.sealed(), &token.seal).map_err(|_| TokenError::Seal)?;
         match now.as_secs().checked_sub(token.ends) {
             Some(ago) => Err(TokenError::Ended(ago)),
@@ -232,6 +234,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
+    // Digits only, because `from_str_radix` also accepts a sign.
     if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return None;
     }

@@ -103,6 +103,7 @@ impl Cache {
     /// Reads the changes of other processes since the last call, and sets the time to `now`. Lists the folder once and reads
     /// the headers of new records. Lookups wait meanwhile.
     pub fn refresh(&self, now: SystemTime) {
+        // The maximum, since calls of several threads may arrive out of order.
         self.now_seconds.fetch_max(seconds(now), Ordering::Relaxed);
         // Locked before the listing, since segments that other threads index later are missing in it.
         let mut index = self.index.write();
@@ -153,6 +154,8 @@ impl Cache {
 
     /// Finds an entry and decodes its body with `read`. An entry that fails to decode is dropped.
     fn find<T>(&self, kind: Kind, id: &[u8; 32], read: impl FnOnce(Vec<u8>) -> Option<T>) -> Option<T> {
+        // The index lock ends with this statement, so that no lookup waits for the disk. The open file stays readable
+        // after an eviction.
         let found = self.index.read().find(kind, id);
         let Some((segment, place)) = found else {
             count(&self.tally.misses, 1);
@@ -192,6 +195,7 @@ impl Cache {
             count(&self.tally.known, 1);
             return InsertOutcome::Known;
         }
+        // Before the encoding, which a cache without a writer would waste.
         if self.writer.lock().is_none() {
             count(&self.tally.not_stored, 1);
             return InsertOutcome::Not;
@@ -217,8 +221,10 @@ impl Cache {
         }
         let Some(writer) = slot.as_mut() else { return InsertOutcome::Not };
         let written = writer.append(header, body, now_seconds);
+        // Also after a failure: the segments evicted before it are gone.
         let evicted = writer.take_evicted();
         count(&self.tally.evicted, evicted.len() as u64);
+        // Taken after the disk write, so that lookups continue during it.
         let mut index = self.index.write();
         evicted.into_iter().for_each(|number| index.forget(number));
         match written {
@@ -232,6 +238,7 @@ impl Cache {
             }
             Ok(None) => InsertOutcome::Not,
             Err(error) => {
+                // Released first: dropping the writer waits for the disk.
                 drop(index);
                 // Dropping the writer truncates its segment behind the last whole record.
                 *slot = None;
@@ -245,6 +252,7 @@ impl Cache {
     pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
         let places = self.index.read().of_operation(operation_tag(operation));
         places.into_iter().filter_map(|(key, place)| {
+            // Locked once per trace, so that storage continues meanwhile. The segment may have been evicted since.
             let (segment, _) = self.index.read().indexed(place.segment)?;
             let (header, body) = segment.read(&place).ok()??;
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;

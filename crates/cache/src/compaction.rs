@@ -48,12 +48,14 @@ pub(crate) fn merge(
     sources.sort_unstable_by_key(|segment| (segment.used_seconds, segment.number));
     let mut bytes = START;
     sources.retain(|segment| {
+        // Refused segments count too, so that only the least recently used ones at the start stay.
         bytes += segment.bytes;
         bytes <= segment_bytes
     });
     let bytes = START + sources.iter().map(|segment| segment.bytes).sum::<u64>();
     let Some(evicted) = make_room(folder, bytes, limit_bytes, now_seconds)? else { return Ok(Vec::new()) };
     evicted.iter().for_each(|number| index.forget(*number));
+    // Making space may evict the sources themselves.
     sources.retain(|segment| !evicted.contains(&segment.number));
     let used_seconds = sources.iter().map(|segment| segment.used_seconds).max().unwrap_or(now_seconds);
 
@@ -70,6 +72,7 @@ pub(crate) fn merge(
     target.file.sync()?;
     target.file.unlock()?;
     index.know(&target, end);
+    // The index drops only entries that still point to a source: copies have replaced the others.
     for source in &sources {
         index.forget(source.number);
         folder.remove(source.number)?;

@@ -26,6 +26,7 @@ pub(crate) fn choose(
     extra_bytes: u64,
     limit_bytes: u64,
 ) -> Option<Vec<u64>> {
+    // The number breaks ties between segments of the same second.
     candidates.sort_unstable_by_key(|candidate| (candidate.used_seconds, candidate.number));
     let mut excess = disk_bytes.saturating_add(extra_bytes).saturating_sub(limit_bytes);
     let mut chosen = Vec::new();

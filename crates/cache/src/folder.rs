@@ -1,8 +1,9 @@
 //! Cache folder: file layout and locking between processes.
 //!
 //! - `FORMAT` identifies the cache and the format version.
-//! - `lock` is held while segments are created, extended, truncated or removed, and no longer. It contains the highest
-//!   segment number ever used: numbers are not reused, so that no process mistakes one segment for another.
+//! - `lock` is held while segments are created, extended, repaired or evicted, and no longer. A writer closes its own
+//!   segment without it. It contains the highest segment number ever used: numbers are not reused, so that no process
+//!   mistakes one segment for another.
 //! - `000000000001.segment` and so on. The writer of a segment holds its lock while writing. An unlocked segment is never
 //!   written to again, whether its writer closed it or was killed.
 //!
@@ -99,6 +100,7 @@ impl Folder {
             lock.write_at(&[0; NUMBER_BYTES], 0)?;
         }
         let is_marked = match self.open(MARKER_NAME, OpenMode::Read) {
+            // The newline behind the marker shows that it is complete.
             Ok(marker) if marker.length()? > MARKER.len() as u64 => {
                 // The process that wrote the marker may have been killed before this sync.
                 marker.sync()?;
@@ -168,8 +170,10 @@ impl Folder {
     pub(crate) fn new_segment(&self, lock: &dyn OpenFile) -> io::Result<(u64, Box<dyn OpenFile>)> {
         let mut bytes = [0; NUMBER_BYTES];
         let known = if lock.read_at(&mut bytes, 0)? == bytes.len() { u64::from_le_bytes(bytes) } else { 0 };
+        // The counter covers removed segments, and the listing covers a corrupt counter.
         let last = self.numbers()?.last().copied().unwrap_or(0);
         let number = last.max(if known < NUMBER_LIMIT { known } else { 0 }) + 1;
+        // Written before the file exists: a process killed in between skips a number and reuses none.
         lock.write_at(&number.to_le_bytes(), 0)?;
         Ok((number, self.open(&name(number), OpenMode::Create)?))
     }

@@ -44,6 +44,7 @@ impl KeyComponents {
         };
         part(self.operation.as_bytes());
         part(&self.version.to_le_bytes());
+        // The count separates arguments from inputs, which come last and need none.
         part(&(self.arguments.len() as u64).to_le_bytes());
         for (name, value) in &self.arguments {
             part(name.as_bytes());

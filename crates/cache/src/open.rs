@@ -76,6 +76,7 @@ impl Cache {
             match prepared {
                 Ok(file) => lock = Some(file),
                 Err(error) => {
+                    // Discards a partial index: all segments are read again below, without repairs.
                     opened.index = Index::default();
                     opened.reports.add(CacheWarning::NotWritable { reason: error.to_string() });
                 }
@@ -110,11 +111,13 @@ impl OpenedCache {
         limits: Limits,
         now_seconds: u64,
     ) -> io::Result<()> {
+        // Held to the end: no process may create or extend a segment while sizes are summed and segments removed.
         let _locked = Folder::lock(lock)?;
         let mut closed = Vec::new();
         for number in folder.numbers()? {
             match self.recover_segment(folder, number, limits, now_seconds) {
                 Ok(segment) => closed.extend(segment),
+                // An unreadable segment costs only its own entries.
                 Err(error) => self.unreadable(number, &error),
             }
         }
@@ -136,12 +139,14 @@ impl OpenedCache {
         now_seconds: u64,
     ) -> io::Result<Option<SealedSegment>> {
         let Some(segment) = open_segment(folder, number, true)? else { return Ok(None) };
+        // A live writer holds the lock: its unfinished end is a write in progress, not corruption.
         if !segment.file.try_lock()? {
             index_records(&mut self.index, &Arc::new(segment), START)?;
             return Ok(None);
         }
         let used_seconds = match segment.beginning()? {
             SegmentHead::Segment { used_seconds } if !is_expired(used_seconds, now_seconds, limits.age) => {
+                // A time in the future would protect the segment from eviction.
                 used_seconds.min(now_seconds)
             }
             beginning => {
@@ -170,9 +175,11 @@ impl OpenedCache {
             folder.remove(number)?;
             return Ok(None);
         }
+        // Frees the preallocated space of a killed writer, which counts against the limit.
         if end < length {
             segment.file.set_length(end)?;
         }
+        // `make_room` evicts only segments whose lock it gets.
         segment.file.unlock()?;
         Ok(Some(SealedSegment { number, bytes: end, used_seconds }))
     }
@@ -202,6 +209,7 @@ pub(crate) fn index_records(
     segment: &Arc<Segment>,
     from: u64,
 ) -> io::Result<(u64, ScanEnd)> {
+    // A live writer may not have written the file header yet.
     if !matches!(segment.beginning()?, SegmentHead::Segment { .. }) {
         return Ok((START, ScanEnd::Clean));
     }

@@ -92,6 +92,7 @@ impl Header {
     pub(crate) fn fits(&self, body: &[u8]) -> bool {
         match self.kind {
             Kind::Trace => body.len() as u64 == self.body_bytes && self.body_check == check(body),
+            // The reader verifies a blob by the digest of its content.
             Kind::Blob => body.len() as u64 == self.body_bytes,
         }
     }

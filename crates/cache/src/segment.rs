@@ -102,6 +102,7 @@ impl Segment {
     /// Records that an entry is used now, with one write per value of `now_seconds`. A failed write only affects the
     /// segment's place in the eviction order.
     pub(crate) fn touch(&self, now_seconds: u64) {
+        // Relaxed: the maximum alone selects the one thread that writes each time.
         if self.writable && self.touched_seconds.fetch_max(now_seconds, Ordering::Relaxed) < now_seconds {
             let _ = self.file.write_at(&now_seconds.to_le_bytes(), USED);
         }
@@ -125,6 +126,8 @@ impl Segment {
                 RecordState::Buried(header) => (header, false),
             };
             let next = offset.saturating_add(header.record_bytes());
+            // Bodies are written first, into a file that is long enough, so only a power loss leaves a header without
+            // its whole body.
             if next > length {
                 return Ok((offset, ScanEnd::Torn));
             }
@@ -150,6 +153,7 @@ impl Segment {
 
     /// Reads the header and body of a record. `None` if it is missing, incomplete or buried.
     pub(crate) fn read(&self, place: &RecordLocation) -> io::Result<Option<(Header, Vec<u8>)>> {
+        // A location is indexed only if its record is within the file, which bounds this allocation.
         let mut bytes = vec![0; HEADER_BYTES + place.body_bytes as usize];
         let length = self.file.read_at(&mut bytes, place.offset)?;
         let Some(header) = bytes.first_chunk().filter(|_| length == bytes.len()) else { return Ok(None) };

@@ -129,6 +129,7 @@ pub(crate) struct CacheCounters {
 
 /// Adds to a counter.
 pub(crate) fn count(counter: &AtomicU64, more: u64) {
+    // Relaxed: each counter is read by itself and orders no other access.
     counter.fetch_add(more, Ordering::Relaxed);
 }
 

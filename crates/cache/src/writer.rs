@@ -147,6 +147,8 @@ impl Writer {
     /// Closes the active segment: truncates it to its records and allows its eviction.
     fn close(&mut self) -> io::Result<()> {
         let Some(active) = self.active.take() else { return Ok(()) };
+        // Needs no folder lock: closing only shrinks the folder, and the segment lock keeps other processes from
+        // evicting it.
         let Active { end, reserved, .. } = active;
         assert!((START..=reserved).contains(&end), "a segment ends at {end}, {reserved} bytes are granted");
         if active.end == START {
@@ -154,6 +156,7 @@ impl Writer {
         } else {
             active.segment.file.set_length(active.end)?;
         }
+        // Unlocked last: another process may evict an unlocked segment.
         active.segment.file.unlock()
     }
 }

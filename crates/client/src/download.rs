@@ -46,11 +46,13 @@ pub fn results(
     if let Some(name) = names.iter().find(|name| !is_result_name(name)) {
         return Err(DownloadError::ForeignName { name: name.clone() });
     }
+    // Before the draft, which compares the digest with the owner of the folder: a refusal costs no transfer.
     let digest = if names.iter().any(|name| name == PLAN) { digest(client, id)? } else { String::new() };
     let draft = Draft::open(out, &digest)?;
     for name in &names {
         fetch(client, id, name, &draft, transfer)?;
     }
+    // The last check: an interruption during the publish may leave a part of the files.
     client.waiting().check()?;
     draft.publish(&names)?;
     Ok(names.len())
@@ -83,10 +85,12 @@ fn fetch(
     fs::create_dir_all(target.parent().unwrap_or(Path::new("."))).map_err(fail)?;
     let mut attempt = 1;
     loop {
+        // Truncates the bytes of an earlier attempt.
         let mut file = File::create(&target).map_err(fail)?;
         let response = client.result(id, name)?;
         let length = response.headers().get(CONTENT_LENGTH);
         let length: Option<u64> = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        // Result files have no maximum size. The bounded channel limits the memory instead.
         let pieces = pieces(response.into_body().into_with_config().limit(u64::MAX).reader())?;
         let before = transfer.position();
         let mut received = 0;
@@ -105,6 +109,7 @@ fn fetch(
         };
         let cause = match ended {
             Ok(()) if length.is_none_or(|length| length == received) => {
+                // Synced in the draft: a published name must not refer to unwritten bytes.
                 return Ok(file.sync_all().map_err(fail)?);
             }
             Ok(()) => TransferError::Short { received, bytes: length.unwrap_or_default() },

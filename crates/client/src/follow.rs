@@ -55,6 +55,7 @@ pub fn watch(
     let mut watched: BTreeMap<String, StudyStatus> = BTreeMap::new();
     loop {
         look(client, id, &mut watched)?;
+        // Shown before the check, so that the last frame has the end of each study.
         show(&watched, &client.workers()?);
         if watched.values().all(|study| study.state.is_over()) {
             return Ok(watched.into_values().collect());

@@ -116,12 +116,14 @@ impl Client {
         let (config, name) = https::client(&trust, &clock)?;
         let connector = TcpConnector::default().chain(ClusterTls::new(config, name));
         let config = Agent::config_builder()
+            // ureq would drop the body of an error answer, which has the manager's reason.
             .http_status_as_error(false)
             .https_only(true)
             .max_redirects(0)
             // Nodes of a cluster reach each other without a proxy.
             .proxy(None)
             .user_agent(concat!("pleach/", env!("CARGO_PKG_VERSION")))
+            // A short `--timeout` also bounds a single attempt, and 1 s is enough for any running manager.
             .timeout_connect(Some(CONNECT.min(options.timeout.max(Duration::from_secs(1)))))
             .timeout_per_read(Some(SILENCE))
             .timeout_per_write(Some(SILENCE))
@@ -257,6 +259,7 @@ impl Client {
         loop {
             self.waiting.check()?;
             let answered = send(&url);
+            // A signal during the request takes precedence over the error of the request.
             if answered.is_err() {
                 self.waiting.check()?;
             }
@@ -266,6 +269,7 @@ impl Client {
                 Err(Attempt::Again(cause)) => cause,
             };
             let left = self.timeout.saturating_sub(start.elapsed());
+            // Checked after the attempt, so that a timeout of 0 still allows one.
             if left.is_zero() {
                 return Err(ClientError::Unavailable { cause, seconds: self.timeout.as_secs() });
             }
@@ -273,6 +277,7 @@ impl Client {
                 (self.notify)(&format!("{cause}; retrying for {} s", left.as_secs().max(1)));
                 is_told = true;
             }
+            // Not longer than the remaining time: the last attempt is at its end.
             self.waiting.pause(pause.min(left))?;
             pause = (pause * 2).min(MAX_PAUSE);
         }
@@ -288,6 +293,7 @@ impl Client {
             Ok(response) => response,
             Err(cause) => {
                 let error = ConnectionError { manager: manager(), cause: Box::new(cause) };
+                // A retry meets the same certificate, so a trust error ends the command.
                 return if error.is_about_trust() {
                     Err(ClientError::Untrusted(error))
                 } else {
@@ -316,6 +322,7 @@ impl Client {
         let sent = self.attempt(|url| {
             let request = self.authorized(self.agent.put(format!("{url}/inputs/{digest}")));
             let request = request.header("Content-Length", bytes.to_string());
+            // Opened for each attempt: an earlier one has read a part of the file.
             request.send(SendBody::from_reader(&mut body()?))
         })?;
         Ok(sent.map(|_| ()))

@@ -30,12 +30,14 @@ pub fn submit<T: TransferProgress>(
             return Ok(id);
         }
         let study_id = plain(&id);
+        // Set before the upload: an interruption leaves a submitted study behind.
         client.waiting().set_message(format!(
             "study {study_id} waits for input files; pleach submit sends them, pleach cancel {study_id} \
              ends the study"
         ));
         let transfer = show();
         let sent = upload::missing(client, &submission.files(), &submitted.missing, &transfer);
+        // Before the error is returned, so that its message is not printed into the bar.
         transfer.finish();
         sent?;
         // The same key identifies the same study. The manager returns the files that are still missing.

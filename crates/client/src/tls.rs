@@ -36,6 +36,7 @@ impl<In: Transport> Connector<In> for ClusterTls {
         let transport: Box<dyn Transport> = Box::new(below);
         let mut socket = TransportAdapter::new(transport, Arc::clone(&details.current_time));
         socket.set_timeout(details.timeout);
+        // The handshake ends here, so that a wrong certificate fails before the request is sent.
         connection.complete_io(&mut socket)?;
         let buffers =
             LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());

@@ -27,6 +27,7 @@ pub(crate) fn missing(
     let wanted = missing
         .iter()
         .map(|digest| by_digest.get(digest).copied().ok_or(SubmitError::ForeignFile { digest: *digest }));
+    // All requests are checked before the first file is sent: a manager must not obtain other files of the client.
     let wanted = wanted.collect::<Result<Vec<_>, SubmitError>>()?;
     transfer.begin(wanted.iter().map(|file| file.bytes).sum());
     wanted.iter().try_for_each(|file| send(client, file, transfer))

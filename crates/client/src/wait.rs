@@ -72,6 +72,7 @@ impl InterruptibleWait {
         if let Some(asked) = &mut *self.signal.borrow_mut()
             && !self.interrupted.get()
         {
+            // The receiver gives the signal once. `interrupted` holds it for all later checks.
             self.interrupted.set(asked.try_recv().is_ok());
         }
         if self.interrupted.get() {

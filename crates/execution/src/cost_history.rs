@@ -19,6 +19,7 @@ const FORMAT: &str = "pleach-costs-1";
 pub fn read(cache: &Path) -> CostModel {
     let open = || {
         let file = File::open(cache.join(NAME))?;
+        // Waits for a writer, which replaces the content in place.
         file.lock_shared()?;
         text(file)
     };
@@ -35,6 +36,7 @@ pub fn store(cache: &Path, learned: &CostModel) -> io::Result<()> {
     let path = cache.join(NAME);
     let mut file = private::options().read(true).write(true).create(true).truncate(false).open(path)?;
     file.lock()?;
+    // Read under the lock: another study may have stored costs since this one began.
     let mut costs = parse(&text(&file)?);
     costs.merge(learned);
     let lines = costs.lines().join("\n");

@@ -210,6 +210,7 @@ pub fn execute<E: Executor>(
 ) -> Result<ExecutionResult, E::Error> {
     let known = KnownResponses::gather(prepared, planned, session, prior);
     let finished = known.instances();
+    // Moved, because the executor owns the plan, and a clone would double the memory of a large one.
     let plan = std::mem::take(&mut planned.plan);
     let counts = TaskCounts::new(&plan, &finished, &known).map_err(ExecutionError::Defect)?;
     let (first_runs, runs_of) = runs(prepared, planned, plan.instances.len());
@@ -228,6 +229,7 @@ pub fn execute<E: Executor>(
     // The journal ends before an execution error returns: reported responses must reach the disk.
     let written = writer.finish();
     progress.finish();
+    // The executor's own error comes first. A broken journal stops the execution without one.
     let mut executed = executed?;
     written.map_err(|cause| {
         let folder = session.folder.path().to_owned();
@@ -279,6 +281,7 @@ fn record(session: &Session, executor: &impl Executor, progress: Progress) -> Re
 fn observer(first_runs: Vec<Option<Run>>, recorder: Recorder, progress: Progress) -> Observer {
     Box::new(move |event: StudyEvent<'_>| match event {
         StudyEvent::Reported { instance, results } => {
+            // The run counts as done once the journal has its response on disk (`record`).
             if let Some((evaluation, tile)) = first_runs[instance.index()] {
                 recorder.record(JournaledResponse { evaluation, tile, results: results.to_vec() });
             }

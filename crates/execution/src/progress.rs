@@ -210,6 +210,7 @@ impl Progress {
             evaluations: state.evaluations,
             failed_runs: state.failed,
             tasks_run: state.tasks,
+            // Saturates: instances whose outputs were lost run again and count twice.
             remaining_tasks: state.totals.tasks.saturating_sub(state.done),
             tasks_done: state.done,
             passed: state.start.elapsed(),
@@ -290,6 +291,7 @@ impl State {
     }
 
     fn show(&mut self) {
+        // Taken out, because the view borrows the state during the call.
         if let Some(mut display) = self.display.take() {
             display.show(&|| self.view());
             self.display = Some(display);

@@ -118,10 +118,12 @@ pub fn execute<R: Runner>(
             break (executed, collected);
         }
         let next = first.grown(times).map_err(RoundsError::Prepare)?;
+        // Before `planned` is replaced: the responses are found through the ids of the plan that was executed.
         session.local = executed.known_responses(current, &planned.study);
         planned = runner.plan(&next)?;
         (grown, before) = (Some(next), Some(executed));
     };
+    // Once, after the last round: `skipped` covers all responses of earlier processes.
     executed.count_skipped();
     let convergence = first.study.until.map(|until| Convergence::of(&first.study, until, rounds));
     Ok(StudyResult { prepared: grown.unwrap_or(first), planned, executed, collected, convergence })

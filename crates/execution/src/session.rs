@@ -136,6 +136,7 @@ pub fn begin(out: &Path, prepared: &PreparedStudy, existing: Existing) -> Result
             _ => fresh(out, prepared, &header),
         };
     }
+    // Locked before it is read: another process may still append to it.
     let mut journal = open(out)?;
     // plan.json identifies the owner without the journal's header. The header also covers the content of
     // input files, which may differ for `--overwrite`.

@@ -145,6 +145,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync {
                     return Err(error);
                 };
                 self.create_folders(around)?;
+                // Not `create_folder`: another process may create the folder first, which is no error.
                 self.create_folders(folder)
             }
             made => made,
@@ -252,6 +253,7 @@ impl FileSystem for OsFileSystem {
     fn space(&self, folder: &Path) -> io::Result<DiskSpace> {
         let found = statvfs(folder)?;
         let block_bytes = found.f_frsize.max(1);
+        // `f_bavail` and not `f_bfree`: the latter includes blocks reserved for root.
         let bytes = |blocks: u64| blocks.saturating_mul(block_bytes);
         Ok(DiskSpace { total_bytes: bytes(found.f_blocks), free_bytes: bytes(found.f_bavail), block_bytes })
     }

@@ -127,6 +127,7 @@ fn restrict_below(folder: &Path, user: u32) -> io::Result<u64> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let found = fs::symlink_metadata(&path)?;
+        // A change of mode follows links, which may lead out of the folder.
         if found.is_symlink() || found.uid() != user {
             continue;
         }

@@ -120,6 +120,7 @@ fn remove_abandoned(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return fs::remove_dir(path).map(|()| true),
         Err(error) => return Err(error),
     };
+    // Also without lock support: then nothing shows that the owner is dead.
     if lock.try_lock().is_err() {
         return Ok(false);
     }

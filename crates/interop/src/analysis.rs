@@ -49,6 +49,7 @@ impl DesignForm {
     /// # Errors
     /// [`DesignFormError`] with the first row that does not fit the design.
     pub fn of(samples: &SampleTable, wanted: &MethodRequest<'_>) -> Result<Self, DesignFormError> {
+        // Designs are recovered from consecutive rows: a missing row would shift all rows behind it.
         if !matches!(wanted.method, ExternalMethod::Columns(_)) {
             samples.check_complete()?;
         }

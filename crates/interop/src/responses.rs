@@ -61,6 +61,7 @@ pub fn read(
         Some(_) => {
             let numbers = content.take_numbers(count);
             let places = places(samples, numbers, &content).map_err(fail)?;
+            // The labels were requested last, so they are the last column.
             let tiles = layout.tile.and_then(|_| content.columns.pop());
             match tiles {
                 Some(Column::Labels { texts, of }) => {
@@ -101,6 +102,7 @@ impl Layout {
         let tile = names
             .iter()
             .position(|name| name == TILE && !is_parameter(name))
+            // Without evaluation numbers, rows of several tiles cannot be assigned to evaluations.
             .filter(|_| evaluation.is_some());
         let about = |column: usize| {
             Some(column) == evaluation

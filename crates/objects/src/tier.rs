@@ -171,9 +171,11 @@ impl S3Tier {
     {
         let failed = |source| TierError::Io { action, path: self.shown(object), source };
         let Some(runtime) = &self.runtime else { return Err(failed(io::ErrorKind::BrokenPipe.into())) };
+        // Waits on a channel, since `block_on` panics on a thread that drives another runtime.
         let (answer, wait) = mpsc::channel();
         let acting = act(Arc::clone(&self.store));
         runtime.spawn(async move {
+            // The caller holds the receiver until the answer arrives, so sending cannot fail.
             let _ = answer.send(tokio::time::timeout(DEADLINE, acting).await);
         });
         match wait.recv() {
@@ -190,6 +192,7 @@ impl S3Tier {
                 Err(failed(io::Error::new(kind, error)))
             }
             Ok(Err(_)) => Err(failed(io::ErrorKind::TimedOut.into())),
+            // The task has panicked, and so closed its end of the channel.
             Err(_) => Err(failed(io::ErrorKind::BrokenPipe.into())),
         }
     }
@@ -203,6 +206,7 @@ impl S3Tier {
             let (place, capacity_bytes) = (TierLocation::Bucket(self.address.clone()), self.capacity_bytes);
             return Err(TierError::Full { key, place, needed_bytes, held_bytes, capacity_bytes });
         }
+        // Relaxed: the reservation changes only under the index lock.
         let before = self.reserved_bytes.fetch_add(needed_bytes, Ordering::Relaxed);
         let capacity_bytes = self.capacity_bytes;
         assert!(
@@ -215,9 +219,11 @@ impl S3Tier {
     /// Moves a corrupt object to quarantine. `None` if that fails.
     fn quarantine(&self, key: RegionKey, object: &ObjectPath) -> Option<PathBuf> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        // The number only keeps names apart, so truncation does no harm.
         let name = format!("{}/{QUARANTINE}/{key}.{:016x}{SUFFIX}", self.prefix, now.as_nanos() as u64);
         let away = ObjectPath::from(name);
         let (from, to) = (object.clone(), away.clone());
+        // S3 has no rename. The copy comes first, so that a failure loses no content.
         let moved = self.perform("move away", object, |store| async move {
             store.copy(&from, &to).await?;
             store.delete(&from).await
@@ -275,6 +281,7 @@ fn or_none<T>(done: Result<T, TierError>) -> Result<Option<T>, TierError> {
 
 impl Tier for S3Tier {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        // Spares an upload. The conditional write decides between concurrent insertions.
         if self.contains(key)? {
             return Ok(Inserted::AlreadyPresent);
         }
@@ -285,6 +292,7 @@ impl Tier for S3Tier {
             let object = object.clone();
             async move { put(&*store, &object, bytes).await }
         });
+        // The object replaces its reservation under the index lock, so that `reserve` counts exactly one of them.
         let mut books = self.books.lock();
         let reserved_bytes = self.reserved_bytes.fetch_sub(length, Ordering::Relaxed);
         assert!(
@@ -321,6 +329,7 @@ impl Tier for S3Tier {
                 let quarantined = self.quarantine(key, &object);
                 let mut books = self.books.lock();
                 books.forget(key);
+                // The content still takes its space, in quarantine or under its old name.
                 books.held_bytes += bytes.len() as u64;
                 let source = RegionLoss::Damaged { quarantined, source };
                 Err(TierError::Lost { key, path: self.shown(&object), source })
@@ -402,6 +411,7 @@ impl TierMaintenance for S3Tier {
         });
         or_none(gone)?;
         let mut books = self.books.lock();
+        // Saturates: a file that another process has quarantined since the last listing is not counted.
         books.held_bytes = books.held_bytes.saturating_sub(file.disk_bytes);
         Ok(())
     }

@@ -92,6 +92,7 @@ impl FreeList {
 
     fn remove(&mut self, index: usize) -> Block {
         let block = self.blocks[index];
+        // Shifts the rest instead of swapping with the last block: the order is the idle time.
         self.blocks.copy_within(index + 1..self.count, index);
         self.count -= 1;
         self.idle_bytes -= block.bytes as u64;

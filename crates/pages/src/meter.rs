@@ -16,6 +16,7 @@ thread_local! {
 pub(crate) fn add(size: usize) {
     // Cells without destructors are always accessible, so the error is ignored.
     let _ = HELD.try_with(|held| {
+        // Wraps, since an allocator must not panic.
         let now = held.get().wrapping_add(size as i64);
         held.set(now);
         PEAK.try_with(|peak| peak.set(peak.get().max(now)))

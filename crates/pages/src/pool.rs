@@ -51,6 +51,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, FreeList> {
+        // No code under the lock panics, so the list is consistent, and an allocator must not unwind.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,6 +61,7 @@ impl Pool {
         if let Some(start) = shelf.reuse(bytes) {
             return (start, false);
         }
+        // Counted first, so that the surplus to unmap includes the space of this block.
         shelf.grow(bytes);
         give_surplus_back(&mut shelf);
         // Maps without the lock, since the bytes are counted already.
@@ -102,6 +104,7 @@ impl Pool {
         let grown = bytes.saturating_sub(old.bytes);
         let mut shelf = self.lock();
         if let Some(start) = shelf.reuse(bytes) {
+            // Copies without the lock: both blocks are live, so no other thread can get them.
             drop(shelf);
             // SAFETY: both blocks are live, distinct, and at least `used` bytes long. After this `old` is unused.
             unsafe {

@@ -12,6 +12,7 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 /// Returns the block size for `size` (at least [`MIN_BYTES`]): the next of 16 steps between two powers of two. The planes of
 /// a tile with different margins fall into few classes, and less than 1/16 is wasted.
 pub(crate) fn class_bytes(size: usize) -> usize {
+    // 1/32 of the next power of two is below 1/16 of the size, which exceeds half of that power.
     let step = (size.next_power_of_two() >> 5).max(PAGE_BYTES);
     size.next_multiple_of(step)
 }

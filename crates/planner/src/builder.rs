@@ -65,6 +65,7 @@ impl<'a> PlanBuilder<'a> {
     pub fn set_up(study: PlanningInput<'a>, merging: Merging) -> Result<Self, PlanningError> {
         memory_check::for_runs(study)?;
         let runs = runs(study)?;
+        // Built for every scope: reuse is a fraction of the work after stage-level merging.
         let merged = CompactGraph::build(&runs, Merging::Merged);
         memory_check::for_tables(study, &merged)?;
         let stages = || (0u32..).map(StageIndex).zip(&study.workflow.stages);
@@ -160,6 +161,7 @@ impl StageProblem {
         all.inputs.extend(reference.inputs);
         all.keys.extend(reference.keys);
         all.costs.extend(reference.costs);
+        // `OnceCell` has no stable fallible initializer, so the graph is built before `get_or_init`.
         let dataflow = Dataflow::build(&all.problem(levels)?, &self.tasks);
         Ok(self.dataflow.get_or_init(|| dataflow))
     }
@@ -213,6 +215,7 @@ impl StageProblem {
         for mut bucket in self.all_buckets(solution) {
             let tile = |id: &InstanceId| runs.tile(graph.instance(*id).first_run);
             let inputs = |id: &InstanceId| (tile(id), graph.instance(*id).inputs.0);
+            // Both sorts are stable: instances of one input keep the depth-first order of the strategy.
             bucket.sort_by_key(inputs);
             let parts = bucket.chunk_by(|a, b| inputs(a) == inputs(b));
             buckets.extend(parts.map(|part| (tile(&part[0]), part.to_vec())));
@@ -262,6 +265,7 @@ impl<'a> TaskTable<'a> {
             let values = || stage.task_parameters(task).map(|p| evaluation[p]).collect::<Vec<_>>();
             let key = keys.intern(values());
             assert!(key as usize <= ratios.len(), "parameters {key} follow {}", ratios.len());
+            // Interned keys are dense, so a new key is the next entry, and each ratio is looked up once.
             if key as usize == ratios.len() {
                 ratios.push(study.costs.ratio(operation.as_ref(), &values()));
             }

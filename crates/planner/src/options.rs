@@ -120,6 +120,7 @@ impl BucketLimits {
         slots: NonZeroU32,
         memory_bytes: u64,
     ) -> Result<Self, PlanningError> {
+        // With both limits set, `limits` would build buckets for nothing.
         if let Some((max_bucket_size, max_buckets)) = set.max_bucket_size.zip(set.max_buckets) {
             return Ok(Self { max_bucket_size, max_buckets });
         }

@@ -9,7 +9,7 @@ use pleach_reuse::{Buckets, Member, MergeProblem, PreviousPlan, ReuseTree, repla
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
 
-/// Buckets for each slot: MaxBuckets as in 000 section 4.4.2.
+/// Buckets for each slot: MaxBuckets of thesis section 4.5 and paper 001 section 4.2.4.
 const BUCKETS_PER_SLOT: usize = 3;
 
 /// Merge problems of a running study.
@@ -57,8 +57,10 @@ impl ReplannedStage {
 
 impl Replanner for StudyReplanner {
     fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
+        // Without slots no worker would run new buckets, so the present ones stay.
         let wanted = NonZeroUsize::new(slots as usize * BUCKETS_PER_SLOT)?.max(self.min_buckets);
         let before = std::mem::replace(&mut self.max_buckets, wanted);
+        // With an unchanged number `pleach_reuse::replan` moves no instance.
         if before == wanted {
             return None;
         }

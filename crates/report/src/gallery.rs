@@ -200,6 +200,7 @@ fn pictures(
     for evaluation in evaluations(prepared, &choice) {
         let mut regions = replays.regions(evaluation)?;
         let names = previews.files(evaluation, &file.name, workflow);
+        // The mask comes first, if the workflow has one. All other regions are previews.
         for (region, name) in regions.drain(own.iter().count()..).zip(names) {
             let name =
                 folder.write_preview(&name, &image_io::png_bytes(&region)?).map_err(GalleryError::Stopped)?;
@@ -236,6 +237,7 @@ fn choose(prepared: &PreparedStudy, collected: &CollectedResponses, extremes: &[
 /// since the others are compared with it.
 fn evaluations(prepared: &PreparedStudy, choice: &Choice) -> Vec<usize> {
     let reference = prepared.reference_run().then_some(0);
+    // The reference run comes first, because the other runs read its mask.
     reference.into_iter().chain(choice.panels.iter().map(|panel| panel.evaluation)).collect()
 }
 

@@ -112,6 +112,7 @@ impl CollectedResponses {
     /// that counts.
     pub fn responses(&self, metric: usize, over_tiles: Aggregate) -> Vec<Option<f64>> {
         let dead = self.dead_tiles();
+        // `chunks` panics at 0. Without tiles there are no runs.
         let evaluations = self.runs.chunks(self.tiles.max(1));
         evaluations.map(|runs| self.over_tiles(runs, &dead, metric, over_tiles)).collect()
     }
@@ -140,6 +141,7 @@ impl CollectedResponses {
                 .filter(|(_, run)| !run.is_both_empty(metric))
                 .map(|(v, _)| *v)
                 .collect();
+            // If both are empty on all tiles, all of them count: the evaluation keeps a response.
             if !counting.is_empty() {
                 values = counting;
             }

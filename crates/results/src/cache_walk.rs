@@ -97,6 +97,7 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
 /// Returns the identity of the content of files read as `read_as`.
 fn of_file(read_as: &str, files: &[[u8; 32]]) -> RegionIdentity {
     let mut hash = blake3::Hasher::new_derive_key("pleach input file 1");
+    // The length separates the text from the digests, so that no two inputs hash the same bytes.
     hash.update(&(read_as.len() as u64).to_le_bytes());
     hash.update(read_as.as_bytes());
     files.iter().for_each(|digest| {
@@ -112,6 +113,7 @@ fn of_slide(element: ElementType, part: &SlideTile, slide: [u8; 32]) -> RegionId
     match element {
         ElementType::Table => {
             let columns = part.core_table();
+            // Exact: the table holds numbers of 32 bits.
             let sides: Vec<u32> = columns.columns().map(|(_, side)| side as u32).collect();
             of_file(&format!("core {}", numbers(&sides)), &[])
         }

@@ -48,6 +48,7 @@ pub enum Owner {
 /// Returns the owner of the results in a folder.
 pub fn owner(path: &Path) -> Owner {
     let mut results = RESULTS.iter().chain([&PREVIEWS]);
+    // Links are not followed: a dangling one occupies the name too.
     let Some(&name) = results.find(|name| path.join(name).symlink_metadata().is_ok()) else {
         return Owner::None;
     };
@@ -257,6 +258,7 @@ pub fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
     let part = target.with_file_name(name);
     let written = File::create(&part).and_then(|mut file| {
         file.write_all(content)?;
+        // Before the rename: the target's name must not refer to bytes that a loss of power can take.
         file.sync_all()
     });
     let published = written.and_then(|()| fs::rename(&part, target)).and_then(|()| {
@@ -265,6 +267,7 @@ pub fn publish(target: &Path, content: &[u8]) -> std::io::Result<()> {
         File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
     });
     if published.is_err() {
+        // The caller gets the first error. A remaining part is overwritten by the next publish.
         let _ = fs::remove_file(&part);
     }
     published

@@ -88,6 +88,7 @@ impl PhaseSurvivors {
             let mut varied = varied.to_vec();
             named.sort_unstable();
             varied.sort_unstable();
+            // Without a checksum, the names are the only protection against a changed file.
             let is_whole = is_checksummed || (named == varied && !screened.survivors.is_empty());
             is_whole.then_some(screened).ok_or_else(|| {
                 "survivors and fixed: each parameter that varied in the phase is allowed, once".to_owned()

@@ -115,6 +115,7 @@ pub fn choose_limits(
         if with_buckets <= machine.budget_bytes {
             break;
         }
+        // If the loop ends here, each instance has its own bucket, and `single` has fitted above.
         max_buckets = max_buckets.saturating_add(max_buckets.get()).min(instances);
         with_buckets = single;
     }

@@ -203,6 +203,7 @@ impl<'a> Target<'a> {
         if let Some(vertex) = (0..graph.vertices).find(between) {
             return Err(FlowError::Between { vertex: vertex as u32 });
         }
+        // Checked before: a statement between reused ones could never precede all of them.
         let admissible = admissible(graph, &marks, &before);
         Ok(Self { graph, reused: marks, admissible })
     }
@@ -268,6 +269,7 @@ impl<'a> Target<'a> {
                 variable.producers.iter().map(node).for_each(|producer| network.bind(producer, consumer));
             }
             network.pay(read, wanted, bytes(id));
+            // A value from outside has no producer that could join, so reading it always costs its bytes.
             if variable.producers.is_empty() {
                 network.bind(wanted, ends::FAR);
             }
@@ -292,6 +294,7 @@ fn admissible(graph: &FlowGraph, reused: &[bool], before: &[bool]) -> Vec<bool> 
                 continue;
             }
             for producer in &variable.producers {
+                // A removal may exclude further producers, hence the repetition until nothing changes.
                 changed |= std::mem::take(&mut admissible[producer.0 as usize]);
             }
         }

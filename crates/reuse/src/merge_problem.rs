@@ -92,6 +92,7 @@ impl MergeProblem {
         if instances.checked_mul(levels) != Some(keys.len()) {
             return Err(ProblemError::Keys { found: keys.len(), instances, levels });
         }
+        // A tree has at most one node per key, so this bound covers instances and nodes.
         if keys.len() > u32::MAX as usize {
             return Err(ProblemError::TooLarge { instances, levels });
         }

@@ -174,11 +174,13 @@ async fn serving(state: State, mut tls: ServerConfig, draining: Rc<Notify>) -> i
         DefaultHeaders::new().add(("Cache-Control", "no-store")).add(("X-Content-Type-Options", "nosniff"));
     let app = App::new()
         .app_data(web::Data::new(state))
+        // actix runs the last of these first: `measure` is outermost, so that it counts every answer.
         .wrap(from_fn(answer_once))
         .wrap(headers)
         .wrap(from_fn(request_metrics::measure))
         .configure(routes::configure);
     let serve = listener::service(app, bounds, draining, access::on_connect).await?;
+    // No HTTP/2: answers are small, and connections are few.
     tls.alpn_protocols.push(b"http/1.1".to_vec());
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     Ok(Box::new(move |stream, address| {

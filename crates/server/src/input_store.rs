@@ -104,7 +104,9 @@ impl InputStore {
     /// aside.
     pub(crate) fn has(&self, digest: InputDigest) -> bool {
         let path = self.path(digest);
+        // Before the content is read: a change during the read gives other looks, so the file is verified again.
         let Ok(looks) = looks(&path) else { return false };
+        // Releases the lock before the file is read, which takes long and must not delay other files.
         if self.verified.lock().get(&digest) == Some(&looks) {
             return true;
         }
@@ -166,11 +168,13 @@ impl InputStore {
             let entry = entry.map_err(|source| InputError::at(&self.folder, source))?;
             let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
             let digest = name.split('.').next().unwrap_or_default();
+            // A partial file belongs to a transfer in progress: `open` has removed those of earlier processes.
             if name.ends_with(PART) || kept.contains(&name) || digest.parse::<InputDigest>().is_err() {
                 continue;
             }
             let fail = |source| InputError::at(&path, source);
             let found = entry.metadata().map_err(fail)?;
+            // A time in the future, after the clock was set back, counts as age 0: the file stays.
             let age = found.modified().map_err(fail)?.elapsed().unwrap_or_default();
             if age < grace {
                 continue;
@@ -190,6 +194,7 @@ impl InputStore {
     /// # Errors
     /// [`InputError::Full`] and [`InputError::File`] when the temporary file cannot be created.
     pub(crate) fn receive(&self, digest: InputDigest) -> Result<Receiving, InputError> {
+        // Relaxed: only the uniqueness of the number matters.
         let number = self.received.fetch_add(1, Ordering::Relaxed);
         let part = self.folder.join(format!("{digest}.{number}{PART}"));
         let file = private::options()
@@ -235,12 +240,14 @@ impl Receiving {
             return Err(InputError::Other { expected: self.expected, found });
         }
         let fail = |source| InputError::at(&self.part.0, source);
+        // Sync before the rename: a name in the store must not refer to bytes that a loss of power can take.
         self.file.sync_all().map_err(fail)?;
         let mut verified = self.verified.lock();
         fs::rename(&self.part.0, &self.target).map_err(fail)?;
         // The written bytes were digested above. The next start of the manager finds a medium that has changed them
         // since.
         verified.extend(looks(&self.target).ok().map(|looks| (self.expected, looks)));
+        // Not held during the sync of the folder, which waits for the disk.
         drop(verified);
         // The rename is durable once the folder is synced.
         let folder = self.target.parent().unwrap_or(Path::new("."));

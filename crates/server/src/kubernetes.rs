@@ -131,6 +131,7 @@ impl Pods {
         let namespace = read(account, "namespace")?;
         let url = format!("https://{}/api/v1/namespaces/{namespace}/pods/", authority(&host, &port));
         let pods = Self { account: account.to_owned(), url };
+        // An unusable account ends the command at its start and not at the first round.
         pods.round()?;
         Ok(pods)
     }
@@ -159,6 +160,7 @@ impl Pods {
         let config = Agent::config_builder()
             .tls_config(tls.build())
             .https_only(true)
+            // ureq would drop the body of an error answer, which has the reason.
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)

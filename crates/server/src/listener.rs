@@ -122,6 +122,7 @@ where
             let draining = Rc::new(Notify::new());
             let ready = async {
                 listener.set_nonblocking(true)?;
+                // The standard library listens with a shorter queue. A second `listen` replaces its length.
                 SockRef::from(&listener).listen(BACKLOG)?;
                 let listener = tokio::net::TcpListener::from_std(listener)?;
                 io::Result::Ok((listener, make(Rc::clone(&draining)).await?))
@@ -150,6 +151,7 @@ async fn run(
     let mut at_once = 0;
     let patience = loop {
         let accepted = tokio::select! {
+            // The stop comes first: under a stream of newcomers, `accept` is always ready.
             biased;
             patience = &mut stopped => break patience.unwrap_or_default(),
             accepted = listener.accept() => accepted,
@@ -167,6 +169,7 @@ async fn run(
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
         }
     };
+    // Before the notification, which reaches only connections that already wait for it: none may be accepted later.
     drop(listener);
     draining.notify_waiters();
     doors.end_anonymous();
@@ -205,6 +208,7 @@ impl Doors {
                 () = connection.ended() => None,
                 () = connection.expired(doors.newcomers.bounds.anonymous_time) => None,
             };
+            // The connection leaves the newcomers first: it counts among one kind only.
             drop(entry);
             if let Some(is_probe) = is_probe {
                 let open = if is_probe { &doors.probes } else { &doors.others };
@@ -255,6 +259,7 @@ impl Open {
         match admit(network, &open, &self.bounds) {
             Admission::Room => {}
             Admission::Instead(id) => {
+                // Removed here and not by its task, which ends later: the next newcomer must not choose it again.
                 if let Some(connection) = self.connections.borrow_mut().remove(&id) {
                     connection.end();
                 }
@@ -279,6 +284,8 @@ impl Open {
         actix_web::rt::spawn(async move {
             let _entry = entry;
             tokio::select! {
+                // The other futures are dropped at the first end. Dropping `served` closes the socket at any point of a
+                // request.
                 () = served => {}
                 () = connection.ended() => {}
                 () = connection.expired(anonymous_time) => {}
@@ -306,6 +313,7 @@ struct Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         self.open.connections.borrow_mut().remove(&self.id);
+        // Stores a permit, so an end between the check in `emptied` and its wait is not lost.
         self.open.ended.notify_one();
     }
 }

@@ -122,9 +122,11 @@ impl Audit {
         plans: &[pleach_dispatch::plan::ExecutionPlan],
         manager: &Manager,
     ) -> Result<(), Violation> {
+        // Only ticks carry the time to the manager, so the model must not know a later one.
         if *event == Event::Tick {
             self.now = self.now.max(now);
         }
+        // The event comes first: effects are checked against the state that the event leaves.
         self.apply_event(event, answer, plans)?;
         for effect in effects {
             self.follow(event, effect, manager)?;

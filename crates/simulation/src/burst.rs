@@ -161,6 +161,7 @@ pub fn run(burst: &Burst, policy: &Policy, workload: Workload, record: bool) -> 
         }
         let answer = decider.decide(&cluster, &cloud);
         cloud.follow(&answer.desired, &mut cluster)?;
+        // The outcome compares the forecast of the first decision with the result.
         first.get_or_insert(answer);
         cloud.run_until(now_us + step_us, &mut cluster)?;
     }

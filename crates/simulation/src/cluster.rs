@@ -327,6 +327,7 @@ impl Cluster {
             }
             DueEvent::ToManager(node, link, say) => self.arrives(node, link, say),
             DueEvent::ToNode(node, link, hear) => {
+                // A message of an earlier connection is lost with it.
                 if self.nodes[node].up && self.nodes[node].link == link && self.nodes[node].connected {
                     self.hears(node, hear);
                 }

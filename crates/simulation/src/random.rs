@@ -33,11 +33,13 @@ impl Random {
 
     /// Returns the next number between 0 and 1.
     pub fn unit(&mut self) -> f64 {
+        // The upper 53 bits: an f64 has as many, so every result is exact and below 1.
         (self.word() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a number of an exponential distribution.
     pub fn exponential(&mut self, mean: f64) -> f64 {
+        // 1 − unit is never 0, so the logarithm is finite.
         -mean * (1.0 - self.unit()).ln()
     }
 

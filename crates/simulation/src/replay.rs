@@ -57,6 +57,7 @@ impl Iterator for Replay<'_> {
             Ok((answer, effects)) => (in_words(&answer), effects.iter().map(effect_in_words).collect(), None),
             Err(breach) => (None, Vec::new(), Some(breach)),
         };
+        // After a violation the manager's state is unreliable, so later events would show follow-up errors only.
         self.ended = breach.is_some();
         Some(Step {
             number: self.next,

@@ -105,6 +105,7 @@ fn read(path: &Path, text: &Path) -> Result<BTreeMap<(String, String), String>, 
         ));
     }
     File::open(text)
+        // The file may grow after the check of its length.
         .and_then(|file| file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes))
         .map_err(unreadable)?;
     let text = String::from_utf8_lossy(&bytes);

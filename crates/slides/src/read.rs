@@ -52,6 +52,7 @@ fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result<Raster, Sl
             height_px: covers.end_level_px() - covers.first_level_px(),
         };
         let pixels = slide.level_pixels(scale.level, strip)?;
+        // Exact: `Scale` sets 1 for a level that needs no resampling.
         if scale.level_px_a_px == 1.0 {
             data.extend(
                 pixels.chunks_exact(4).flat_map(|pixel| on_white([pixel[0], pixel[1], pixel[2], pixel[3]])),
@@ -69,6 +70,7 @@ fn read(slide: &Slide, scale: &Scale, part: PixelRectangle) -> Result<Raster, Sl
 fn on_white(pixel: [u8; 4]) -> [u8; CHANNELS] {
     let [_, red, green, blue] = u32::from_ne_bytes(pixel).to_be_bytes();
     let white = 255 - u32::from_ne_bytes(pixel).to_be_bytes()[0];
+    // Premultiplied values do not exceed the opacity. Saturates for pixels that break this rule.
     [blue, green, red].map(|value| value.saturating_add(white))
 }
 

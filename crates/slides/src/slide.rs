@@ -75,6 +75,7 @@ impl Slide {
             return Err(SlideError::Damaged { path, cause });
         }
         for level in 0..levels.len() {
+            // Both sides are text of the file, so their product may exceed 64 bits.
             let side = |name: &str| property(&format!("openslide.level[{level}].tile-{name}"))?.parse().ok();
             if let (Some(width_px), Some(height_px)) = (side("width"), side("height"))
                 && u64::saturating_mul(width_px, height_px) > MAX_PIECE_PX
@@ -170,6 +171,7 @@ impl Slide {
     pub fn overview(&self, side_px: u32) -> Result<Raster, SlideError> {
         let PyramidLevel { width_px, height_px, .. } = self.levels[0];
         let factor = f64::from(width_px.max(height_px)) / f64::from(side_px.max(1));
+        // At most the shorter side, so that one pixel of it is left.
         let factor = factor.clamp(1.0, f64::from(width_px.min(height_px)));
         let no_overview = |level: PyramidLevel| SlideError::NoOverview {
             path: self.path.clone(),

@@ -59,6 +59,7 @@ type Field = (u16, u16, u64, Option<u64>);
 fn follow(file: &mut (impl Read + Seek), length: u64, damages: &mut Vec<CorruptLevel>) -> io::Result<()> {
     let mut reader = Reader::open(file)?;
     let mut at = reader.first;
+    // Also ends a chain that damage has closed to a cycle.
     for _ in 0..MAX_DIRECTORIES {
         if at == 0 || at >= length {
             break;
@@ -156,8 +157,10 @@ impl<'a, F: Read + Seek> Reader<'a, F> {
                 3 | 8 => 2,
                 4 | 9 => 4,
                 16 | 17 => 8,
+                // Longer than any word, so values of other types are not read.
                 _ => 9,
             };
+            // A value shorter than the word is at its start, in either byte order (TIFF 6.0, section 2).
             let value = (values == 1 && bytes <= word).then(|| self.whole(&value[..bytes]));
             fields.push((number, kind, values, value));
         }

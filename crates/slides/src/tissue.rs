@@ -53,6 +53,7 @@ impl Tissue {
         let range = |from: f64, to: f64, length: u32| {
             let length = length as usize;
             let first = ((from * length as f64).floor() as usize).min(length - 1);
+            // At least one pixel: a part may be smaller than a pixel of the overview.
             first..((to * length as f64).ceil() as usize).clamp(first + 1, length)
         };
         let (columns, rows) = (range(left, right, self.width_px), range(top, bottom, self.height_px));
@@ -83,6 +84,7 @@ fn otsu(values: &[u8]) -> u8 {
         below += count as f64;
         sum_below += f64::from(value) * count as f64;
         let above = all - below;
+        // A class without pixels has no mean.
         if below > 0.0 && above > 0.0 {
             let difference = sum_below / below - (total - sum_below) / above;
             let between = below * above * difference * difference;

@@ -128,10 +128,13 @@ impl FolderTier {
     /// Returns a [`TierError`] if the folder cannot be listed.
     pub fn refresh(&self) -> Result<(), TierError> {
         for leaf in 0..layout::LEAVES {
+            // The leaf lock covers listing and accounting, so that no insertion or removal of this process falls in
+            // between.
             let _held = self.hold(leaf);
             let open::ShardScan { found, .. } = open::scan(&*self.files, &self.layout, leaf)?;
             self.books.lock().replace(leaf, found);
         }
+        // A failed refresh may have read some segments, so their disk usage is counted before the error is returned.
         let refreshed = self.pack.refresh();
         self.count_packed();
         refreshed
@@ -209,6 +212,7 @@ impl Tier for FolderTier {
         let path = self.layout.region(key);
         match self.files.remove(&path) {
             Ok(()) => {
+                // Before the sync: the file is gone even if the sync fails, and a listed region must be readable.
                 self.books.lock().forget(key);
                 // The file must not reappear after a power loss.
                 self.sync_leaf(key)?;
@@ -223,6 +227,7 @@ impl Tier for FolderTier {
     }
 
     fn contains(&self, key: RegionKey) -> Result<bool, TierError> {
+        // In a shared folder another process may have removed the file, so the accounting alone proves nothing.
         if self.books.lock().contains(key) && !self.is_shared() {
             return Ok(true);
         }
@@ -249,6 +254,8 @@ impl Tier for FolderTier {
 
     /// Returns 0 if the disk cannot be queried. Bytes that compaction would free count as free.
     fn free_bytes(&self) -> u64 {
+        // The pack comes before the accounting lock, the order that `count_packed` uses. The disk is queried without
+        // it, since a system call may hang.
         let (dead_bytes, spare_bytes) = (self.pack.dead_bytes(), self.pack.spare_bytes());
         let disk = self.files.space(&self.layout.root).map_or(0, |space| space.free_bytes);
         let books = self.books.lock();

@@ -30,6 +30,7 @@ fn are_local(mounts: &str, folder: &Path) -> bool {
     // "36 35 98:0 / /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=continue"
     let mount = |line: &str| {
         let (head, tail) = line.split_once(" - ")?;
+        // The mount table writes a space in a path as `\040` (proc(5)).
         let place = head.split(' ').nth(4)?.replace("\\040", " ");
         let mut words = tail.split(' ');
         let (kind, options) = (words.next()?.to_owned(), words.nth(1)?.to_owned());

@@ -66,6 +66,7 @@ impl EvictionQueue {
         let value = match self.policy {
             // An infinite value would make all later values infinite, so such regions are pinned instead.
             EvictionPolicy::CostBenefit if seconds.is_finite() => {
+                // Regions found at the start count 0 bytes, and 0/0 would be NaN.
                 self.inflation + seconds.max(0.0) / bytes.max(1) as f64
             }
             _ => 0.0,
@@ -109,6 +110,7 @@ impl EvictionQueue {
         if self.policy == EvictionPolicy::None {
             return None;
         }
+        // Pinned regions sort behind all others, so the first one ends the search.
         let ranked = self.order.iter().take_while(|(rank, _)| is_pinned || !rank.is_pinned);
         ranked.map(|(_, key)| *key).find(|key| may(*key))
     }

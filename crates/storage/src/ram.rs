@@ -38,10 +38,13 @@ impl BoundedRam {
 
 impl Tier for BoundedRam {
     fn insert(&self, key: RegionKey, region: &Arc<DataRegion>) -> Result<Inserted, TierError> {
+        // Before the capacity check: a full tier must still recognize a region that it has.
         if self.tier.get(key).is_some() {
             return Ok(Inserted::AlreadyPresent);
         }
         let needed_bytes = region.bytes() + ENTRY_BYTES;
+        // Counted before the insertion, so that concurrent insertions cannot exceed the capacity together. Relaxed: the
+        // counter alone enforces it and orders no other access.
         let add = |held: u64| held.checked_add(needed_bytes).filter(|sum| *sum <= self.capacity_bytes);
         self.held_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map_err(|held_bytes| {
             let capacity_bytes = self.capacity_bytes;

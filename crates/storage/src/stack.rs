@@ -101,6 +101,7 @@ impl Drop for Claim<'_> {
     // Released in Drop, so a panicking operation cannot leave the region claimed.
     fn drop(&mut self) {
         self.stack.books.lock().release(self.key);
+        // Wakes all: the waiters share one condition variable and wait for different regions.
         self.stack.released.notify_all();
     }
 }
@@ -112,6 +113,7 @@ impl TierStack {
     pub fn new(levels: Vec<TierLevel>) -> Self {
         let counted: Vec<LevelCounters> = levels.iter().map(|_| LevelCounters::default()).collect();
         let mut books = StackIndex::new(levels.iter().map(|level| level.policy));
+        // Regions of a shared level may belong to other nodes, and must not be moved from here.
         for (id, level) in levels.iter().enumerate().filter(|(_, level)| !level.shared) {
             match level.tier.list() {
                 Ok(keys) => keys.into_iter().for_each(|key| books.find(id, key)),
@@ -164,7 +166,9 @@ impl TierStack {
         PlacementHints { first, pin }: PlacementHints,
     ) -> Result<PlacedAt, TierError> {
         let about = RegionMeta { bytes: region.bytes(), seconds: worth.seconds, durable: worth.durable };
+        // Claimed before the lookup, so that no thread moves or removes the region before the insertion.
         let _claim = self.claim(key, Some(about));
+        // A copy in a level that is not durable enough does not count.
         let known = (first.0..self.levels.len())
             .find(|id| (!worth.durable || self.is_durable(*id)) && self.books.lock().contains(*id, key));
         let placed = match known {
@@ -201,6 +205,8 @@ impl TierStack {
         let _claim = self.claim(key, None);
         let (mut removed, mut failed) = (false, None);
         for (id, level) in self.levels.iter().enumerate() {
+            // Every level is asked, since the index lists neither regions of other nodes nor those of an unlisted
+            // level.
             match level.tier.remove(key) {
                 Ok(was_there) => {
                     self.books.lock().forget(id, key);

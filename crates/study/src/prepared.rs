@@ -102,6 +102,7 @@ impl PreparedStudy {
         if let (Some(table), Some((part, _))) = (table, parts.iter().find(|(_, there)| *there)) {
             return Err(PrepareError::DrawsItsOwn { table: table.to_owned(), file: file.to_owned(), part });
         }
+        // Before the parameter sets are drawn, which takes this memory.
         room::check(file, &study, table)?;
         let design = design(file, &study, table)?;
         let evaluations = evaluations_of(&study, &design, &registry);
@@ -148,6 +149,7 @@ impl PreparedStudy {
         let design = if is_table {
             design_of_rows(&study, &study.method, rows)
         } else {
+            // Before the draw: a submission must not exhaust the manager's memory.
             room::check(&parameter_sets, &study, None)?;
             let drawn = design(&parameter_sets, &study, None)?;
             if drawn.evaluations != rows {

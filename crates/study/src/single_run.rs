@@ -88,6 +88,7 @@ impl SingleRun<'_> {
         let needed = self.needed(wanted);
         let mut readers = self.readers(&needed, wanted);
         let mut held: BTreeMap<TaskOutput, LiveRegion> = BTreeMap::new();
+        // The order of the set is an execution order: tasks read only from earlier tasks and stages.
         for &(stage, task) in &needed {
             let declared = &self.workflow.stages[stage].tasks[task];
             let outputs = self.task(stage, declared, &held, &mut timed)?;

@@ -42,6 +42,7 @@ pub(crate) fn cut(file: &Path, study: &Study, slides: &Slides) -> Result<Vec<Stu
             .scale(slides.magnification.map(Real::get))
             .map_err(|cause| fail(SlideTilesProblem::Magnification(cause)))?;
         let partition = partition(slides, &scale).map_err(|cause| fail(cause.into()))?;
+        // Includes tiles without tissue, because each of them is examined.
         if partition.count() + tiles.len() as u64 > MAX_TILES {
             return Err(fail(SlideTilesProblem::TooManyTiles { given: slides.tile_px, max: MAX_TILES }));
         }
@@ -98,6 +99,7 @@ pub fn partition(slides: &Slides, scale: &Scale) -> Result<Partition, PartitionE
 
 /// Returns left, top, width and height of a two-dimensional bounding box.
 pub fn sides(bounds: &SpatialBounds) -> [u32; 4] {
+    // The casts cannot truncate: the bounds are within an image with sides of 32 bits.
     let start = |axis: usize| bounds.axes()[axis].start() as u32;
     let length = |axis: usize| bounds.axes()[axis].length() as u32;
     [start(0), start(1), length(0), length(1)]

@@ -50,6 +50,7 @@ impl Delimited {
                 return Err(TableProblem::TooManyRows);
             }
             let line = self.0.line();
+            // Lines are in step with rows until a line is empty or a field spans lines. Then messages count rows.
             first_line = if rows == 0 { Some(line) } else { first_line.filter(|first| first + rows == line) };
             rows += 1;
             for (wanted, filling) in wanted.iter().zip(&mut filling) {

@@ -94,6 +94,7 @@ impl Parquet {
 
     pub(crate) fn read(self, wanted: &[ColumnRequest]) -> Result<TableData, TableProblem> {
         let rows = usize::try_from(self.reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+        // The count is a claim of the file: checked here, and again for each batch.
         if rows > MAX_ROWS {
             return Err(TableProblem::TooManyRows);
         }

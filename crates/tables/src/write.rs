@@ -33,6 +33,7 @@ impl Writer {
         if file.is_dir() {
             return Err(fail(Error::other("it is a folder")));
         }
+        // In the folder of the result, because a rename cannot cross file systems.
         let opened = BufWriter::new(File::create(&part).map_err(fail)?);
         let mut writer = Self { file: file.to_owned(), part, sink: None };
         writer.sink = Some(match Format::of(file) {

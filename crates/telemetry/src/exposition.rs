@@ -102,6 +102,7 @@ impl Exposition {
                 ClearableMetric::Gauge(family) => builder.try_with_metric(family.clone())?,
                 ClearableMetric::Histogram(family) => builder.try_with_metric(family.clone())?,
             };
+            // Recorded families are not cleared: their series are counted where events occur and must survive a scrape.
             if family.life != SeriesLifetime::Recorded {
                 sampled.push(made);
             }

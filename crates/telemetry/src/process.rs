@@ -47,6 +47,7 @@ impl Process {
 
     /// Sets each family to its current value, or removes its series.
     pub(crate) fn sample(&self) {
+        // A counter cannot be set, so it restarts at 0 and is increased by the total.
         self.cpu.reset();
         let none: &[&str] = &[];
         let stat = self.text("self/stat");
@@ -82,6 +83,7 @@ impl Process {
 /// Returns a field of `/proc/self/stat` by its number in proc(5). The name of the program, field 2, may contain spaces
 /// and parentheses.
 fn field(stat: &str, number: usize) -> Option<f64> {
+    // From the last parenthesis: the name before it may contain others.
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(number - 3)?.parse().ok()
 }

@@ -14,6 +14,7 @@ pub const MAX_TEXT_BYTES: u64 = 128 << 20;
 /// for files longer than [`MAX_TEXT_BYTES`]. Reads no more than the limit.
 pub fn read(file: &Path) -> Result<String> {
     let mut bytes = Vec::new();
+    // One byte beyond the limit distinguishes a longer file from one of exactly this length.
     File::open(file)?.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_TEXT_BYTES {
         let message = format!("longer than the allowed {} MiB", MAX_TEXT_BYTES >> 20);

@@ -101,6 +101,7 @@ fn workflow(file: &Path, files: Files, registry: &Registry) -> Result<Workflow, 
 
     let mut parameters = stage::Parameters::default();
     let mut stages = Vec::new();
+    // In topological order: `pleach-reuse` refuses a stage that reads a later one.
     for &index in &order {
         let entry = &entries[index];
         let mut stage = stage::check(&entry.at, &entry.descriptor, registry, &mut parameters)?;

@@ -128,6 +128,7 @@ impl Value {
     /// Returns [`ParseValueError`] if the text is not a finite number, or not an integer for an integer parameter.
     pub fn parse(text: &str, wanted: ValueType) -> Result<Self, ParseValueError> {
         let text = text.trim();
+        // Integers are parsed as such first: through an f64, those beyond 2^53 would change.
         let exact = text.parse().ok().filter(|_| wanted == ValueType::Integer).map(Self::Integer);
         exact
             .or_else(|| text.parse().ok().and_then(|number| Self::from_f64(number, wanted)))

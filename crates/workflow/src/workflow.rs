@@ -258,6 +258,7 @@ impl Workflow {
     /// Returns the workflow with only these stages (ascending) and the parameters that they consume. `bypass` maps
     /// an output of a removed stage to the workflow input that replaces it.
     fn keeping(&self, kept: &[usize], bypass: impl Fn(usize, usize) -> Option<usize>) -> Self {
+        // The default is never used: every origin refers to a stage that stays or is bypassed.
         let moved = |stage: usize| kept.iter().position(|&k| k == stage).unwrap_or(0);
         let origin = |origin: InputOrigin| match origin {
             InputOrigin::Stage { stage, output } => match bypass(stage, output) {
@@ -307,6 +308,7 @@ impl Stage {
             let mut task = self.tasks.get(number)?.clone();
             for read in &mut task.reads {
                 if let TaskInput::Task { task, .. } = read {
+                    // A task that is not placed yet comes later, so the order is not executable.
                     *task = position_of[*task]?;
                 }
             }

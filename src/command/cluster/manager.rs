@@ -95,6 +95,7 @@ fn client_server(
     inputs: Arc<InputStore>,
 ) -> CommandResult<impl FnOnce(Arc<ServiceControl>) -> http::Setup + use<>> {
     let tls = https::server(credentials, clock).map_err(CommandError::input)?;
+    // Bound before the studies are opened: a taken address ends the command first.
     let listener = TcpListener::bind(args.http)
         .map_err(|error| CommandError::Input(format!("--http {}: {error}", args.http)))?;
     let limits = Limits::default();
@@ -156,6 +157,7 @@ impl Process<'_> {
         info!("workers connect to {}, clients to https://{http}", server.address());
         pass_on_workers(&manager, peers, stop).await;
         info!("the manager stops; its studies continue after its next start");
+        // Before the actor ends: requests in progress still get its answers.
         served.stop();
         Ok(())
     }
@@ -225,6 +227,7 @@ fn desk(args: &ManagerProcessArgs) -> CommandResult<Option<Arc<JoinService>>> {
 
 fn connect(peer: Peer) -> Connect {
     let Peer { identity, hello, address, link, incoming, regions, arrivals: _ } = peer;
+    // The first tier is the worker's RAM. Saturates, because the sizes come from the peer.
     let below = hello.tiers.iter().skip(1).fold(0_u64, |sum, tier| sum.saturating_add(tier.bytes));
     let location = hello.location(address);
     let operations = hello.operations.into_iter().map(|operation| (operation.name, operation.version));

@@ -344,6 +344,7 @@ impl Process<'_> {
                 _ = &mut stop, if leaving.is_none() => {
                     info!("stop requested: the worker drains (it finishes running tasks and returns unstarted ones)");
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
+                    // Before the drain: no task may start that would not end within the timeout.
                     worker.do_send(SetTimeLimit(Instant::now() + self.args.drain_timeout.0));
                     worker.do_send(StartDrain);
                 }
@@ -352,12 +353,14 @@ impl Process<'_> {
                         "the time limit is near (--until): the worker drains (it finishes running tasks and returns \
                          unstarted ones)"
                     );
+                    // `run` has already set the actor's time limit.
                     leaving = Some(tokio::time::Instant::now() + self.args.drain_timeout.0);
                     worker.do_send(StartDrain);
                 }
                 () = tokio::time::sleep_until(leaving.unwrap_or(never)), if leaving.is_some() => {
                     info!("the drain timed out (--drain-timeout): the worker leaves at once");
                     worker.do_send(LeaveNow);
+                    // `LeaveNow` is sent once. The actor's `Left` ends the loop.
                     leaving = Some(never);
                 }
             }
@@ -379,6 +382,7 @@ impl Process<'_> {
             warn!("lost the connection to the manager; running tasks continue");
         } else if let Some(refusal) = refusal {
             self.readiness.failed(&refusal.to_string());
+            // Logged once for each cause, because the attempts may continue for hours.
             if refused.replace(refusal.cause) != Some(refusal.cause) {
                 warn!(
                     "the manager at {} refused this worker: {refusal}; trying again with increasing delay",
@@ -390,6 +394,7 @@ impl Process<'_> {
     }
 
     async fn connect(&self, retry: &mut Retry, not_before: tokio::time::Instant) -> CommandResult<Peer> {
+        // A moment and not a duration: any other event of the caller's loop drops this future and begins it again.
         tokio::time::sleep_until(not_before).await;
         let mut last = String::new();
         let wait = async |refusal: &Refusal, wait: Duration| {

@@ -101,6 +101,7 @@ impl<'a> Runner<'a> {
     }
 
     fn executor(&mut self, prepared: &PreparedStudy) -> CommandResult<LocalExecutor> {
+        // One engine for all phases: its result cache carries task results from one phase to the next.
         if let Some(here) = self.executor.take() {
             return Ok(here);
         }
@@ -143,6 +144,7 @@ impl<'a> Runner<'a> {
             notice_of_nothing(args, out);
         }
         self.say_what_is_known(&first, &session);
+        // After `session::begin`: a folder that refuses the study must not cost the start of an engine.
         let mut here = self.executor(&first)?;
         here.retains_results = retains_results || first.study.until.is_some();
         self.executor = Some(here);

@@ -42,10 +42,12 @@ impl ReceiveBuffers {
             }
             (None, _) => return Err(io::ErrorKind::InvalidInput.into()),
         };
+        // Released before the copy, so that other buffers of this peer are read in parallel.
         drop(open);
         if (map.len() as u64) < bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        // Cannot truncate: the mapping, whose length is a usize, has at least this length.
         Ok(MappedBuffer { map, bytes: bytes as usize })
     }
 
@@ -56,6 +58,7 @@ impl ReceiveBuffers {
 }
 
 fn map(path: &Path, bytes: u64) -> io::Result<Mmap> {
+    // Follows no link, because any user may create files in a folder such as `/dev/shm`.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() < bytes {

@@ -48,6 +48,7 @@ impl BufferName {
 
     /// Removes the name. Processes that have opened the file keep it, and no other process can open it.
     pub(in crate::exchange) fn remove(&self) {
+        // The swap lets one of two callers remove the file. Relaxed suffices, as no data depends on the flag.
         if self.exists.swap(false, Ordering::Relaxed) {
             // After a failure, a sweep removes the file once this process's lock is free.
             let _ = fs::remove_file(&self.path);
@@ -85,6 +86,7 @@ impl SendBuffer {
                 return Ok(name);
             }
         };
+        // Later fills use a mapping, because `write` costs more than sending the bytes over the network.
         let map = match &mut open.map {
             Some(map) => map,
             None => {
@@ -117,6 +119,7 @@ impl SendBuffers {
         bytes: u64,
     ) -> (Option<SendBuffer>, Option<u32>) {
         let fits = |slot: &&SendBuffer| slot.bytes() >= bytes;
+        // The smallest that fits leaves larger buffers to larger regions. The number breaks ties.
         let best = self.free.iter().filter(fits).map(|slot| (slot.bytes(), slot.number)).min();
         if let Some((_, number)) = best {
             let at = self.free.iter().position(|slot| slot.number == number);
@@ -129,8 +132,10 @@ impl SendBuffers {
         // All free buffers are too small.
         let gone =
             if self.lent + self.free.len() >= MOST { self.free.pop().map(|slot| slot.number) } else { None };
+        // After the eviction, whose bytes count toward the same limit.
         let Some(room) = folder.reserve(bytes) else { return (None, gone) };
         let number = self.next;
+        // Each buffer gets a new number, because the peer keeps a mapping under the number until it is withdrawn.
         self.next = self.next.wrapping_add(1);
         self.lent += 1;
         let slot = SendBuffer { number, folder: Arc::clone(folder), room, open: None, last: Instant::now() };

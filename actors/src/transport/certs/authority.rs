@@ -89,6 +89,7 @@ impl Authority {
         let fingerprint = token::fingerprint(key.public_key_raw());
         let name = format!("pleach cluster {}", token::hex(&fingerprint[..4]));
         params.distinguished_name.push(DnType::CommonName, name);
+        // No intermediates: only the authority itself signs certificates of nodes.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let certificate = params.self_signed(&key)?;
@@ -151,6 +152,7 @@ impl Authority {
         let issued = self.chain(&node_params(identity, validity).signed_by(&key, &self.issuer)?);
         make_folder(folder)?;
         let [node, node_key] = paths;
+        // The certificate is written last, so that a folder with a certificate has its key.
         write_new(&node_key, key.serialize_pem().as_bytes())?;
         write_new(&node, issued.chain_pem.as_bytes())?;
         Ok(issued)
@@ -169,6 +171,7 @@ impl Authority {
         let mut request =
             CertificateSigningRequestParams::from_der(&CertificateSigningRequestDer::from(request))
                 .map_err(CertsError::Request)?;
+        // Replaces all names and usages of the request, which an applicant chooses freely.
         request.params = node_params(identity, validity);
         Ok(self.chain(&request.signed_by(&self.issuer)?))
     }

@@ -32,6 +32,7 @@ impl Credentials {
     pub fn load(folder: &Path) -> Result<Self, CertsError> {
         let (path, key_path) = (folder.join(NODE_FILE), folder.join(NODE_KEY_FILE));
         let chain = certificates(&read(&path)?);
+        // Exactly two: `authority` reads the second, and joining workers find it in the chain.
         let [certificate, _] = &chain[..] else {
             let what = "not the certificates of a node and its authority; a file written by `pleach certs \
                         issue` is allowed";

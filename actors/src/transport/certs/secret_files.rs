@@ -55,6 +55,7 @@ fn temporary(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    // Always a new file, because the mode of an existing one would stay.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     if let Err(error) = written {
@@ -73,6 +74,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, CertsError> {
     let fail = |source| CertsError::File { path: path.to_owned(), source };
     let mut content = Vec::new();
     let file = File::open(path).map_err(fail)?;
+    // One byte more than allowed distinguishes a file of maximum length from a longer one.
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content).map_err(fail)?;
     if content.len() as u64 > MAX_FILE_BYTES {
         let what = format!("more than {MAX_FILE_BYTES} bytes; a certificate or key is allowed");

@@ -31,6 +31,7 @@ impl SigningRequest {
     pub(crate) fn write_credentials(self, chain_pem: &str, folder: &Path) -> Result<Credentials, CertsError> {
         let path = folder.join(NODE_FILE);
         let chain = certificates(chain_pem.as_bytes());
+        // Checked before anything is written, because files of credentials are never overwritten.
         let [certificate, _] = &chain[..] else {
             let what = "the response of the manager is not a certificate".to_owned();
             return Err(CertsError::Content { path, what });
@@ -38,6 +39,7 @@ impl SigningRequest {
         let identity = NodeIdentity::of_certificate(certificate)
             .map_err(|source| CertsError::Identity { path: path.clone(), source })?;
         make_folder(folder)?;
+        // The certificate is written last, so that a folder with a certificate has its key.
         write_new(&folder.join(NODE_KEY_FILE), self.key.serialize_pem().as_bytes())?;
         write_new(&path, chain_pem.as_bytes())?;
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.serialize_der()));

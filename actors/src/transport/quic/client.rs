@@ -52,6 +52,7 @@ impl Connector {
         board: RefusalReporter,
     ) -> Result<Self, NetworkError> {
         let handle = network.handle().clone();
+        // The endpoint registers its socket and its tasks with the entered runtime.
         let _runtime = handle.enter();
         let crypto = tls::client(&credentials, clock)?;
         let endpoint = endpoint(any_address(like), None, &settings)?;
@@ -65,6 +66,7 @@ impl Connector {
     /// # Errors
     /// Returns [`Refusal`], with the reason of the other side if it sent one.
     pub async fn connect(&self, address: SocketAddr, role: Role, hello: Hello) -> Result<Peer, Refusal> {
+        // The task owns its state: it runs on the network's runtime, and the caller may drop this future.
         let this = self.clone();
         let connecting = self.handle.spawn(async move {
             let within = this.settings.handshake;
@@ -99,6 +101,7 @@ impl Connector {
     /// Ends all connections, and waits until the peers are notified.
     pub async fn close(self) {
         self.end(&Refusal::new(Cause::Lost, "the node is shutting down"));
+        // quinn sends the close messages in the background, so the runtime must not end before.
         self.endpoint.wait_idle().await;
     }
 
@@ -117,6 +120,7 @@ impl Connector {
             open(&self.endpoint, Arc::clone(&self.crypto), address, role, &self.settings).await?;
         let greeted = self.greet_on(&connection, hello).await;
         if let Err(refusal) = &greeted {
+            // Closes with the reason: quinn closes a dropped connection with code 0 and no text.
             refusal.close(&connection);
         }
         greeted

@@ -110,6 +110,7 @@ pub(super) async fn serve(
     clock: &Arc<dyn Clock>,
 ) -> Result<(), Refusal> {
     let (mut send, recv) = connection.accept_bi().await.map_err(|error| Refusal::of_connection(&error))?;
+    // The handshake timeout in `server::enter` bounds this wait.
     let frame = first_frame(&mut BufReader::new(recv), connection).await?;
     let Request { token, name, request } = codec::decode(&frame)
         .map_err(|error| Refusal::new(Cause::Language, format!("invalid join request: {error}")))?;
@@ -175,6 +176,7 @@ pub async fn join(
         return Err(CertsError::Exists(node).into());
     }
     make_folder(folder)?;
+    // A malformed token fails here, before a key is created or a connection opened.
     let authority = *token.parse::<Token>()?.authority();
     let applicant = SigningRequest::new()?;
     let request = Request { token: token.to_owned(), name, request: ByteBuf::from(applicant.request()) };
@@ -184,10 +186,12 @@ pub async fn join(
     };
     let (crypto, settings) = (tls::joining(authority, clock)?, settings.clone());
     let within = settings.handshake;
+    // One timeout for all steps: a peer may accept the connection and then stay silent.
     let asking = network.handle().spawn(timeout(within, async move {
         let connection = client::open(&endpoint, crypto, address, Role::Manager, &settings).await?;
         let answer = ask(&connection, &request).await;
         Refusal::new(Cause::Ended, "the connection has ended normally").close(&connection);
+        // The socket must outlive the close message, or the manager would see a silent peer.
         endpoint.wait_idle().await;
         answer
     }));

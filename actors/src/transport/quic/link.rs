@@ -82,6 +82,7 @@ impl Link for QuicLink {
             return Err(Disconnected);
         }
         let bytes = frame.len() + FRAME_BYTES;
+        // Relaxed: the counter only bounds memory, and the channel orders the frames.
         let before = self.unsent.fetch_add(bytes, Ordering::Relaxed);
         // A frame on an empty queue may exceed the limit.
         if before > 0 && before + bytes > self.max_unsent {
@@ -127,6 +128,7 @@ pub(super) fn start(
     let unsent = Arc::new(AtomicUsize::new(0));
     let writing = write(unsent_frames, send, Arc::clone(&unsent), settings.between_frames);
     let reading = read(recv, arrived, settings.unread_bytes);
+    // The task has its own handle of the connection, so that queued frames arrive after the link is dropped.
     tokio::spawn(carry(connection.clone(), board.clone(), settings.stalled, writing, reading));
     let max_unsent = settings.unsent_bytes;
     let (connection, board) = (connection.clone(), board.clone());
@@ -168,6 +170,7 @@ async fn carry(
                                                                            normally",
         ),
     };
+    // A reason of the connection wins, because a stream error is only its consequence.
     let ended = connection.close_reason().map_or(refusal, |error| Refusal::of_connection(&error));
     board.note(connection.remote_address().ip(), &ended);
     ended.close(&connection);
@@ -198,6 +201,7 @@ async fn write(
             return;
         }
         next_send = Instant::now() + between;
+        // Counted as unsent until here: a frame that waits for flow control still takes memory.
         unsent.fetch_sub(bytes, Ordering::Relaxed);
         together.clear();
         // Releases the memory of a long frame.

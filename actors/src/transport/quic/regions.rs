@@ -140,6 +140,7 @@ impl RegionStreams {
     /// # Errors
     /// Returns [`SendError`].
     pub async fn send(&self, key: RegionKey, digest: Digest, bytes: Bytes) -> Result<(), SendError> {
+        // Held until the receiver has all bytes: more regions at once would only share the bandwidth.
         let _turn = self.turn().await;
         let header = Header { key, length: bytes.len() as u64, seal: Seal::Digest(digest) };
         let mut send = self.begin(header).await?;
@@ -163,6 +164,7 @@ impl RegionStreams {
         let mut send = self.begin(Header { key, length, seal: Seal::Digest(digest) }).await?;
         let mut left = length;
         while let Some(piece) = pieces.recv().await {
+            // Saturates if the source sends too much. The receiver refuses a region longer than announced.
             left = left.saturating_sub(piece.len() as u64);
             send.write_chunk(piece).await.map_err(|_| self.lost())?;
         }
@@ -190,6 +192,7 @@ impl RegionStreams {
         let _turn = timeout(patience, self.turn()).await.map_err(stalled)?;
         let header = Header { key, length: body.len() as u64, seal: Seal::Head(head) };
         let mut send = timeout(patience, self.begin(header)).await.map_err(stalled)??;
+        // Pieces show progress: one write of the whole body could exceed `patience` on a slow link.
         while !body.is_empty() {
             let piece = body.split_to(body.len().min(WRITTEN_BYTES));
             let written = timeout(patience, send.write_chunk(piece)).await;
@@ -223,6 +226,7 @@ impl RegionStreams {
 
     async fn end(&self, mut send: SendStream) -> Result<(), SendError> {
         send.finish().map_err(|_| self.lost())?;
+        // Without a code, the peer has acknowledged all bytes. A code comes from a receiver that refuses the region.
         match send.stopped().await {
             Ok(None) => Ok(()),
             Ok(Some(_)) => Err(SendError::NotTaken),
@@ -248,6 +252,7 @@ pub(super) fn start(
     // Space for 1: received regions wait for their receiver with their turns.
     let (arrived, arrivals) = channel(1);
     let received = Arc::new(AtomicU64::new(0));
+    // At least 1 unit, so that regions can arrive one by one with any budget.
     let units = (settings.arriving_bytes / UNIT_BYTES).clamp(1, u64::from(u32::MAX));
     let budget = Arc::new(Semaphore::new(units as usize));
     let bounds = Bounds { settings: settings.clone(), units, budget, received: Arc::clone(&received) };
@@ -268,6 +273,7 @@ async fn receive_all(
     let turns = Arc::new(Semaphore::new(bounds.settings.regions.max(1) as usize));
     // The semaphore is never closed.
     while let Ok(turn) = Arc::clone(&turns).acquire_owned().await {
+        // Accepted only with a turn: data of further streams stays within the windows of QUIC.
         let Ok(stream) = connection.accept_uni().await else { return };
         let (bounds, board) = (Arc::clone(&bounds), board.clone());
         let (arrived, peer) = (arrived.clone(), connection.remote_address().ip());
@@ -284,6 +290,7 @@ async fn receive_all(
                 .map_err(|(key, refusal)| ReceiveError { key: key.unwrap_or(RegionKey([0; 16])), refusal });
             // The receiver may be dropped.
             let _ = arrived.send(arrival).await;
+            // Returned after the handover, because a region that waits for its receiver still takes memory.
             drop(turn);
         });
     }

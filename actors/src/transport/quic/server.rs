@@ -82,6 +82,7 @@ impl Server {
             config.incoming_buffer_size_total(all);
             config
         };
+        // Only loopback or not matters here. It selects datagram sizes and segmentation offload.
         let local = Arc::new(config(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)));
         let far = config(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
         let endpoint = endpoint(address, Some(far), &setup.settings)?;
@@ -130,6 +131,7 @@ async fn accept_all(
     let half_open = Arc::new(Semaphore::new(setup.settings.half_open));
     while let Some(incoming) = endpoint.accept().await {
         let peer = incoming.remote_address().ip();
+        // May be outdated at once. It only decides about the proof, and the permit enforces the maximum.
         let is_trusting = setup.settings.half_open - half_open.available_permits() < setup.settings.trusting;
         if !is_trusting && !incoming.remote_address_validated() {
             // quinn accepts a retry for every unvalidated address, so the refusal is only a safeguard.
@@ -144,6 +146,7 @@ async fn accept_all(
             setup.board.note(peer, &Refusal::new(Cause::Busy, text));
             continue;
         };
+        // One task per peer: a slow handshake must not delay the next peer.
         let (setup, local, come_in) = (Arc::clone(&setup), Arc::clone(&local), come_in.clone());
         tokio::spawn(async move {
             let (entered, connection) = enter(incoming, &setup, local).await;
@@ -173,6 +176,7 @@ async fn enter(
     setup: &ServerSetup,
     local: Arc<ServerConfig>,
 ) -> (Result<Option<Peer>, Refusal>, Option<Connection>) {
+    // The transport settings depend on the peer's address, which is known only now.
     let is_local = incoming.remote_address().ip().to_canonical().is_loopback();
     // Outside of the future, so that the connection survives a timeout and gets the reason.
     let mut connection = None;
@@ -182,6 +186,7 @@ async fn enter(
         let open = connecting.map_err(lost)?.await.map_err(lost)?;
         let open = connection.insert(open);
         if speaks(open).as_deref() == Some(tls::JOINING) {
+            // Handled before the identity check, because a joining worker has no certificate yet.
             return match &setup.desk {
                 Some(desk) => join::serve(open, desk, &setup.clock).await.map(|()| None),
                 None => Err(Refusal::new(Cause::Token, "this node does not accept tokens")),
@@ -216,6 +221,7 @@ pub(super) fn identity(connection: &Connection) -> Result<NodeIdentity, Refusal>
 async fn greet(connection: &Connection, setup: &ServerSetup) -> Result<Peer, Refusal> {
     let there = identity(connection)?;
     let here = setup.credentials.identity();
+    // Refused before the stream is accepted, so that this node reads no frame of a peer without access.
     if !setup.roles.contains(&there.role) {
         let roles: Vec<_> = setup.roles.iter().map(|role| role.as_str()).collect();
         let text =
@@ -270,6 +276,7 @@ pub(super) fn peer(
     board: &RefusalReporter,
 ) -> Peer {
     let address = connection.remote_address();
+    // Extends the limits only now: an unidentified peer has one stream and a small window.
     settings.trust(connection);
     let (link, incoming) = link::start(connection, control, settings, board);
     let (regions, arrivals) = regions::start(connection, settings, board);

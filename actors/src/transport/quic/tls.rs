@@ -64,6 +64,7 @@ pub(in crate::transport) fn lenient(
     let builder =
         builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?.with_client_cert_verifier(verifier);
     let mut config = builder.with_single_cert(credentials.chain(), credentials.key()).map_err(unusable)?;
+    // Without tickets, no client can resume a session past the expiry of its certificate.
     config.send_tls13_tickets = 0;
     Ok(config)
 }
@@ -133,6 +134,7 @@ impl ServerCertVerifier for Fingerprinted {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        // The worker knows only the fingerprint, so the authority's certificate must be in the chain.
         let known = intermediates.iter().find(|certificate| fingerprint(certificate) == self.authority);
         let Some(authority) = known else {
             return Err(CertificateError::UnknownIssuer.into());
@@ -140,6 +142,7 @@ impl ServerCertVerifier for Fingerprinted {
         let roots = roots(&authority.clone().into_owned())?;
         let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&self.provider));
         let verifier = verifier.build().map_err(|error| Error::General(error.to_string()))?;
+        // Without intermediates, because the authority signs managers directly. `name` is that of the manager role.
         verifier.verify_server_cert(end_entity, &[], name, ocsp_response, now)
     }
 

@@ -35,6 +35,7 @@ impl UsedTokens {
         let options =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
         let mut file = options.open(path).map_err(fail)?;
+        // Locked before the read, so that another manager cannot append afterwards.
         file.try_lock().map_err(|error| {
             fail(match error {
                 TryLockError::WouldBlock => {
@@ -76,6 +77,7 @@ impl UsedTokens {
         let written = self.file.seek(at).and_then(|_| self.file.write_all(line.as_bytes()));
         let written = written.and_then(|()| self.file.sync_data());
         written.map_err(|source| CertsError::File { path: self.path.clone(), source })?;
+        // After the sync: a failed write leaves the length, and the next line overwrites its remains.
         self.length += LINE_BYTES as u64;
         self.used.insert(id);
         Ok(true)

@@ -13,6 +13,7 @@ use std::path::Path;
 
 impl Submission {
     pub(super) fn check(&self) -> Result<(), InvalidSubmission> {
+        // First: fields of another version may have another meaning.
         if self.version != VERSION {
             return Err(InvalidSubmission::Form { found: self.version });
         }
@@ -110,6 +111,7 @@ impl Submission {
         let earlier = |origin: &InputOrigin| match *origin {
             InputOrigin::Input(input) => input < workflow.inputs.len(),
             InputOrigin::Stage { stage, output } => {
+                // An earlier stage exists, and only reading from earlier ones excludes cycles.
                 stage < number && output < workflow.stages[stage].outputs.len()
             }
             InputOrigin::Reference => true,
@@ -129,6 +131,7 @@ impl Submission {
             };
             let read = |read: &TaskInput| match *read {
                 TaskInput::StageInput(input) => input < stage.inputs.len(),
+                // Only earlier tasks, so that a stage has no cycle.
                 TaskInput::Task { task, output } => task < level && output < stage.tasks[task].writes.len(),
             };
             let is_sound = task.reads.iter().all(read)

@@ -100,6 +100,7 @@ impl<'a> Rest<'a> {
 
     /// Parses a list. Every item takes at least 1 byte, so a wrong count fails at the end of the bytes.
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        // Grows item by item: a claimed count allocates nothing.
         (0..self.number()?).map(|_| item(self)).collect()
     }
 }

@@ -101,6 +101,7 @@ impl Draft {
         let files = self.files();
         let folders = folders(names);
         for folder in &folders {
+            // The entries of the draft are durable before a rename publishes them.
             sync(&files.join(folder)).map_err(fail)?;
         }
         match folder::owner(&self.out) {
@@ -149,6 +150,7 @@ impl Draft {
                 if works_there || fs::read_dir(&target)?.next().is_some() {
                     return Ok(false);
                 }
+                // The rename replaces the user's empty folder, whose permissions the new one takes over.
                 fs::set_permissions(files, fs::metadata(&target)?.permissions())?;
                 target
             }

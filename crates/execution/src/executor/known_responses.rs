@@ -47,6 +47,7 @@ impl<'a> KnownResponses<'a> {
         for known in session.local.iter().filter(within) {
             by_instance.entry(instance(known)).or_insert(Cow::Borrowed(known));
         }
+        // Before the cache is read: the difference afterwards is the number of tasks that it saves.
         let open_before_recall = unfinished(&by_instance);
         let start = Instant::now();
         let recalled = cache_walk::known_responses(prepared, prior);

@@ -52,6 +52,7 @@ impl SlideFile {
             return true;
         }
         let is_same = self.digest.is_some() && pleach_study::file_digest::digest(&self.path) == self.digest;
+        // Content that differs is never remembered: the file may be restored, and the next tile then finds it.
         *seen = is_same.then_some(looks);
         is_same
     }

@@ -157,6 +157,7 @@ fn screened(
         FoundSurvivors::None => None,
         FoundSurvivors::Corrupt(why) => Some(why),
         FoundSurvivors::Sound(known) => {
+            // A recorded choice is binding: later phases may have journals of samples drawn from it.
             if (known.rule.as_str(), known.response.as_str()) != (&rule.rule.text(), response) {
                 return Err(PhasesError::OtherRule {
                     folder: folder.path().to_owned(),
@@ -196,6 +197,7 @@ fn screened(
         survivors,
         fixed,
     };
+    // On disk before the next phase: failed runs are tried again after a resume, and the rule could then choose others.
     screened.write(folder)?;
     Ok(screened)
 }

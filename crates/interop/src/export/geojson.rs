@@ -82,6 +82,7 @@ fn extents(labels: &[u32], width: usize) -> BTreeMap<u32, Extent> {
 fn of_labels(labels: &[u32], width: usize) -> Vec<Value> {
     let outlined = |(label, extent): (u32, Extent)| {
         let ([left, top], [right, bottom]) = (extent.low, extent.high);
+        // Traced within the bounding box: the cost follows the size of the object, not that of the image.
         let rows = (top..=bottom).flat_map(|y| &labels[y * width + left..=y * width + right]);
         let mask: Vec<u8> = rows.map(|found| u8::from(*found == label)).collect();
         let loops = trace(&mask, right - left + 1);

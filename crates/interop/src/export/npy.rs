@@ -70,6 +70,7 @@ fn file(kind: &str, shape: &[usize], numbers: &[u8]) -> Vec<u8> {
     header.extend(std::iter::repeat_n(' ', padded - 1 - header.len()));
     header.push('\n');
     let mut bytes = MAGIC.to_vec();
+    // Version 1.0 has 16 bits for this length. A header of a few dimensions takes some hundred bytes.
     bytes.extend((header.len() as u16).to_le_bytes());
     bytes.extend(header.as_bytes());
     bytes.extend(numbers);

@@ -207,6 +207,7 @@ impl<'a> OpenImageFile<'a> {
         let decoder = reader.into_decoder().map_err(|cause| refused(path, cause))?;
         let (width_px, height_px) = decoder.dimensions();
         let info = TileInfo { width_px, height_px };
+        // Size limits were checked on the header as read here. A decoder that reads another size would escape them.
         if frame.is_some_and(|frame| frame.info != info) {
             let cause = io::Error::new(ErrorKind::InvalidData, "two different sizes");
             return Err(failed(path, cause));
@@ -374,6 +375,7 @@ impl Samples {
         let is_object = |pixel: &&[S]| pixel.iter().any(|value| *value != S::default());
         let mut objects = pixels().filter(is_object);
         let first = objects.next();
+        // A single value marks a mask, not one object: its connected components are the objects.
         if objects.all(|pixel| Some(pixel) == first) {
             return Some(label(&self.mask(values), self.info.width_px as usize));
         }

@@ -65,6 +65,7 @@ pub(super) fn check(file: &mut (impl Read + Seek), length: u64) -> Result<(), Re
     let offset = numbers.header()?;
     numbers.go_to(offset, length)?;
     let entries = if numbers.big { numbers.long8()? } else { numbers.short()?.into() };
+    // Checked before the loop, which a hostile count would keep busy.
     if entries > MAX_ENTRIES {
         return Err(invalid(format!("the directory has {entries} entries")));
     }
@@ -160,6 +161,7 @@ impl<R: Read + Seek> Numbers<R> {
         let Some(each) = bytes_each(kind) else {
             return Err(invalid(format!("field {tag} is of type {kind}; a number is allowed")));
         };
+        // Saturates: count is unverified, and a wrapped product could look like a short value.
         let bytes = count.saturating_mul(each);
         if bytes <= self.inline_bytes() {
             return Ok(());

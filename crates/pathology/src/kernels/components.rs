@@ -57,6 +57,7 @@ impl Components {
                 // Ends of the run, moved one row up.
                 let (start, end) =
                     (runs[here].start as i64 - width as i64, runs[here].end as i64 - width as i64);
+                // Runs above are visited once per row: those before this run cannot touch a later one.
                 while above.start < above.end && i64::from(runs[above.start].end) + reach <= start {
                     above.start += 1;
                 }
@@ -97,6 +98,7 @@ impl Components {
         let mut any = vec![false; self.count];
         for (run, &component) in self.runs.iter().zip(&self.component) {
             let known = &mut any[component as usize];
+            // Short-circuits: `found` scans pixels, and one hit decides.
             *known = *known || found(run.pixels());
         }
         any

@@ -41,6 +41,7 @@ fn vertical_distance(mask: &[u8], width: usize) -> Vec<u32> {
         let (low, high) = (&mut low[from.min(to) * width..][..width], &mut high[..width]);
         let (source, target) = if from < to { (low, high) } else { (high, low) };
         for (here, &there) in target.iter_mut().zip(source.iter()) {
+            // Saturates: `NONE` plus 1 must stay the largest distance.
             *here = (*here).min(there.saturating_add(1));
         }
     };

@@ -130,6 +130,7 @@ fn spread_left<T: PixelLevel>(row: &mut [T], limit: &[T]) {
 }
 
 fn at_limit<T: PixelLevel>(values: &[T], limits: &[T]) -> bool {
+    // `&` instead of `&&` has no branch per pixel, so the comparison vectorizes.
     values.iter().zip(limits).fold(true, |all, (value, limit)| all & (value == limit))
 }
 
@@ -163,6 +164,7 @@ fn enqueue<T: PixelLevel>(
         }
     }
     for (index, (lowest, values)) in scratch.chunks(BLOCK).zip(row.chunks(BLOCK)).enumerate() {
+        // Most blocks have no hit: one vectorized test skips the search for pixels.
         let any = lowest.iter().zip(values).fold(false, |any, (lowest, value)| any | (lowest < value));
         if any {
             let hits = lowest.iter().zip(values).enumerate().filter(|(_, (lowest, value))| lowest < value);
@@ -192,6 +194,7 @@ fn drain<T: PixelLevel>(
             }
             let next = ny as usize * width + nx as usize;
             let limit = mask[next];
+            // A pixel is queued only when it rises, so the loop ends: values are bounded by the mask.
             if marker[next] < value && marker[next] < limit {
                 marker[next] = low(value, limit);
                 queue.push_back((ny, nx));

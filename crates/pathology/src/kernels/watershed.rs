@@ -40,6 +40,7 @@ pub fn watershed(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
                 continue;
             }
             let marked = neighbors(here, x, width, labels.len()).into_iter().flatten();
+            // A pixel beside several markers waits at its smallest difference, as in OpenCV.
             let nearest = marked.filter(|&n| labels[n] > 0).map(|n| image.difference(here, n)).min();
             if let Some(level) = nearest {
                 queues.push(level, here);
@@ -62,6 +63,7 @@ pub fn watershed(bgr: &[u8], inside: &[u8], labels: &mut [i32], width: usize) {
         }
         for next in around.into_iter().flatten() {
             if labels[next] == UNLABELED {
+                // A pixel is queued once, by the first neighbor that floods, even if a later one differs less.
                 queues.push(image.difference(here, next), next);
                 labels[next] = QUEUED;
             }
@@ -123,6 +125,7 @@ impl Queues {
         }
         *last = number;
         self.next[pixel] = NIL;
+        // A push below the present level moves the flood back, as in OpenCV.
         self.lowest = self.lowest.min(usize::from(level));
     }
 

@@ -28,6 +28,7 @@ fn run(inputs: &Inputs<'_>, arguments: &Arguments<'_>) -> Result<Vec<DataRegion>
     let least = arguments.area(0);
     let large = filter_by_area(inputs.pixels(0)?, width, Connectivity::Eight, least..u64::MAX);
     let seg_big = dilate(&large, width, StructuringElement::Cross).map_err(opencv)?;
+    // Planes are dropped once read: `bytes_a_pixel` declares the peak, and admission relies on it.
     drop(large);
 
     let Some(seeds) = seeds(&seg_big, width, arguments.connectivity(1)) else {

@@ -157,6 +157,7 @@ impl ObjectSet for PixelObjects {
         let mut shared = 0_u64;
         while let ([a, rest_of_one @ ..], [b, rest_of_other @ ..]) = (one, other) {
             shared += u64::from(a.end.min(b.end).saturating_sub(a.start.max(b.start)));
+            // The run that ends first cannot meet a later run of the other object.
             if a.end <= b.end {
                 one = rest_of_one;
             } else {

@@ -85,6 +85,7 @@ fn index(coordinate: f64, count: u32) -> u32 {
 /// Calls `found` with each row and its columns inside the polygon. The scan holds only the edges that cross the current
 /// row, so memory does not grow with the number of rows that edges span.
 fn spans(edges: &mut [Edge], width_px: u32, mut found: impl FnMut(u32, Range<u32>)) {
+    // Sorted by first row: the scan activates each edge once.
     edges.sort_unstable_by_key(|edge| edge.first);
     let mut waiting = edges.iter().peekable();
     let mut active: Vec<&Edge> = Vec::new();
@@ -97,6 +98,7 @@ fn spans(edges: &mut [Edge], width_px: u32, mut found: impl FnMut(u32, Range<u32
         active.retain(|edge| edge.end > row);
         crossings.clear();
         crossings.extend(active.iter().map(|edge| edge.crossing(row)));
+        // Even-odd rule: after sorting, pairs of crossings bound the inside.
         crossings.sort_unstable_by(f64::total_cmp);
         for inside in crossings.chunks_exact(2) {
             let (left, right) = (index(inside[0], width_px), index(inside[1], width_px));

@@ -37,6 +37,7 @@ impl Draw {
 
     /// Returns a uniform number in `0..bound`. `bound` must not be 0.
     pub(super) fn uniform_below(&mut self, bound: usize) -> usize {
+        // Multiply and shift: one draw for any bound, so later draws stay in step. The bias is below bound/2³².
         ((u64::from(self.bits()) * bound as u64) >> 32) as usize
     }
 
@@ -47,6 +48,7 @@ impl Draw {
 
     /// Returns a standard normal number with tails that end at ±6: the sum of 12 uniforms (Irwin–Hall).
     pub(super) fn normal(&mut self) -> f32 {
+        // Twelve uniform numbers have variance 1, and their sum needs no function of the platform's library.
         (0..12).map(|_| self.unit()).sum::<f32>() - 6.0
     }
 
@@ -77,6 +79,7 @@ pub(super) fn exp2(x: f32) -> f32 {
     // integers.
     let fraction =
         1.0 + f * (LN_2 + f * (0.240_226_5 + f * (0.055_504_1 + f * (0.009_618_1 + f * 0.001_504_1))));
+    // The exponent field holds the power of two. The clamp above keeps it within 27–227.
     fraction * f32::from_bits(((whole as i32 + 127) as u32) << 23)
 }
 

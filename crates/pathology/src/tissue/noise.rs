@@ -83,6 +83,7 @@ impl Field {
             square += gain * gain;
             scale *= 2.0;
         }
+        // Variances of independent octaves add, so the quotient has deviation 1 for any gains.
         sum / f32::sqrt(square)
     }
 }

@@ -64,6 +64,7 @@ impl PlanBuilder<'_> {
     /// [`PlanningError`] if a strategy refuses the study.
     pub(crate) fn limits(&self, workers: NonZeroU32, budget_bytes: u64) -> Result<Limits, PlanningError> {
         let cores = NonZeroUsize::try_from(workers).unwrap_or(NonZeroUsize::MIN);
+        // One limit holds for all tiles, so the largest tile decides.
         let pixels = self.study.tiles.iter().map(|tile| tile.pixels).max().unwrap_or(0);
         let mut all =
             Limits { max_buckets: NonZeroUsize::MIN, max_bucket_size: NonZeroUsize::MAX, peak_bytes: 0 };
@@ -84,6 +85,7 @@ impl PlanBuilder<'_> {
                 limits => limits,
             };
             let limits = limits.map_err(PlanningError::from)?;
+            // The strictest limits of any stage hold for all: more buckets and smaller ones both need less memory.
             all.max_buckets = all.max_buckets.max(limits.max_buckets);
             all.max_bucket_size = all.max_bucket_size.min(limits.max_bucket_size);
             all.peak_bytes = all.peak_bytes.max(limits.peak_bytes);

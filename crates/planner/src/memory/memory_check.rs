@@ -33,6 +33,7 @@ pub(crate) fn for_runs(study: PlanningInput<'_>) -> Result<(), PlanningError> {
     let keys = evaluations.saturating_mul(stages.len() as u64 * KEY_BYTES + values);
     let runs = evaluations.saturating_mul(tiles);
     let instances = runs.saturating_mul(stages.len() as u64);
+    // Saturation keeps an absurd product above every limit, where a wrapped one would pass the check.
     let needed = keys.saturating_add(instances.saturating_mul(MERGING_BYTES));
     check(needed, &format!("{runs} runs of {} stages", stages.len()))
 }

@@ -39,6 +39,7 @@ fn misfit(needs: &MinimumMemory, workers: &[WorkerMemory]) -> Misfit {
 pub(crate) fn fit(builder: &PlanBuilder<'_>, request: &PlanRequest<'_>) -> Result<FittedPlan, PlanningError> {
     let options = request.options;
     let smallest = request.workers.iter().map(|worker| worker.memory_bytes).min().unwrap_or(u64::MAX);
+    // One plan serves all workers, so the smallest memory sets the first limits.
     let chosen = BucketLimits::choose(request.buckets, builder, request.slots, smallest)?;
     let make = |options: PlanOptions, limits: BucketLimits| {
         let draft = Draft::new(builder, options.mode(limits))?;
@@ -58,6 +59,7 @@ pub(crate) fn fit(builder: &PlanBuilder<'_>, request: &PlanRequest<'_>) -> Resul
         assert!(is_smaller, "{cut:?} is not smaller than {limits:?}");
         let candidate = make(options, cut)?;
         limits = cut;
+        // Only the first cut is predicted from bytes. Later ones double: the search takes logarithmically many plans.
         factor = 2;
         if candidate.0 < best.0 {
             best = candidate;
@@ -79,6 +81,7 @@ pub(crate) fn fit(builder: &PlanBuilder<'_>, request: &PlanRequest<'_>) -> Resul
             singles_fit = Some(is_better);
         }
     }
+    // The tree scope comes last, because it gives up sharing between tasks of different prefixes.
     if best.0 > FITS
         && let Some(tree) = options.as_tree().filter(|_| request.tree_fallback)
     {

@@ -150,6 +150,7 @@ pub struct InsufficientMemory {
 pub fn check_room(needed_bytes: u64, work: &str, advice: &str) -> Result<(), InsufficientMemory> {
     let room =
         |limit: &MemoryLimit| (limit.bytes / 100 * MAX_PERCENT).saturating_sub(used_bytes(&limit.source));
+    // The least room decides, not the least limit: an address space counts mapped pages, the others resident ones.
     let tightest = limits_below(Path::new("/")).into_iter().min_by_key(room);
     let Some(limit) = tightest.filter(|limit| room(limit) < needed_bytes) else { return Ok(()) };
     Err(InsufficientMemory {
@@ -168,6 +169,7 @@ fn group_files(line: &str) -> Vec<PathBuf> {
     let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     let (mount, file) = match controllers {
         "" => ("sys/fs/cgroup", "memory.max"),
+        // A process of a hybrid system has lines of both versions. Version 1 lists controllers, version 2 none.
         version_1 if version_1.split(',').any(|name| name == "memory") => {
             ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
         }

@@ -50,6 +50,7 @@ pub(crate) fn build(builder: &PlanBuilder<'_>, solutions: &[Buckets], mode: Reus
         parents.dedup();
         instances.push(InstancePlan { stage: number, parameters, inputs, outputs, parents });
     }
+    // An output that no instance reads is reported at most, so no worker has to store it.
     let read: HashSet<RegionKey> = instances.iter().flat_map(|i| i.inputs.iter().copied()).collect();
     for output in instances.iter_mut().flat_map(|instance| &mut instance.outputs) {
         output.stored = read.contains(&output.key);

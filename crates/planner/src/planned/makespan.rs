@@ -73,6 +73,7 @@ impl JobWork {
     ) -> Result<Self, PlanningError> {
         let (mut seconds, mut places, mut unique) = (Vec::new(), Vec::new(), 0.0);
         let mut job_of = vec![0; builder.graph.instances().len()];
+        // Instances of the reference are in buckets of their own, which share nothing.
         let alone = instance_seconds(builder, ReuseMode::None);
         for (number, (stage, solution)) in builder.stages.iter().zip(solutions).enumerate() {
             let first = seconds.len();

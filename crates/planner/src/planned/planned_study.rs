@@ -33,6 +33,7 @@ impl PlannedStudy {
         workers: u32,
     ) -> Result<Self, PlanningError> {
         let summary = summary::summarize(&builder, solutions, mode, workers)?;
+        // Evaluation 0 is the defaults. Without their run, runs begin with evaluation 1.
         let first_evaluation = usize::from(!builder.study.defaults_run);
         let PlanBuilder { runs, graph, stages, study, .. } = builder;
         let pixels = study.tiles.iter().map(|tile| tile.pixels).collect();

@@ -18,6 +18,7 @@ pub fn task_counts(
 ) -> Result<BTreeMap<(usize, usize), u64>, InvalidBucket> {
     let mut counts = BTreeMap::new();
     for (id, bucket) in (0u32..).zip(&plan.buckets) {
+        // Finished instances execute nothing, so their tasks are neither counted nor shared.
         let open: Vec<InstanceId> = bucket.instances.iter().copied().filter(|id| open[id.index()]).collect();
         let Some(first) = open.first() else { continue };
         let number = plan.instances[first.index()].stage;

@@ -82,6 +82,7 @@ fn finish_shaped(mut hasher: blake3::Hasher, region: &DataRegion, length: usize)
     for count in shape.iter() {
         hasher.update(&count.to_le_bytes());
     }
+    // Cannot truncate: a shape has at most 5 counts.
     finish(hasher, region.element(), shape.len() as u8, (0, 0), length)
 }
 

@@ -100,6 +100,7 @@ impl AnnotatedObjects {
         class: &str,
         numbers: &[f64],
     ) -> Result<(), ObjectError> {
+        // Checked by itself, so that a refused outline never becomes part of the list.
         let mut alone = Outlines::default();
         alone.push(rings.iter().map(AsRef::as_ref)).and_then(|()| alone.check(false))?;
         self.push(rings.iter().map(AsRef::as_ref), class, numbers)
@@ -132,6 +133,7 @@ impl AnnotatedObjects {
         if found != expected {
             return Err(ObjectError::Numbers { object: self.len(), found, expected });
         }
+        // The only change that can fail comes first, so that all lists stay equally long.
         self.outlines.push(rings)?;
         let known = self.classes.iter().position(|known| known == class);
         let class = known.unwrap_or_else(|| {

@@ -122,6 +122,7 @@ impl Outlines {
             let end = u32::try_from(self.positions.len());
             self.ring_ends.push(end.unwrap_or(u32::MAX));
             if end.is_err() {
+                // A refused outline leaves nothing behind, so that the ends still match the positions.
                 self.ring_ends.truncate(before.0);
                 self.positions.truncate(before.1);
                 return Err(OutlineError::TooMany { outline });

@@ -75,6 +75,7 @@ impl RamTier {
                 // Counts while the entry is locked, so that no removal is counted before its insertion.
                 self.ledger.add(region.bytes());
                 self.bytes.fetch_add(region.bytes(), Ordering::Relaxed);
+                // A reader of the new number waits for the lock of this entry, and then finds the region.
                 let since = self.revision.fetch_add(1, Ordering::Release);
                 slot.insert(StoredRegion { region, identity, since });
                 Ok(())
@@ -100,6 +101,7 @@ impl RamTier {
         self.ledger.subtract(region.bytes());
         let before = self.bytes.fetch_sub(region.bytes(), Ordering::Relaxed);
         assert!(before >= region.bytes(), "{key} leaves the RAM tier, which counted {before} bytes");
+        // Release, after the removal: a reader that loads the new number with Acquire finds the region gone.
         self.revision.fetch_add(1, Ordering::Release);
         Some(region)
     }

@@ -117,6 +117,7 @@ impl ResultCache {
     /// The caller holds them until [`release`](Self::release).
     pub fn acquire(&mut self, key: &TaskKey, wanted: &[bool]) -> Option<(AcquiredOutputs, TaskKey)> {
         let Outputs { identities: outputs, origin } = self.tasks.get(key)?;
+        // Copied, since `hold` borrows the whole cache.
         let origin = *origin;
         let is_here = |(wanted, output): (&bool, &Option<RegionIdentity>)| !wanted || output.is_some();
         if outputs.len() != wanted.len() || !wanted.iter().zip(outputs).all(is_here) {
@@ -150,6 +151,7 @@ impl ResultCache {
                 source,
                 is_last: false,
             });
+            // Only with the first key: each further task with this output would list the region again.
             if entry.keys.is_empty()
                 && let Some(source) = source
             {
@@ -218,6 +220,7 @@ impl ResultCache {
             assert!(entry.is_some(), "an idle result is not in the cache: {identity:?}");
             let Some(entry) = entry else { continue };
             assert!(entry.holders == 0, "a result with {} holders is evicted: {identity:?}", entry.holders);
+            // Collected before the removal, which forgets these tasks.
             let task = |key: &TaskKey| {
                 let Outputs { identities, origin } = self.tasks.get(key)?;
                 Some((*key, *origin, identities.clone()))
@@ -252,6 +255,7 @@ impl ResultCache {
     /// Marks a source as gone: regions computed from it are dropped once they have no holder.
     pub fn invalidate(&mut self, source: &RegionKey) {
         for identity in self.by_source.remove(source).unwrap_or_default() {
+            // An evicted region stays in the list of its source.
             let Some(entry) = self.regions.get_mut(&identity) else { continue };
             if self.idle.remove(&(entry.worth, identity)) {
                 let bytes = entry.region.bytes();

@@ -146,6 +146,7 @@ impl Partition {
             return Ok(None);
         }
         let mut index = 0;
+        // From the last axis to the first, since x varies fastest.
         for (number, axis) in self.region.axes().iter().enumerate().rev() {
             let place = axis.start().abs_diff(position[number]) / self.tile_px[number];
             assert!(

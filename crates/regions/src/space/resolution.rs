@@ -39,6 +39,7 @@ impl Resolution {
     pub fn from_microns_per_px(microns_per_px: f64) -> Result<Self, ResolutionError> {
         let within =
             ALLOWED.contains(&microns_per_px).then(|| (microns_per_px * FEMTOMETRES_A_MICRON).round());
+        // At most 1e15 by the allowed range, which both types represent exactly.
         let femtometres = within.and_then(|femtometres| NonZeroU64::new(femtometres as u64));
         femtometres.map(Self).ok_or(ResolutionError { microns_per_px })
     }

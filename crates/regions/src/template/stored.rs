@@ -78,6 +78,7 @@ impl TryFrom<StoredTemplate> for RegionTemplate {
             template = template.with_region_of_interest(part)?;
         }
         for StoredRegion { name, key, element, bounds, version } in stored.regions {
+            // `insert` would accept a second entry of a higher version.
             if template.region(&name).is_some() {
                 return Err(TemplateError::Twice { name });
             }

@@ -67,6 +67,7 @@ fn of_levels(values: &[Value]) -> Vec<Tick> {
             {
                 return ticks;
             }
+            // A factor of 2.1 leads from 1 to 2, from 2 to 5 and from 5 to 10.
             step = nice_step(step * 2.1);
         }
     }

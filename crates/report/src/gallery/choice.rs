@@ -89,6 +89,7 @@ fn tile(evaluation: usize, metric: usize, runs: &[RunResponse]) -> Option<usize>
         let Some((_, own)) = own.filter(|(_, response)| response.is_finite()) else { continue };
         let Some(usual) = middle(on(candidate).map(|(_, response)| response)) else { continue };
         let apart = (own - usual).abs();
+        // On ties the first tile, so that the report of a study is the same each time.
         if tile.is_none_or(|(_, most)| apart > most) {
             tile = Some((candidate, apart));
         }

@@ -36,6 +36,7 @@ pub(super) fn pictures(
         return Err(GalleryError::SizesDiffer);
     }
     let (one, other) = (reference.data(), farthest.data());
+    // Equal masks have no difference to show, so the window follows the objects.
     let window = if one == other {
         window::with_most_differences(width, height, |pixel| one[pixel] != 0)
     } else {

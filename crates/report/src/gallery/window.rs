@@ -41,8 +41,10 @@ pub(crate) fn with_most_differences(width: u32, height: u32, differs: impl Fn(us
         let mut inside: u64 = counts[..across].iter().sum();
         for left in 0..=columns - across {
             if left > 0 {
+                // Adds before it subtracts: the sum is unsigned.
                 inside = inside + counts[left + across - 1] - counts[left - 1];
             }
+            // On ties the first window in raster order, so that the report is the same each time.
             if most.is_none_or(|most| inside > most) {
                 most = Some(inside);
                 best = Window { left: left as u32, top: top as u32, ..best };

@@ -181,6 +181,7 @@ fn content(line: &[u8]) -> Option<&str> {
 /// [`io::Error`] if the journal cannot be read.
 pub fn has_header(journal: impl Read) -> io::Result<bool> {
     let mut first = Vec::new();
+    // Bounds the memory: a corrupt file may have no line end.
     BufReader::new(journal).take(MAX_HEADER_BYTES).read_until(b'\n', &mut first)?;
     Ok(header_of(&first).is_some())
 }
@@ -208,6 +209,7 @@ pub fn count(journal: impl Read) -> io::Result<Bytes> {
     let (mut reader, mut line) = (BufReader::new(journal), Vec::new());
     while reader.read_until(b'\n', &mut line)? > 0 {
         let is_whole = bytes.corrupt == 0 && line.strip_suffix(b"\n").and_then(content).is_some();
+        // Only for the first corrupt line: an append that was cut short leaves nothing behind it.
         bytes.is_torn = bytes.corrupt == 0 && !line.ends_with(b"\n");
         *(if is_whole { &mut bytes.intact } else { &mut bytes.corrupt }) += line.len() as u64;
         line.clear();

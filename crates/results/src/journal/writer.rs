@@ -84,6 +84,7 @@ impl Writer {
     /// # Errors
     /// [`WriterError`] if a response is not on disk.
     pub fn finish(self) -> Result<(), WriterError> {
+        // Ends the thread although other recorders exist. A thread that has ended returns its error through `join`.
         let _ = self.recorder.0.send(None);
         let gone = |_| WriterError(io::Error::other("its thread is gone"));
         self.thread.join().map_err(gone)?
@@ -104,6 +105,7 @@ fn write(
     let (mut appended, mut durable, mut acknowledged) = (0u64, 0u64, 0u64);
     while open && let Ok(Some(first)) = incoming.recv() {
         let wait = synced.map_or(Duration::ZERO, |synced| BETWEEN_SYNCS.saturating_sub(synced.elapsed()));
+        // Before the rest of the group is collected, so that responses of the pause join it.
         std::thread::sleep(wait);
         let mut group = vec![first];
         loop {
@@ -120,6 +122,7 @@ fn write(
         let begun = Instant::now();
         debug_assert_eq!(lines.lines().count(), group.len(), "each response is one line");
         assert!(durable == appended, "{appended} responses were appended before, {durable} are on disk");
+        // An error ends the thread: readers ignore all lines behind a torn one, so no further line may follow.
         medium.append(lines.as_bytes())?;
         appended += group.len() as u64;
         medium.sync()?;

@@ -74,6 +74,7 @@ impl Dataflow {
                     *identity = pairs.intern((*identity, by(member)));
                 }
             };
+            // Runs even without inputs: `push_level` needs identities that are dense and in order of first appearance.
             grow(&|member| if reads.inputs { problem.inputs(member) } else { 0 });
             for read in &reads.tasks {
                 grow(&|member| dataflow.task(member, *read).0);
@@ -143,6 +144,7 @@ impl Dataflow {
         let level = self.level(task);
         let of_level = &self.reads[self.read_starts[level]..self.read_starts[level + 1]];
         let tasks = (self.starts[level + 1] - self.starts[level]) as usize;
+        // Not a division by 0: the level holds at least this task.
         let each = of_level.len() / tasks;
         &of_level[(task.0 - self.starts[level]) as usize * each..][..each]
     }

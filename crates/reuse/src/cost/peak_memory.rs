@@ -75,6 +75,7 @@ fn sorted_paths(tree: &ReuseTree, members: &[Member], depth: usize) -> Vec<Vec<N
         path.reverse();
         paths.push(path);
     }
+    // Sorted by node ids, paths with a common prefix are adjacent, which is a depth-first order.
     paths.sort_unstable();
     paths
 }

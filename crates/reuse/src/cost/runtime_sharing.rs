@@ -34,6 +34,7 @@ impl<'a> SharingSchedule<'a> {
         let (mut free, mut end) = (now_seconds, now_seconds);
         for task in tasks {
             let place = task.0 as usize;
+            // A finite time means that an earlier bucket computes the task, or has computed it.
             if self.available_at[place].is_infinite() {
                 let reads = self.dataflow.reads(task).iter();
                 let begun = reads.map(|read| self.available_at[read.0 as usize]).fold(free, f64::max);

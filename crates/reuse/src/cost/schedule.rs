@@ -81,6 +81,7 @@ impl JobGraph {
         if let Some((needs, job)) = edges.iter().find(wrong) {
             return Err(JobsError::NotTopological { job: *job, needs: *needs });
         }
+        // Sorted pairs are the rows of `dependents`. A duplicate would make a job wait twice for the same one.
         edges.sort_unstable();
         edges.dedup();
         let mut waits_for = vec![0; seconds.len()];

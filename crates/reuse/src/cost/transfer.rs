@@ -118,6 +118,7 @@ impl<'a> TransferPlan<'a> {
         let seconds = output_bytes[..levels].iter().map(|bytes| link.seconds(*bytes)).collect();
         let mut plan = Self { dataflow, owners, transferred: vec![false; dataflow.len()], seconds };
         let needed = dataflow.buckets_per_task(buckets);
+        // Inputs have smaller numbers, so `recompute_seconds` sees their decisions.
         for task in dataflow.tasks().filter(|task| needed[task.0 as usize] > 1) {
             plan.transferred[task.0 as usize] = plan.move_seconds(task) < plan.recompute_seconds(task);
         }
@@ -162,6 +163,7 @@ impl<'a> TransferPlan<'a> {
             work.tasks += own.len();
             work.compute_seconds += own.iter().map(|task| self.dataflow.cost(*task)).sum::<f64>();
             let alone = tasks.iter().map(|task| self.dataflow.cost(*task)).sum();
+            // Decisions per task ignore shared predecessors, so the plan may be slower than computing everything.
             if work.seconds() > alone {
                 work = BucketWork { compute_seconds: alone, tasks: tasks.len(), ..BucketWork::default() };
             }

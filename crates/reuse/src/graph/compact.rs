@@ -148,6 +148,7 @@ impl<'a> Builder<'a> {
     }
 
     fn build(mut self) -> CompactGraph {
+        // No id below truncates: `Runs::new` bounds runs × (1 + stages + inputs) by 32 bits.
         let stages = self.graph.stages as u32;
         let mut inputs = Vec::new();
         for run in (0..self.runs.len() as u32).map(RunId) {
@@ -158,6 +159,7 @@ impl<'a> Builder<'a> {
                 }
                 let id = self.find_or_insert(run, stage, &inputs);
                 self.graph.instance_of.push(id);
+                // A single run of the study's own evaluations makes the instance part of the statistics.
                 self.graph.instances[id.0 as usize].reference_only &= self.runs.is_reference(run);
             }
         }
@@ -210,6 +212,7 @@ impl<'a> Builder<'a> {
         let id = InstanceId(self.graph.instances.len() as u32);
         self.graph.instances.push(instance);
         self.graph.consumers.push(0);
+        // A consumer releases a parent once, when it is done, even if it reads the parent through two inputs.
         for (position, input) in inputs.iter().enumerate() {
             if let Input::Instance(parent) = input
                 && !inputs[..position].contains(input)

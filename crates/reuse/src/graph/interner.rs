@@ -32,6 +32,7 @@ impl<T: Hash + Eq> Interner<T> {
     /// [`MergeProblem`](crate::MergeProblem) reject inputs that could reach this limit.
     pub fn intern(&mut self, value: T) -> u32 {
         let next = u32::try_from(self.numbers.len()).expect("fewer than 2^32 distinct values");
+        // The next number is taken before the look-up, because the entry borrows the table.
         *self.numbers.entry(value).or_insert(next)
     }
 

@@ -37,6 +37,7 @@ pub struct TaskOrder {
 /// If the number of tasks in the graph differs from the problem's levels.
 pub fn best_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
     assert_eq!(graph.len(), problem.levels(), "a graph of this stage's tasks");
+    // Each down-set costs one look-up per instance, and the bound on sets falls as instances grow.
     let most = MAX_DOWN_SETS.min(MAX_LOOK_UPS / problem.len().max(1));
     let order = exact_order(problem, graph, most).unwrap_or_else(|| greedy_order(problem, graph));
     let (tasks, ordered) = (graph.len(), order.tasks.len());
@@ -93,17 +94,20 @@ impl Prefix {
 
 fn exact_order(problem: &MergeProblem, graph: &TaskGraph, max: usize) -> Option<TaskOrder> {
     let mut last_costs = LastCosts { problem, graph, max, of: HashMap::new() };
+    // A set is a mask of 64 bits. Counting reads the graph alone, so a refusal costs no look-ups.
     if graph.len() > 64 || !last_costs.count_up(0, &mut 0) {
         return None;
     }
     last_costs.visit(0, &Prefix::empty(problem));
     // From small sets to large ones: minimum cost of the set, and its last task.
+    // The hash map has no order. Each set needs the costs of its subsets, and the last set must be the full one.
     let mut sets: Vec<u64> = last_costs.of.keys().copied().collect();
     sets.sort_unstable_by_key(|set| (set.count_ones(), *set));
     let mut cheapest: HashMap<u64, (f64, usize)> = HashMap::from([(0, (0.0, 0))]);
     for set in &sets {
         let ways =
             last_costs.of[set].iter().map(|(task, cost)| (cheapest[&(set & !(1 << task))].0 + cost, *task));
+        // The swapped task numbers let the higher one win on equal costs: it becomes the last task.
         let best = ways.reduce(|a, b| if (b.0, a.1) < (a.0, b.1) { b } else { a });
         cheapest.insert(*set, best.unwrap_or_default());
     }
@@ -175,6 +179,7 @@ fn greedy_order(problem: &MergeProblem, graph: &TaskGraph) -> TaskOrder {
         });
         // On ties, the task that splits the instances least.
         let least = longer.reduce(|a, b| if (b.0, b.1) < (a.0, a.1) { b } else { a });
+        // A graph without cycles always has a ready task. `best_order` checks the length all the same.
         let Some((cost, _, task, longer)) = least else { break };
         order.tasks.push(task);
         order.cost += cost;

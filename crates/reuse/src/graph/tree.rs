@@ -78,6 +78,7 @@ impl ReuseTree {
                 instances.push(0_u32);
                 above[at] = node;
             } else {
+                // The first instance precedes this one, so its entry is already the node of this level.
                 above[at] = above[first[at] as usize];
             }
             instances[above[at] as usize - start] += 1;
@@ -183,6 +184,7 @@ impl Siblings {
         self.first.clear();
         self.first.extend(0..problem.len() as u32);
         let shared = alone.iter().filter(|alone| !**alone).count();
+        // A power of two, so that a mask of hash bits selects the partition.
         let hands = (shared / TABLE_INSTANCES + 1).next_power_of_two();
         let steps = problem.members().filter(|member| !alone[member.0 as usize]);
         let steps = steps.map(|member| ((above[member.0 as usize], problem.keys(member)[level]), member.0));
@@ -192,6 +194,7 @@ impl Siblings {
         }
         self.steps.clear();
         self.steps.extend(steps);
+        // Middle bits: the table uses the low bits as slot and the high bits as tag, and both must vary in a partition.
         let hand = |step: (u32, u32)| (hash(step) >> 32) as usize & (hands - 1);
         // Starts of partitions, which become their ends as they fill.
         self.ends.clear();
@@ -199,6 +202,7 @@ impl Siblings {
         self.steps.iter().for_each(|(step, _)| self.ends[hand(*step) + 1] += 1);
         (0..hands).for_each(|hand| self.ends[hand + 1] += self.ends[hand]);
         self.dealt.resize(shared, ((0, 0), 0));
+        // A counting sort is stable: instances stay in order, so each step has the same first instance as in one table.
         for &(step, member) in &self.steps {
             let place = &mut self.ends[hand(step)];
             self.dealt[*place] = (step, member);

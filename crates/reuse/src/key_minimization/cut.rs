@@ -60,6 +60,7 @@ impl FlowNetwork {
             let arrived_by = self.search();
             if arrived_by[ends::FAR].is_none() {
                 let mut near: Vec<bool> = arrived_by.iter().map(Option::is_some).collect();
+                // The search records no arc for its own start.
                 near[ends::NEAR] = true;
                 return near;
             }
@@ -77,6 +78,7 @@ impl FlowNetwork {
     /// unreachable nodes.
     fn search(&self) -> Vec<Option<usize>> {
         let mut arrived_by = vec![None; self.leaving.len()];
+        // Breadth first: shortest paths bound the number of augmentations independently of the capacities.
         let mut queue = VecDeque::from([ends::NEAR]);
         while let Some(node) = queue.pop_front() {
             for &arc in &self.leaving[node] {

@@ -23,6 +23,7 @@ pub(super) fn solve(problem: &MergeProblem, max_bucket_size: NonZeroUsize) -> Bu
             buckets.push(open[group].drain(..));
         }
     }
+    // Partial buckets come last, ordered by the first appearance of their inputs.
     for rest in open.into_iter().filter(|rest| !rest.is_empty()) {
         buckets.push(rest);
     }

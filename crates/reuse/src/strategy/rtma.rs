@@ -56,6 +56,7 @@ fn prune(left: &[Place], max_bucket_size: NonZeroUsize, buckets: &mut Buckets) -
 fn move_up(left: &[Place], tree: &ReuseTree) -> Vec<Place> {
     regroup(left.iter().filter_map(|(node, member)| {
         let parent = tree.parent(NodeId(*node));
+        // The caller stops at level 1, so `filter_map` drops no instance.
         debug_assert!(parent.is_some(), "level-1 nodes do not move up");
         Some((parent?.0, *member))
     }))

@@ -40,6 +40,7 @@ pub(super) fn solve(
     }
     let mut buckets = Buckets::default();
     for mut left in groups {
+        // After each bucket the cuts start over on all remaining instances (thesis Algorithm 2, lines 3-12).
         while left.len() > max_bucket_size.get() {
             let mut bucket = left.clone();
             while bucket.len() > max_bucket_size.get() {
@@ -108,6 +109,7 @@ fn phase(weights: &[Vec<f64>], active: &[usize]) -> (usize, usize, f64) {
     let mut bound = vec![0.0; weights.len()];
     let (mut before_last, mut last, mut weight) = (active[0], active[0], 0.0);
     while !left.is_empty() {
+        // On ties the first vertex joins, so cuts do not depend on anything but the order of instances.
         let tightest = (0..left.len()).reduce(|a, b| if bound[left[b]] > bound[left[a]] { b } else { a });
         let next = left.remove(tightest.unwrap_or(0));
         (before_last, last, weight) = (last, next, bound[next]);

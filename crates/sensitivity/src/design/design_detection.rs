@@ -180,6 +180,7 @@ fn first_beside(
         for (column, &group) in group_of.iter().enumerate() {
             let from = if group == swapped { other } else { most };
             let (found, expected) = (sets.value(column, row), sets.value(column, from));
+            // Compares exactly: mixed rows copy coordinates of A and B, so rounding by a writer affects both alike.
             if found != expected {
                 let name = sets.parameters[column].name.clone();
                 let (this, that) = if most == a { ("A", "B") } else { ("B", "A") };
@@ -219,6 +220,7 @@ pub fn curves(sets: ParameterColumns<'_>, harmonics: usize) -> Result<Curves, St
     let curves = Curves::new(names, rows / varying.len(), harmonics)?;
     for curve in 0..varying.len() {
         let first = curve * curves.samples();
+        // A level covers an interval of positions, so only a continuous parameter reveals the phase.
         let smooth =
             varying.iter().find(|&&column| !matches!(sets.parameters[column].domain, Domain::Levels { .. }));
         let Some(&smooth) = smooth else { break };
@@ -251,6 +253,7 @@ fn beside_curve(
     for at in 0..curves.samples() {
         let row = curve * curves.samples() + at;
         for (place, &column) in varying.iter().enumerate() {
+            // The same integer arithmetic as the sampler's, so that late points are as exact as early ones.
             let turn = (curves.frequency(curve, place) * at) % curves.samples();
             let angle = TAU * turn as f64 / curves.samples() as f64 + phase;
             let expected = 0.5 + angle.sin().asin() / PI;

@@ -179,6 +179,7 @@ impl Trajectories {
         value: impl Fn(usize, usize) -> Value,
         levels: Option<u32>,
     ) -> Result<Self, TrajectoryError> {
+        // A parameter that no row changes has no effect to compute, and must not lengthen the trajectories.
         let varies = |column| (1..rows).any(|row| value(row, column) != value(0, column));
         let varying = groups.with(parameters.len(), varies);
         if varying.is_empty() {

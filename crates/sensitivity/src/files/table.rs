@@ -169,6 +169,7 @@ impl<R: Read> Iterator for Rows<'_, R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let row = self.read().transpose();
+        // Ends the iteration: after an invalid row, a caller must not continue with the next one.
         if matches!(row, Some(Err(_))) {
             self.table.ended = true;
         }

@@ -86,6 +86,7 @@ pub fn moat(
         let part = Trajectories::new(trajectories.names().to_vec(), complete.to_vec(), rows, false);
         match moat::indices(&part, response.name, &response.values[..rows], seed) {
             Ok(found) => steps.push(PrefixIndices { evaluations: rows, indices: Indices::Moat(found) }),
+            // A short beginning may hold failed trajectories only. Later steps can still have indices.
             Err(MoatError::NoTrajectoryLeft { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -112,6 +112,7 @@ fn partial(with: &[f64], factor: Option<&Cholesky>) -> Vec<f64> {
     let mut coefficients = with.to_vec();
     factor.solve(&mut coefficients);
     let explained: f64 = coefficients.iter().zip(with).map(|(b, r)| b * r).sum();
+    // Rounding may leave the explained share just above 1.
     let rest = (1.0 - explained).max(0.0);
     let partial = |(b, inverse): (&f64, f64)| {
         let left_by_others = rest + b * b / inverse;

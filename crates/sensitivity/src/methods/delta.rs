@@ -117,6 +117,7 @@ fn of_group(
                 let (delta, first) = (Estimate::ABSENT, Estimate::ABSENT);
                 return DeltaParameter { name: name.clone(), delta, plain: None, first };
             };
+            // Bias reduction (30) of Plischke et al.: its mean over resamples is the reduced estimate.
             let reduced = |resample: &Vec<(f64, f64)>| 2.0 * plain - resample[at].0;
             let mean = resampled.iter().map(reduced).sum::<f64>() / resampled.len() as f64;
             DeltaParameter {

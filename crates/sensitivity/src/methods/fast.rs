@@ -94,6 +94,7 @@ fn of_response(
     let parameters: Vec<FastParameter> = curves.names().iter().enumerate().map(one).collect();
     let dropped = curves.samples() * parameters.iter().filter(|parameter| parameter.failed > 0).count();
     let used = curves.rows() - dropped;
+    // Complete curves still give their parameters' indices, so only the loss of all curves is an error.
     if used == 0 {
         return Err(AnalysisError::TooFew {
             response: response.name.to_owned(),
@@ -157,6 +158,7 @@ impl Transforms {
 fn orders(curve: &[f64], spectrum: &Spectrum, harmonics: usize) -> (f64, f64) {
     let powers = spectrum.powers(curve);
     let high = high_frequency(curve.len(), harmonics);
+    // SALib's variance omits the middle frequency of an even length.
     let middle = if curve.len().is_multiple_of(2) { powers[curve.len() / 2] } else { 0.0 };
     let variance = variance(curve) - middle;
     let alone: f64 = (1..=harmonics).map(|harmonic| powers[harmonic * high]).sum();

@@ -217,6 +217,7 @@ impl Table {
             means.push(weighted.iter().sum::<f64>() / count);
             for (j, other) in columns[..=i].iter().enumerate() {
                 let wanted = match self.method.regard {
+                    // Single coefficients need no covariances between inputs, which are most of the triangle.
                     Conditioning::Single => i == j || (j < self.inputs && i >= self.inputs),
                     Conditioning::All => i == j || j < self.inputs,
                 };
@@ -235,6 +236,7 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (left, right) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
     let rest: f64 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    // The number of lanes is fixed, not the machine's: the order of additions decides the last digits.
     let mut sums = [0.0; LANES];
     for (left, right) in left.zip(right) {
         for lane in 0..LANES {

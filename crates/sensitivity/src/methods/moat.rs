@@ -206,6 +206,7 @@ pub fn elementary_effects(
         for (step, pair) in trajectory.steps.iter().zip(along.windows(2)) {
             row[step.parameter] = (pair[1] - pair[0]) / step.fraction;
         }
+        // Finite responses can differ by more than an f64 holds.
         if let Some(place) = row.iter().position(|effect| !effect.is_finite()) {
             return Err(MoatError::Overflow { name: names[place].clone() });
         }
@@ -286,6 +287,7 @@ fn resample(effects: &[Vec<f64>], seed: u64) -> Vec<Vec<Statistics>> {
         let means = means(&table, 3 * width, &weights);
         let statistics = |(means, center): (&[f64], &f64)| {
             let variance = (means[2] - means[0] * means[0]) * (count as f64 / (count - 1) as f64);
+            // Rounding can leave a variance just below 0 if a resample repeats one trajectory.
             Statistics { mu: means[0] + center, mu_star: means[1], sigma: Some(variance.max(0.0).sqrt()) }
         };
         means.chunks_exact(3).zip(&centers).map(statistics).collect()

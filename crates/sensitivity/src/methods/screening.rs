@@ -40,6 +40,7 @@ pub enum ScreeningError {
 /// [`ScreeningError`] if no parameter is left, or the indices do not allow a decision.
 pub fn survivors(rule: SurvivorRule, indices: &MoatIndices) -> Result<Vec<String>, ScreeningError> {
     let mut ranked: Vec<(usize, &MoatParameter)> = indices.parameters.iter().enumerate().collect();
+    // A stable sort: of equal μ* the parameter that comes first in the study survives.
     ranked.sort_by(|(_, a), (_, b)| b.mu_star.total_cmp(&a.mu_star));
     let response = || indices.response.clone();
     let Some((_, first)) = ranked.first().filter(|(_, first)| first.mu_star > 0.0) else {
@@ -57,6 +58,7 @@ pub fn survivors(rule: SurvivorRule, indices: &MoatIndices) -> Result<Vec<String
         return Err(ScreeningError::AllBelow { response: response(), threshold, largest, name });
     }
     let mut kept: Vec<(usize, &MoatParameter)> = ranked.into_iter().take(count).collect();
+    // Survivors keep the order of the study, independent of their ranking.
     kept.sort_by_key(|(place, _)| *place);
     Ok(kept.into_iter().map(|(_, parameter)| parameter.name.clone()).collect())
 }

@@ -37,6 +37,7 @@ impl Spectrum {
             let turns = (0..length).map(|at| turn(at, length)).collect();
             return Self { length, turns, chirp: None };
         }
+        // A cyclic convolution of this length does not wrap around the 2n − 1 entries of the kernel.
         let padded = (2 * length).next_power_of_two();
         let turns: Vec<Complex> = (0..padded).map(|at| turn(at, padded)).collect();
         // Squares are reduced modulo 2n, which keeps the angles exact for long series.

@@ -278,6 +278,7 @@ impl List {
             of += 1;
             match (estimate.value, estimate.conf) {
                 (None, _) => undefined.push(name),
+                // Before the test of the interval, which 0 passes as well.
                 (Some(0.0), Some(0.0)) => without_effect.push(name),
                 (Some(value), Some(conf)) if value.abs() <= conf => wide.push(name),
                 _ => {}
@@ -308,6 +309,7 @@ impl List {
         for estimate in estimates {
             let (Some(value), Some(conf)) = (estimate.value, estimate.conf) else { return };
             sum += value;
+            // Half-widths add as squares, as if the estimates were independent.
             squares += conf * conf;
         }
         if sum - f64::sqrt(squares) > 1.0 {

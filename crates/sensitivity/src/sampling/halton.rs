@@ -142,6 +142,7 @@ impl Base {
         let base = u64::from(self.base);
         let (mut left, mut place, mut sum) = (number, 0, 0.0);
         while left > 0 && place < self.places.len() {
+            // A table per position turns a permuted digit into its weight without a power.
             sum += self.places[place][(left % base) as usize];
             left /= base;
             place += 1;

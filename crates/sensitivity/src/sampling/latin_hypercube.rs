@@ -106,6 +106,7 @@ fn spread(points: UnitPoints, swaps: u32, seed: u64) -> UnitPoints {
     for _ in 0..swaps {
         let column = generator.random_range(0..columns) as usize;
         let one = generator.random_range(0..rows);
+        // An offset of at least 1 never swaps a point with itself, and takes one draw.
         let other = (one + generator.random_range(1..rows)) % rows;
         if lowers(&better, column, one as usize, other as usize) {
             let (one, other) = (one as usize * points.columns(), other as usize * points.columns());

@@ -235,6 +235,7 @@ pub fn sample_plan(
         .iter()
         .map(|&column| StepChoices::of(&parameters[column], levels))
         .collect::<Result<_, _>>()?;
+    // Candidates are drawn before the selection, so they have the limit of evaluations.
     let drawn = u64::from(trajectories / batch) * u64::from(candidates);
     if drawn * (groups.len() as u64 + 1) > MAX_EVALUATIONS {
         return Err(MorrisError::TooManyCandidates { trajectories, candidates, batch, drawn });
@@ -248,6 +249,7 @@ pub fn sample_plan(
     let walk = |index| build::walk(&steps, groups.len(), base.as_ref(), seed, index);
 
     let mut design = DesignBuilder::new(parameters, &varying, &groups);
+    // Each batch is selected from its own candidates: a later batch cannot change the choice of an earlier one.
     for first in (0..drawn).step_by(candidates as usize) {
         let walks =
             (first..first + candidates).map(walk).collect::<Result<Vec<TrajectoryDraft>, MorrisError>>()?;

@@ -158,6 +158,7 @@ pub fn draw_groups(
     for places in points.iter() {
         let (of_a, of_b) = places.split_at(varying.len());
         let (a, b) = (point(of_a)?, point(of_b)?);
+        // The order of `RowBlocks`: A, A with B, B with A, B.
         row(a.clone());
         groups.iter().for_each(|group| row(with(&a, &b, group)));
         if second_order {

@@ -35,6 +35,7 @@ impl Bootstrap {
             draw(weights, size, self.seed, index);
             statistics(weights)
         };
+        // An indexed parallel iterator collects in order. Resamples reuse a buffer, because `draw` overwrites it.
         (0..self.resamples).into_par_iter().map_init(|| vec![0.0; units], one).collect()
     }
 }

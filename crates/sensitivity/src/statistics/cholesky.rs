@@ -29,6 +29,7 @@ impl Cholesky {
                 let sum: f64 = (0..j).map(|k| matrix[packed(i, k)] * matrix[packed(j, k)]).sum();
                 let rest = matrix[packed(i, j)] - sum;
                 matrix[packed(i, j)] = if i == j {
+                    // A NaN compares false with every bound and would pass as a pivot.
                     if rest.is_nan() || rest < DEPENDENT {
                         return Err(i);
                     }

@@ -46,6 +46,7 @@ impl Estimate {
         let count = defined.len() as f64;
         let mean = defined.iter().sum::<f64>() / count;
         let squares: f64 = defined.iter().map(|resample| (resample - mean).powi(2)).sum();
+        // Squares of finite resamples can overflow, and every number of an estimate is finite or absent.
         let finite = |number: f64| number.is_finite().then_some(number);
         estimate.conf = finite(CONFIDENCE_Z * (squares / (count - 1.0)).sqrt());
         if defined.len() >= MIN_FOR_QUANTILES {

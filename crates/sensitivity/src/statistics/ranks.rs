@@ -26,6 +26,7 @@ pub(crate) fn weighted_ranks(numbers: &[f64], order: &[u32], weights: &[f64], ra
             end += 1;
         }
         for &row in &order[start..end] {
+            // A value drawn w times has the ranks before + 1 to before + w, and this is their mean.
             ranks[row as usize] = before + (weight + 1.0) / 2.0;
         }
         before += weight;

@@ -35,6 +35,7 @@ impl Response<'_> {
             }
             (smallest, largest) = (smallest.min(value), largest.max(value));
         }
+        // `standardized` divides by this range, so it must be a number.
         if !(largest - smallest).is_finite() {
             return Err(AnalysisError::Overflow { response: response() });
         }
@@ -80,6 +81,7 @@ pub(crate) fn group_responses(responses: &[Response<'_>], length: usize) -> Vec<
         let whole =
             |unit: &usize| response.values[unit * length..(unit + 1) * length].iter().all(Option::is_some);
         let kept: Vec<usize> = (0..response.values.len() / length).filter(whole).collect();
+        // A linear search suffices, because responses are few.
         match groups.iter_mut().find(|group| group.kept == kept) {
             Some(group) => group.responses.push(place),
             None => groups.push(ResponseGroup { responses: vec![place], kept }),

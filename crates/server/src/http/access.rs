@@ -20,6 +20,7 @@ pub(super) fn on_connect(stream: &TlsStream<Stream>) {
     let (stream, tls) = stream.get_ref();
     let shown = tls.peer_certificates().and_then(<[_]>::first);
     let identity = shown.and_then(|certificate| NodeIdentity::of_certificate(certificate).ok());
+    // Certificates of workers and managers grant no access over HTTP. Their holders need the token.
     if let Some(identity) = identity.filter(|identity| identity.role == Role::Client) {
         stream.connection().trust(Some(&identity.name.to_string()));
     }

@@ -43,6 +43,7 @@ impl Body {
         limits: &Limits,
     ) -> Result<Self, ApiError> {
         let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+        // Refused before the transfer. `next` applies the limit to bodies without a length.
         if length.and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > limit) {
             return Err(ApiError::TooLong { limit });
         }
@@ -67,12 +68,14 @@ impl Body {
         let Ok(piece) = timeout(self.patience_left, self.payload.next()).await else {
             return Err(ApiError::TooSlow { bytes: self.min_rate, seconds: self.patience.as_secs_f64() });
         };
+        // Saturates: a piece that arrives just in time may be seen slightly later.
         self.patience_left = self.patience_left.saturating_sub(asked.elapsed());
         let Some(piece) = piece.transpose().map_err(|error| ApiError::Request(error.to_string()))? else {
             return Ok(None);
         };
         self.remaining =
             self.remaining.checked_sub(piece.len() as u64).ok_or(ApiError::TooLong { limit: self.limit })?;
+        // Saturates: surplus bytes do not count for the next period, so a client cannot send first and stall later.
         self.min_remaining = self.min_remaining.saturating_sub(piece.len() as u64);
         if self.min_remaining == 0 {
             (self.patience_left, self.min_remaining) = (self.patience, self.min_rate);
@@ -95,6 +98,7 @@ impl Body {
             }
         }
         (file, _) = write(file, pieces, folder).await?;
+        // Needs no blocking thread: it moves the offset only, and the next read is on such a thread.
         file.rewind().map_err(|error| InputError::at(&folder.join("submission"), error))?;
         Ok(file)
     }

@@ -28,6 +28,7 @@ pub(super) async fn file(path: PathBuf) -> Result<HttpResponse, ApiError> {
     let open = path.clone();
     let opened = block(move || {
         let file = File::open(open)?;
+        // The length of the open file and not of the path, which another file may replace meanwhile.
         let bytes = file.metadata()?.len();
         io::Result::Ok((file, bytes))
     });
@@ -50,6 +51,7 @@ async fn read(mut file: File, send: mpsc::Sender<io::Result<Bytes>>) {
         (file, piece) = match read.await {
             Ok((_, Ok(bytes))) if bytes.is_empty() => return,
             Ok(read) => read,
+            // The body ends before its announced length, so the client notices the failure.
             Err(_) => return,
         };
         let is_over = piece.is_err();

@@ -23,6 +23,7 @@ impl ClientPermits {
     /// # Errors
     /// [`ApiError::Defect`] when the semaphore is closed.
     pub(super) async fn acquire(&self, client: &str) -> Result<ClientPermit, ApiError> {
+        // `of` releases the lock of the map before the wait, so that other clients get their permits.
         let semaphore = self.of(client);
         let permit = Arc::clone(&semaphore).acquire_owned().await;
         let permit = permit.map_err(|error| ApiError::Defect(error.to_string()))?;
@@ -31,6 +32,7 @@ impl ClientPermits {
 
     fn of(&self, client: &str) -> Arc<Semaphore> {
         let mut clients = self.clients.lock();
+        // Names come from clients. Without this removal, the map would grow with every name.
         clients.retain(|_, semaphore| semaphore.strong_count() > 0);
         if let Some(semaphore) = clients.get(client).and_then(Weak::upgrade) {
             return semaphore;

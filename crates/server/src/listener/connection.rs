@@ -54,6 +54,7 @@ impl Connection {
     pub(crate) fn trust(&self, name: Option<&str>) {
         self.is_certified.set(self.is_certified() || name.is_some());
         let client = || name.map_or_else(|| format!("token {}", self.network), |name| format!("node {name}"));
+        // The first name stays: the handshake shows a certificate before any request can show a token.
         self.client.borrow_mut().get_or_insert_with(|| client().into());
         self.wake();
     }
@@ -113,6 +114,7 @@ impl Connection {
 
     /// Ends the connection in any state.
     pub(super) fn end(&self) {
+        // Stores a permit: the connection may end before its task polls `ended` for the first time.
         self.end.notify_one();
     }
 
@@ -125,6 +127,7 @@ impl Connection {
     pub(super) async fn expired(&self, time: Duration) {
         tokio::time::sleep_until(self.began + time).await;
         if !self.is_anonymous() {
+            // The caller selects the first future to complete, and this limit no longer applies.
             std::future::pending::<()>().await;
         }
     }

@@ -78,6 +78,7 @@ impl<T: Connected + AsyncRead + Unpin> OneRequest<T> {
 
     fn poll_head(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; PIECE_BYTES];
+        // Reads no more than `into` can take, because the whole piece may belong to the head.
         let mut piece = ReadBuf::new(&mut bytes[..PIECE_BYTES.min(into.remaining())]);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut piece))?;
         let piece = piece.filled();
@@ -87,6 +88,7 @@ impl<T: Connected + AsyncRead + Unpin> OneRequest<T> {
         }
         let (head, rest) = piece.split_at(end.unwrap_or(piece.len()));
         into.put_slice(head);
+        // At most one piece: behind the head, the step is `Asking`, and this function is not called again.
         self.rest.extend_from_slice(rest);
         Poll::Ready(Ok(()))
     }
@@ -117,6 +119,7 @@ impl<T: Connected + AsyncRead + Unpin> AsyncRead for OneRequest<T> {
             }
             let bytes = self.rest.len().min(into.remaining());
             into.put_slice(&self.rest[..bytes]);
+            // The bytes behind the head come before new ones of the stream: they begin the body.
             self.rest.drain(..bytes);
             return Poll::Ready(Ok(()));
         }

@@ -82,6 +82,7 @@ pub(crate) async fn answer_once<B: MessageBody + 'static>(
     };
     let answered = next.call(request).await;
     connection.answered();
+    // Checked after the handler, because authentication happens within it.
     if connection.client().is_some() {
         return answered.map(ServiceResponse::map_into_boxed_body);
     }
@@ -91,6 +92,7 @@ pub(crate) async fn answer_once<B: MessageBody + 'static>(
             body.boxed()
         })),
         Err(error) => {
+            // Becomes a response here, because an error has no connection header.
             let answer = closing(error.error_response());
             Err(InternalError::from_response("", answer).into())
         }

@@ -49,6 +49,7 @@ impl Stream {
     fn written(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.connection.is_stalled.set(written.is_pending());
         if written.is_ready() {
+            // The next wait gets a new timer: any progress shows that the client still reads.
             self.stall = None;
             self.connection.moved();
             return written;

@@ -68,6 +68,7 @@ impl<'a> Lookup<'a> {
         if self.store.has(digest) {
             return Ok(Some(self.store.path(digest)));
         }
+        // Relaxed: both are bounds on waiting and guard no other memory.
         if self.has_hung.load(Ordering::Relaxed) || HANGING.load(Ordering::Relaxed) >= MAX_HANGING {
             return Ok(None);
         }
@@ -92,6 +93,7 @@ impl<'a> Lookup<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             let now = read.load(Ordering::Relaxed);
+            // Bytes since the last wait show a slow file system, which is not a hanging one.
             if now == before {
                 self.has_hung.store(true, Ordering::Relaxed);
                 HANGING.fetch_add(1, Ordering::Relaxed);
@@ -100,6 +102,7 @@ impl<'a> Lookup<'a> {
                     let _ = thread.join();
                     HANGING.fetch_sub(1, Ordering::Relaxed);
                 };
+                // Without a thread that waits, the count would never decrease.
                 if Builder::new().name("input".to_owned()).spawn(wait).is_err() {
                     HANGING.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -121,11 +124,14 @@ fn digest(path: &Path, bytes: u64, read: &AtomicU64) -> Result<Option<InputDiges
     if !is_it(&facts)? {
         return Ok(None);
     }
+    // The path may have changed since the check: a pipe must not block, and a terminal must not take control of the
+    // process.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path);
     let Ok((file, facts)) = opened.and_then(|file| file.metadata().map(|facts| (file, facts))) else {
         return Ok(None);
     };
+    // Checked again on the open file, because the path may have been replaced since the first check.
     if !is_it(&facts)? {
         return Ok(None);
     }

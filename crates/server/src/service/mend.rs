@@ -28,6 +28,7 @@ pub(super) fn owner_of(state: &StateDir, id: u32, out: &Path, digest: &str) -> R
         Err(error) => return Err(failed_at(&path)(error)),
     };
     if !why.is_empty() {
+        // A copy: `publish` replaces the file below, so the folder names an owner at any time.
         state.set_aside(id, &path, QuarantineAction::Copy, why)?;
     }
     if !out.exists() {

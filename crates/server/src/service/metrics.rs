@@ -74,6 +74,7 @@ pub(crate) fn sample(
         let count = studies.iter().filter(|study| study.view.state == state).count();
         of::STUDIES.with([&state.to_string()]).set(number(count as u64));
     }
+    // Ended studies have no series, because their number grows as long as the operator keeps them.
     for study in studies.iter().filter(|study| !study.view.state.is_over()) {
         let running = figures.studies.iter().find(|figures| figures.id.study.to_string() == study.view.id);
         let age = figures.view.studies.iter().find(|view| view.id.study.to_string() == study.view.id);

@@ -161,6 +161,7 @@ impl CostSender {
                 }
             }
         }
+        // After the requests: pods with a cost of 0 need no reset by the next start.
         self.keep(self.costs.names_with(&[]));
         self.log(trouble);
     }

@@ -110,6 +110,7 @@ impl Scaler {
 
     /// Charges the cost of the connected workers since the last step, in equal parts to all studies.
     fn pay(&self, state: &mut ScalerState, pools: &[WorkerPool], studies: &[StudyNeed], now: f64) {
+        // The first step after a start charges nothing: the time since the last step of the earlier process is unknown.
         let passed = now - state.last.replace(now).unwrap_or(now);
         let a_second: f64 =
             pools.iter().map(|pool| pool.price_per_hour / 3600.0 * f64::from(pool.running)).sum();
@@ -117,6 +118,7 @@ impl Scaler {
         state.spent.retain(|id, _| studies.iter().any(|study| study.id == *id));
         let is_less = state.spent.len() < before;
         for study in studies {
+            // A clock that is set back must not reduce costs.
             *state.spent.entry(study.id).or_default() += passed.max(0.0) * a_second / studies.len() as f64;
         }
         if is_less || (a_second > 0.0 && now - state.written >= WRITE_EVERY_SECONDS) {
@@ -150,6 +152,7 @@ fn everybody(active: &[&WorkerView]) -> WorkerPool {
     let slots: u32 = active.iter().map(|worker| worker.slots).sum();
     WorkerPool {
         name: String::new(),
+        // Without workers the quotient is 0 and not NaN.
         slots: f64::from(slots) / f64::from(count.max(1)),
         price_per_hour: 0.0,
         billing_seconds: 0.0,

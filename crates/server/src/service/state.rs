@@ -120,6 +120,7 @@ impl StateDir {
         let path = folder.join(LOCK);
         let at = failed_at(&path);
         let lock = private::options().create(true).truncate(false).write(true).open(&path).map_err(at)?;
+        // Locked before the identity is read: two processes must not count the same start.
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StateError::Locked(folder.to_owned())),
@@ -128,6 +129,7 @@ impl StateDir {
         let mut identity = identity(folder)?;
         let starts = identity.starts.checked_add(1);
         identity.starts = starts.ok_or_else(|| StateError::LastStart(folder.join(IDENTITY)))?;
+        // On disk before the first lease: lease ids contain the start, and no two starts may share one.
         write(&folder.join(IDENTITY), &identity)?;
         let state = Self { folder: folder.to_owned(), identity: Mutex::new(identity), _lock: lock };
         state.clear_removed();
@@ -245,6 +247,7 @@ impl StateDir {
     /// Moves a study to quarantine. On failure the study stays in place and is omitted from this start.
     fn set_aside_study(&self, id: u32, why: &str) {
         let folder = self.study(id);
+        // Reserves the id on disk before the move, which leaves no trace of it in the folder of studies.
         let moved = self.reserve(id).and_then(|()| {
             quarantine::set_aside(&self.folder, &folder, QuarantineAction::Move, &format!("study-{id}"), why)
         });
@@ -301,6 +304,8 @@ impl StateDir {
             ended.results = Some(super::results::checksums(&results)?);
         }
         if let Some(why) = corrupt {
+            // A copy: after a crash before the next statement, the corrupt record still marks an end. Without any
+            // record, the next start would resume a canceled study.
             self.set_aside(id, file, QuarantineAction::Copy, why)?;
         }
         self.end(id, &ended)?;
@@ -326,6 +331,7 @@ impl StateDir {
             known(*id) || matches!(record::read_submission(folder), Record::Missing)
         };
         let listed = record::list(&self.folder.join(STUDIES));
+        // An operator may restore a study from quarantine, which then needs its input files.
         let is_empty = quarantine::list(&self.folder)
             .is_ok_and(|things| things.iter().all(|thing| thing.study.is_none()));
         is_empty && listed.is_ok_and(|listed| listed.studies.iter().all(is_known))
@@ -351,7 +357,9 @@ impl StateDir {
         let folder = self.study(id);
         private::create_folders(&folder).map_err(failed_at(&folder))?;
         write(&folder.join(record::SUBMISSION), kept)?;
+        // The new folder's entry must be durable too: the caller acknowledges the study next.
         sync(&self.folder.join(STUDIES))?;
+        // Only in memory: the next start finds the id as the name of the study's folder.
         let mut identity = self.identity.lock();
         identity.last_study = identity.last_study.max(id);
         Ok(())
@@ -381,6 +389,7 @@ impl StateDir {
             return Ok(());
         }
         fs::rename(&from, &to).map_err(failed_at(&from))?;
+        // The target first: a loss of power must not leave the study in neither folder.
         sync(&removed)?;
         sync(&self.folder.join(STUDIES))
     }

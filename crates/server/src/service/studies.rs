@@ -99,6 +99,7 @@ impl StudyContext {
             if is_queued && kept.submission.has_parts() {
                 shared.manager.do_send(RetainResults(id));
             }
+            // Before the start, which marks the entry as busy and whose thread looks for it.
             shared.studies.lock().insert(id, Entry::new(kept, phase));
             if is_queued {
                 shared.start(id, None);
@@ -130,6 +131,7 @@ impl StudyContext {
     /// ask.
     pub async fn run_scaler(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(SCALE_EVERY);
+        // After a delay, one decision is enough. The default would make up for each missed one.
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -159,6 +161,8 @@ impl StudyContext {
                 return Err(ControlError::Study(text));
             }
         };
+        // The reservation lasts until this function returns: a concurrent request under the same key waits for the
+        // outcome.
         let id = reservation.id;
         let (missing, irregular) = self.missing(&submission);
         if let Some(irregular) = irregular {
@@ -182,6 +186,7 @@ impl StudyContext {
                 min_bytes.div_ceil(1_000_000),
             )));
         }
+        // On disk before the entry exists: a client must not see a study that a crash can lose.
         self.state.store(id, &kept).map_err(|error| ControlError::NotReady(error.to_string()))?;
         let phase = if missing.is_empty() { Phase::Queued } else { Phase::Waiting(missing.clone()) };
         let is_queued = missing.is_empty();
@@ -204,10 +209,13 @@ impl StudyContext {
                 return Err(IdConflict::Before(*id));
             }
             if key.is_some() && reserved.values().any(|other| other.as_deref() == key) {
+                // The condition variable releases `reserved` only. The submission in progress needs `studies` to become
+                // an entry.
                 drop(entries);
                 self.reservation_ended.wait(&mut reserved);
                 continue;
             }
+            // Ids of removed studies count too, because workers may still know regions by them.
             let last = entries.last_key_value().map_or(0, |(id, _)| *id).max(self.state.last_study());
             let last = last.max(reserved.last_key_value().map_or(0, |(id, _)| *id));
             let id = last.checked_add(1).ok_or(IdConflict::All(last))?;
@@ -237,10 +245,13 @@ impl StudyContext {
         let mut entries = self.studies.lock();
         let Some(entry) = entries.get_mut(&id) else { return Vec::new() };
         let Phase::Waiting(missing) = &mut entry.phase else { return Vec::new() };
+        // Cheap under the lock: a file that arrived was verified by its transfer, and a missing one has no name in the
+        // store.
         missing.retain(|digest| !self.store.has(*digest));
         let missing = missing.clone();
         if missing.is_empty() {
             (entry.phase, entry.why) = (Phase::Queued, None);
+            // `start` takes the lock again.
             drop(entries);
             self.start(id, None);
         }
@@ -252,9 +263,12 @@ impl StudyContext {
         let shared = Arc::clone(self);
         // With the name prefix of task threads: a panic there fails the study and not the process.
         let name = format!("{}-study-{id}", pleach_actors::panic_guard::THREAD_NAME);
+        // Before the thread exists: a short one could otherwise clear the mark before it is set.
         self.set_busy(id, true);
         let run = move || {
             let job = || shared.run(id, ready);
+            // Without this catch, a panic would leave the study running and occupy one of the turns until the next
+            // start.
             let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             if ended.is_err() {
                 shared.fail(id, "a defect in pleach; please report it".to_owned());
@@ -277,6 +291,7 @@ impl StudyContext {
         {
             let mut entries = self.studies.lock();
             loop {
+                // A study that was canceled or removed while it waited has no turn to take.
                 let is_queued = entries.get(&id).is_some_and(|entry| matches!(entry.phase, Phase::Queued));
                 if !is_queued {
                     return;
@@ -291,6 +306,7 @@ impl StudyContext {
                 entry.phase = Phase::Running { progress: None };
             }
         }
+        // A study with `ready` comes from a submission, which has just verified its files.
         if ready.is_none() && !self.files_are_intact(id) {
             return;
         }
@@ -299,6 +315,7 @@ impl StudyContext {
         let ready = choice.and_then(|choice| Ok((choice, ready.map_or_else(|| self.prepare_again(id), Ok)?)));
         let follow = |followed| {
             if let Some(entry) = self.studies.lock().get_mut(&id)
+                // A cancellation may have ended the study meanwhile. Its record stays.
                 && let Phase::Running { progress: place } = &mut entry.phase
             {
                 *place = Some(followed);
@@ -330,6 +347,7 @@ impl StudyContext {
         {
             // Under the lock: a cancellation must not write the same record meanwhile.
             if let Err(error) = self.state.end(id, &ended) {
+                // Released first, because `fail` takes the lock again.
                 drop(entries);
                 return self.fail(id, error.to_string());
             }
@@ -337,6 +355,7 @@ impl StudyContext {
             entry.phase = Phase::Ended(ended);
         }
         drop(entries);
+        // After the record of the end: a manager that is killed before it resumes the study with the retained results.
         self.manager.do_send(DropStudyResults(id));
         self.study_ended.notify_all();
     }

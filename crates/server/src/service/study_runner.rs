@@ -236,6 +236,7 @@ impl ClusterExecutor<'_> {
         let view = self.shared.network.block_on(self.shared.manager.send(GetView)).map_err(Defect::new)?;
         let workers = PlannedCapacity::of(&view);
         let mut memory = workers.memory.clone();
+        // A set of sizes: more workers of a known size, or another order, need no second attempt.
         memory.sort_unstable();
         memory.dedup();
         let too_small = workers.too_small(needs);
@@ -248,6 +249,7 @@ impl ClusterExecutor<'_> {
         if workers.too_small(&new_needs) >= too_small {
             return Ok(());
         }
+        // After planning, which takes long: changes after the snapshot can make the replacement invalid.
         let snapshot = self.shared.manager.send(GetSnapshot(self.id));
         let Some(snapshot) = self.shared.network.block_on(snapshot).map_err(Defect::new)? else {
             // The plan has ended meanwhile.

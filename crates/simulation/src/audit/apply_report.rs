@@ -28,10 +28,12 @@ impl Audit {
     /// Applies the report of an instance. Returns whether it must count.
     pub(super) fn report(&mut self, worker: WorkerId, study: PlanId, lease: LeaseId, id: InstanceId) -> bool {
         let Some(model) = self.studies.get_mut(&study) else { return false };
+        // Read before `take`, which removes the lease and its link with the last instance.
         let twin = model.leases.get(&lease).and_then(|granted| granted.twin);
         if !model.take(worker, lease, id) {
             return false;
         }
+        // The first report of a straggler counts for both leases.
         if let Some(twin) = twin
             && let Some(other) = model.leases.get(&twin).map(|other| other.worker)
             && model.take(other, twin, id)

@@ -124,6 +124,7 @@ impl Audit {
         require(self.last_lease.is_none_or(|last| last < lease), "lease id not ascending", &lease)?;
         self.last_lease = Some(lease);
         self.respects_time_limit(event, worker, study, work)?;
+        // Computed before the mutable borrow of the worker.
         let is_alone = self.is_alone(worker, None);
         let leases: usize = self.studies.values().map(|model| model.leases_of(worker)).sum();
         let Some(there) = self.workers.get_mut(&worker) else {
@@ -143,6 +144,7 @@ impl Audit {
         let suspected =
             ids.iter().any(|id| model.losses.get(id).is_some_and(|losses| *losses >= SUSPECTED_AFTER));
         require(!suspected || (ids.len() == 1 && leases == 0), "suspect instance not isolated", work)?;
+        // The manager looks for stragglers on ticks only. A repeated suspect instance could crash a second worker.
         let may_repeat = *event == Event::Tick && !suspected;
         let twin = repeated_lease(model, worker, &ids, may_repeat, work)?;
         require_holders(model, worker, twin.is_some(), work)?;
@@ -208,6 +210,7 @@ impl Audit {
     ) -> Result<(), Violation> {
         let Some(served) = self.studies.get(&study).filter(|_| self.is_uniform()) else { return Ok(()) };
         let Effect::Assign { later, .. } = effect else { return Ok(()) };
+        // A requested stage and a straggler leave the manager no choice of the study.
         if *later || served.leases.get(&lease).is_some_and(|granted| granted.twin.is_some()) {
             return Ok(());
         }

@@ -76,6 +76,7 @@ impl Audit {
         let (near, far): (BTreeSet<_>, BTreeSet<_>) = there
             .map(|(worker, model)| (model.facts.host, *worker))
             .partition(|(of, _)| host.is_some() && *of == host);
+        // A replica on the same host would be lost with it.
         let best = if far.is_empty() { near } else { far };
         best.into_iter().map(|(_, worker)| worker).collect()
     }

@@ -127,6 +127,7 @@ impl StudyModel {
     pub(super) fn drop_copy(&mut self, worker: WorkerId, key: RegionKey) {
         if let Some(holders) = self.holders.get_mut(&key) {
             holders.remove(&worker);
+            // A region without a holder has no entry: `instances_to_reopen` tests the key alone.
             if holders.is_empty() {
                 self.holders.remove(&key);
             }
@@ -174,6 +175,7 @@ impl StudyModel {
     /// Removes a lease and its link from the twin.
     pub(super) fn remove(&mut self, lease: LeaseId) -> Option<Granted> {
         let granted = self.leases.remove(&lease)?;
+        // The other lease may be granted again, as soon as it is the only one of its instances.
         if let Some(twin) = granted.twin.and_then(|twin| self.leases.get_mut(&twin)) {
             twin.twin = None;
         }

@@ -126,6 +126,7 @@ impl<'a> Cloud<'a> {
     fn cancel(&mut self, site: usize, count: u32, now_us: u64) {
         let waits =
             |worker: &&mut Worker| worker.site == site && worker.node.is_none() && worker.ended_us.is_none();
+        // The latest requests are canceled first: earlier ones are closer to their arrival.
         let workers = self.workers.iter_mut().rev().filter(waits).take(count as usize);
         workers.for_each(|worker| worker.ended_us = Some(now_us));
     }
@@ -162,6 +163,7 @@ impl<'a> Cloud<'a> {
                 cluster.run_until(at_us)?;
                 break;
             };
+            // The cluster catches up before the cloud acts, so both have one clock.
             cluster.run_until(due_us)?;
             if cluster.is_complete() {
                 break;
@@ -186,6 +188,7 @@ impl<'a> Cloud<'a> {
         if site.interruptions_per_hour > 0.0 {
             let mean_us = 3600.0 / site.interruptions_per_hour * 1e6;
             let lives_us = Random::of(self.seed, &[4, number as u64]).exponential(mean_us) as u64;
+            // Saturates: a life shorter than the notice begins with it.
             let told_us = lives_us.saturating_sub((site.notice_seconds * 1e6) as u64);
             self.due.push(Reverse((worker.ready_us + told_us, Due::Taken(number))));
         }

@@ -69,6 +69,7 @@ impl<'a> PolicyRun<'a> {
             let of = &self.burst.sites[site];
             let workers = (slots / f64::from(of.cores)).ceil().max(0.0) as u32;
             wanted[site] = workers.clamp(of.pool.min, of.pool.max);
+            // The rest goes to the next cheapest pool. If it is negative, later pools get their minimum only.
             slots -= f64::from(wanted[site] * of.cores);
         }
         wanted

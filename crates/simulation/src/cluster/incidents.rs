@@ -31,6 +31,7 @@ impl Cluster {
             Incident::LeaseEnd { node, milliseconds } => {
                 let end_us = self.now_us + 1000 * milliseconds;
                 let Some(here) = self.nodes.get_mut(node).filter(|node| node.up) else { return Ok(()) };
+                // An earlier limit stays in force: a later notice does not extend it.
                 if here.end_us.is_some_and(|known| known <= end_us) {
                     return Ok(());
                 }
@@ -72,6 +73,7 @@ impl Cluster {
     /// Ends a node at its time limit. The node reports that if it can. Running instances and sole copies are lost.
     pub(super) fn lease_ends(&mut self, node: usize, end_us: u64) {
         let here = &self.nodes[node];
+        // An earlier limit has replaced this one, or the node has ended already.
         if !here.up || here.end_us != Some(end_us) {
             return;
         }
@@ -92,6 +94,7 @@ impl Cluster {
 
     /// Closes a connection on both ends.
     pub(super) fn link_lost(&mut self, node: usize, link: u32) -> Result<(), Violation> {
+        // The node has reconnected since, or its connection is closed already.
         if self.nodes[node].link != link || !self.nodes[node].connected {
             return Ok(());
         }

@@ -83,6 +83,7 @@ impl Cluster {
             self.now_us = self.now_us.max(entry.0);
             self.happen(entry.2)?;
         }
+        // The clock of a complete simulation stays at its last event: the makespan is computed from it.
         if !self.is_complete() {
             self.now_us = self.now_us.max(at_us);
         }

@@ -32,6 +32,7 @@ impl Cluster {
     /// Delivers a message to the manager, if its connection still exists.
     pub(super) fn arrives(&mut self, node: usize, link: u32, say: WorkerMessage) -> Result<(), Violation> {
         let sender = &self.nodes[node];
+        // The message was in flight when its connection closed or the manager stopped.
         if sender.link != link || !sender.connected || !self.is_up {
             return Ok(());
         }
@@ -43,6 +44,7 @@ impl Cluster {
             self.nodes[node].worker = Some(worker);
             self.workers.insert(worker, node);
             return match self.nodes[node].end_us {
+                // The manager may have missed the notice: it came before the node joined, or to an earlier worker id.
                 Some(at_us) => self.apply(Event::LeaseEnd { worker, at_us }),
                 None => Ok(()),
             };
@@ -52,6 +54,7 @@ impl Cluster {
             WorkerMessage::Join => Ok(()),
             WorkerMessage::Request(buckets) => self.apply(Event::Request { worker, buckets, after: None }),
             WorkerMessage::Done(study, lease, instance, tasks) => {
+                // The manager has the report now, so the node does not repeat it after a reconnection.
                 if let Some((_, unheard)) = self.nodes[node].unheard.get_mut(&lease) {
                     unheard.remove(&instance);
                     if unheard.is_empty() {
@@ -119,6 +122,7 @@ impl Cluster {
             }
             Effect::Study(study, Happened::Finished(instance)) => {
                 self.figures.finished += 1;
+                // Recorded at once: the simulated journal has no delay, so a restart loses no counted instance.
                 self.journal[study.index()].insert(instance);
             }
             Effect::Study(_, Happened::Failed { .. }) => self.figures.failed += 1,

@@ -41,6 +41,7 @@ impl Cluster {
         let replans = &mut self.replans[study.index()];
         replans.is_scheduled = false;
         if replans.is_running {
+            // One replan at a time: the running one has an outdated number of slots, so another follows it.
             replans.again = true;
             return;
         }
@@ -68,6 +69,7 @@ impl Cluster {
         epoch: u32,
         buckets: Vec<BucketPlan>,
     ) -> Result<(), Violation> {
+        // The manager that started the replan is gone, and its buckets refer to its state.
         if epoch != self.epoch || !self.is_up {
             return Ok(());
         }

@@ -19,7 +19,10 @@ impl Cluster {
         }
         let here = &mut self.nodes[node];
         here.link += 1;
+        // Requests of the earlier connection are void: the manager forgot them with the worker id.
         (here.connected, here.requested, here.last_us) = (true, 0, [0; 2]);
+        // Join comes first, because the manager drops messages of unknown workers. Requests come last, so that it knows
+        // the node's leases and regions before it grants.
         self.say(node, WorkerMessage::Join);
         for (lease, (study, instances)) in self.nodes[node].has() {
             self.say(node, WorkerMessage::Adopt(study, lease, instances.into_iter().collect()));
@@ -65,6 +68,7 @@ impl Cluster {
                 let region = self.workloads[study.index()].bytes_of(there.key);
                 bytes += region;
                 far_seconds += self.leave_site(holder, node, region);
+                // Present at once: a simulated transfer that has begun never fails, and the bucket waits for its time.
                 self.nodes[node].regions.insert((study, there.key));
             } else {
                 missing.push(there.key);
@@ -157,6 +161,7 @@ impl Cluster {
         self.note_span(node, study, instance, begun_us, true);
         let here = &mut self.nodes[node];
         here.regions.extend(self.workloads[study.index()].stored(study, instance).map(|key| (study, key)));
+        // Stored until the manager has it: if the connection is lost, the node reports the instance again.
         here.unheard.entry(lease).or_insert_with(|| (study, BTreeSet::new())).1.insert(instance);
         self.say(node, WorkerMessage::Done(study, lease, instance, tasks));
         self.next_instance(node, lease);
@@ -245,6 +250,7 @@ impl Cluster {
                 }
             }
         }
+        // The lost connection may have swallowed these reports.
         for (study, instance) in again {
             self.say(node, WorkerMessage::Done(study, lease, instance, Vec::new()));
         }

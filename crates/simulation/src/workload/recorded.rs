@@ -80,6 +80,7 @@ impl Workload {
         let files = plan.instances.iter().map(|instance| {
             let mut files: Vec<RegionKey> =
                 instance.inputs.iter().copied().filter(|key| !made.contains(key)).collect();
+            // A file that feeds two inputs is read once.
             files.sort_unstable();
             files.dedup();
             files

@@ -78,6 +78,7 @@ impl FolderAccounting {
     /// Adds a region.
     pub(super) fn add(&mut self, key: RegionKey, bytes: u64) {
         let before = self.leaves[shard_of(key)].regions.insert(key, bytes);
+        // In a shared folder a region may still be listed after another process has removed its file.
         let before = before.unwrap_or(0);
         self.assert_held(before, &key);
         self.held_bytes = self.held_bytes - before + bytes;

@@ -63,6 +63,7 @@ impl TierMaintenance for FolderTier {
     }
 
     fn discard(&self, file: &Quarantined) -> Result<(), TierError> {
+        // Not synced: if the file reappears after a power loss, the next opener counts it again.
         self.files.remove(&file.path).map_err(failed("remove", &file.path))?;
         self.books.lock().remove_overhead(file.disk_bytes);
         Ok(())

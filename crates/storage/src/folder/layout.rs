@@ -129,6 +129,7 @@ impl Layout {
 
 /// Parses the file name of a segment.
 pub(super) fn segment_name(name: &str) -> Option<SegmentName> {
+    // Only the canonical spelling is accepted, so that no two files mean one segment.
     let (owner, number) = name.strip_suffix(SEGMENT_SUFFIX)?.split_once('-')?;
     let found = SegmentName {
         owner: u16::from_str_radix(owner, 16).ok()?,
@@ -145,6 +146,7 @@ pub(super) fn is_marker_part(name: &str) -> bool {
 
 /// Returns the kind of a file in `leaf`.
 pub(super) fn named(leaf: usize, name: &str) -> FileKind {
+    // In a foreign leaf no lookup finds the region, so its file only takes space.
     if let Some(key) = name.strip_suffix(REGION_SUFFIX).and_then(key)
         && shard_of(key) == leaf
     {

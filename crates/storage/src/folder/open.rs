@@ -47,10 +47,12 @@ impl FolderTier {
         if !is_folder {
             return Err(TierError::NotAFolder { path: path.to_owned() });
         }
+        // Before the lock: taking it creates a file, and a folder with other content must stay unchanged.
         let is_new = find(&*files, &layout)?;
         let lock = lock(&*files, &layout, settings)?;
         let now = mark(&*files, &layout, settings, is_new, unique)?;
         make_folders(&*files, &layout)?;
+        // After `make_folders`: emptying a former scratch folder lists every leaf.
         let files = scratch::begin(files, &layout, settings)?;
         let block_bytes = files.space(path).map_err(failed("look for room in", path))?.block_bytes.max(1);
         let mut books = FolderAccounting::new(overhead_bytes(&*files, &layout)?);
@@ -65,6 +67,7 @@ impl FolderTier {
             for (key, draft) in drafts {
                 incomplete::recover(&*files, &layout, key, &draft, &mut found)?;
             }
+            // One sync covers the removals, the recovered drafts, and the renames of a killed process.
             sync(&*files, &layout.leaf(leaf))?;
             empty_bytes += found.other_bytes;
             books.replace(leaf, found);
@@ -85,6 +88,7 @@ impl FolderTier {
             books: Mutex::new(books),
             pack,
             leaves: (0..LEAVES).map(|_| Mutex::new(())).collect(),
+            // Wraps, since `unique` is random. The number itself already names the unfinished marker.
             unique: AtomicU64::new(unique.wrapping_add(1)),
             stopped: AtomicBool::new(false),
             _lock: lock,
@@ -180,6 +184,7 @@ fn make_folders(files: &dyn FileSystem, layout: &Layout) -> Result<(), TierError
     sync(files, &layout.root)?;
     for leaf in 0..LEAVES {
         make(&layout.leaf(leaf))?;
+        // One sync per branch instead of one per leaf: its leaves are created in a row.
         if leaf % FANOUT == FANOUT - 1 {
             sync(files, &layout.branch(leaf / FANOUT))?;
         }

@@ -128,13 +128,16 @@ impl Pack {
         let record = [&head.0, body].concat();
         let mut state = self.refreshed(false)?;
         self.check(&state, key)?;
+        // Another thread may have appended the record and still wait for its commit.
         if state.index.contains(key) {
             self.commit_all(state, key)?;
             return Ok(Inserted::AlreadyPresent);
         }
+        // Wraps, since the first id is random.
         let id = state.next_id;
         state.next_id = id.wrapping_add(1);
         let place = self.append(&mut state, Header::new(key, id, &record), &record)?;
+        // Indexed before the commit, so that a second writer of the region waits for the same one.
         state.index.enter(key, place);
         if let Err(error) = self.commit_all(state, key) {
             // The region was not reported as stored. The next process that opens the folder may find the record whole.
@@ -196,6 +199,7 @@ impl Pack {
 
     /// Removes a region. Returns whether it existed. The removal is on disk when this returns.
     pub(super) fn remove(&self, key: RegionKey) -> Result<bool, TierError> {
+        // Reopens the watermarks: a record of another process that is not indexed yet would survive the removal.
         let mut state = self.refreshed(true)?;
         let places = state.index.locations(key);
         if places.is_empty() {
@@ -248,9 +252,11 @@ impl Pack {
         let Some(Segment { file, end, .. }) = state.segments.get_mut(&segment) else {
             return Err(TierError::Stopped { key: header.key, path });
         };
+        // Cannot truncate: segments have at most 32 MiB.
         let offset = *end as u32;
         let record = [header.to_bytes().as_slice(), body].concat();
         file.write_at(&record, *end).map_err(failed("write", &path))?;
+        // The end moves only after a complete write, so the next record overwrites the remains of a failed one.
         *end += bytes;
         state.dirty.insert(segment);
         state.written += 1;
@@ -262,6 +268,7 @@ impl Pack {
         if self.board.is_some() {
             return self.set_stone(state, key, place.id);
         }
+        // The index loses the record even if the mark fails: a region does not reappear after a failed removal.
         state.index.strike(key, place);
         let Some(segment) = state.segments.get(&place.segment) else { return Ok(()) };
         let marked = segment.file.write_at(&TOMBSTONED, u64::from(place.offset) + STATE);

@@ -34,6 +34,8 @@ impl FolderTier {
         if !known && !self.is_shared() {
             return Ok(None);
         }
+        // Reads without the leaf lock, which would block insertions for the whole read. Only a failure is repeated
+        // under it.
         match self.content(&self.layout.region(key))? {
             Content::Region(region) => Ok(Some(region)),
             Content::Nothing if !known => Ok(None),
@@ -70,6 +72,7 @@ impl FolderTier {
         source: DecodeError,
     ) -> Result<Option<Arc<DataRegion>>, TierError> {
         let away = self.layout.quarantined(key, self.unique());
+        // If the rename fails, the corrupt file stays, and the region counts as lost all the same.
         let moved = self.files.rename(&path, &away).is_ok();
         // Another process may have replaced the file just before it was moved.
         if moved
@@ -98,6 +101,7 @@ impl FolderTier {
     fn set_aside(&self, key: RegionKey, damaged: CorruptRecord) -> TierError {
         let CorruptRecord { path, body, source } = damaged;
         let away = self.layout.quarantined(key, self.unique());
+        // Not synced: the copy is only for inspection by an operator.
         let write = || {
             let mut file = self.files.create(&away)?;
             file.write_all(&body)?;
@@ -143,6 +147,7 @@ pub(super) fn decode(file: &mut dyn Read, length_bytes: u64) -> io::Result<Resul
     };
     let length = usize::try_from(length_bytes.saturating_sub(Head::BYTES as u64)).unwrap_or(usize::MAX);
     let mut body = Vec::new();
+    // A failed reservation is an error of this read. An ordinary allocation would abort the process.
     body.try_reserve_exact(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
     while body.len() < length {
         let from = body.len();

@@ -35,6 +35,7 @@ pub(super) fn begin(
                 return Err(TierError::Scratch { path: layout.root.clone() });
             }
             if is_scratch {
+                // The marker goes last: a process killed in between leaves a folder that the next one empties again.
                 empty(&*files, layout)?;
                 files.remove(&path).map_err(failed("remove", &path))?;
                 sync(&*files, &layout.root)?;

@@ -65,10 +65,12 @@ impl FolderTier {
         thread::scope(|scope| {
             let digesting = Builder::new().spawn_scoped(scope, || region.digest());
             let digest = || match digesting {
+                // A panic of the digest continues on the thread of the caller.
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // Without a thread, the digest is computed here.
                 Err(_) => region.digest(),
             };
+            // The head is written last, so the digest is joined only when writeback of the body has started.
             if let Some((head, body)) = region.encode_undigested(is_small) {
                 return self.store(key, &body, || head.with(&digest()));
             }
@@ -82,6 +84,7 @@ impl FolderTier {
         let length_bytes = (Head::BYTES + body.len()) as u64;
         let is_packed = length_bytes < self.settings.pack_below_bytes && self.pack.may_hold(length_bytes)?;
         let mut reserved = self.reserve(key, length_bytes);
+        // Compaction copies live records, so it runs only when dead ones take the space that is missing.
         if reserved.as_ref().is_err_and(TierError::is_lack_of_room) && self.compact_worn(0) > 0 {
             reserved = self.reserve(key, length_bytes);
         }
@@ -99,6 +102,7 @@ impl FolderTier {
         let name = if is_draft { Layout::draft } else { Layout::part };
         let part = name(&self.layout, key, self.unique());
         let written = self.write_part(&part, body, head);
+        // After the write: the leaf lock covers names and accounting, and writes of large files run in parallel.
         let _held = self.hold(shard_of(key));
         let published = written.and_then(|()| self.publish(key, &part, reserved));
         if !matches!(published, Ok(Inserted::New)) {
@@ -143,6 +147,7 @@ impl FolderTier {
         let (root, settings) = (&self.layout.root, self.settings);
         let blocks = length_bytes.div_ceil(self.block_bytes) + GROWTH_BLOCKS;
         let needed_bytes = blocks * self.block_bytes;
+        // The disk is queried before the accounting lock is taken: a hanging disk must not block other threads.
         let free_bytes = self.files.space(root).map_err(failed("look for room in", root))?.free_bytes;
         let capacity_bytes = settings.capacity_bytes.saturating_sub(self.pack.spare_bytes());
         let mut books = self.books.lock();
@@ -200,6 +205,7 @@ impl FolderTier {
             }
             let needed_bytes =
                 live_bytes.next_multiple_of(self.block_bytes) + GROWTH_BLOCKS * self.block_bytes;
+            // Up to the full capacity: `reserve` withholds the spare bytes from regions so that these copies fit.
             if !self.books.lock().reserve(0, needed_bytes, self.settings.capacity_bytes) {
                 continue;
             }

@@ -46,6 +46,8 @@ impl TierStack {
                 Ok(inserted) => break inserted,
                 Err(error) => error,
             };
+            // Other threads may take the space that eviction frees, so the insertion is repeated. A region above the
+            // capacity must not empty the level.
             let Some(needed_bytes) = error.needed_bytes() else { return Err(error) };
             if needed_bytes > tier.capacity_bytes() || !self.make_room(id, needed_bytes) {
                 return Err(error);
@@ -82,6 +84,7 @@ impl TierStack {
                     return made;
                 }
             }
+            // Released before the tier is queried: other threads may wait for the region.
             drop(claim);
             if self.levels[id].tier.free_bytes() >= needed_bytes {
                 return made;
@@ -104,6 +107,7 @@ impl TierStack {
         if !is_below && id + 1 < self.levels.len() {
             is_below = match tier.get(key) {
                 Ok(Some(region)) => self.insert_from(id + 1, key, &region, may_hold).is_ok(),
+                // Counts as evicted: the space of the missing region is free.
                 Ok(None) => {
                     self.books.lock().forget(id, key);
                     return Ok(true);
@@ -114,12 +118,14 @@ impl TierStack {
                     return Ok(true);
                 }
                 Err(error) if is_pinned => return Err(error),
+                // A region that can be recreated is dropped even if it cannot be read.
                 Err(_) => false,
             };
         }
         if is_pinned && !is_below {
             return Ok(false);
         }
+        // Any copy below exists by now, so no reader misses the region.
         tier.remove(key)?;
         self.books.lock().evict(id, key);
         count(if is_below { &counted.spilled } else { &counted.evicted });

@@ -56,6 +56,7 @@ impl TierStack {
         }
         // Claimed, so that no thread stores the region between the lookup and the change of the index.
         let _claim = self.claim(key, None);
+        // A level that cannot be queried may still have the region.
         if !self.levels[id].tier.contains(key).unwrap_or(true) {
             self.books.lock().forget(id, key);
         }

@@ -91,6 +91,7 @@ impl StackIndex {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         let before = entry.about;
         entry.about = before.and(about);
+        // Unchanged metadata must not count as a use, which `touch` records.
         if entry.about != before {
             // The new value applies in every level that has the region.
             for level in 0..self.levels.len() {

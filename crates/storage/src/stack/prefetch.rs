@@ -37,6 +37,7 @@ impl TierStack {
             return Ok(false);
         }
         let bytes = region.bytes();
+        // Counted before the insertion, so that concurrent promotions cannot exceed the limit together.
         if !self.books.lock().begin_prefetch(0, key, bytes, max_bytes) {
             return Ok(false);
         }
@@ -81,6 +82,7 @@ impl Shared {
         while !queue.has_ended {
             let Some((key, seconds)) = queue.waiting.pop_front() else {
                 queue.is_busy = false;
+                // Wakes `settle`, which waits on the same condition variable.
                 self.changed.notify_all();
                 self.changed.wait(&mut queue);
                 continue;
@@ -124,6 +126,7 @@ impl Prefetcher {
         let room = MAX_WAITING - before;
         queue.waiting.extend(regions.into_iter().take(room).map(|(key, worth)| (key, worth.seconds)));
         let taken = queue.waiting.len() - before;
+        // Set here and not by the thread: `settle` must not return before the thread wakes.
         queue.is_busy |= taken > 0;
         self.shared.changed.notify_all();
         taken

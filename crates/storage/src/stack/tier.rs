@@ -29,6 +29,7 @@ impl Tier for TierStack {
     }
 
     fn list(&self) -> Result<Vec<RegionKey>, TierError> {
+        // Several levels may have a region, and callers expect each key once, in ascending order.
         let mut keys = BTreeSet::new();
         for level in self.levels() {
             keys.extend(level.tier.list()?);

@@ -84,6 +84,7 @@ pub(super) fn found(input: &Section<'_>, key: &str) -> Result<Vec<StudyTile>, St
             return fail(input, key, StudyProblem::NoMatch(pattern.to_owned()));
         }
     }
+    // Sorted, so that the numbers of tiles do not depend on the order of the patterns.
     paths.sort();
     let mut seen = HashSet::new();
     paths.retain(|path| seen.insert(place(path)));

@@ -189,6 +189,7 @@ fn until(
 ) -> Result<Option<StoppingRule>, StudyError> {
     let Some(fields) = section.section("until", SECTION)? else { return Ok(None) };
     fields.allow(&["ci_width", "max_evaluations", "metric"])?;
+    // Checked before the numbers: no number makes a design growable that depends on its size.
     if let Err((what, reason)) = method.extensible() {
         return fail(section, "until", StudyProblem::NotExtensible { what, reason });
     }

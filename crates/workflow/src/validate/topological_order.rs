@@ -30,6 +30,7 @@ fn cycle(waits_for: &[Vec<usize>], placed: &[bool]) -> Vec<usize> {
             return members;
         }
         walk.push(node);
+        // An unplaced node waits for another unplaced one, so the walk must return to a node that it has seen.
         node = waits_for[node].iter().copied().find(|&m| !placed[m]).unwrap_or(node);
     }
 }

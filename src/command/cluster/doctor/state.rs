@@ -37,6 +37,7 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     for entry in fs::read_dir(folder).map_err(fail)? {
         names.push(entry.map_err(fail)?.path());
     }
+    // File systems list entries in different orders, and the output must not differ.
     names.sort_unstable();
     let studies = folder.join(STUDIES);
     if !studies.is_dir() && !folder.join(IDENTITY).exists() {

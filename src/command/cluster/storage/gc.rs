@@ -59,6 +59,7 @@ fn clean(tier: &dyn TierMaintenance, args: &GcArgs) -> Result<Cleaned, TierError
         }
     }
     let mut regions = tier.inventory()?;
+    // Oldest first: `--max-size` removes regions in this order until the others fit.
     regions.sort_by_key(|region| region.modified);
     // Ages in object storage compare two clocks: this machine's and the server's.
     let now = SystemTime::now();
@@ -79,6 +80,7 @@ fn clean(tier: &dyn TierMaintenance, args: &GcArgs) -> Result<Cleaned, TierError
         }
     }
     if !args.dry_run {
+        // After the removals, whose dead bytes in segments it frees.
         cleaned.compacted = tier.compact() as u64;
     }
     Ok(cleaned)

@@ -48,6 +48,7 @@ pub(super) async fn obtain(
         .parse()
         .map_err(|error: IdentityError| CommandError::Input(format!("--name {name}: {error}")))?;
     if args.certs.join(NODE_FILE).is_file() {
+        // A valid certificate suffices: the token may have expired or been used since.
         if !is_over(&args.certs, target.clock.now()) {
             return Ok(true);
         }
@@ -62,6 +63,7 @@ pub(super) async fn obtain(
         let text = fs::read_to_string(token).unwrap_or_else(|_| token.clone());
         let joining = join::join(network, *manager, text.trim(), name.clone(), &args.certs, settings, clock);
         let joined = tokio::select! {
+            // A stop ends the attempt too: the manager may not answer for long.
             _ = &mut *stop => return Ok(false),
             joined = joining => joined,
         };

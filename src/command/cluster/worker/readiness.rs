@@ -79,6 +79,7 @@ impl MetricSource for WorkerReadiness {
 
     fn ready(&self) -> Readiness<'_> {
         Box::pin(async move {
+            // The actor starts after the certificate has arrived. Until then the process is alive but not ready.
             let Some(figures) = self.0.figures.get() else { return Err(self.unconnected()) };
             match figures.worker.send(GetWorkerMetrics).await {
                 Err(_) => Err("the worker has left".to_owned()),

@@ -84,6 +84,7 @@ pub(super) async fn receive(
     bounds: &Bounds,
 ) -> Result<ReceivedRegion, (Option<RegionKey>, Refusal)> {
     let mut header = [0; Header::BYTES];
+    // The timeout frees the turn of a peer that opens a stream and sends nothing.
     let read = timeout(bounds.settings.stalled, stream.read_exact(&mut header)).await;
     match read {
         Ok(Ok(())) => {}
@@ -112,10 +113,12 @@ async fn receive_body(
     &Header { length, seal, .. }: &Header,
     Bounds { settings, units, budget, received }: &Bounds,
 ) -> Result<(Vec<u8>, Sum, OwnedSemaphorePermit), Refusal> {
+    // Checked first: a refused length must not take any of the budget.
     let length = allowed_length(length, settings)?;
     let wanted_units = (length as u64).div_ceil(UNIT_BYTES).max(1);
     // A region that exceeds the budget takes all of it and arrives alone.
     let share = wanted_units.min(*units) as u32;
+    // Waits before any byte is read, so that flow control stops the sender.
     let Ok(held) = Arc::clone(budget).acquire_many_owned(share).await else {
         return Err(ended(&ReadError::ClosedStream));
     };
@@ -130,6 +133,7 @@ async fn receive_body(
         for piece in &mut pieces[..count] {
             let piece = std::mem::take(piece);
             append(&mut bytes, &piece, length)?;
+            // Relaxed: a waiting request only compares two readings for progress.
             received.fetch_add(piece.len() as u64, Ordering::Relaxed);
         }
         // Complete pieces only, because the hash fills its SIMD lanes if each update begins at a multiple of them.
@@ -139,6 +143,7 @@ async fn receive_body(
             digested = whole;
         }
     }
+    // A sender that cannot read its source ends the stream early.
     if bytes.len() < length {
         let text = format!("truncated: {} of {length} bytes received", bytes.len());
         return Err(Refusal::new(Cause::Language, text));

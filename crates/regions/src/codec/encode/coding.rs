@@ -188,6 +188,7 @@ fn filtered(element: ElementType, shape: &Shape, content: &[u8], room: usize) ->
 pub(super) fn runs_of(labels: &[u32], effort: CompressionEffort, room: usize) -> Option<(Coding, Vec<u8>)> {
     let content_bytes = size_of_val(labels);
     let runs = runs::encode(labels, room, content_bytes / 10 * 9)?;
+    // The decoder rejects such a length claim, and LZ4 handles content this regular.
     if content_bytes as u64 > runs::EXPANSION * (runs.len() - room) as u64 {
         return None;
     }
@@ -265,6 +266,7 @@ fn may_save(content: &[u8]) -> bool {
     let stride = (content.len() - PIECE_BYTES) / (PIECES - 1);
     let lengths = (0..PIECES).map(|piece| {
         let piece = &content[piece * stride..][..PIECE_BYTES];
+        // A piece that cannot be compressed counts in full.
         lz4_flex::block::compress_into(piece, &mut room).unwrap_or(PIECE_BYTES)
     });
     lengths.sum::<usize>() <= PIECES * PIECE_BYTES / 20 * 19

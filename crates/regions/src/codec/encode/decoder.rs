@@ -50,6 +50,7 @@ impl Decoder {
         };
         let found = body.len();
         let region = header.unchecked(Cow::Owned(body))?;
+        // The digest is that of the bytes shown, so their number must be that of the body.
         if length != found {
             return Err(DecodeError::Length { found: length, expected: found as u64 });
         }

@@ -53,6 +53,7 @@ impl Fields {
     /// Writes them behind `head`. `place` has exactly their length.
     pub(super) fn write(&self, head: &Head, place: &mut [u8]) {
         let mut bytes = Vec::with_capacity(place.len());
+        // Cannot truncate: a shape and a box take less than 200 bytes.
         bytes.extend_from_slice(&((place.len() - 4 - CHECK_BYTES) as u32).to_le_bytes());
         field(&mut bytes, SHAPE, 8 * self.shape.len());
         self.shape.iter().for_each(|count| bytes.extend_from_slice(&count.to_le_bytes()));
@@ -80,6 +81,7 @@ impl Fields {
         }
         let (fields, rest) = rest.split_at_checked(length).ok_or(DecodeError::Fields)?;
         let found: &[u8; CHECK_BYTES] = rest.first_chunk().ok_or(DecodeError::Fields)?;
+        // Before parsing: corruption must not look like a field of a later minor version, which counts as intact.
         if *found != check(head, &body[..4 + length]) {
             return Err(DecodeError::Fields);
         }

@@ -108,6 +108,8 @@ impl HeaderVersion {
                 header: Header { element, coding, shape, content_bytes, digest },
             });
         }
+        // Bytes that a type does not use have fixed values: the digest does not cover them, so only this check finds
+        // corruption there.
         let is_columns = element == ElementType::Table && (head_bytes[7] != 0 || number >> 32 != 0);
         let is_channels = element == ElementType::Labels && head_bytes[7] != 1;
         if !coding.is_in_first() || !is_in_first(element) || is_columns || is_channels {

@@ -15,6 +15,7 @@ pub(super) fn encode(labels: &[u32], room: usize, most: usize) -> Option<Vec<u8>
     for run in labels.chunk_by(|one, next| one == next) {
         write(run.len() as u64, &mut bytes);
         write(u64::from(run[0]), &mut bytes);
+        // Stops early: on noise, runs are longer than the labels.
         if bytes.len() - room > most {
             return None;
         }

@@ -71,6 +71,7 @@ impl<'a> RasterView<'a> {
         }
         let channels = usize::from(self.channels);
         let start = part.y_px as usize * self.stride_bytes + part.x_px as usize * channels;
+        // The last row ends with its pixels: a whole stride would exceed the data at the lower right corner.
         let length = (part.height_px as usize - 1) * self.stride_bytes + part.width_px as usize * channels;
         let data = &self.data[start..start + length];
         Ok(Self { width_px: part.width_px, height_px: part.height_px, data, ..*self })

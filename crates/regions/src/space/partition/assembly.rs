@@ -95,6 +95,7 @@ impl Partition {
         let bytes = bytes.checked_mul(channels.into()).and_then(|bytes| usize::try_from(bytes).ok());
         let bytes = bytes.ok_or(no_memory)?;
         let mut data = Vec::new();
+        // An ordinary allocation would abort the process.
         data.try_reserve_exact(bytes).map_err(|_| no_memory)?;
         data.resize(bytes, 0);
         let raster = Raster::new(width_px, height_px, channels, data)?;
@@ -164,6 +165,7 @@ fn check_size(view: &RasterView<'_>, bounds: &SpatialBounds, channels: u8) -> Re
 /// Returns the rectangle of `part` in `whole`, which contains it and has an image's size.
 fn rectangle(whole: &SpatialBounds, part: &SpatialBounds) -> Result<PixelRectangle, AssemblyError> {
     let (width_px, height_px) = size_px(part)?;
+    // Cannot truncate: `part` is within `whole`, whose sides fit into 32 bits.
     let offset = |number: usize| part.axes()[number].start().abs_diff(whole.axes()[number].start()) as u32;
     Ok(PixelRectangle { x_px: offset(0), y_px: offset(1), width_px, height_px })
 }

@@ -115,6 +115,7 @@ impl Partition {
             if axis.is_empty() || !(axis.start() as f64..=last_edge).contains(&coordinate) {
                 return Err(OwnerError::Outside { axis: number });
             }
+            // The clamp assigns the last edge to the last tile, and covers edges beyond 2^53, which `f64` rounds.
             pixel[number] = (coordinate.floor() as i64).clamp(axis.start(), axis.end() - 1);
         }
         self.owner_at(&pixel)

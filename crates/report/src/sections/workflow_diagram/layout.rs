@@ -268,6 +268,7 @@ fn lines(parts: Vec<String>, between: &str, room: f64) -> Vec<String> {
 }
 
 fn regions(nodes: &[Node]) -> Vec<Region> {
+    // Ordered by source: this order decides ties in `give_tracks`, and a report must be the same each time.
     let mut regions: BTreeMap<Source, Region> = BTreeMap::new();
     let slots = |reads: bool| {
         let slots = nodes.iter().flat_map(|node| node.slots.iter().map(move |slot| (node, slot)));

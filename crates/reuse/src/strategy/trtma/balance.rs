@@ -132,6 +132,7 @@ impl<'a> Pool<'a> {
         for small in cheapest {
             let (dear, cheap) = self.pair(big, small)?;
             let reuse: u64 = dear.shared(cheap).into_iter().map(|node| forest.cost(node)).sum();
+            // On ties the later bucket counts, as for `PartnerRule::Last`.
             if reuse >= best.0 {
                 best = (reuse, small);
             }
@@ -144,6 +145,7 @@ impl<'a> Pool<'a> {
         for group in [big, small] {
             if self.buckets[group].is_none() {
                 self.buckets[group] = Some(BalancedBucket::new(self.ranked.forest, &self.groups[group]));
+                // The bucket replaces the heads: `into_members` reads them only for groups that were never built.
                 self.groups[group].heads = Vec::new();
             }
         }
@@ -165,6 +167,7 @@ impl<'a> Pool<'a> {
             let was_in_order = self.order.remove(&(Reverse(self.costs[group]), self.positions[group], group));
             assert!(was_in_order, "group {group} of cost {} was not in order", self.costs[group]);
             self.costs[group] = cost;
+            // A new position puts the bucket behind its equals, like the multiset of thesis Algorithm 5 (lines 15-16).
             self.positions[group] = self.next_position;
             let is_new = self.order.insert((Reverse(cost), self.next_position, group));
             assert!(is_new, "group {group} is in order twice at cost {cost}");

@@ -33,6 +33,7 @@ pub(super) fn fold(forest: &Forest, heads: &[u32], max_buckets: NonZeroUsize) ->
         groups.sort_unstable_by_key(by_cost);
         let rest = groups.split_off(max_buckets.get());
         let mut joined = Joined::default();
+        // Marks the ancestors of the first heads: `alone` has counted their cost already.
         for group in &groups {
             joined.ancestors_cost(forest, group.heads[0], group.heads[0]);
         }
@@ -64,6 +65,7 @@ impl Joined {
             let next = self.seen.len();
             self.seen.intern((group, *node)) as usize == next
         };
+        // A known ancestor ends the walk, because all ancestors above it are known too.
         forest.ancestors(head).take_while(is_new).map(|node| forest.cost(node)).sum()
     }
 }

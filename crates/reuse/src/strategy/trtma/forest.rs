@@ -54,6 +54,7 @@ impl Forest {
 
     /// Derives the remaining fields from parents, costs and instances.
     fn sum_up(&mut self) {
+        // Parents precede their children in preorder: backward, every branch is complete before its parent reads it.
         for node in (0..self.parents.len()).rev() {
             self.ends[node] = self.ends[node].max(node as u32 + 1);
             self.subtree_costs[node] += self.costs[node];
@@ -172,12 +173,14 @@ impl Layout {
             input_children: vec![0; inputs],
             input_sizes: vec![0; inputs],
         };
+        // Only "one" and "several" differ, so a byte that stops at 2 suffices for any number of children.
         let count = |children: &mut u8| *children = (*children + 1).min(2);
         for member in problem.members() {
             let leaf = tree.leaf(member).0 as usize;
             count(&mut layout.children[leaf]);
             layout.sizes[leaf] += 1;
         }
+        // Nodes are numbered by level: backward, the size of a node is final before its parent adds it.
         for node in (0..tree.len() as u32).rev().map(NodeId) {
             let at = node.0 as usize;
             layout.sizes[at] += u32::from(layout.children[at] > 1);
@@ -269,6 +272,7 @@ impl Layout {
 
 impl Forest {
     fn attach(&mut self, place: u32, above: u32) {
+        // An only child shares the place of its parent, and a node must not be its own parent.
         if place != above {
             self.parents[place as usize] = above;
         }
@@ -288,6 +292,7 @@ impl FixedPointCost {
     fn of(problem: &MergeProblem, tree: &ReuseTree) -> Self {
         let nodes = (0..tree.len() as u32).map(NodeId);
         let dearest = nodes.map(|node| tree.cost(node)).fold(0.0, f64::max);
+        // A sum of 2^additions costs of at most 2^exponent units stays below 2^60 plus its roundings.
         let additions = (problem.len() * problem.levels()).max(1).ilog2() as i32 + 1;
         let exponent = if dearest > 0.0 { dearest.log2().ceil() as i32 } else { 0 };
         // At most 2^1000, which is still finite. Costs below 2^-1000 count as 0.

@@ -28,6 +28,7 @@ pub(super) fn shares(forest: &Forest, places: &ForestIndex, max_buckets: usize) 
     while left > 0
         && let Some((_, Reverse(share), Reverse(input))) = dearest.pop()
     {
+        // An input with one bucket per instance leaves the heap: a further bucket would be empty.
         if share < forest.leaves(places.of_input[input]) as usize {
             shares[input] += 1;
             left -= 1;

@@ -104,6 +104,7 @@ pub(super) fn summary(mut distances: Vec<f64>) -> [f64; STATISTICS] {
     if distances.is_empty() {
         return [f64::NAN; STATISTICS];
     }
+    // Sorted for the quantile. Sums in this order do not depend on the numbering of slices.
     distances.sort_unstable_by(f64::total_cmp);
     let count = distances.len() as f64;
     let mean = distances.iter().sum::<f64>() / count;

@@ -63,6 +63,7 @@ pub(super) struct DesignBuilder<'a> {
 
 impl<'a> DesignBuilder<'a> {
     pub(super) fn new(parameters: &'a [Parameter], varying: &'a [usize], groups: &[Group]) -> Self {
+        // `varying` is ascending. A member of a group that does not vary has no place and takes no step.
         let place = |column: &usize| varying.binary_search(column).ok();
         let members = groups.iter().map(|group| group.columns.iter().filter_map(place).collect()).collect();
         let resting = parameters.iter().map(resting_value).collect();

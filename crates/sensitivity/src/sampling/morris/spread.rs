@@ -82,11 +82,13 @@ fn extend(
     best: &mut (f64, Vec<usize>),
 ) {
     if chosen.len() == few {
+        // Only a larger spread replaces the choice, so ties go to the first combination.
         if spread > best.0 {
             *best = (spread, chosen.clone());
         }
         return;
     }
+    // Ends early enough for the remaining picks, and ascending picks visit each combination once.
     let missing = few - chosen.len();
     for next in from..=distances.count - missing {
         let wider = spread + distances.added(chosen, next);
@@ -125,6 +127,7 @@ pub(super) fn sequential(distances: &Distances, few: usize) -> Vec<usize> {
             best = widened;
         }
     }
+    // Trajectories keep the order of their drawing, as in the exhaustive search.
     best.1.sort_unstable();
     best.1
 }
@@ -144,6 +147,7 @@ fn widen(distances: &Distances, set: &[usize], spread: f64, few: usize) -> (f64,
         gains[next] = None;
         for (one, gain) in gains.iter_mut().enumerate() {
             if let Some(gain) = gain {
+                // Gains are updated by the last pick alone: a recomputation would cost a factor of the batch size.
                 *gain += distances.between(one, next);
             }
         }

@@ -100,6 +100,7 @@ impl<'a> StepChoices<'a> {
     /// equally, in the order of their values. The lower half steps up, the upper half down.
     pub(super) fn step_at(&self, place: f64) -> Result<ParameterStep, MorrisError> {
         let bases = self.bases();
+        // The lower half of the unit interval steps up, the upper half down. Rounding must not reach a further base.
         let start = ((place * 2.0 * f64::from(bases)) as u32).min(2 * bases - 1);
         if start < bases { self.step(start, true) } else { self.step(start - bases, false) }
     }

@@ -47,7 +47,9 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
     // Each client has permits of its own: a slow body delays only the same client.
     let share = shared.bodies.acquire(&client).await?;
     let body = body.spool(shared.inputs.folder()).await?;
+    // The permit bounds transfers only. The next ones bound parsing and planning.
     drop(share);
+    // The client's own turn comes first: its waiting submissions must not occupy the permits that all clients share.
     let _of_client = shared.turns.acquire(&client).await?;
     let turn = shared.submissions.acquire().await;
     let _turn = turn.map_err(|error| ApiError::Defect(error.to_string()))?;
@@ -58,6 +60,7 @@ pub(in crate::http) async fn submit(request: HttpRequest, payload: Payload, shar
         let ended = json.end().map_err(|error| ApiError::Request(format!("submission: {error}")));
         ended.map(|()| submission)
     });
+    // The permits are held until the answer, because the submission is in memory until then.
     let submission = understood.await.map_err(|error| ApiError::Defect(error.to_string()))??;
     let submitted = shared.control.submit(submission, key, client_at(&request)?).await?;
     let location = format!("/api/v1/studies/{}", submitted.id);

@@ -45,6 +45,8 @@ pub(super) fn set_aside(
         std::iter::once(name.to_owned()).chain((2..MAX_NAMES).map(|number| format!("{name}-{number}")));
     let is_free = |name: &String| {
         let reason = folder.join(format!("{name}{REASON}"));
+        // A reason without its entry comes from a move that failed, and occupies the name. Links are not followed,
+        // because a dangling one occupies the name too.
         folder.join(name).symlink_metadata().is_err() && reason.symlink_metadata().is_err()
     };
     let full = || StateError::QuarantineFull { quarantine: folder.clone(), name: name.to_owned() };

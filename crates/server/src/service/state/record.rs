@@ -71,6 +71,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Record<T> {
         Err(error) if matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::NotADirectory) => {
             Record::Corrupt(CorruptRecord::NoFile)
         }
+        // Other errors may pass, so they do not make the file corrupt.
         Err(error) => Record::Unreadable(error),
     }
 }

@@ -41,6 +41,7 @@ impl ServiceControl {
 
     fn find(&self, text: &str, view: &ManagerView) -> Result<StudyStatus, ControlError> {
         let id = Self::id(text)?;
+        // A statement of its own: the lock is released before `missing` reads the quarantine from disk.
         let study = self.0.studies.lock().get(&id).map(|entry| remarks::with(entry.view(id), id, view));
         study.ok_or_else(|| self.missing(id))
     }
@@ -106,6 +107,7 @@ impl ServiceControl {
             study.evaluations,
             study.tasks_executed
         );
+        // After the record: this message makes the runner's thread return, which must then find the study ended.
         self.0.manager.do_send(Cancel(id));
         self.0.study_ended.notify_all();
         Ok(study)
@@ -132,6 +134,7 @@ impl Control for ServiceControl {
     fn input_arrived(&self, digest: InputDigest) -> ControlFuture<'_, ()> {
         Box::pin(async move {
             let waiting: Vec<u32> = {
+                // In a block of its own, because `look_for_files` takes the lock again.
                 let entries = self.0.studies.lock();
                 let waits = |(id, entry): (&u32, &Entry)| entry.missing().contains(&digest).then_some(*id);
                 entries.iter().filter_map(waits).collect()
@@ -237,6 +240,7 @@ impl Control for ServiceControl {
     fn metrics(&self) -> ControlFuture<'_, String> {
         Box::pin(async move {
             let figures = self.0.manager.send(GetManagerMetrics).await.map_err(manager_ends)?;
+            // Before the lock below, which this call takes too.
             let margins = self.0.deadline_margins(&figures.view);
             let measured = |(id, entry): (&u32, &Entry)| StudySample {
                 deadline_margin_seconds: margins.get(id).copied(),

@@ -71,6 +71,7 @@ impl StudyContext {
             let path = entry.kept.submission.path_of(digest)?;
             matches!(entry.phase, Phase::Running { .. }).then_some((*id, path))
         };
+        // Collected first, because `fail` takes the lock again.
         let readers: Vec<(u32, PathBuf)> = self.studies.lock().iter().filter_map(running).collect();
         for (id, path) in readers {
             self.fail(id, corrupt(&path));
@@ -83,6 +84,7 @@ impl StudyContext {
     /// Verifies the stored files of a study before it runs. Returns `false` if one is corrupt and its client's path
     /// does not have it either. The study then waits until a client sends the file again.
     pub(super) fn files_are_intact(&self, id: u32) -> bool {
+        // Cloned, so that no lock is held while files are read.
         let submission = self.studies.lock().get(&id).map(|entry| entry.kept.submission.clone());
         let Some(submission) = submission else { return false };
         let (missing, _) =
@@ -91,11 +93,13 @@ impl StudyContext {
         let path = submission.path_of(*first).unwrap_or_default();
         warn!(study = id, "study {id} waits for {} corrupt files: {}", missing.len(), corrupt(&path));
         if let Some(entry) = self.studies.lock().get_mut(&id)
+            // A cancellation during the reads keeps its record.
             && matches!(entry.phase, Phase::Running { .. })
         {
             entry.why = Some(corrupt(&path));
             entry.phase = Phase::Waiting(missing);
         }
+        // The study no longer counts as running, so that a queued one can start.
         self.study_ended.notify_all();
         false
     }

@@ -64,6 +64,7 @@ impl StudyContext {
     }
 
     fn remove(&self, id: u32) -> Result<u64, ControlError> {
+        // Before the lock: a large folder takes long to count.
         let bytes = folder_bytes(&self.state.study(id));
         let mut entries = self.studies.lock();
         let last = entries.last_key_value().map_or(0, |(last, _)| *last).max(self.state.last_study());
@@ -86,6 +87,7 @@ impl StudyContext {
         let name = entry.kept.submission.name.clone();
         entries.remove(&id);
         drop(entries);
+        // Without the lock: deleting many files takes long, and no reader finds them any more.
         self.state.clear_removed();
         info!(study = id, name, "study {id} ({name}) removed, {} freed", human(bytes));
         Ok(bytes)
@@ -106,6 +108,7 @@ impl StudyContext {
             return 0;
         }
         let kept: HashSet<String> = entries.values().flat_map(stored).collect();
+        // `reserved` stays locked until the files are removed: a submission that begins now must not find one of them.
         drop(entries);
         match self.store.prune(&kept, GRACE) {
             Ok(0) => 0,
@@ -144,6 +147,7 @@ impl StudyContext {
             }
         }
         if let Some(limit) = retention.bytes {
+            // Input files that several ended studies share count once and disappear with the last of these studies.
             let mut left: BTreeSet<u32> = over.iter().map(|study| study.id).collect();
             for study in over {
                 let bytes = self.stored_bytes(&left);
@@ -197,6 +201,7 @@ impl StudyContext {
         }
         drop(entries);
         let stored = theirs.into_iter().filter(|(digest, _)| self.store.names(*digest));
+        // Saturates: clients state the lengths of their files.
         stored.fold(bytes, |sum, (_, bytes)| sum.saturating_add(bytes))
     }
 

@@ -57,10 +57,13 @@ impl Pack {
     pub(in crate::folder) fn compact(&self, name: SegmentName) -> Result<(), TierError> {
         let mut state = self.state.lock();
         self.check(&state, RegionKey([0; 16]))?;
+        // Reads the tombstones of other processes first, so that no record they have buried is copied.
         self.read_new_records(&mut state)?;
+        // Another thread may have released the number since the caller listed the segment.
         if !self.owns(&state, name.owner) {
             return Ok(());
         }
+        // The copies must not go to the segment that is about to be removed.
         if state.active == Some(name) {
             self.seal(&mut state)?;
         }

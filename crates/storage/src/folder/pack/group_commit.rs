@@ -23,6 +23,7 @@ impl Pack {
         while state.synced < wanted {
             self.check(&state, key)?;
             if state.is_syncing {
+                // That sync may have begun before this record was written, so the loop checks again.
                 self.committed.wait(&mut state);
                 continue;
             }
@@ -30,7 +31,10 @@ impl Pack {
             state.is_syncing = true;
             let (written, dirty) = (state.written, std::mem::take(&mut state.dirty));
             let is_folder_dirty = std::mem::take(&mut state.is_folder_dirty);
+            // The watermark belongs to the dirty set taken here: records appended during the sync are of the next
+            // commit.
             let slot = active_slot(&state);
+            // Clones the handles, so that the files stay open if compaction removes a segment during the sync.
             let files: Vec<_> = dirty
                 .iter()
                 .filter_map(|name| Some((*name, Arc::clone(&state.segments.get(name)?.file))))
@@ -45,6 +49,7 @@ impl Pack {
             assert!(state.is_syncing, "a group of {written} changes is committed, and no commit has begun");
             state.is_syncing = false;
             let published = synced.and_then(|()| slot.map_or(Ok(()), |slot| self.publish(&mut state, slot)));
+            // Also after a failure: this thread holds the lock until `is_stopped` is set, so woken writers find it.
             self.committed.notify_all();
             if let Err(error) = published {
                 state.is_stopped = true;
@@ -128,12 +133,14 @@ impl Pack {
     /// Removes segments of this process permanently.
     pub(super) fn drop_segments(&self, state: &mut State, names: &[SegmentName]) -> Result<(), TierError> {
         for name in names {
+            // Before the removal: a watermark in a missing segment would make every reader list again.
             self.retire(state, *name)?;
             let path = self.layout.segment(*name);
             self.files.remove(&path).map_err(failed("remove", &path))?;
             state.segments.remove(name);
             state.index.forget(*name);
         }
+        // After a failed sync a removed segment may reappear, so nothing more is stored.
         self.sync_folder().inspect_err(|_| state.is_stopped = true)
     }
 
@@ -144,6 +151,7 @@ impl Pack {
         let mut slot = Watermark { number: name.number + 1, end: 0 };
         if state.writer == Some(name.owner) {
             state.next_number = state.next_number.max(slot.number);
+            // Does not pass the active segment, whose records a later commit publishes.
             slot.number = state.active.map_or(slot.number, |active| active.number);
             return self.publish(state, slot);
         }

@@ -112,6 +112,7 @@ impl Index {
     /// Adds a region's record. A buried region stays buried.
     pub(super) fn enter(&mut self, key: RegionKey, place: PackLocation) {
         if self.graves.contains_key(&(key, place.id)) {
+            // The record counts as buried: its tombstone stays needed until the segment of the record is removed.
             return self.change(key, place.id, |grave| grave.records.push(place.segment));
         }
         let needed = self.needed.entry(place.segment).or_default();
@@ -164,6 +165,7 @@ impl Index {
 
     /// Removes a deleted segment and all of its records.
     pub(super) fn forget(&mut self, segment: SegmentName) {
+        // `regions_in` walks all regions, so it is skipped for a segment without live ones.
         if self.needed(segment).live > 0 {
             self.regions_in(segment).into_iter().for_each(|(key, place)| self.strike(key, place));
         }

@@ -71,6 +71,7 @@ impl Pack {
             listed.into_iter().map(|(name, about)| (name, about.modified)).collect();
         let all = state.index.regions().filter_map(|(key, place)| {
             let disk_bytes = HEADER_BYTES as u64 + u64::from(place.body_bytes);
+            // Another process may have removed the segment since its records were read.
             let modified = *modified.get(&place.segment)?;
             Some(RegionFile { key, disk_bytes, modified, is_packed: true })
         });

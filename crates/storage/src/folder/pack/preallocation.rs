@@ -54,12 +54,14 @@ impl Pack {
             // All of its space is used.
             self.seal(state)?;
             let (name, mut segment) = self.begin(state, header.key)?;
+            // Without preallocation, the write of the tombstone shows whether the disk has space for it.
             let _ = self.take_room(&mut segment, bytes);
             return Ok(activate(state, name, segment));
         }
         // The current segment and its tombstone space stay active unless the next segment gets as much.
         let (name, mut segment) = self.begin(state, header.key)?;
         if let Err(error) = self.take_room(&mut segment, bytes) {
+            // If the removal fails, the next process that recovers this writer removes the empty segment.
             let _ = self.files.remove(&self.layout.segment(name));
             return Err(self.refused(name, header, error));
         }
@@ -112,6 +114,7 @@ fn activate(state: &mut State, name: SegmentName, segment: Segment) -> SegmentNa
     let before = state.active.replace(name);
     assert!(before.is_none(), "{name:?} becomes active before {before:?} is sealed");
     state.segments.insert(name, segment);
+    // The name must be on disk before any record of the segment counts as stored.
     state.is_folder_dirty = true;
     name
 }

@@ -41,6 +41,7 @@ impl Pack {
         let mut state = self.state.lock();
         let is_same = |owner: usize| {
             let [now, before] = [&slots, &state.seen].map(|slots| slots.get(owner).copied().flatten());
+            // The segments of held numbers are indexed as this process writes them.
             now == before || u16::try_from(owner).is_ok_and(|owner| state.owned.contains_key(&owner))
         };
         if state.is_stale || !(0..slots.len().max(state.seen.len())).all(is_same) {
@@ -84,6 +85,7 @@ impl Pack {
             state.segments.keys().filter(|name| foreign(name) && !wanted.contains(name)).copied().collect();
         let mut is_all = true;
         for name in wanted {
+            // Without a watermark, or above it, no record is known to be on disk.
             let Some(slot) = slots.get(usize::from(name.owner)).copied().flatten() else { continue };
             if slot.number >= name.number {
                 let committed = (slot.number == name.number).then_some(u64::from(slot.end));
@@ -93,6 +95,7 @@ impl Pack {
                 segment.disk_bytes = about.disk_bytes;
             }
         }
+        // Copies of the records of a removed segment may be in one that was not read yet.
         if is_all && !gone.is_empty() {
             // Synced before removed segments are forgotten: their files must not reappear after a removal that relied on
             // their absence.
@@ -119,6 +122,7 @@ impl Pack {
             return Ok(true);
         }
         let path = self.layout.segment(name);
+        // A segment may be removed between the listing and here. The caller then lists again.
         let file = match self.files.open_random_access(&path, OpenMode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

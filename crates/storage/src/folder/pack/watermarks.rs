@@ -33,6 +33,7 @@ impl Watermark {
         let mut bytes = [0; SLOT_BYTES];
         bytes[..4].copy_from_slice(&self.number.to_le_bytes());
         bytes[4..CHECKED].copy_from_slice(&self.end.to_le_bytes());
+        // The checksum covers the writer number, so a slot at the wrong offset is invalid.
         let mut hasher = blake3::Hasher::new();
         hasher.update(&bytes[..CHECKED]).update(&owner.to_le_bytes());
         bytes[CHECKED..].copy_from_slice(&hasher.finalize().as_bytes()[..SLOT_BYTES - CHECKED]);
@@ -66,6 +67,7 @@ impl CommitWatermarks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 match files.open_random_access(&path, OpenMode::Create) {
                     Ok(file) => file.write_at(&TITLE, 0).map(|()| file),
+                    // Another process has created the file since the first attempt.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                         files.open_random_access(&path, OpenMode::Write)
                     }
@@ -96,6 +98,7 @@ impl CommitWatermarks {
                 bytes.truncate(length);
                 break;
             }
+            // Reads from the start again, so that all slots are from one call.
             bytes.resize(2 * length, 0);
         }
         let slots = bytes.chunks_exact(SLOT_BYTES).zip(0..=u16::MAX);

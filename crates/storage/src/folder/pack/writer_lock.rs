@@ -80,6 +80,7 @@ impl Pack {
         state.published = slot;
         let goes_on = |name: &SegmentName| {
             let segment = &state.segments[name];
+            // Other processes may have read a complete segment to its end, and never read it again.
             segment.end < self.segment_bytes && !segment.is_complete
         };
         state.active = last.filter(goes_on);
@@ -95,6 +96,7 @@ impl Pack {
         held: Option<Box<dyn FileLock>>,
     ) -> Result<(), TierError> {
         state.owned.insert(owner, held);
+        // Releases the number after a failure: other code trusts that the segments of a held number are indexed.
         let taken = self.read_through(state, owner);
         taken.inspect_err(|_| drop(state.owned.remove(&owner)))
     }
@@ -129,6 +131,7 @@ impl Pack {
             }
             _ => found,
         };
+        // A watermark never moves back: readers have indexed everything below it.
         if let (Some(board), Some(told)) =
             (&self.board, watermark.filter(|told| slot.is_none_or(|slot| slot < *told)))
         {
@@ -152,6 +155,8 @@ impl Pack {
         let is_retired = slot.is_some_and(|slot| slot.number > name.number);
         let is_complete = !is_last || is_retired;
         let durable = slot.filter(|slot| slot.number == name.number).map_or(0, |slot| u64::from(slot.end));
+        // Below the watermark all records were synced, so corruption hides one of them. Only behind it may a torn write
+        // end the segment.
         let sure = if is_complete { length_bytes } else { durable.min(length_bytes).max(known) };
         let mut end = self.read_records(state, name, &*file, (known, sure), false)?.max(known);
         if !is_complete {
@@ -179,12 +184,14 @@ impl Pack {
             (0..=u16::MAX).zip(slots).filter_map(|(owner, slot)| Some((owner, slot?))).collect();
         let owners: BTreeSet<u16> = lasts.keys().chain(told.keys()).copied().collect();
         for owner in owners {
+            // A writer whose last segment agrees with its watermark has nothing to recover, dead or alive.
             let is_settled = match (told.get(&owner), lasts.get(&owner)) {
                 (None, _) => false,
                 (Some(slot), None) => slot.end == 0,
                 (Some(slot), Some(last)) if slot.end == 0 => slot.number > last.0,
                 (Some(slot), Some(last)) => (slot.number, u64::from(slot.end)) == *last,
             };
+            // Released at once: this process does not write under the number, and other processes may.
             if !is_settled && self.adopt(&mut state, owner)? {
                 state.owned.remove(&owner);
             }
@@ -217,6 +224,7 @@ impl Pack {
 
     /// Takes over a writer number if its process is dead.
     fn adopt(&self, state: &mut State, owner: u16) -> Result<bool, TierError> {
+        // Callers release adopted numbers, and must not release one that this process already uses.
         if state.owned.contains_key(&owner) {
             return Ok(false);
         }

@@ -6,6 +6,7 @@ pub(super) fn rows(content: &[u8], row_bytes: usize) -> Vec<u8> {
     let mut bytes = content.to_vec();
     if let Some(below) = bytes.get_mut(row_bytes..) {
         for (byte, (value, above)) in below.iter_mut().zip(content[row_bytes..].iter().zip(content)) {
+            // Wraps, so that every difference fits into a byte and can be reverted.
             *byte = value.wrapping_sub(*above);
         }
     }
@@ -16,6 +17,7 @@ pub(super) fn rows(content: &[u8], row_bytes: usize) -> Vec<u8> {
 pub(super) fn undo_rows(bytes: &mut [u8], row_bytes: usize) {
     let mut start = row_bytes;
     while start < bytes.len() {
+        // From the top: each row needs the restored row above it.
         let (above, below) = bytes.split_at_mut(start);
         for (byte, above) in below.iter_mut().zip(&above[start - row_bytes..]) {
             *byte = byte.wrapping_add(*above);

@@ -201,11 +201,13 @@ impl BalancedBucket {
             self.parts.remove(node);
             self.partial.remove(node);
         }
+        // The topmost node comes first in preorder, and its share sums up the branch.
         let gone = branch[0].1;
         for (steps, node) in above.iter().enumerate() {
             if let Some(part) = self.parts.get_mut(node) {
                 part.leaves -= gone.leaves;
                 part.cost -= gone.cost;
+                // Only the nearest ancestor loses a child. No ancestor stays complete: the branch leaves the bucket.
                 part.children -= u32::from(steps == 0);
                 self.partial.insert(*node);
             }

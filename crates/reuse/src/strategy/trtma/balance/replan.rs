@@ -297,6 +297,7 @@ impl<'a> Plan<'a> {
 
     /// Moves branches from the most expensive buckets to new ones, as long as that lowers the makespan.
     fn fill_new_buckets(&mut self) {
+        // The loop ends once a new bucket is the most expensive: a move out of it would move a branch twice.
         let old = self.buckets.len();
         while let Some((_, big)) = self.active.last().copied().filter(|(_, bucket)| *bucket < old) {
             let class = self.classes[big];
@@ -309,6 +310,7 @@ impl<'a> Plan<'a> {
             };
             let most_tried = max_tries(self.tried, self.ranked.forest.len() as u64);
             let Ok([dear, cheap]) = self.buckets.get_disjoint_mut([big, small]) else { return };
+            // The default search returns only moves that lower the makespan.
             let (found, tried) =
                 SingleBalance::search(self.ranked, TrtmaOptions::default(), dear, cheap, most_tried);
             self.tried += tried;

@@ -96,6 +96,7 @@ impl<'a> SingleBalance<'a> {
         let top = self.big.top(forest, node);
         let chain = std::iter::once(node).chain(forest.ancestors(node).take_while(|above| *above >= top));
         let tasks = || chain.map(|node| forest.tasks(node)).sum::<u32>().max(1);
+        // Every node of a chain moves the same branch (thesis 3.3.4, single child pruning): repeats cost time only.
         let times = if self.options.skip_chains { 1 } else { tasks() };
         for _ in 0..times {
             self.tried += 1;
@@ -132,6 +133,7 @@ impl<'a> SingleBalance<'a> {
             let is_top = parent.is_none_or(|parent| big.parts[&parent].children != 1);
             if self.options.pruning != Pruning::None && is_top {
                 let among = if self.options.pruning == Pruning::All { None } else { parent };
+                // A shape has cost and leaf count: thesis 3.3.4 shows that either alone prunes a necessary branch.
                 let shape = big.move_of(self.ranked, big.bottom(*node)).shape();
                 if !shapes.entry(among.unwrap_or(u32::MAX)).or_default().insert(shape) {
                     if self.options.pruning == Pruning::Siblings {
@@ -168,6 +170,7 @@ impl<'a> SingleBalance<'a> {
             let moves = this.big.moves()?;
             let shape = moves.range(..end).next_back()?.shape();
             let first = moves.range(BranchMove::of_shape(shape, 0)..).next()?;
+            // No underflow: the range ends at the target weight.
             (target - first.weight <= this.bound()).then_some((*first, BranchMove::of_shape(shape, 0)))
         });
         // Heavier moves: shared ancestors lower the effect by at most `most_shared`.
