@@ -34,6 +34,7 @@ class Cluster:
     """A manager and workers of one slot each, which ask for so many buckets ahead."""
 
     window = 128
+    memory = "500MB"
 
     def settle(self, pleach, folder, workers):
         """A folder with the certificates that everybody needs."""
@@ -59,7 +60,7 @@ class Cluster:
         for number in range(workers):
             self.start(
                 folder / f"w{number}.log", "worker", "--manager", listen, "--certs", f"ca/w{number}", "--cores", "1",
-                "--memory", "500MB", "--listen", "127.0.0.1:0", "--prefetch-buckets", str(self.window),
+                "--memory", self.memory, "--listen", "127.0.0.1:0", "--prefetch-buckets", str(self.window),
             )
         while log.read_text().count("joined with") < workers:
             time.sleep(0.05)

@@ -223,6 +223,8 @@ impl EmbeddedEngine {
             let (told, is_stopped) = (manager.clone(), Arc::clone(&stopped));
             actix::spawn(async move {
                 if stop.await.is_ok() {
+                    // Relaxed: this task and `run` share one thread. Stored first: the manager ignores a stop without a
+                    // study, and `run` repeats it then.
                     is_stopped.store(true, Ordering::Relaxed);
                     told.do_send(StopAll);
                 }
@@ -274,6 +276,7 @@ impl EmbeddedEngine {
             if self.manager.send(StartPlan { id, study }).await.is_err() {
                 return Err(EmbeddedError::ManagerGone);
             }
+            // A stop that arrived before the plan found no study to stop.
             if is_stopped() {
                 self.manager.do_send(StopAll);
             }
@@ -320,6 +323,7 @@ fn part_of(number: u32) -> PlanId {
 }
 
 fn copy(from: &Mutex<CostModel>, to: &Mutex<CostModel>) {
+    // Two statements, so that only one lock is held at a time: callers copy in both directions.
     let known = from.lock().clone();
     *to.lock() = known;
 }

@@ -157,6 +157,7 @@ impl ManagerActor {
     }
 
     fn broadcast(&mut self, message: &ToWorker) {
+        // A connection that has not joined has no study and no region.
         for connection in self.connections.values_mut().filter(|connection| connection.worker().is_some()) {
             connection.send(message);
         }
@@ -178,6 +179,7 @@ impl Actor for ManagerActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
+        // An embedded run has one worker: no work to steal, and no name to claim.
         if self.service.is_some() {
             ctx.run_interval(TICK, |actor, ctx| {
                 actor.core.handle_tick(actor.start.elapsed());
@@ -203,6 +205,7 @@ impl StreamHandler<Event> for ManagerActor {
 
 /// Compares the recorded results of an instance with those of a second report that it finished.
 fn agree(before: Option<&Vec<pleach_regions::Table>>, now: &[pleach_regions::Table]) -> bool {
+    // Compares bits, because results must be equal byte for byte, and NaN differs from itself.
     let bits = |tables: &[pleach_regions::Table]| -> Vec<(String, u64)> {
         let columns = tables.iter().flat_map(|table| table.columns());
         columns.map(|(name, value)| (name.to_owned(), value.to_bits())).collect()

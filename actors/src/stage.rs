@@ -336,6 +336,7 @@ impl StageActor {
             (Execution::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
         }
         self.follow();
+        // Last: the demand includes the outputs, which the worker counts from now on instead of the reservation.
         self.report_slot_free(slot);
     }
 
@@ -476,6 +477,7 @@ impl Handler<SlotGranted> for StageActor {
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
                 self.begin(slot, call, ctx);
+                // After `begin`, so that this demand counts the grant: the worker distrusts one that does not.
                 worker.do_send(StageEvent::Demand { lease, demand: self.demand() });
             }
             // The task was canceled meanwhile, so the slot returns to the worker.

@@ -265,6 +265,7 @@ fn execute(
         let mut outputs = None;
         peak_bytes = meter(&mut || outputs = Some(operation.run(&inputs, arguments)));
         let fail = |cause: String| TaskFailure { at: name.to_owned(), cause };
+        // The type of a meter does not ensure that it calls the closure.
         let Some(outputs) = outputs else {
             return Err(fail("the memory meter did not run the task".to_owned()));
         };
@@ -280,5 +281,6 @@ fn execute(
 /// Digests the wanted regions.
 fn wanted_digests(regions: &[DataRegion], wanted: Vec<bool>) -> Vec<Option<Digest>> {
     let digest = |(region, wanted): (&DataRegion, bool)| wanted.then(|| region.digest());
+    // `wanted` is empty for a stage without keys.
     regions.iter().zip(wanted.into_iter().chain(std::iter::repeat(false))).map(digest).collect()
 }

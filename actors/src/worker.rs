@@ -116,6 +116,8 @@ impl WorkerActor {
     fn report(&mut self, message: &ToManager, ctx: &mut Context<Self>) {
         match self.connection.report(message) {
             Ok(()) => {}
+            // No link can carry the report. The worker ends without a leave message, so the manager counts a crash of
+            // the instance, and the crash limit ends the repetition on other workers.
             Err(ReportError::TooLarge) => ctx.stop(),
             Err(ReportError::Disconnected) => self.handle_disconnect(ctx),
         }
@@ -153,6 +155,7 @@ impl WorkerActor {
         }
         // Counted apart: the state machine by reservations, the actor by grants sent and slots returned.
         debug_assert_eq!(self.tasks.occupied(), self.core.running(), "every granted slot has a running task");
+        // Relaxed: the maximum guards no other data.
         self.setup.peak_bytes.fetch_max(self.core.peak_bytes(), Ordering::Relaxed);
         self.leave_if_done(ctx);
     }
@@ -210,5 +213,6 @@ impl StreamHandler<[u8; 32]> for WorkerActor {
         self.send(&ToManager::File { digest }, ctx);
     }
 
+    // The default stops the actor, but the end of file requests ends no other work.
     fn finished(&mut self, _: &mut Self::Context) {}
 }

@@ -132,6 +132,7 @@ impl Handler<Connect> for ManagerActor {
         };
         let id = self.connections.insert(connection);
         let frames = UnboundedReceiverStream::new(incoming).map(move |frame| Event::Frame(id, frame));
+        // The end of a link is an event of its stream, because `finished` does not name the connection.
         ctx.add_stream(frames.chain(tokio_stream::once(Event::Closed(id))));
     }
 }

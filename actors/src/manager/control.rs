@@ -207,6 +207,7 @@ impl Handler<SuspendStudy> for ManagerActor {
     fn handle(&mut self, SuspendStudy(id): SuspendStudy, ctx: &mut Self::Context) {
         self.core.handle_suspend(id);
         if let Some(running) = self.studies.get_mut(&id) {
+            // The study stays in the table, where reports of a suspended study are recognized.
             running.is_halted = true;
             running.outcome.stopped = true;
             running.end();

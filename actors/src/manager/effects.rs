@@ -90,6 +90,7 @@ impl ManagerActor {
 
     fn follow(&mut self, id: PlanId, effect: study::Effect, ctx: &mut Context<Self>) {
         if let study::Effect::Release(keys) = effect {
+            // Sent to all workers: the study does not know which of them has read a region from its file.
             return self.broadcast(&ToWorker::Release { keys });
         }
         let Some(running) = self.studies.get_mut(&id) else { return };
@@ -97,6 +98,7 @@ impl ManagerActor {
             // Reported results stay: a second execution gives equal results.
             study::Effect::Reopened(_) => {
                 self.counters.reopened.increment(1);
+                // Saturates: an instance that was done at the start of the plan is not in the count.
                 running.outcome.finished = running.outcome.finished.saturating_sub(1);
             }
             study::Effect::Failed { instance, origin, cause } => {
@@ -114,6 +116,7 @@ impl ManagerActor {
                 running.outcome.failures.insert(instance, InstanceFailure { origin, cause });
             }
             study::Effect::Complete => {
+                // Before the study leaves the table, where the observer is found.
                 self.report_progress(id);
                 if let Some(mut running) = self.studies.remove(&id) {
                     running.end();
@@ -162,6 +165,7 @@ impl ManagerActor {
                 }
             }
             Err(error) => {
+                // The effects of these failures join the queue that `apply_effects` is emptying.
                 let cause = TaskFailure { at: "dispatch".to_owned(), cause: error.to_string() };
                 for instance in ids {
                     self.core.handle_failed(worker, study, lease, instance, &cause);

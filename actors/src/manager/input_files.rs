@@ -42,6 +42,7 @@ impl ManagerActor {
                     let checked = async |again: bool| {
                         let (check, path) = (Arc::clone(&check), path.clone());
                         let checked = spawn_blocking(move || check(&digest, &path, again)).await;
+                        // A panicked check proves nothing. The transfer compares content and digest as well.
                         checked.unwrap_or(true)
                     };
                     if checked(false).await {

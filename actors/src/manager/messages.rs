@@ -32,6 +32,7 @@ impl ManagerActor {
         }
         match (message, worker) {
             (ToManager::Join { slots, incarnation, exchange_port, before }, None) => {
+                // The claim stores the frame, so that the join is handled once the holder of the name is found dead.
                 if let Some(holder) = self.name_holder(id, incarnation, ctx) {
                     self.names.claim(id, holder, frame);
                     return;
@@ -44,12 +45,14 @@ impl ManagerActor {
             // All effects of earlier messages have been sent before.
             (ToManager::Sync { call }, Some(worker)) => self.send(worker, &ToWorker::SyncAck { call }),
             (ToManager::Done { study, lease, instance, results, tasks, shared }, Some(worker)) => {
+                // First: `done` may grant readers of these outputs, and the grant names the locations known by then.
                 self.core.handle_output_shared(study, instance, &shared);
                 self.done(id, worker, (study, lease, instance), results, &tasks);
             }
             (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
                 self.core.handle_failed(worker, study, lease, instance, &cause);
                 self.count(worker, study, instance, &tasks);
+                // A failure has no record to wait for. Its acknowledgment only follows those of earlier reports.
                 self.note_report(id, None);
             }
             (ToManager::MissingInput { study, lease, instance, key, tasks }, Some(worker)) => {
@@ -116,6 +119,7 @@ impl ManagerActor {
             }
         }
         info!(worker = newcomer.name, slots, "worker {} joined with {slots} slots", newcomer.name);
+        // A worker of another manager drops its studies on the welcome, so their leases and regions do not count.
         if let Some(before) = before.filter(|before| before.manager == number) {
             self.take_up(worker, before);
         }
@@ -141,7 +145,9 @@ impl ManagerActor {
         }
         for had in before.studies {
             let study = had.study;
+            // Looked up first: the reports below may complete the study, whose end is then sent as an effect.
             let is_known = self.core.study(study).is_some();
+            // Regions before leases: an instance with all its outputs stored is done and needs no lease.
             let needless = self.core.handle_holds(worker, study, &had.regions);
             if !needless.is_empty() {
                 self.send(worker, &ToWorker::Release { keys: needless });
@@ -149,6 +155,7 @@ impl ManagerActor {
             for (lease, instances) in had.leases {
                 let kept = self.core.handle_adopt(worker, study, lease, &instances);
                 let instances = kept.into_iter().collect();
+                // An empty list is sent as well: the worker then abandons the whole lease.
                 self.send(worker, &ToWorker::ResumeLease { study, lease, instances });
             }
             if !is_known {

@@ -140,6 +140,7 @@ struct Refused {
 impl Duplicates {
     /// Records a refused newcomer. Returns the attempts of its name so far if they are due to be logged.
     fn refused(&mut self, name: &str, host: Option<IpAddr>, location: &str, now: Instant) -> Option<u64> {
+        // Bounds the memory: beyond the limit, a name without an expired predecessor is refused without a count.
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(name) {
             self.0.retain(|_, refused| now.duration_since(refused.last) < AGAIN);
             if self.0.len() >= MAX_REMEMBERED {
@@ -183,6 +184,7 @@ impl ManagerActor {
             return Some(holder);
         }
         // The old link is dead, but its end has not been detected yet.
+        // Not lost: the process lives, so its instances have not crashed it.
         self.close(holder, false, ctx);
         None
     }

@@ -127,6 +127,7 @@ impl Replan {
 impl ManagerActor {
     pub(super) fn schedule_replan(&mut self, study: PlanId, ctx: &mut Context<Self>) {
         let has_replanner = self.studies.get(&study).is_some_and(|running| running.replanner.is_some());
+        // During a replan its thread has the replanner, so the study has none.
         if !has_replanner && !self.replanning.is_running(study) {
             return;
         }
@@ -184,6 +185,7 @@ impl ManagerActor {
 
     /// Merges the result of a replan with the state of its study.
     fn end_replan(&mut self, id: PlanId, number: u64, replan: Replan, slots: u32, ctx: &mut Context<Self>) {
+        // The study has ended or has another plan, which came with its own replanner.
         if !self.replanning.end(id, number) {
             drop_elsewhere(replan);
             return;
@@ -213,6 +215,7 @@ impl ManagerActor {
             }
             self.apply_effects(ctx);
         }
+        // The number of slots has changed during the replan.
         if self.replanning.again.remove(&id) {
             self.schedule_replan(id, ctx);
         }

@@ -71,6 +71,7 @@ impl LiveOutputs {
     ) {
         for (number, output) in outputs.into_iter().enumerate() {
             let Some((CachedRegion { identity, region }, holders)) = output else { continue };
+            // Buckets share one copy in the result cache, so the ledger counts it for the first holder only.
             if holders == RefState::First {
                 self.ledger.add(region.bytes());
             }
@@ -86,6 +87,7 @@ impl LiveOutputs {
         self.bytes -= region.bytes();
         let shelved = info.filter(|_| shelved);
         let holders = shelved.map(|known| self.results().shelf.release(&known.identity));
+        // The last holder subtracts the bytes. `None` is an output that only this bucket holds.
         if holders != Some(RefState::Further) {
             self.ledger.subtract(region.bytes());
         }

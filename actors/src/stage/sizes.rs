@@ -36,6 +36,7 @@ pub(super) fn task_bytes(
     let bytes = tasks.map(|((task, operation), &declared)| {
         let outputs: Vec<u64> = operation.outputs().iter().map(|port| port.element.bytes(pixels)).collect();
         let all = estimates.bytes(&task.operation, task.version, declared);
+        // Saturates: a learned total may be less than the declared bytes of the outputs.
         TaskMemory { scratch: all.saturating_sub(outputs.iter().sum()), outputs }
     });
     bytes.collect()

@@ -47,6 +47,7 @@ impl StageActor {
             .into_iter()
             .map(|(read, _)| match read {
                 TaskInputId::Output(identity) => Some(identity),
+                // A region key holds for one run only, so the task cache must not store it.
                 TaskInputId::Stored(_) => None,
             })
             .collect();

@@ -30,6 +30,7 @@ impl StageActor {
     /// Returns the predicted time until the first instance that needs the next task is finished. Zero for a worker without a
     /// time limit.
     pub(super) fn next_time(&self) -> Duration {
+        // Relaxed: the flag guards no other data, and the next demand contains a prediction that this one lacks.
         if !self.around.has_time_limit.load(Ordering::Relaxed) {
             return Duration::ZERO;
         }
@@ -38,6 +39,7 @@ impl StageActor {
             let operation = &*self.operations[task];
             costs.predict(operation, arguments, self.pixels)
         });
+        // An invalid or too large prediction exceeds every time limit.
         Duration::try_from_secs_f64(seconds.sum()).unwrap_or(Duration::MAX)
     }
 }
@@ -53,6 +55,7 @@ impl Handler<TakeInstances> for StageActor {
             InstanceSelection::These(instances) => self.run.withdraw(&instances),
         };
         self.follow();
+        // The last demand may name a withdrawn task as the next one, and its forecast includes the withdrawn instances.
         let (lease, demand) = (self.lease, self.demand());
         self.around.worker.do_send(StageEvent::Demand { lease, demand });
         back

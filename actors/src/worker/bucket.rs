@@ -48,9 +48,11 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let work = if self.setup.spill.is_some() { work.with_spill() } else { work };
+        // With a free slot, the first task of the bucket loads the inputs at once.
         if !self.core.has_free_slot() {
             self.prefetch(&work);
         }
+        // Before the stage actor starts: the state machine ignores the demand of an unknown bucket.
         self.core.handle_assigned(lease, work.stage, work.bucket, later);
         let ids: Vec<InstanceId> = work.instances.iter().map(|instance| instance.id).collect();
         // Recorded before the bucket starts, so that a reattachment at any later time claims every instance.
@@ -154,6 +156,7 @@ impl WorkerActor {
 
     /// Ends a revoked lease.
     pub(super) fn revoke(&mut self, lease: LeaseId, ctx: &mut Context<Self>) {
+        // First: if the link is lost before the stage answers, the reattachment must not claim the lease.
         self.leases.revoke(lease);
         self.withdraw(lease, InstanceSelection::All, ctx);
     }
@@ -162,6 +165,7 @@ impl WorkerActor {
     pub(super) fn withdraw(&self, lease: LeaseId, which: InstanceSelection, ctx: &mut Context<Self>) {
         if let Some(bucket) = self.running.get(lease) {
             let request = bucket.take(which).into_actor(self);
+            // Not reported: the manager has already taken these instances from the lease.
             ctx.spawn(request.map(|_, actor, ctx| actor.apply_effects(ctx)));
         }
     }

@@ -77,12 +77,14 @@ impl WorkerActor {
         let regions: Vec<(RegionKey, u64)> =
             keys.iter().filter_map(|key| Some((*key, bytes(*key)?))).collect();
         let ToManager::Done { study, lease, instance, .. } = message else { return };
+        // A lost link brings no answer, and an embedded run has no second worker.
         if !self.connection.is_open() || self.setup.remote.is_none() {
             return self.report(&message, ctx);
         }
         let finished = (study, lease, instance);
         // Before the request: a send that detects a lost link reports every awaiting instance, including this one.
         self.replication.await_replica(finished, message);
+        // The timer has no effect after the answer, which has taken the report.
         ctx.run_later(SHARED_WITHIN, move |actor, ctx| {
             actor.report_replicated(finished, ctx);
             actor.apply_effects(ctx);
@@ -117,10 +119,12 @@ impl WorkerActor {
         ctx: &mut Context<Self>,
     ) {
         let is_here = self.setup.ram.bytes(key).is_some();
+        // A replica in a spill tier, or of a region that is present, needs no further memory.
         let in_memory = replica.filter(|_| self.setup.spill.is_none() && !is_here);
         if in_memory.is_some_and(|bytes| !self.core.handle_copy(bytes)) {
             return self.send(&ToManager::FetchFailed { study, key }, ctx);
         }
+        // Before the fetch: a release during the fetch removes the entry, and the region is dropped on arrival.
         self.studies.add_regions(study, [key]);
         let storage = self.setup.storage.clone();
         let got = async move {

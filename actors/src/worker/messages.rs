@@ -42,6 +42,7 @@ impl WorkerActor {
                 self.core.handle_study(study, stages.len() as u32, min_bytes);
             }
             ToWorker::Assign { study, lease, work, later, inputs, peers } => {
+                // Origins first: the prefetch and the tasks of the bucket request these inputs from storage.
                 self.register_origins(&work, &inputs, &peers);
                 self.start_bucket((study, lease), work, later, ctx);
             }

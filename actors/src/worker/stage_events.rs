@@ -12,6 +12,7 @@ impl Handler<StageEvent> for WorkerActor {
 
     fn handle(&mut self, event: StageEvent, ctx: &mut Self::Context) {
         self.observe_storage();
+        // Counted here, where each report passes once: a new link repeats the frames of reports.
         if let StageEvent::Report(message) | StageEvent::Stored(message, _) = &event {
             self.counters.count(message);
         }

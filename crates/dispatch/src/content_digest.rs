@@ -16,6 +16,7 @@ pub fn digest_of_files<'a>(
     let mut hash = blake3::Hasher::new();
     hash.update(b"pleach slide 1").update(&first);
     for (name, digest) in others {
+        // The length precedes the name, so that different lists never hash the same bytes.
         hash.update(&(name.len() as u64).to_le_bytes()).update(name).update(&digest);
     }
     *hash.finalize().as_bytes()

@@ -120,5 +120,6 @@ fn classes(operation: &dyn Operation, arguments: &[Value]) -> impl Iterator<Item
     let class =
         |values| Class { operation: operation.name().to_owned(), version: operation.version(), values };
     let apart = (!values.is_empty()).then(|| class(values));
+    // The values first: predictions take the first known class, and it is the more specific one.
     apart.into_iter().chain([class(Vec::new())])
 }

@@ -68,6 +68,7 @@ pub fn rehearse(
                 shell.follow_manager();
             }
             Some(Effect::Grant { lease, slot, node }) => granted = Some((lease, slot, node)),
+            // Without a memory limit, a time limit and a stop, these effects need no answer.
             Some(Effect::Call { .. } | Effect::MakeRoom { .. } | Effect::HandBack { .. } | Effect::Leave) => {
             }
             None => {
@@ -145,6 +146,7 @@ impl<F: Fn(usize, u64) -> Vec<TaskMemory>> Shell<'_, F> {
         let leaves = done.iter().flat_map(|(_, outputs)| outputs);
         let left = leaves.map(|(key, bytes)| self.memory.store(*key, *bytes)).sum();
         self.memory.note(first, 0, left);
+        // Before the slot is free, so that ready instances of later stages are on the worker and run first.
         for (instance, _) in &done {
             self.manager.handle_done(self.id, STUDY, lease, *instance);
         }

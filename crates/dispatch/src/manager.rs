@@ -73,6 +73,7 @@ impl Manager {
             reserved: BTreeSet::new(),
             queue: Queue::default(),
             replicas: Replicas::default(),
+            // Cannot overflow below 2^24 manager starts.
             next_lease: u64::from(epoch) * LEASES_OF_AN_EPOCH,
             now: Duration::ZERO,
             holding: false,
@@ -119,6 +120,7 @@ impl Manager {
             member.studies.insert(id, StudyFit::of(member.facts(), study.plan()));
         }
         self.studies.insert(id, study);
+        // Before any grant: a study without open instances completes here.
         self.follow(id);
         self.schedule();
     }
@@ -126,6 +128,7 @@ impl Manager {
     /// Cancels a study: revokes its leases and releases its regions.
     pub fn handle_cancel(&mut self, id: PlanId) {
         let Some(mut study) = self.studies.remove(&id) else { return };
+        // Revoked before the release: without their regions, the buckets would report missing inputs.
         for (worker, lease) in study.all_leases() {
             self.effects.push_back(Effect::Revoke { worker, study: id, lease });
         }
@@ -153,6 +156,7 @@ impl Manager {
         assert!(!self.reserved.contains(&worker), "{worker} is new, and reserved for isolation");
         debug_assert!(self.queue.count(worker) == (0, 0), "{worker} is new, and waits for a bucket");
         if self.stopping {
+            // The earlier broadcast has not reached this worker. The other workers ignore the repetition.
             self.effects.push_back(Effect::Stop);
         }
         self.replan();
@@ -162,6 +166,7 @@ impl Manager {
     /// Handles a worker's request for `buckets` more. With `after`, the request is for one bucket of a later stage than that
     /// and replaces an earlier such request. Requests of unknown workers are ignored: they have left.
     pub fn handle_request(&mut self, worker: WorkerId, buckets: u32, after: Option<u32>) {
+        // The request of a draining worker has crossed the drain message.
         let Some(member) = self.members.get_mut(worker).filter(|member| buckets > 0 && !member.is_draining())
         else {
             return;
@@ -174,9 +179,11 @@ impl Manager {
                 self.queue.push_after(worker, stage as usize);
             }
             None => {
+                // A worker is queued once, whatever the number of buckets that it has requested.
                 if member.requested == 0 {
                     self.queue.push(worker);
                 }
+                // Saturates: the worker sends the number.
                 member.requested = member.requested.saturating_add(buckets);
             }
         }
@@ -221,6 +228,7 @@ impl Manager {
         self.reserved.remove(&worker);
         self.queue.remove(worker);
         self.retarget_replicas(worker);
+        // Grants follow after all studies: one that has not handled the departure still names the worker as a holder.
         let ids: Vec<PlanId> = self.studies.keys().copied().collect();
         for id in ids {
             if let Some(study) = self.studies.get_mut(&id) {

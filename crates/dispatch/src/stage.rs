@@ -202,6 +202,7 @@ impl BucketExecution {
     /// became ready since precede it. Returns `None` if the task has been withdrawn meanwhile.
     /// `missing_bytes` is as for `demand`.
     pub fn start_task(&mut self, stage: &Stage, node: NodeId, missing_bytes: u64) -> Option<TaskRequest> {
+        // Also for a withdrawn task: the worker compares the number with the grants that it has sent.
         self.heard += 1;
         if self.ready() == 0 || !self.ready.remove(&node) {
             return None;
@@ -242,6 +243,7 @@ impl BucketExecution {
 
     /// Makes a suspended task ready again, since the other execution of it has finished.
     pub fn resume(&mut self, node: NodeId) {
+        // The task may have been withdrawn while the message was in transit.
         if self.suspended.remove(&node) {
             let is_new = self.ready.insert(node);
             assert!(is_new, "{node} was ready and suspended");
@@ -282,6 +284,7 @@ impl BucketExecution {
         self.stop_running(node);
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
+            // A task with several failed parents is reached from each of them.
             if self.graph.nodes[id.index()].state != NodeState::Open {
                 continue;
             }

@@ -156,6 +156,7 @@ impl Study {
             self.queue_if_ready(bucket);
             self.failures.record(id, origin, cause);
             self.effects.push_back(Effect::Failed { instance: id, origin, cause: cause.clone() });
+            // Reversed: the stack yields its last element first, so children fail in the order of the plan.
             failed.extend(self.instances.children(id).iter().rev());
             self.release(id);
         }

@@ -241,6 +241,7 @@ impl Worker {
             match self.admitted() {
                 Some(Admission::Runs(lease)) => self.grant(lease),
                 Some(Admission::Needs { lease, bytes }) => {
+                    // Storage answers later, and at most one such request is pending.
                     self.ask_for_room(lease, bytes);
                     break;
                 }
@@ -248,9 +249,11 @@ impl Worker {
             }
         }
         let asks = self.request();
+        // A running task or a missing demand brings an event that balances again.
         let ready =
             self.first_ready().filter(|_| self.slots.running() == 0 && self.buckets.without_demand() == 0);
         match ready {
+            // Other tasks run or none is ready, so the answer to an earlier sync must not force one.
             None => self.sync.cancel(),
             // The effects of the pending request for memory are still to come.
             Some(_) if self.memory.is_freeing() => {}

@@ -23,6 +23,7 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// Starts the stage actor of a bucket.
     pub(crate) fn start(study: PlanId, stage: StageActor) -> Self {
+        // Copied: after the start, only messages reach the state of the stage actor.
         let inputs = stage.inputs().to_vec();
         Self { study, stage: stage.start(), inputs }
     }

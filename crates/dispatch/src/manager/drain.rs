@@ -13,6 +13,7 @@ impl Manager {
         if !self.members.drain(worker) {
             return;
         }
+        // A draining worker gets no grant, so its reservation would keep a suspect waiting.
         self.reserved.remove(&worker);
         self.queue.remove(worker);
         self.effects.push_back(Effect::Drain(worker));
@@ -42,6 +43,7 @@ impl Manager {
     /// once it has no sole copy, or no worker can fetch one.
     pub(super) fn advance_drains(&mut self) {
         for worker in self.members.draining() {
+            // Started instances store further outputs, so the sole copies are not complete yet.
             if self.leases_of(worker) > 0 {
                 continue;
             }
@@ -73,6 +75,7 @@ impl Manager {
             if asked.to.is_none_or(|to| others.binary_search(&to).is_err()) {
                 let may: Vec<WorkerId> =
                     others.iter().copied().filter(|other| !asked.refused.contains(other)).collect();
+                // In turn, so that the regions spread over the workers. `max` avoids a division by 0.
                 asked.to = may.get(number % may.len().max(1)).copied();
                 if let Some(worker) = asked.to {
                     self.effects.push_back(Effect::Copy { worker, study, key, from, replica: None });

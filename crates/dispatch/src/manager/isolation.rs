@@ -26,6 +26,7 @@ impl Manager {
             return;
         }
         let there = self.members.staying().count();
+        // At least 1, because fewer than 4 workers may have a suspect to isolate as well.
         let most = (there / ONE_OF).clamp(1, MAX_AT_ONCE);
         let mut reserved = BTreeSet::new();
         for (id, stage) in overdue {
@@ -48,6 +49,7 @@ impl Manager {
             let suits = runs.is_some_and(|runs| runs.get(stage).copied().unwrap_or(true));
             suits && !taken.contains(worker) && self.has_room(*worker, id)
         };
+        // A change of worker from tick to tick would end each reservation before the worker is empty.
         let rank = |worker: &WorkerId| (!self.reserved.contains(worker), self.leases_of(*worker), *worker);
         self.members.staying().filter(can).map(|(worker, _)| worker).min_by_key(rank)
     }

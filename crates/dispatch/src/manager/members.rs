@@ -147,6 +147,7 @@ impl Members {
             let requested = (entry.requested, entry.wants_later);
             assert!(requested == (0, false), "{worker} drains, and has the requests {requested:?}");
         } else {
+            // The speed of a draining member left the sum at the start of its drain.
             self.speeds.remove(entry.facts.slots, entry.speed);
         }
         let was_draining = self.draining.remove(&worker);
@@ -228,6 +229,7 @@ impl Members {
         let before = entry.speed;
         entry.speed.observe(ran.tasks, ran.seconds, ran.expected_seconds);
         if !entry.draining {
+            // The sum contains the speed before this measurement.
             self.speeds.remove(entry.facts.slots, before);
             self.speeds.add(entry.facts.slots, entry.speed);
         }

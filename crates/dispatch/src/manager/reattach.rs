@@ -31,6 +31,7 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return BTreeSet::new() };
         let kept = study.handle_reattached_lease(worker, lease, instances, now);
+        // Before `follow`: a study that completes now announces its end only to introduced workers.
         self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();
@@ -42,6 +43,7 @@ impl Manager {
         let is_there = self.members.contains(worker);
         let Some(study) = self.studies.get_mut(&id).filter(|_| is_there) else { return keys.to_vec() };
         let needless = study.handle_reported_regions(worker, keys);
+        // Before `follow`, as for leases.
         self.mark_introduced(worker, id);
         self.follow(id);
         self.schedule();

@@ -34,6 +34,7 @@ impl Manager {
         let idle: Vec<WorkerId> = self.queue.any().take(MAX_AT_ONCE).collect();
         let mut found = BTreeMap::new();
         for worker in idle {
+            // Stealing first: it executes nothing twice.
             if !self.share(worker, &mut found) && !self.try_twice(worker, &mut found) {
                 break;
             }

@@ -37,6 +37,7 @@ impl Manager {
         instance: InstanceId,
         regions: &[(RegionKey, u64)],
     ) {
+        // The request has crossed the departure of the worker.
         if !self.members.contains(worker) {
             return;
         }
@@ -77,12 +78,14 @@ impl Manager {
 
     /// Handles the loss of a worker: its pending replicas go to other workers, and its own requests are void.
     pub(super) fn retarget_replicas(&mut self, worker: WorkerId) {
+        // Own requests first: they need no other target.
         self.replicas.0.retain(|asker, _| asker.0 != worker);
         self.ask_others(|_, replica| replica.to == worker);
     }
 
     /// Answers all requests of a study that has ended.
     pub(super) fn end_replicas(&mut self, id: PlanId) {
+        // The workers delay reports until these answers, whether the study continues or not.
         let of_it: Vec<Asker> = self.replicas.0.keys().filter(|asker| asker.1 == id).copied().collect();
         of_it.into_iter().for_each(|asker| self.replicated(asker));
     }
@@ -105,6 +108,8 @@ impl Manager {
         // The same worker as long as the members stay the same: regions that are stored together are replicated together.
         let order = may.map(|(worker, member)| {
             let is_near = host.is_some() && member.facts().host == host;
+            // Another host first, because a host takes all its workers with it. Then the next id after `from`, so that
+            // not all workers choose the same one.
             (is_near, worker < from, worker)
         });
         match order.min().filter(|_| !waiting.is_empty()) {

@@ -53,6 +53,7 @@ impl Manager {
         lease: LeaseId,
         instances: &[InstanceId],
     ) -> bool {
+        // Before the study clears the steal request: only a return without one shows a lack of time.
         if !instances.is_empty() {
             self.note_late(worker, id, lease);
         }

@@ -17,6 +17,7 @@ impl Manager {
                 break;
             }
         }
+        // Also without a grant: the lease that just ended may be the last one of a draining worker.
         self.advance_drains();
     }
 

@@ -42,6 +42,7 @@ impl Manager {
     pub(super) fn instances_before_limit(&self, worker: WorkerId, id: PlanId, stage: usize) -> Option<usize> {
         let end = self.members.get(worker)?.end()?;
         let left = end.saturating_sub(self.now).as_secs_f64();
+        // Before the estimate, whose `None` allows grants of an unmeasured stage.
         if left <= 0.0 {
             return Some(0);
         }

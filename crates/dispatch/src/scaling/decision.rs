@@ -91,6 +91,7 @@ pub fn decide(
     now_seconds: f64,
 ) -> ScalingDecision {
     let chosen = choose(need, pools);
+    // Numbers for another set of pools do not apply.
     let held = before.filter(|held| held.desired.len() == pools.len());
     let (desired, reason, since_seconds) = match held {
         Some(held) if held.desired == chosen.desired => (chosen.desired, chosen.reason, held.since_seconds),

@@ -45,6 +45,7 @@ impl WorkerSupply {
         let slots = pools[group.pool].slots * f64::from(group.count);
         let place = self.arrivals.partition_point(|(at, _)| *at < group.at_seconds);
         match self.arrivals.get_mut(place) {
+            // Exact: times that differ by rounding become two entries with the same sum.
             Some((at, there)) if *at == group.at_seconds => *there += slots,
             _ => self.arrivals.insert(place, (group.at_seconds, slots)),
         }

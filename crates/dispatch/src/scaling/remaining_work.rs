@@ -41,6 +41,7 @@ impl RemainingWork {
     pub fn done(&mut self, tasks: &[TaskReport]) {
         for report in tasks {
             let Some(kind) = self.kinds.get_mut(&(report.stage, report.task)) else { continue };
+            // Saturates: an instance that is executed again reports its tasks again.
             kind.remaining = kind.remaining.saturating_sub(1);
             kind.done += 1;
             if let TaskOutcome::Ran { seconds, .. } = report.done

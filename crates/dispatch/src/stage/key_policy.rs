@@ -66,6 +66,7 @@ impl KeyPolicy {
             let given = stage.outputs.iter().zip(&costs.readers);
             let mut given = given.filter(|(given, _)| (given.task, given.output) == (task, output));
             let others = given.any(|(_, readers)| readers.iter().any(|cost| *cost > seconds));
+            // Only the value scope compares content.
             sharing == ReuseScope::Value && (others || stage.tasks.iter().zip(&costs.tasks).any(is_worth))
         };
         let outputs = |(number, task): (usize, &Task)| {

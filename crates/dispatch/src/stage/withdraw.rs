@@ -87,6 +87,7 @@ impl BucketExecution {
     /// Withdraws open tasks that no instance needs, except running ones.
     pub(super) fn give_up_unneeded(&mut self) {
         let mut needed = vec![false; self.graph.nodes.len()];
+        // Children have higher numbers than their parents, so one backward pass suffices.
         for index in (0..needed.len()).rev() {
             let node = &self.graph.nodes[index];
             let open = node.state == NodeState::Open;

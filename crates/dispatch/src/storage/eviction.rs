@@ -75,6 +75,7 @@ pub fn select_replicas(
     bytes: u64,
     bytes_of: impl Fn(RegionKey) -> u64,
 ) -> Vec<RegionKey> {
+    // Callers list replicas in the order of a hash map.
     replicas.sort_unstable();
     let mut selected_bytes = 0;
     replicas.retain(|key| {

@@ -28,6 +28,7 @@ impl FetchRates {
     /// Records the duration of a transfer.
     #[expect(clippy::cast_precision_loss, reason = "an average")]
     pub fn observe(&mut self, source: RemoteSource, bytes: u64, time: Duration) {
+        // An empty region would give an infinite rate.
         let now = time.as_secs_f64() / bytes.max(1) as f64;
         let average = match source {
             RemoteSource::Worker => &mut self.worker,

@@ -71,6 +71,7 @@ impl Study {
         let open = self.instances.lease(bucket, lease);
         let work = self.work(bucket, &open, worker);
         let waited = now.saturating_sub(self.instances.bucket(bucket).ready_since());
+        // Stored in the lease: if the worker cannot fetch an input, exactly these holders are dropped.
         let sent_locations = work.elsewhere.clone();
         self.leases.grant(lease, Lease::new(worker, open, sent_locations, now).after(waited));
         debug_assert!(!self.instances.is_ready(bucket), "{bucket} is ready, and granted under {lease}");

@@ -41,6 +41,7 @@ impl Study {
     /// Takes back unstarted instances from a worker. Returns whether the lease belonged to the worker. Ignores
     /// instances that are not in the lease.
     pub fn handle_returned(&mut self, worker: WorkerId, lease: LeaseId, instances: &[InstanceId]) -> bool {
+        // Also for an empty answer: the lease could not be asked again otherwise.
         self.leases.answer_return(worker, lease);
         let Some(returned) = self.leases.take_back(worker, lease, instances) else { return false };
         let back = self.reclaim(returned);

@@ -69,9 +69,11 @@ impl Study {
         instances: &[InstanceId],
         now: Duration,
     ) -> BTreeSet<InstanceId> {
+        // The leases of a worker end with its connection, so this one belongs to another worker or is a repetition.
         if self.leases.get(lease).is_some() {
             return BTreeSet::new();
         }
+        // Before the check below, which excludes suspects.
         self.retract_crash(instances);
         let is_free = |id: &InstanceId| {
             // The message may name unknown instances.
@@ -80,6 +82,7 @@ impl Study {
         };
         let mut open: BTreeSet<InstanceId> = instances.iter().copied().filter(is_free).collect();
         let stage = open.first().map(|first| self.plan.instances[first.index()].stage);
+        // A message may mix stages. A bucket must not.
         open.retain(|id| Some(self.plan.instances[id.index()].stage) == stage);
         if open.is_empty() {
             return BTreeSet::new();
@@ -90,6 +93,7 @@ impl Study {
         let open = self.instances.lease_running(bucket, lease);
         // After the instances have left their buckets: what stays there may be ready now.
         buckets.into_iter().for_each(|bucket| self.queue_if_ready(bucket));
+        // Without locations: those sent with the original grant are unknown.
         self.leases.grant(lease, Lease::new(worker, open.clone(), Vec::new(), now));
         open
     }

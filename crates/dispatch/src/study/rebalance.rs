@@ -49,6 +49,7 @@ impl Study {
             let stage = self.plan.instances[first.index()].stage;
             let is_late = usual.get(stage).copied().flatten().is_some_and(|usual| silent > usual);
             let bucket = self.instances.bucket(self.instances.bucket_of(*first));
+            // A suspect is never granted twice, since it could crash two workers. Lazy, because few leases are late.
             let is_isolated =
                 || bucket.is_isolated() || lease.open().iter().any(|id| self.failures.is_suspected(*id));
             if is_late && !is_isolated() {
@@ -92,6 +93,7 @@ impl Study {
         let mut others = Vec::new();
         let mut found = None;
         while let Some((key, id)) = heap.pop() {
+            // Not returned to the heap: the lease has ended or was asked since the search.
             let Some(lease) = self.leases.get(id).filter(|lease| is_still(lease)) else { continue };
             if lease.worker() != worker && self.stage_of(id).is_some_and(&suits) {
                 found = Some(id);

@@ -188,6 +188,7 @@ impl Study {
             return Err(PlanError::NotInOneBucket(missing));
         }
         let merged = self.handle_replanned(buckets)?;
+        // After the merge, which may fail and then leaves the plan as it was.
         (self.plan.needs, self.plan.sharing) = (needs, sharing);
         Ok(merged)
     }

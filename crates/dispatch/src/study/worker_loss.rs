@@ -120,6 +120,7 @@ impl Study {
         let mut reopened: BTreeMap<BucketId, BTreeSet<InstanceId>> = BTreeMap::new();
         let mut waiting: Vec<InstanceId> =
             lost.iter().filter_map(|key| self.regions.producer(*key)).collect();
+        // The order of lost regions may be that of a hash map, and a replay must repeat each step.
         waiting.sort_unstable();
         while let Some(instance) = waiting.pop() {
             if self.instances.state(instance) != InstanceState::Done {
@@ -150,6 +151,7 @@ impl Study {
     fn reopen(&mut self, instance: InstanceId) -> Vec<InstanceId> {
         self.instances.reopen(instance);
         for child in self.instances.children(instance).to_vec() {
+            // A bucket with a waiting instance cannot be granted.
             if let Some(bucket) = self.instances.reopen_parent(child) {
                 self.unqueue(bucket);
             }

@@ -82,6 +82,7 @@ impl ReadyQueue {
     /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in
     /// order.
     pub(crate) fn overdue(&mut self, now: Duration, timeout: impl Fn(usize) -> Duration) -> Vec<usize> {
+        // A bucket that was granted meanwhile starts a new wait when it returns.
         self.since.retain(|rank, _| self.isolated.contains(rank));
         for rank in &self.isolated {
             self.since.entry(*rank).or_insert(now);
@@ -100,6 +101,7 @@ impl ReadyQueue {
 fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
     let mut next = queue.first();
     while let Some(&(Reverse(stage), bucket)) = next {
+        // Stages descend in the queue, so no further bucket qualifies.
         if after.is_some_and(|after| stage <= after) {
             return None;
         }

@@ -136,6 +136,7 @@ impl Regions {
     pub(crate) fn sole_copies(&self, worker: WorkerId) -> Vec<RegionKey> {
         let sole = self.holders.iter().filter(|(_, holders)| holders.len() == 1 && holders.contains(&worker));
         let mut keys: Vec<RegionKey> = sole.map(|(key, _)| *key).collect();
+        // The order of a hash map differs between runs, and a replay must repeat each message.
         keys.sort_unstable();
         keys
     }

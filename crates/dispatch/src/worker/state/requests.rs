@@ -38,6 +38,7 @@ impl Requests {
         if later {
             self.requested_after = None;
         } else {
+            // Saturates: a bucket from before `reset` may still arrive.
             self.requested = self.requested.saturating_sub(1);
         }
     }
