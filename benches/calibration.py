@@ -20,21 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-STUDY = """[study]
-name = "calibration"
-workflow = "nuclei"
-seed = 500
-[input]
-tiles = ["tiles/*.png"]
-normalize = true
-reference = "defaults"
-[method]
-kind = "moat"
-trajectories = {trajectories}
-levels = 20
-[response]
-metric = "dice"
-"""
+from overhead import MOAT
 
 BURST = """[study]
 file = "study.toml"
@@ -72,7 +58,7 @@ def main():
             return done.stdout
 
         call("tissue", "--out", "tiles", "--size", str(args.size), "--count", str(args.tiles), "--seed", "3")
-        (folder / "study.toml").write_text(STUDY.format(trajectories=args.trajectories))
+        (folder / "study.toml").write_text(MOAT.format(name="calibration", seed=500, tiles="tiles/*.png", trajectories=args.trajectories))
         measured = {workers: [] for workers in (1, 2, 4)}
         for number in range(args.rounds):
             for workers in measured:

@@ -13,23 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from overhead import Cluster
-
-STUDY = """[study]
-name = "elastic"
-workflow = "nuclei"
-seed = 7
-[input]
-tiles = ["tiles/tissue_0?.png"]
-normalize = true
-reference = "defaults"
-[method]
-kind = "moat"
-trajectories = 40
-levels = 20
-[response]
-metric = "dice"
-"""
+from overhead import MOAT, Cluster
 
 
 def wait(happened):
@@ -92,7 +76,7 @@ def main():
         subprocess.run(
             [pleach, "tissue", "--out", "tiles", "--size", "512", "--count", "2"], cwd=folder, check=True, capture_output=True
         )
-        (folder / "study.toml").write_text(STUDY)
+        (folder / "study.toml").write_text(MOAT.format(name="elastic", seed=7, tiles="tiles/tissue_0?.png", trajectories=40))
         for _ in range(args.rounds):
             rows.append(one_round(pleach, folder))
     names = ["start to first bucket, s", "joined to first bucket, s", "kill -9 to granted anew, s", "re-plans", "instances in them"]

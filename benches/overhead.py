@@ -19,6 +19,23 @@ import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
+# Study file of other benches as well.
+MOAT = """[study]
+name = "{name}"
+workflow = "nuclei"
+seed = {seed}
+[input]
+tiles = ["{tiles}"]
+normalize = true
+reference = "defaults"
+[method]
+kind = "moat"
+trajectories = {trajectories}
+levels = 20
+[response]
+metric = "dice"
+"""
+
 
 def cpu_seconds(pid):
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

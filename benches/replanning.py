@@ -20,23 +20,7 @@ import tempfile
 import threading
 import time
 
-from overhead import Cluster, peak_megabytes
-
-STUDY = """[study]
-name = "replanned"
-workflow = "nuclei"
-seed = 7
-[input]
-tiles = ["tiles/tissue_01.png"]
-normalize = true
-reference = "defaults"
-[method]
-kind = "moat"
-trajectories = {trajectories}
-levels = 20
-[response]
-metric = "dice"
-"""
+from overhead import MOAT, Cluster, peak_megabytes
 
 
 class Client:
@@ -173,7 +157,7 @@ def main():
             subprocess.run(
                 [args.pleach, "tissue", "--out", "tiles", "--size", "512", "--count", "1"], cwd=folder, check=True, capture_output=True
             )
-            (folder / "study.toml").write_text(STUDY.format(trajectories=args.evaluations // 16))
+            (folder / "study.toml").write_text(MOAT.format(name="replanned", seed=7, tiles="tiles/tissue_01.png", trajectories=args.evaluations // 16))
             one(args, reuse, folder)
 
 

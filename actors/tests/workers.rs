@@ -280,12 +280,13 @@ fn manager_answers_and_grants_during_a_replan() {
         let (done, _outcome) = oneshot::channel();
         let (begun, has_begun) = mpsc::channel();
         let (end, may_end) = mpsc::channel();
+        let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
         let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
         let study = StudyRequest {
             study: Study::new(plan(&sets, 3)).expect("a valid plan"),
             inputs: HashMap::new(),
             observer: Box::new(|_| {}),
-            replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::default()), begun, may_end })),
+            replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::clone(&slots)), begun, may_end })),
             retains_results: false,
             done,
         };
@@ -315,16 +316,26 @@ fn manager_answers_and_grants_during_a_replan() {
         };
         assert_eq!(granted, 3);
         assert_eq!(manager.send(GetView).await.unwrap().replans, 0);
+        // A worker joins, and the timer of its replan fires.
+        let _second = idler(&manager, 3);
+        let joined = Instant::now();
+        wait(&|view| view.workers.len() == 2 && joined.elapsed() > Duration::from_millis(300)).await;
+        assert!(has_begun.try_recv().is_err(), "a study has one replan at a time");
         // The granted instances stay in their bucket, the other 9 of two stages are replanned.
         end.send(()).expect("the replan waits");
         assert_eq!(wait(&|view| view.replans == 1).await.replanned_instances, 9);
-        // The replanner serves the next change as well.
-        let _second = idler(&manager, 3);
+        // The study is replanned again, for the slots of both workers.
         wait(&|_| has_begun.try_recv().is_ok()).await;
-        // A canceled study discards its replan.
+        end.send(()).expect("the replan waits");
+        wait(&|view| view.replans == 2).await;
+        assert_eq!(*slots.lock(), [1, 4]);
+        let _third = idler(&manager, 2);
+        wait(&|_| has_begun.try_recv().is_ok()).await;
+        // A canceled study discards its replan, and with it the replanner.
         manager.send(Cancel(1)).await.unwrap();
         end.send(()).expect("the replan waits");
-        assert_eq!(wait(&|view| view.studies.is_empty()).await.replans, 1);
+        wait(&|_| has_begun.try_recv() == Err(mpsc::TryRecvError::Disconnected)).await;
+        assert_eq!(manager.send(GetView).await.unwrap().replans, 2);
     });
 }
 

@@ -87,7 +87,7 @@ mod tests {
                 "ab".repeat(16)
             )
         );
-        let nobody = FetchError { tried: vec![], ..error };
-        assert!(nobody.to_string().ends_with(": no known holder"));
+        let untried = FetchError { tried: vec![], ..error };
+        assert!(untried.to_string().ends_with(": no known holder"));
     }
 }

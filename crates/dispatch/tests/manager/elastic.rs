@@ -9,6 +9,7 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, PlanError, ReuseScope};
 use pleach_dispatch::study::{Effect as Event, NewBuckets, ReplacementPlan, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const OTHER: PlanId = PlanId::first_round(1);
@@ -359,4 +360,17 @@ fn workers_that_join_drain_or_leave_ask_for_a_replan_of_every_study() {
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one drains");
     manager.handle_leave(second, true);
     assert_eq!(replans(&mut manager), [STUDY, OTHER], "one leaves");
+}
+
+#[test]
+fn ended_studies_are_passed_to_the_disposer() {
+    static DISPOSED: AtomicUsize = AtomicUsize::new(0);
+    let (manager, workers) = manager(alike(&[&[0]]), 1);
+    let mut manager = manager.disposing(|_| _ = DISPOSED.fetch_add(1, Ordering::Relaxed));
+    manager.handle_submit(OTHER, alike(&[&[0]]), &BTreeSet::new()).expect("a plan that keeps the rules");
+    manager.handle_cancel(OTHER);
+    assert_eq!(DISPOSED.load(Ordering::Relaxed), 1, "canceled");
+    ask(&mut manager, workers[0]);
+    done(&mut manager, workers[0], 0, 0);
+    assert_eq!(DISPOSED.load(Ordering::Relaxed), 2, "complete");
 }
