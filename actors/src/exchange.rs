@@ -8,6 +8,7 @@
 //! All work runs on the network's threads, or on blocking threads where it takes long. Limits bound connections, requests,
 //! bytes in transfer, and the silence of a holder.
 
+mod directory;
 mod error;
 mod fetch;
 mod file;
@@ -17,6 +18,7 @@ mod send;
 mod shared_memory;
 mod state;
 
+pub use directory::{DirectoryEvent, ResultSource};
 pub use error::{FailedHolder, FetchError, HolderError};
 pub use file::{SendFileError, file_key, send_file};
 
@@ -28,14 +30,15 @@ use crate::transport::hello::{Hello, Version};
 use crate::transport::identity::Role;
 use crate::transport::quic::{Connector, NetworkError, QuicRuntime, RefusalReporter, Server, ServerSetup};
 use crate::transport::settings::Settings;
-use pleach_regions::{DataRegion, RamTier, RegionKey};
+use directory::Outbox;
+use pleach_regions::{DataRegion, Digest, RamTier, RegionKey};
 use send::UNIT_BYTES;
 use shared_memory::SharedMemoryFolder;
 use state::{ExchangeSnapshot, ExchangeState};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{Semaphore, watch};
 
 /// Configuration of a worker's exchange.
@@ -150,6 +153,8 @@ impl Exchange {
             fetching: Semaphore::new(settings.fetches.max(1)),
             sending: Semaphore::new(sending_units as usize),
             sending_units,
+            directory: OnceLock::new(),
+            outbox: Outbox::default(),
             settings,
             working: watch::Sender::new(()),
             now: ExchangeSnapshot::default(),
@@ -183,18 +188,49 @@ impl Exchange {
         key: RegionKey,
         from: &[SocketAddr],
     ) -> impl Future<Output = Result<Arc<DataRegion>, FetchError>> + Send + 'static + use<> {
+        let fetched = self.fetch_digested(key, from);
+        async move { fetched.await.map(|(region, _)| region) }
+    }
+
+    /// Fetches a region like [`fetch`](Self::fetch), with the verified digest of its content. `None` for a region that was
+    /// in the tier already.
+    ///
+    /// # Errors
+    /// Returns [`FetchError`] with the failure of each holder.
+    pub fn fetch_digested(
+        &self,
+        key: RegionKey,
+        from: &[SocketAddr],
+    ) -> impl Future<Output = Result<(Arc<DataRegion>, Option<Digest>), FetchError>> + Send + 'static + use<>
+    {
         let hub = self.hub();
         // Joined outside of the future, which therefore neither borrows the exchange nor keeps it open.
         let begun = match hub.ram.get(key) {
             Some(region) => Ok(region),
-            None => Err((fetch::join(hub, key, from), from.to_vec())),
+            None => Err((fetch::join(hub, key, None, from), from.to_vec())),
         };
         async move {
             match begun {
-                Ok(region) => Ok(region),
-                Err((fetched, from)) => fetch::wait(key, from, fetched).await,
+                Ok(region) => Ok((region, None)),
+                Err((fetched, from)) => {
+                    fetch::wait(key, from, fetched).await.map(|(region, digest)| (region, Some(digest)))
+                }
             }
         }
+    }
+
+    /// Fetches a task result from one of its holders. A holder that sends other content than `digest` counts as failed.
+    ///
+    /// # Errors
+    /// Returns [`FetchError`] with the failure of each holder.
+    pub fn fetch_result(
+        &self,
+        key: RegionKey,
+        digest: Digest,
+        from: &[SocketAddr],
+    ) -> impl Future<Output = Result<Arc<DataRegion>, FetchError>> + Send + 'static + use<> {
+        let (fetched, from) = (fetch::join(self.hub(), key, Some(digest), from), from.to_vec());
+        async move { fetch::wait(key, from, fetched).await.map(|(region, _)| region) }
     }
 
     /// Returns the number of connected workers, in either direction.

@@ -12,6 +12,7 @@
 //! Actors leave every decision to a state machine where one can make it. Actors do not compute: a thread pool with one
 //! thread per slot processes the images.
 
+pub mod directory;
 pub mod embedded;
 pub mod exchange;
 pub mod input_files;

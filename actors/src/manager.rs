@@ -18,6 +18,7 @@ mod connection;
 mod control;
 mod effects;
 mod input_files;
+mod members;
 mod messages;
 mod metrics;
 mod names;

@@ -1,31 +1,35 @@
 //! The stage actor: executes one bucket, task by task, as its worker grants slots.
 //!
 //! With reuse between buckets, the actor looks up a granted task in the worker's task results first. If another bucket is
-//! running the same task, the task waits and the slot returns to the worker.
+//! running the same task, the task waits and the slot returns to the worker. On a cluster, the actor looks the task up in
+//! the result directory then (`look_up`).
 
 mod context;
 mod cost_learning;
 mod execution;
+mod finish;
 mod live_outputs;
+mod look_up;
 mod sizes;
 mod task_keys;
 mod withdrawal;
 
 use crate::storage::{GetRegion, RegionUnavailable};
 use crate::task::{OutputSource, StoredOutputs, TaskResult};
-use crate::task_results::ResumeTask;
+use crate::task_results::{ResumeTask, SpilledTask, TaskResults};
 use actix::prelude::*;
 pub use context::{ResolvedStage, StageContext};
-use execution::{Execution, TaskJob, TaskKeys};
-use live_outputs::{LiveOutputs, RegionInfo};
+use execution::{Execution, JobResult, LoadedInput, RemoteFetches, TaskJob, TaskKeys};
+use live_outputs::LiveOutputs;
 use pleach_dispatch::memory_model::BucketDemand;
 use pleach_dispatch::message::{BucketWork, InstanceWork, ReuseSource, TaskOutcome, TaskReport, ToManager};
+use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{
-    BucketExecution, DeclaredCosts, Effect, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
+    BucketExecution, DeclaredCosts, InputLocation, KeyPolicy, NodeId, OutputId, TaskRequest,
 };
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, SlotId};
-use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey, TaskKey};
+use pleach_regions::{RegionKey, TaskKey};
 use pleach_workflow::{Operation, Stage, Task};
 pub(crate) use sizes::input_bytes;
 use sizes::{inputs, missing_bytes, task_bytes};
@@ -73,9 +77,6 @@ pub enum StageEvent {
     Over(LeaseId),
 }
 
-/// A region to store, with its identity if known.
-type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
-
 /// Actor that executes one bucket.
 pub struct StageActor {
     study: PlanId,
@@ -88,11 +89,18 @@ pub struct StageActor {
     run: BucketExecution,
     /// Declared bytes of each task on images of this bucket's size.
     declared_bytes: Vec<u64>,
+    scope: ReuseScope,
     /// Regions that the bucket reads, each once, with their bytes.
     inputs: Vec<(RegionKey, u64)>,
     outputs: LiveOutputs,
     /// Tasks that get keys. `None` without reuse between buckets.
     worth: Option<KeyPolicy>,
+    /// The inputs of the bucket have been loaded, so their content is known as far as it can be.
+    inputs_loaded: bool,
+    /// Tasks that are being looked up in the result directory.
+    resolving: HashMap<NodeId, (TaskRequest, TaskKeys)>,
+    /// Looked-up tasks that wait for a slot to run.
+    claims: HashMap<NodeId, TaskKeys>,
     /// Tasks done since the last report.
     ran: Vec<TaskReport>,
     around: StageContext,
@@ -125,8 +133,15 @@ impl StageActor {
         let run = BucketExecution::new(stage, &work, bytes, around.active_paths)?;
         let costs = DeclaredCosts::new(operations, readers, work.pixels);
         let worth = KeyPolicy::new(work.sharing, stage, &costs, work.pixels, around.prior.cache.is_some());
+        let (worth, run) = match (worth, &around.directory) {
+            (Some(worth), Some(_)) => {
+                let levels = worth.keyed.clone();
+                (Some(worth.for_cluster(work.sharing, stage, &costs)), run.with_gate(levels))
+            }
+            (worth, _) => (worth, run),
+        };
         let ResolvedStage { stage, operations, .. } = runnable;
-        let (number, pixels) = (work.stage, work.pixels);
+        let (number, pixels, scope) = (work.stage, work.pixels, work.sharing);
         let work = work.instances.into_iter().map(|instance| (instance.id, instance)).collect();
         let outputs = LiveOutputs::new(Arc::clone(&around.ledger), Arc::clone(&around.results));
         Ok(Self {
@@ -139,9 +154,13 @@ impl StageActor {
             work,
             run,
             declared_bytes,
+            scope,
             inputs,
             outputs,
             worth,
+            inputs_loaded: false,
+            resolving: HashMap::new(),
+            claims: HashMap::new(),
             ran: Vec::new(),
             around,
         })
@@ -164,33 +183,36 @@ impl StageActor {
     }
 
     /// Begins a task that has a slot: takes its outputs from the task results, waits for another bucket that computes them,
-    /// or runs it.
+    /// looks it up in the result directory, or runs it.
     fn begin(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
+        // The first task of a bucket loads the inputs for the other tasks: the grant admitted them.
+        let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
+        if self.is_looked_up(call.task) {
+            if brings {
+                return self.load_inputs(slot, call, ctx);
+            }
+            self.inputs_loaded = true;
+        }
         let keys = self.worth.is_some().then(|| self.keys(&call)).flatten();
         let shared = keys.filter(|_| self.worth.as_ref().is_some_and(|worth| worth.keyed[call.task]));
         let Some(TaskKeys { key, origin }) = shared else {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
+        if let Some(keys) = shared.filter(|_| self.take_claim(call.node)) {
+            return self.run_claimed(slot, call, keys, ctx);
+        }
         // Locked from the lookup until `begin`, so that two buckets cannot both run the task.
         let mut results = self.outputs.results();
         if let Some((outputs, from)) = results.shelf.acquire(&key, &call.requested) {
-            let is_from_before = results.is_from_before(self.study.study, &key);
+            let reused = self.reuse_source(&results, from, TaskKeys { key, origin });
             // Released first: `end` locks the results again.
             drop(results);
-            let reused = match from == origin {
-                _ if is_from_before => ReuseSource::Before,
-                true => ReuseSource::Dataflow,
-                false => ReuseSource::Value,
-            };
             let how = Execution::Found { outputs, origin, reused };
-            if call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0 {
-                // The grant admitted the inputs of the whole bucket, and its other tasks need them.
+            if brings || !self.given_fetches(&call).is_empty() {
                 return self.start(slot, call, how, ctx);
             }
-            return self.end(slot, &call, how, None);
+            return self.end(slot, &call, how, JobResult::none());
         }
-        // The first task of a bucket loads the inputs for the other tasks.
-        let brings = call.brings_inputs && missing_bytes(&self.around.ram, &self.inputs) > 0;
         if results.is_running(&key) && !brings {
             results.wait(key, ctx.address().recipient(), call.node);
             drop(results);
@@ -200,7 +222,20 @@ impl StageActor {
         let found = self.around.spill.as_ref().and_then(|_| results.find_spilled(&key, &call.requested));
         results.begin(key);
         drop(results);
+        let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
+        if let (Some(keys), true, None) = (shared, is_shared, &found) {
+            return self.look_up_started(slot, call, keys, ctx);
+        }
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
+    }
+
+    /// Returns the source of a result in the cache of this worker, by the provenance of the task that ran.
+    fn reuse_source(&self, results: &TaskResults, from: TaskKey, keys: TaskKeys) -> ReuseSource {
+        match from == keys.origin {
+            _ if results.is_from_before(self.study.study, &keys.key) => ReuseSource::Before,
+            true => ReuseSource::Dataflow,
+            false => ReuseSource::Value,
+        }
     }
 
     /// Loads the inputs of a task, then runs it. The first task of a bucket waits for all inputs of the bucket, because its
@@ -219,39 +254,48 @@ impl StageActor {
             }
             Execution::Found { .. } => None,
         };
+        let given = match to_run {
+            Some(_) => RemoteFetches::default(),
+            None => self.given_fetches(&call),
+        };
         let run = async move {
             for region in brought {
                 // The task that reads the region detects a failed load.
                 let _ = region.await;
             }
             match to_run {
-                Some(to_run) => Some(to_run.run(&storage).await),
-                None => None,
+                Some(to_run) => to_run.run(&storage).await,
+                None => JobResult { result: None, fetched: given.fetch().await },
             }
         };
         // A finished actor is not stopped: granted slots may still be in its mailbox, and each must return to the worker.
         // The actor ends when the worker drops its address and the mailbox is empty.
-        ctx.spawn(run.into_actor(self).map(move |result, actor, _| actor.end(slot, &call, how, result)));
+        ctx.spawn(run.into_actor(self).map(move |done, actor, ctx| {
+            actor.end(slot, &call, how, done);
+            actor.look_up_ahead(ctx);
+        }));
     }
 
     fn to_run(&self, slot: SlotId, call: &TaskRequest, keys: Option<TaskKeys>) -> TaskJob {
         let find = |input: &InputLocation| match *input {
-            InputLocation::Task(output) => self
-                .outputs
-                .region(output)
-                .cloned()
-                .map_or(execution::LoadedInput::Missing, execution::LoadedInput::Here),
+            InputLocation::Task(output) => match self.outputs.region(output) {
+                Some(region) => LoadedInput::Here(Arc::clone(region)),
+                None if self.outputs.remote(output).is_some() => LoadedInput::Remote(output),
+                None => LoadedInput::Missing,
+            },
             InputLocation::Stage { instance, input } => {
                 let work = self.work.get(&instance);
-                work.map_or(execution::LoadedInput::Missing, |work| {
-                    execution::LoadedInput::Stored(work.inputs[input])
-                })
+                work.map_or(LoadedInput::Missing, |work| LoadedInput::Stored(work.inputs[input]))
             }
         };
         let recall = self.cache_lookup(call, keys);
         // A trace in the task cache names the digests of all outputs.
         let digests = match (&recall, &self.worth) {
             (Some(_), _) => vec![true; call.requested.len()],
+            // Workers that fetch an output verify its digest.
+            (None, Some(worth)) if self.around.directory.is_some() && worth.keyed[call.task] => {
+                call.requested.clone()
+            }
             (None, Some(worth)) => {
                 worth.digests[call.task].iter().zip(&call.requested).map(|(a, b)| *a && *b).collect()
             }
@@ -264,6 +308,7 @@ impl StageActor {
             name: task.name.clone(),
             operation: Arc::clone(&self.operations[call.task]),
             inputs: call.inputs.iter().map(find).collect(),
+            remote: self.fetches(call),
             arguments: call.arguments.clone(),
             digests,
             recall,
@@ -290,8 +335,16 @@ impl StageActor {
     }
 
     /// Handles the end of a task: reused, run or failed.
-    fn end(&mut self, slot: SlotId, call: &TaskRequest, how: Execution, result: Option<TaskResult>) {
+    fn end(&mut self, slot: SlotId, call: &TaskRequest, how: Execution, done: JobResult) {
+        let JobResult { result, fetched } = done;
+        let lost = fetched.as_ref().err().copied();
+        self.localize(fetched.unwrap_or_default());
         match (how, result) {
+            (Execution::Found { outputs, .. }, _) if lost.is_some() => {
+                let mut results = self.outputs.results();
+                let held = outputs.iter().flatten();
+                held.for_each(|(held, _)| _ = results.shelf.release(&held.identity));
+            }
             (Execution::Found { outputs, origin, reused }, _) => {
                 self.report(call, TaskOutcome::Reused(reused), 0.0);
                 let id = |output| OutputId { node: call.node, output };
@@ -299,45 +352,68 @@ impl StageActor {
                 self.run.handle_done(call.node);
             }
             (Execution::Run { keys, shared, found }, Some(result)) => {
-                let TaskResult { seconds, digest_seconds, .. } = result;
-                let digests = result.digests.iter().flatten().count() as u32;
-                let from = found.map(|found| found.origin);
-                let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
-                let done = match result.source {
-                    OutputSource::Cache => TaskOutcome::Reused(ReuseSource::Cache),
-                    OutputSource::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
-                        TaskOutcome::Reused(ReuseSource::Before)
-                    }
-                    OutputSource::Below if is_same => TaskOutcome::Reused(ReuseSource::Dataflow),
-                    OutputSource::Below => TaskOutcome::Reused(ReuseSource::Value),
-                    OutputSource::Run => {
-                        let predicted_seconds = self.learn(call, &result);
-                        self.observe(call.task, &result);
-                        keys.iter()
-                            .for_each(|keys| self.outputs.results().record_run(self.study.study, &keys.key));
-                        TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
-                    }
-                };
-                self.report(call, done, result.cache_seconds);
-                let shared = keys.filter(|_| shared);
-                match result.outputs {
-                    Ok(outputs) => {
-                        self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
-                        self.run.handle_done(call.node);
-                    }
-                    Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
-                    Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
-                }
-                // After the outputs are in the result cache, because the resumed tasks look them up there.
-                if let Some(TaskKeys { key, .. }) = shared {
-                    self.outputs.results().end(&key);
-                }
+                self.end_run(call, keys, (shared, found), result);
             }
-            (Execution::Run { .. }, None) => debug_assert!(false, "what is run has a result"),
+            (Execution::Run { keys, shared, .. }, None) => {
+                debug_assert!(lost.is_some(), "what is run has a result");
+                keys.iter().filter(|_| shared).for_each(|keys| self.abandon(keys.key));
+            }
+        }
+        if let Some(lost) = lost {
+            self.handle_lost_output(lost, call.node);
         }
         self.follow();
         // Last: the demand includes the outputs, which the worker counts from now on instead of the reservation.
         self.report_slot_free(slot);
+    }
+
+    fn end_run(
+        &mut self,
+        call: &TaskRequest,
+        keys: Option<TaskKeys>,
+        (shared, found): (bool, Option<SpilledTask>),
+        result: TaskResult,
+    ) {
+        let TaskResult { seconds, digest_seconds, .. } = result;
+        let digests = result.digests.iter().flatten().count() as u32;
+        let from = found.map(|found| found.origin);
+        let is_same = keys.is_some_and(|keys| from == Some(keys.origin));
+        let source = result.source;
+        let done = match source {
+            OutputSource::Cache => TaskOutcome::Reused(ReuseSource::Cache),
+            OutputSource::Below if keys.is_some_and(|keys| self.is_from_before(&keys.key)) => {
+                TaskOutcome::Reused(ReuseSource::Before)
+            }
+            OutputSource::Below if is_same => TaskOutcome::Reused(ReuseSource::Dataflow),
+            OutputSource::Below => TaskOutcome::Reused(ReuseSource::Value),
+            OutputSource::Run => {
+                let predicted_seconds = self.learn(call, &result);
+                self.observe(call.task, &result);
+                keys.iter().for_each(|keys| self.outputs.results().record_run(self.study.study, &keys.key));
+                TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
+            }
+        };
+        self.report(call, done, result.cache_seconds);
+        let shared = keys.filter(|_| shared);
+        let is_ok = result.outputs.is_ok();
+        match result.outputs {
+            Ok(outputs) => {
+                self.keep(call, keys, shared.is_some(), outputs, &result.digests, seconds);
+                // Spilled results are listed already.
+                if let Some(keys) = shared.filter(|_| source != OutputSource::Below) {
+                    self.announce(call, keys, &result.digests, seconds);
+                }
+                self.run.handle_done(call.node);
+            }
+            Err(RegionUnavailable::Failed(cause)) => self.run.handle_failed(call.node, &cause),
+            Err(RegionUnavailable::Lacks(key)) => self.run.handle_missing_input(call.node, key),
+        }
+        // After the outputs are in the result cache, because the resumed tasks look them up there.
+        match shared {
+            Some(keys) if is_ok => self.outputs.results().end(&keys.key),
+            Some(keys) => self.abandon(keys.key),
+            None => {}
+        }
     }
 
     /// Returns whether an earlier plan of the study has run a task.
@@ -347,115 +423,6 @@ impl StageActor {
 
     fn report(&mut self, call: &TaskRequest, done: TaskOutcome, cache_seconds: f64) {
         self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
-    }
-
-    /// Keeps the wanted outputs of a finished task, in the result cache if other buckets may reuse them.
-    fn keep(
-        &mut self,
-        call: &TaskRequest,
-        keys: Option<TaskKeys>,
-        shared: bool,
-        outputs: Vec<Option<DataRegion>>,
-        digests: &[Option<pleach_regions::Digest>],
-        seconds: f64,
-    ) {
-        let known = |output: usize| {
-            let TaskKeys { key, origin } = keys?;
-            let digest = digests.get(output).copied().flatten();
-            let identity =
-                digest.map_or_else(|| provenance_id(&key, output), |digest| RegionIdentity(digest.0));
-            Some(RegionInfo { identity, origin: provenance_id(&origin, output) })
-        };
-        let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
-            let region = Arc::new(region.filter(|_| call.requested[output])?);
-            Some((OutputId { node: call.node, output }, region, known(output)))
-        });
-        if let Some(TaskKeys { key, origin }) = keys.filter(|_| shared) {
-            let shelved = wanted.map(|output| {
-                let (_, region, known) = output?;
-                Some(CachedRegion { identity: known?.identity, region })
-            });
-            let outputs = shelved.collect();
-            let mut results = self.outputs.results();
-            // All instances of a bucket read the same regions.
-            let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
-            let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
-            drop(results);
-            let id = |output| OutputId { node: call.node, output };
-            self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
-        } else {
-            wanted.flatten().for_each(|(output, region, known)| self.outputs.add(output, region, known));
-        }
-    }
-
-    /// Applies the effects of a task's end.
-    fn follow(&mut self) {
-        // Stored after the bucket has dropped its own outputs, so that no region is counted twice.
-        let mut puts = Vec::new();
-        while let Some(effect) = self.run.poll_effect() {
-            self.perform(effect, &mut puts);
-        }
-        // Skipped without outputs: the bucket may be finished and its inputs released.
-        if self.worth.is_some()
-            && !puts.is_empty()
-            && let Some((input, _)) = self.inputs.first()
-        {
-            let mut results = self.outputs.results();
-            let source = results.root_input(*input, self.study.study);
-            puts.iter().for_each(|(key, _, _)| results.made(*key, source));
-        }
-        for (key, region, identity) in puts {
-            // A repeated insert holds the same bytes: the instance ran again after its worker was lost.
-            let _ = self.around.ram.insert_known(key, region, identity);
-        }
-    }
-
-    /// Returns the outputs of an instance that must outlive this worker, or none if no other place can store them.
-    fn durable(&self, instance: InstanceId) -> Vec<RegionKey> {
-        let Some(by_default) = self.around.durable else { return Vec::new() };
-        let outputs = self.work[&instance].outputs.iter().zip(&self.stage.outputs);
-        let kept = outputs.filter(|(plan, output)| plan.stored && output.durable.unwrap_or(by_default));
-        kept.map(|(plan, _)| plan.key).collect()
-    }
-
-    fn perform(&mut self, effect: Effect, puts: &mut Vec<Put>) {
-        let (study, lease, worker) = (self.study, self.lease, self.around.worker.clone());
-        match effect {
-            Effect::Done { instance, outputs } => {
-                let mut results = Vec::new();
-                for (plan, output) in self.work[&instance].outputs.iter().zip(outputs) {
-                    let Some(region) = self.outputs.region(output) else { continue };
-                    if plan.stored {
-                        let identity = self.outputs.info(output).map(|known| known.identity);
-                        puts.push((plan.key, Arc::clone(region), identity));
-                    }
-                    if plan.reported
-                        && let Ok(table) = region.table()
-                    {
-                        results.push(table.clone());
-                    }
-                }
-                let tasks = std::mem::take(&mut self.ran);
-                let done = ToManager::Done { study, lease, instance, results, tasks, shared: Vec::new() };
-                let keys = self.durable(instance);
-                worker.do_send(match keys.is_empty() {
-                    false => StageEvent::Stored(done, keys),
-                    true => StageEvent::Report(done),
-                });
-            }
-            Effect::Failed { instance, cause } => {
-                let tasks = std::mem::take(&mut self.ran);
-                let failed = ToManager::Failed { study, lease, instance, cause, tasks };
-                worker.do_send(StageEvent::Report(failed));
-            }
-            Effect::Lacking { instance, key } => {
-                let tasks = std::mem::take(&mut self.ran);
-                let lacking = ToManager::MissingInput { study, lease, instance, key, tasks };
-                worker.do_send(StageEvent::Report(lacking));
-            }
-            Effect::Drop(output) => self.outputs.remove(output),
-            Effect::Over => worker.do_send(StageEvent::Over(lease)),
-        }
     }
 }
 
@@ -477,6 +444,7 @@ impl Handler<SlotGranted> for StageActor {
         match self.run.start_task(&self.stage, node, missing) {
             Some(call) => {
                 self.begin(slot, call, ctx);
+                self.look_up_ahead(ctx);
                 // After `begin`, so that this demand counts the grant: the worker distrusts one that does not.
                 worker.do_send(StageEvent::Demand { lease, demand: self.demand() });
             }
@@ -489,9 +457,8 @@ impl Handler<SlotGranted> for StageActor {
 impl Handler<ResumeTask> for StageActor {
     type Result = ();
 
-    fn handle(&mut self, ResumeTask(node): ResumeTask, _: &mut Self::Context) {
+    fn handle(&mut self, ResumeTask(node): ResumeTask, ctx: &mut Self::Context) {
         self.run.resume(node);
-        let (lease, demand) = (self.lease, self.demand());
-        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+        self.send_demand(ctx);
     }
 }

@@ -19,7 +19,7 @@ use actix::prelude::*;
 pub use eviction::{FreeMemory, MemoryFreed};
 use pleach_dispatch::message::TaskFailure;
 use pleach_dispatch::storage::{FetchRates, RemoteSource};
-use pleach_regions::{DataRegion, RamTier, RegionKey};
+use pleach_regions::{DataRegion, RamTier, RegionIdentity, RegionKey};
 use pleach_workflow::TierKind;
 pub use prefetch::Prefetch;
 pub use replica::FetchReplica;
@@ -136,6 +136,18 @@ struct Loaded {
     result: Fetched,
     /// Remote source and duration of the load, for a region from another node.
     took: Option<(RemoteSource, Duration)>,
+    /// Its identity by content, if known.
+    identity: Option<RegionIdentity>,
+}
+
+impl Loaded {
+    fn new(key: RegionKey, region: Arc<DataRegion>) -> Self {
+        Self { key, result: Ok(region), took: None, identity: None }
+    }
+
+    fn failed(key: RegionKey, why: RegionUnavailable) -> Self {
+        Self { key, result: Err(why), took: None, identity: None }
+    }
 }
 
 /// A spilled region is missing at its promotion.
@@ -226,7 +238,7 @@ impl StorageActor {
         if let Some(below) = self.spill.as_ref().filter(|below| below.bytes(key).is_some()) {
             let from = Arc::clone(below);
             return below.spawn(move || match from.get(key) {
-                Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
+                Some(region) => storage.do_send(Loaded::new(key, region)),
                 None => storage.do_send(Lost(key)),
             });
         }
@@ -236,7 +248,7 @@ impl StorageActor {
                 None => self.read(key, source, ctx),
             },
             Some(RegionOrigin::Elsewhere { workers, shared }) => self.fetch(key, &workers, shared, ctx),
-            None => storage.do_send(Loaded { key, result: Err(RegionUnavailable::Lacks(key)), took: None }),
+            None => storage.do_send(Loaded::failed(key, RegionUnavailable::Lacks(key))),
         }
     }
 }
@@ -295,13 +307,13 @@ impl Handler<ExpectRegions> for StorageActor {
 impl Handler<Loaded> for StorageActor {
     type Result = ();
 
-    fn handle(&mut self, Loaded { key, result, took }: Loaded, _: &mut Self::Context) {
+    fn handle(&mut self, Loaded { key, result, took, identity }: Loaded, _: &mut Self::Context) {
         if let (Ok(region), Some((way, time))) = (&result, took) {
             self.rates.observe(way, region.bytes(), time);
         }
         match &result {
             // A replica and a region computed on this node are equal.
-            Ok(region) => drop(self.ram.insert(key, Arc::clone(region))),
+            Ok(region) => drop(self.ram.insert_known(key, Arc::clone(region), identity)),
             Err(RegionUnavailable::Failed(cause)) => drop(self.failed.insert(key, cause.clone())),
             Err(RegionUnavailable::Lacks(_)) => {}
         }

@@ -2,12 +2,13 @@
 
 mod spilled;
 
+use crate::directory::result_key;
 use crate::spill::SpillStore;
 use crate::task_cache::is_worth_caching;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_dispatch::stage::NodeId;
-use pleach_regions::{self as regions, RegionKey, ResultCache, TaskKey};
+use pleach_regions::{self as regions, DataRegion, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use spilled::SpilledResults;
 pub(crate) use spilled::{OutputLocation, SpilledTask};
 use std::collections::{HashMap, HashSet};
@@ -37,6 +38,10 @@ pub struct TaskResults {
     /// Studies with a possible next round. Their results are retained after the last region of a root input has left
     /// storage.
     retained: HashSet<u32>,
+    /// Tasks whose results have been dropped, for the result directory.
+    dropped: Vec<TaskKey>,
+    /// Results that other workers may fetch, by the key that they ask for. Some may have been evicted.
+    offered: HashMap<RegionKey, RegionIdentity>,
     /// Tasks by study whose outputs were cached at the start of its present round and that have not run since.
     before: HashMap<u32, HashSet<TaskKey>>,
 }
@@ -97,6 +102,9 @@ impl TaskResults {
 
     fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
         self.study_of.remove(source);
+        let tasks: Vec<TaskKey> =
+            self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source)).copied().collect();
+        self.dropped.extend(tasks);
         self.shelf.invalidate(source);
         self.fallen.discard(source)
     }
@@ -154,6 +162,31 @@ impl TaskResults {
     /// Returns the locations of a task's wanted outputs if not all are in the result cache. `None` if any is missing.
     pub(crate) fn find_spilled(&self, key: &TaskKey, wanted: &[bool]) -> Option<SpilledTask> {
         self.fallen.find(key, wanted, &self.shelf)
+    }
+
+    /// Records tasks whose results are no longer in memory.
+    pub(crate) fn drop_tasks(&mut self, tasks: impl Iterator<Item = TaskKey>) {
+        self.dropped.extend(tasks);
+    }
+
+    /// Takes the tasks whose results have been dropped since the last call.
+    pub(crate) fn take_dropped(&mut self) -> Vec<TaskKey> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Lets other workers fetch a result.
+    pub(crate) fn offer(&mut self, identity: RegionIdentity) {
+        self.offered.insert(result_key(&identity), identity);
+        // Evicted results leave the list here, so that it stays in proportion to the cache at a constant cost.
+        if self.offered.len() > 2 * self.shelf.len() + 1024 {
+            let shelf = &self.shelf;
+            self.offered.retain(|_, identity| shelf.region(identity).is_some());
+        }
+    }
+
+    /// Returns a result in memory that other workers may fetch.
+    pub(crate) fn offered(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.shelf.region(self.offered.get(&key)?).cloned()
     }
 
     /// Records the end of a task, whether it succeeded or failed.

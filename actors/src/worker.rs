@@ -36,6 +36,7 @@ use crate::task::TaskActor;
 use crate::transport::{Incoming, Link};
 use actix::prelude::*;
 use metrics::WorkerCounters;
+use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_model::{BucketDemand, MemoryBudget};
 use pleach_dispatch::message::ToManager;
 use pleach_dispatch::stage::NodeId;
@@ -193,7 +194,8 @@ impl Actor for WorkerActor {
         let Resources { slots, meter, .. } = self.setup.resources;
         let pool = &self.setup.pool;
         self.tasks.start_slots(slots.get(), || TaskActor::new(Arc::clone(pool), meter));
-        if self.setup.remote.is_some() {
+        if let Some(remote) = &self.setup.remote {
+            self.tasks.start_directory(MemberId(remote.incarnation), &remote.exchange);
             self.start_ticks(ctx);
         }
         if let Some(asks) = self.setup.remote.as_mut().and_then(|remote| remote.asks.take()) {

@@ -5,14 +5,14 @@ use super::error::{FailedHolder, FetchError, HolderError};
 use super::message::{DenyReason, TransferPath};
 use super::peer::Answer;
 use parking_lot::Mutex;
-use pleach_regions::{DataRegion, RegionKey};
+use pleach_regions::{DataRegion, Digest, RegionKey};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Result of a transfer.
-pub(super) type Fetched = Result<Arc<DataRegion>, FetchError>;
+/// Result of a transfer: the region, and the verified digest of its content.
+pub(super) type Fetched = Result<(Arc<DataRegion>, Digest), FetchError>;
 
 /// A running transfer.
 #[derive(Debug)]
@@ -21,10 +21,11 @@ pub(super) struct Transfer {
     holders: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
-/// Joins the transfer of a region, or starts it.
+/// Joins the transfer of a region, or starts it. A key has one content, so joining callers expect the same.
 pub(super) fn join(
     hub: &Arc<ExchangeState>,
     key: RegionKey,
+    expected: Option<Digest>,
     from: &[SocketAddr],
 ) -> watch::Receiver<Option<Fetched>> {
     // One lock for the lookup and the insertion, so that two callers cannot start two transfers.
@@ -38,7 +39,7 @@ pub(super) fn join(
     transfers.insert(key, Transfer { done: done.clone(), holders: Arc::clone(&holders) });
     // Released before the spawn, because a runtime that has ended drops the task at once, and its drop takes this lock.
     drop(transfers);
-    hub.spawn(run(UnderWay { hub: Arc::clone(hub), key, done }, holders));
+    hub.spawn(run(UnderWay { hub: Arc::clone(hub), key, expected, done }, holders));
     fetched
 }
 
@@ -46,6 +47,8 @@ pub(super) fn join(
 struct UnderWay {
     hub: Arc<ExchangeState>,
     key: RegionKey,
+    /// Digest of the content, if known before.
+    expected: Option<Digest>,
     done: watch::Sender<Option<Fetched>>,
 }
 
@@ -76,8 +79,8 @@ pub(super) async fn wait(
 }
 
 async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
-    let UnderWay { hub, key, done } = &under_way;
-    let mut transfer = std::pin::pin!(transfer(hub, *key, &holders));
+    let UnderWay { hub, key, expected, done } = &under_way;
+    let mut transfer = std::pin::pin!(transfer(hub, *key, *expected, &holders));
     loop {
         let fetched = tokio::select! {
             fetched = &mut transfer => Some(fetched),
@@ -94,7 +97,12 @@ async fn run(under_way: UnderWay, holders: Arc<Mutex<Vec<SocketAddr>>>) {
     }
 }
 
-async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<SocketAddr>>) -> Fetched {
+async fn transfer(
+    hub: &Arc<ExchangeState>,
+    key: RegionKey,
+    expected: Option<Digest>,
+    holders: &Mutex<Vec<SocketAddr>>,
+) -> Fetched {
     // The semaphore is never closed.
     let _turn = hub.fetching.acquire().await.ok();
     let mut tried: Vec<FailedHolder> = Vec::new();
@@ -107,13 +115,18 @@ async fn transfer(hub: &Arc<ExchangeState>, key: RegionKey, holders: &Mutex<Vec<
         };
         let Some(holder) = next else { return Err(FetchError { key, tried }) };
         match fetch_from(hub, key, holder).await {
-            Ok((region, is_shared)) => {
+            Ok((_, digest, _)) if expected.is_some_and(|expected| expected != digest) => {
+                let failure =
+                    HolderError::Corrupt(format!("content {digest} differs from the announced one"));
+                tried.push(FailedHolder { holder, failure });
+            }
+            Ok((region, digest, is_shared)) => {
                 hub.count(|counts| {
                     counts.fetched += 1;
                     counts.fetched_shared += u64::from(is_shared);
                     counts.fetched_bytes += region.bytes();
                 });
-                return Ok(Arc::new(region));
+                return Ok((Arc::new(region), digest));
             }
             Err(failure) => tried.push(FailedHolder { holder, failure }),
         }
@@ -132,7 +145,7 @@ async fn fetch_from(
     hub: &Arc<ExchangeState>,
     key: RegionKey,
     holder: SocketAddr,
-) -> Result<(DataRegion, bool), HolderError> {
+) -> Result<(DataRegion, Digest, bool), HolderError> {
     let (mut way, mut is_again) = (TransferPath::Any, false);
     loop {
         let (neighbor, is_new) = hub.neighbor(holder).await?;
@@ -144,7 +157,7 @@ async fn fetch_from(
                 is_again = true;
             }
             Err(failure) => return Err(failure),
-            Ok(Answer::Region(region, is_shared)) => return Ok((region, is_shared)),
+            Ok(Answer::Region(region, digest, is_shared)) => return Ok((region, digest, is_shared)),
             Ok(Answer::NotGiven(DenyReason::Lacking)) => return Err(HolderError::Missing),
             Ok(Answer::NotGiven(DenyReason::Busy)) => return Err(HolderError::Busy),
             // The holder stays the same: only its shared memory has failed.

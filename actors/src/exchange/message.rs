@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use thiserror::Error;
 
-/// Maximum length of a message: a file name and some numbers.
-pub(super) const MAX_BYTES: usize = 4096;
+/// Maximum length of a message: requests and replies of the result directory. The others are a file name and some numbers.
+pub(super) const MAX_BYTES: usize = 256 << 10;
 
 /// Way of a region's transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,8 @@ pub(super) enum Message {
         /// Number of the buffer.
         slot: u32,
     },
+    /// Message of the result directory, which interprets it.
+    Directory(ByteBuf),
 }
 
 /// Reason for a frame that is not a message.
@@ -127,9 +129,9 @@ mod tests {
             head: ByteBuf::from([255; Head::BYTES]),
         };
         let frame = lent.write().unwrap();
-        assert!(frame.len() < MAX_BYTES / 4, "{}", frame.len());
+        assert!(frame.len() < 1024, "{}", frame.len());
         assert_eq!(Message::read(&frame).unwrap(), lent);
-        assert!(matches!(Message::read(&[0; MAX_BYTES + 1]), Err(MessageError::TooLong(_))));
+        assert!(matches!(Message::read(&vec![0; MAX_BYTES + 1]), Err(MessageError::TooLong(_))));
     }
 
     proptest! {

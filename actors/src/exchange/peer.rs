@@ -12,7 +12,7 @@ use crate::transport::quic::{QuicLink, ReceivedRegion, RegionArrival, RegionStre
 use crate::transport::refusal::{Cause, Refusal};
 use crate::transport::{Incoming, Link, LinkStats};
 use parking_lot::Mutex;
-use pleach_regions::{DataRegion, Decoder, Head, RegionKey};
+use pleach_regions::{DataRegion, Decoder, Digest, Head, RegionKey};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -32,8 +32,8 @@ const LOOKS: u32 = 8;
 /// Result of a request.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// The region, and whether it came through shared memory.
-    Region(DataRegion, bool),
+    /// The region, its verified digest, and whether it came through shared memory.
+    Region(DataRegion, Digest, bool),
     /// The holder denies the region.
     NotGiven(DenyReason),
     /// The region arrived corrupt.
@@ -113,6 +113,18 @@ impl PeerConnection {
         if let Ok(frame) = message.write() {
             let _ = self.link.send(frame);
         }
+    }
+
+    /// Sends a message that needs no answer on this connection. Returns `false` if the connection has ended.
+    pub(super) fn post(&self, message: &Message) -> bool {
+        let mut state = self.state.lock();
+        state.used = Instant::now();
+        // Under the lock, so that the connection does not end as unused meanwhile.
+        !state.has_ended && message.write().is_ok_and(|frame| self.link.send(frame).is_ok())
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.lock().has_ended
     }
 
     pub(super) fn shares(&self) -> bool {
@@ -351,6 +363,10 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
             }
         }
         Message::BufferWithdrawn { slot } => neighbor.views.close(slot),
+        Message::Directory(message) => {
+            neighbor.state.lock().used = Instant::now();
+            hub.pass_to_directory(message);
+        }
     }
 }
 
@@ -384,8 +400,12 @@ fn borrow(
         let is_read = read.is_some();
         // Returned before the decoding, which needs only the copy, so that the peer can fill the buffer again.
         neighbor.say(&Message::BufferReturned { slot, is_read });
-        let answer = match read.and_then(|(decoder, body)| decoder.finish(body).ok()) {
-            Some(region) => Answer::Region(region, true),
+        let decoded = read.and_then(|(decoder, body)| {
+            let digest = decoder.digest();
+            Some((decoder.finish(body).ok()?, digest))
+        });
+        let answer = match decoded {
+            Some((region, digest)) => Answer::Region(region, digest, true),
             None => {
                 // The region comes again over the network, and this side offers no further buffers to the peer.
                 neighbor.stop_sharing();
@@ -427,8 +447,10 @@ fn decode(region: ReceivedRegion) -> Answer {
     let Some(decoder) = region.decoder else {
         return Answer::Corrupt("no header".to_owned());
     };
+    // Verified by `finish`.
+    let digest = decoder.digest();
     match decoder.finish(region.bytes) {
-        Ok(region) => Answer::Region(region, false),
+        Ok(region) => Answer::Region(region, digest, false),
         Err(error) => Answer::Corrupt(error.to_string()),
     }
 }

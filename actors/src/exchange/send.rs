@@ -80,6 +80,9 @@ async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     if let Some(region) = hub.ram.get(key) {
         return Some(region);
     }
+    if let Some(region) = hub.result(key) {
+        return Some(region);
+    }
     // Looks up the index first, so that a missing region takes no blocking thread.
     let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;
     spawn_blocking(move || below.get(key)).await.ok().flatten()

@@ -3,6 +3,7 @@
 //! Lock order: transfers, holders of a transfer, peers, state of a connection.
 
 use super::ExchangeStats;
+use super::directory::{DirectoryPort, Outbox};
 use super::error::HolderError;
 use super::fetch::Transfer;
 use super::message::Message;
@@ -19,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use pleach_regions::{Digest, RamTier, RegionKey};
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
@@ -61,6 +62,10 @@ pub(super) struct ExchangeState {
     pub(super) fetching: Semaphore,
     pub(super) sending: Semaphore,
     pub(super) sending_units: u64,
+    /// The result directory of this worker, if it has one.
+    pub(super) directory: OnceLock<DirectoryPort>,
+    /// Messages for peers whose connection is being opened.
+    pub(super) outbox: Outbox,
     /// Each running task holds a receiver.
     pub(super) working: watch::Sender<()>,
     pub(super) now: ExchangeSnapshot,
@@ -106,6 +111,11 @@ impl ExchangeState {
     pub(super) fn has_failed(&self, holder: SocketAddr) -> bool {
         let neighbors = self.now.neighbors.lock();
         neighbors.failed.get(&canonical(holder)).is_some_and(|(when, _)| when.elapsed() < AVOIDED)
+    }
+
+    /// Returns the connection to the peer that listens at `address`, if there is one.
+    pub(super) fn connected(&self, address: SocketAddr) -> Option<Arc<PeerConnection>> {
+        self.now.neighbors.lock().by_address.get(&canonical(address)).cloned()
     }
 
     /// Returns the peer that listens at `address`, and whether the connection is new.

@@ -118,6 +118,7 @@ impl ManagerActor {
                 connection.send(&ToWorker::Welcome { manager: number });
             }
         }
+        self.announce_member(id);
         info!(worker = newcomer.name, slots, "worker {} joined with {slots} slots", newcomer.name);
         // A worker of another manager drops its studies on the welcome, so their leases and regions do not count.
         if let Some(before) = before.filter(|before| before.manager == number) {
@@ -271,6 +272,7 @@ impl ManagerActor {
         let Some(connection) = self.connections.remove(id) else { return };
         self.names.remove(id);
         if let Some(worker) = connection.worker() {
+            self.announce_departure(&connection);
             self.core.handle_leave(worker, lost);
             self.counters.record_departure(lost);
             if lost {

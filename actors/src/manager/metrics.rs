@@ -45,7 +45,7 @@ pub struct StudyMetrics {
 /// Counters updated by events.
 pub(super) struct ManagerCounters {
     executed: metrics::Counter,
-    reused: [metrics::Counter; 4],
+    reused: [metrics::Counter; 5],
     pub(super) finished: metrics::Counter,
     pub(super) failed: metrics::Counter,
     pub(super) reopened: metrics::Counter,
@@ -62,7 +62,7 @@ impl ManagerCounters {
     pub(super) fn new() -> Self {
         Self {
             executed: catalog::TASKS_EXECUTED.with([]),
-            reused: ["dataflow", "value", "cache", "earlier_round"]
+            reused: ["dataflow", "value", "cache", "earlier_round", "peer"]
                 .map(|level| catalog::TASKS_REUSED.with([level])),
             finished: catalog::INSTANCES_FINISHED.with([]),
             failed: catalog::INSTANCES_FAILED.with([]),
@@ -85,6 +85,7 @@ impl ManagerCounters {
                 TaskOutcome::Reused(ReuseSource::Value) => &self.reused[1],
                 TaskOutcome::Reused(ReuseSource::Cache) => &self.reused[2],
                 TaskOutcome::Reused(ReuseSource::Before) => &self.reused[3],
+                TaskOutcome::Reused(ReuseSource::Peer) => &self.reused[4],
             }
             .increment(1);
         }

@@ -1,6 +1,7 @@
 //! Context of stage actors: slots and storage of the worker, shared models and results, and results of earlier studies.
 
 use super::StageEvent;
+use crate::directory::DirectoryHandle;
 use crate::spill::SpillStore;
 use crate::storage::StorageActor;
 use crate::task::TaskActor;
@@ -35,6 +36,8 @@ pub struct StageContext {
     pub ledger: Arc<MemoryCounter>,
     /// Task results of this worker's buckets.
     pub results: Arc<Mutex<TaskResults>>,
+    /// Result directory, for a worker of a cluster.
+    pub(crate) directory: Option<DirectoryHandle>,
     /// Memory estimates of operations, updated by all stages of a worker.
     pub estimates: Arc<Mutex<MemoryEstimates>>,
     /// Cost model of operations, updated by all stages of a worker.

@@ -1,13 +1,18 @@
 //! One task in execution: its keys, the way it is executed, and all inputs of a run.
 
+use super::live_outputs::RemoteOutput;
+use crate::exchange::Exchange;
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
 use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
 use crate::task_cache::TaskLookup;
 use crate::task_results::SpilledTask;
 use actix::Addr;
 use pleach_dispatch::message::{ReuseSource, TaskFailure};
+use pleach_dispatch::stage::OutputId;
 use pleach_regions::{AcquiredOutputs, DataRegion, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tracing::Span;
 
@@ -37,7 +42,52 @@ pub(super) enum Execution {
 pub(super) enum LoadedInput {
     Here(Arc<DataRegion>),
     Stored(RegionKey),
+    /// One of the outputs to fetch.
+    Remote(OutputId),
     Missing,
+}
+
+/// Outputs of other workers, fetched before a task runs or an instance ends.
+#[derive(Default)]
+pub(super) struct RemoteFetches {
+    exchange: Option<Exchange>,
+    outputs: Vec<(OutputId, RemoteOutput)>,
+}
+
+/// Fetched outputs, or the first one that no holder sent as announced.
+pub(super) type Fetched = Result<Vec<(OutputId, Arc<DataRegion>)>, OutputId>;
+
+impl RemoteFetches {
+    pub(super) fn new(exchange: Option<Exchange>, mut outputs: Vec<(OutputId, RemoteOutput)>) -> Self {
+        outputs.sort_unstable_by_key(|(output, _)| *output);
+        outputs.dedup_by_key(|(output, _)| *output);
+        Self { exchange, outputs }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.outputs.is_empty()
+    }
+
+    /// Fetches all outputs at once.
+    pub(super) async fn fetch(self) -> Fetched {
+        let Self { exchange, outputs } = self;
+        // Begun together, and awaited one after the other: the transfers run on the network's threads.
+        let begun: Vec<_> = outputs
+            .into_iter()
+            .map(|(output, remote)| {
+                let from: Vec<SocketAddr> = remote.task.holders.iter().map(|holder| holder.address).collect();
+                let fetch =
+                    exchange.as_ref().map(|it| it.fetch_result(remote.fetch_key(), remote.digest, &from));
+                (output, fetch)
+            })
+            .collect();
+        let mut fetched = Vec::with_capacity(begun.len());
+        for (output, fetch) in begun {
+            let Some(fetch) = fetch else { return Err(output) };
+            fetched.push((output, fetch.await.map_err(|_| output)?));
+        }
+        Ok(fetched)
+    }
 }
 
 /// Everything needed to run a task.
@@ -46,6 +96,7 @@ pub(super) struct TaskJob {
     pub(super) name: String,
     pub(super) operation: Arc<dyn Operation>,
     pub(super) inputs: Vec<LoadedInput>,
+    pub(super) remote: RemoteFetches,
     pub(super) arguments: Vec<Value>,
     pub(super) digests: Vec<bool>,
     pub(super) recall: Option<TaskLookup>,
@@ -56,32 +107,56 @@ pub(super) struct TaskJob {
     pub(super) span: Span,
 }
 
+/// Result of a task, with the outputs of other workers that were fetched for it.
+pub(super) struct JobResult {
+    /// `None` if the task did not run, because its outputs are known or an input is lost.
+    pub(super) result: Option<TaskResult>,
+    pub(super) fetched: Fetched,
+}
+
+impl JobResult {
+    /// Returns the result of a task that did not run, and needed no other worker.
+    pub(super) fn none() -> Self {
+        Self { result: None, fetched: Ok(Vec::new()) }
+    }
+}
+
 impl TaskJob {
-    pub(super) async fn run(self, storage: &Addr<StorageActor>) -> TaskResult {
-        let Self { task, name, operation, inputs, arguments, digests, recall, back, short, span } = self;
+    pub(super) async fn run(self, storage: &Addr<StorageActor>) -> JobResult {
+        let Self { task, name, operation, inputs, remote, arguments, digests, recall, back, short, span } =
+            self;
+        let fetched = match remote.fetch().await {
+            Ok(fetched) => fetched,
+            Err(lost) => return JobResult { result: None, fetched: Err(lost) },
+        };
+        let by_output: HashMap<OutputId, &Arc<DataRegion>> =
+            fetched.iter().map(|(output, region)| (*output, region)).collect();
         let fail = |cause: &str| TaskFailure { at: name.clone(), cause: cause.to_owned() };
+        let missing = || RegionUnavailable::Failed(fail("an input region from an earlier task is missing"));
         let mut regions = Vec::with_capacity(inputs.len());
         for input in inputs {
             let region = match input {
                 LoadedInput::Here(region) => Ok(region),
+                LoadedInput::Remote(output) => by_output.get(&output).copied().cloned().ok_or_else(missing),
                 LoadedInput::Stored(key) => {
                     let answer = storage.send(GetRegion(key)).await;
                     answer.unwrap_or_else(|_| {
                         Err(RegionUnavailable::Failed(fail("the storage actor has ended")))
                     })
                 }
-                LoadedInput::Missing => {
-                    Err(RegionUnavailable::Failed(fail("an input region from an earlier task is missing")))
-                }
+                LoadedInput::Missing => Err(missing()),
             };
             match region {
                 Ok(region) => regions.push(region),
-                Err(why) => return TaskResult::not_done(why),
+                Err(why) => {
+                    return JobResult { result: Some(TaskResult::not_done(why)), fetched: Ok(fetched) };
+                }
             }
         }
         let gone = fail("the task actor has ended");
         let run = RunTask { name, operation, inputs: regions, arguments, digests, recall, back, short, span };
         let answer = task.send(run).await;
-        answer.unwrap_or_else(|_| TaskResult::failed(gone))
+        let result = answer.unwrap_or_else(|_| TaskResult::failed(gone));
+        JobResult { result: Some(result), fetched: Ok(fetched) }
     }
 }

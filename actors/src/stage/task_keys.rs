@@ -4,6 +4,7 @@ use super::StageActor;
 use super::execution::TaskKeys;
 use super::live_outputs::RegionInfo;
 use crate::task_cache::{self, TaskLookup};
+use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::task_key::{self, TaskInputId};
 use pleach_dispatch::stage::{InputLocation, TaskRequest};
 use pleach_regions::RegionIdentity;
@@ -26,7 +27,10 @@ impl StageActor {
             reads.push(match *input {
                 InputLocation::Stage { instance, input } => {
                     let key = self.work.get(&instance)?.inputs[input];
-                    let identity = self.around.ram.identity(key);
+                    // The provenance of a region is its key, on every worker. Its identity is known on some only, unless
+                    // it is the digest of its content.
+                    let by_key = self.around.directory.is_some() && self.scope == ReuseScope::Dataflow;
+                    let identity = self.around.ram.identity(key).filter(|_| !by_key);
                     let identity = identity.or_else(|| self.around.prior.identities.get(&key).copied());
                     (identity.map_or(TaskInputId::Stored(key), TaskInputId::Output), TaskInputId::Stored(key))
                 }

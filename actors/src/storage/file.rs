@@ -11,7 +11,7 @@ impl StorageActor {
     pub(super) fn find_shared(&self, key: RegionKey, spill: &Arc<SpillStore>, ctx: &mut Context<Self>) {
         let (storage, from) = (ctx.address(), Arc::clone(spill));
         spill.spawn(move || match from.get_shared(key) {
-            Some(region) => storage.do_send(Loaded { key, result: Ok(region), took: None }),
+            Some(region) => storage.do_send(Loaded::new(key, region)),
             None => storage.do_send(NotShared(key)),
         });
     }
@@ -34,7 +34,7 @@ impl StorageActor {
                     below.spawn(move || _ = to.share(key, &region));
                 }
                 // Does not wait for the shared copy, because the region is already in memory.
-                storage.do_send(Loaded { key, result, took: None });
+                storage.do_send(Loaded { key, result, took: None, identity: None });
             });
         };
         match preparation {
@@ -43,11 +43,9 @@ impl StorageActor {
                 let load = async move {
                     match preparation.await {
                         Ok(()) => load(),
-                        Err(cause) => on_error.do_send(Loaded {
-                            key,
-                            result: Err(RegionUnavailable::Failed(cause)),
-                            took: None,
-                        }),
+                        Err(cause) => {
+                            on_error.do_send(Loaded::failed(key, RegionUnavailable::Failed(cause)));
+                        }
                     }
                 };
                 ctx.spawn(load.into_actor(self));

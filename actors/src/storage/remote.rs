@@ -4,7 +4,7 @@
 use super::{Loaded, RegionUnavailable, StorageActor};
 use actix::prelude::*;
 use pleach_dispatch::storage::RemoteSource;
-use pleach_regions::{DataRegion, RegionKey};
+use pleach_regions::{DataRegion, RegionIdentity, RegionKey};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,8 +29,15 @@ impl StorageActor {
                 let begun = Instant::now();
                 // A failed holder is not reported: the manager detects it, and the cause, when it requests the region
                 // itself.
+                let mut digest = None;
                 let region: Option<Arc<DataRegion>> = match (way, &exchange, &below) {
-                    (RemoteSource::Worker, Some(exchange), _) => exchange.fetch(key, &workers).await.ok(),
+                    (RemoteSource::Worker, Some(exchange), _) => {
+                        let fetched = exchange.fetch_digested(key, &workers).await.ok();
+                        fetched.map(|(region, verified)| {
+                            digest = verified;
+                            region
+                        })
+                    }
                     (RemoteSource::Shared, _, Some(below)) => {
                         let (answer, answered) = oneshot::channel();
                         let from = Arc::clone(below);
@@ -42,10 +49,12 @@ impl StorageActor {
                 };
                 if let Some(region) = region {
                     let took = Some((way, begun.elapsed()));
-                    return storage.do_send(Loaded { key, result: Ok(region), took });
+                    // The worker that computed the region uses the same identity in task keys.
+                    let identity = digest.map(|digest| RegionIdentity(digest.0));
+                    return storage.do_send(Loaded { key, result: Ok(region), took, identity });
                 }
             }
-            storage.do_send(Loaded { key, result: Err(RegionUnavailable::Lacks(key)), took: None });
+            storage.do_send(Loaded::failed(key, RegionUnavailable::Lacks(key)));
         };
         ctx.spawn(fetch.into_actor(self));
     }

@@ -2,6 +2,7 @@
 //!
 //! The tiers hold the regions. The loss of a region is detected when it is read. Then its task runs again.
 
+use crate::directory::result_key;
 use pleach_regions::{self as regions, DataRegion, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,13 +34,9 @@ pub(super) struct SpilledResults {
     by_source: HashMap<RegionKey, Vec<(RegionIdentity, Vec<TaskKey>)>>,
 }
 
-/// Returns the key for storing a spilled result. Keys of stage outputs are computed differently.
+/// Returns the key for storing a spilled result.
 pub(super) fn key(identity: &RegionIdentity) -> RegionKey {
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach fallen 1").update(&identity.0);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize().as_bytes()[..16]);
-    RegionKey(key)
+    result_key(identity)
 }
 
 impl SpilledResults {

@@ -125,6 +125,7 @@ impl WorkerActor {
             spill: self.setup.spill.clone(),
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(self.tasks.shared_results()),
+            directory: self.tasks.directory().cloned(),
             estimates: Arc::clone(self.tasks.estimates()),
             costs: Arc::clone(&self.setup.costs),
             prior: self.setup.prior.clone(),

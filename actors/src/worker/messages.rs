@@ -74,6 +74,11 @@ impl WorkerActor {
             ToWorker::DrainComplete => self.departure.dismiss(),
             ToWorker::Stop => self.core.handle_stop(),
             ToWorker::Shutdown => ctx.stop(),
+            ToWorker::Members(change) => {
+                if let Some(directory) = self.tasks.directory() {
+                    directory.set_members(change);
+                }
+            }
         }
     }
 
@@ -92,6 +97,7 @@ impl WorkerActor {
         let dropped: Vec<RegionKey> = keys.iter().flat_map(|key| results.released(key)).collect();
         drop(results);
         self.remove_spilled(dropped);
+        self.announce_dropped();
         for key in &keys {
             self.studies.release(*key);
             self.replication.remove_replica(*key);

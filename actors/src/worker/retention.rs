@@ -3,6 +3,7 @@
 //! Without retention, results derived from a tile are dropped with the last region of the tile that a plan needs.
 
 use super::WorkerActor;
+use crate::directory::ResultChange;
 use actix::prelude::*;
 use pleach_regions::RegionKey;
 use std::sync::Arc;
@@ -29,6 +30,15 @@ impl WorkerActor {
         // disk.
         let dropped = self.tasks.results().forget(study);
         self.remove_spilled(dropped);
+        self.announce_dropped();
+    }
+
+    /// Removes dropped results of this worker from the result directory.
+    pub(super) fn announce_dropped(&self) {
+        let dropped = self.tasks.results().take_dropped();
+        if let Some(directory) = self.tasks.directory().filter(|_| !dropped.is_empty()) {
+            directory.change(ResultChange::Evicted(dropped));
+        }
     }
 
     /// Removes spilled results from their tier, off this thread.

@@ -17,6 +17,7 @@
 
 pub mod content_digest;
 pub mod cost_model;
+pub mod directory;
 pub mod dry_run;
 mod ids;
 pub mod manager;

@@ -1,5 +1,6 @@
 //! Messages between manager and workers, the same over QUIC and within a process.
 
+use crate::directory::MemberChange;
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
@@ -273,6 +274,8 @@ pub enum ToWorker {
     Stop,
     /// All studies have ended: exit.
     Shutdown,
+    /// Workers of the result directory have joined or left.
+    Members(MemberChange),
 }
 
 /// A region that is read from a file.
@@ -422,6 +425,8 @@ pub enum ReuseSource {
     Cache,
     /// An earlier round of the same study has run it, in the same process.
     Before,
+    /// Another worker has run it (result directory).
+    Peer,
 }
 
 /// Cause of a task failure, as serializable text.

@@ -7,10 +7,12 @@
 //! reports finished stage instances, and forecasts the bucket's memory. [`KeyPolicy`] selects the tasks that the shell looks
 //! up, and [`task_key`] computes their keys.
 
+mod gate;
 mod graph;
 mod interface;
 mod key_policy;
 mod memory_forecast;
+mod reopen;
 mod sibling_order;
 pub mod task_key;
 mod tree;
@@ -20,6 +22,7 @@ use crate::InstanceId;
 use crate::memory_model::{BucketDemand, TaskMemory};
 use crate::message::{BucketWork, InstanceWork, TaskFailure};
 use crate::plan::OutputPlan;
+use gate::Gate;
 use graph::{BucketGraph, NodeState};
 use memory_forecast::TaskSizes;
 use pleach_regions::RegionKey;
@@ -48,8 +51,9 @@ pub struct BucketExecution {
     /// ended tasks does not change the choice.
     ready: BTreeSet<NodeId>,
     running: BTreeSet<NodeId>,
-    /// Suspended tasks: another bucket runs the same task, and the shell waits for it.
+    /// Suspended tasks: the shell looks them up, or another bucket or worker runs the same task.
     suspended: BTreeSet<NodeId>,
+    gate: Gate,
     /// For running tasks: the outputs that the shell must keep.
     requested: BTreeMap<NodeId, Vec<bool>>,
     /// Maximum of running tasks, each on its own path: `activePaths` of Algorithm 1.
@@ -106,6 +110,7 @@ impl BucketExecution {
             sizes,
             running: BTreeSet::new(),
             suspended: BTreeSet::new(),
+            gate: Gate::default(),
             requested: BTreeMap::new(),
             active_paths: active_paths.map_or(u32::MAX, NonZeroU32::get),
             held_bytes: 0,
@@ -132,10 +137,11 @@ impl BucketExecution {
         tasks
     }
 
-    /// Counts tasks that can run now.
+    /// Counts tasks that can get a slot now.
     #[must_use]
     pub fn ready(&self) -> usize {
-        self.ready.len().min((self.active_paths as usize).saturating_sub(self.running.len()))
+        let ready = self.ready.len() + usize::from(self.gate.next().is_some());
+        ready.min((self.active_paths as usize).saturating_sub(self.running.len()))
     }
 
     /// Returns the bucket's next task and its memory forecast. `missing_bytes` is the size of the stage inputs that are not
@@ -155,6 +161,7 @@ impl BucketExecution {
             heard: self.heard,
             ready: self.ready() as u32,
             next: self.next(),
+            resolving: self.gate.is_resolving(),
             next_time: Duration::ZERO,
             started: self.started,
             held_bytes: self.held_bytes,
@@ -172,7 +179,8 @@ impl BucketExecution {
     #[must_use]
     pub fn demand_without_bytes(&self) -> BucketDemand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
-        BucketDemand { heard, ready, next, started, ..BucketDemand::default() }
+        let resolving = self.gate.is_resolving();
+        BucketDemand { heard, ready, next, resolving, started, ..BucketDemand::default() }
     }
 
     /// Returns the tasks to run until the first instance that needs the next task is finished. Each item is the
@@ -189,7 +197,8 @@ impl BucketExecution {
     }
 
     fn next(&self) -> Option<NodeId> {
-        self.ready.first().copied().filter(|_| self.ready() > 0)
+        // Resolved tasks first: other workers may wait for this worker's claims.
+        self.ready.first().copied().or_else(|| self.gate.next()).filter(|_| self.ready() > 0)
     }
 
     /// Returns whether every task is done, failed or withdrawn.
@@ -204,7 +213,7 @@ impl BucketExecution {
     pub fn start_task(&mut self, stage: &Stage, node: NodeId, missing_bytes: u64) -> Option<TaskRequest> {
         // Also for a withdrawn task: the worker compares the number with the grants that it has sent.
         self.heard += 1;
-        if self.ready() == 0 || !self.ready.remove(&node) {
+        if self.ready() == 0 || !(self.ready.remove(&node) || self.gate.remove(node)) {
             return None;
         }
         let brings_inputs = !std::mem::replace(&mut self.started, true);
@@ -212,6 +221,15 @@ impl BucketExecution {
             self.loading = Some((node, missing_bytes));
         }
         self.running.insert(node);
+        let call = TaskRequest { brings_inputs, ..self.request(stage, node) };
+        let before = self.requested.insert(node, call.requested.clone());
+        assert!(before.is_none(), "{node} starts, and runs already");
+        Some(call)
+    }
+
+    /// Returns the inputs and arguments of a task that is ready, without starting it.
+    #[must_use]
+    pub fn request(&self, stage: &Stage, node: NodeId) -> TaskRequest {
         let at = &self.graph.nodes[node.index()];
         let task = &stage.tasks[at.level];
         let mut reads = at.reads.iter();
@@ -219,18 +237,20 @@ impl BucketExecution {
             TaskInput::StageInput(input) => Some(InputLocation::Stage { instance: at.instance, input }),
             TaskInput::Task { .. } => reads.next().map(|&output| InputLocation::Task(output)),
         });
-        let outputs = (0..task.writes.len()).map(|output| OutputId { node, output });
-        let call = TaskRequest {
+        TaskRequest {
             node,
             task: at.level,
             arguments: at.arguments.clone(),
             inputs: inputs.collect(),
-            requested: outputs.map(|output| self.graph.readers(output) > 0).collect(),
-            brings_inputs,
-        };
-        let before = self.requested.insert(node, call.requested.clone());
-        assert!(before.is_none(), "{node} starts, and runs already");
-        Some(call)
+            requested: self.wanted(node),
+            brings_inputs: false,
+        }
+    }
+
+    /// Returns which outputs of a task have a reader.
+    fn wanted(&self, node: NodeId) -> Vec<bool> {
+        let outputs = self.graph.outputs(node);
+        outputs.map(|output| self.graph.readers(output) > 0).collect()
     }
 
     /// Suspends a started task that has not been run, since another bucket runs the same task. It waits for
@@ -245,14 +265,29 @@ impl BucketExecution {
     pub fn resume(&mut self, node: NodeId) {
         // The task may have been withdrawn while the message was in transit.
         if self.suspended.remove(&node) {
-            let is_new = self.ready.insert(node);
-            assert!(is_new, "{node} was ready and suspended");
+            self.make_ready(node);
         }
+    }
+
+    /// Makes a task ready whose parents are done: to be resolved first, if its level is gated.
+    fn make_ready(&mut self, node: NodeId) {
+        let at = &self.graph.nodes[node.index()];
+        assert!(at.state == NodeState::Open, "{node} becomes ready, and is {:?}", at.state);
+        // A parent may have been reopened meanwhile. Its end makes the task ready.
+        if at.waits_for > 0 {
+            return;
+        }
+        let is_new = self.gate.insert(node, at.level) || self.ready.insert(node);
+        assert!(is_new, "{node} becomes ready twice");
     }
 
     /// Finishes a task whose wanted outputs the shell holds.
     pub fn handle_done(&mut self, node: NodeId) {
         let wanted = self.stop_running(node);
+        self.finish(node, &wanted);
+    }
+
+    fn finish(&mut self, node: NodeId, wanted: &[bool]) {
         assert!(self.open > 0, "{node} is done, and no task is open");
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
@@ -270,10 +305,16 @@ impl BucketExecution {
         self.stop_reading(node);
         for child in self.graph.nodes[node.index()].children.clone() {
             let at = &mut self.graph.nodes[child.index()];
+            // The others ended before this task was reopened, or were withdrawn.
+            if at.state != NodeState::Open {
+                continue;
+            }
             assert!(at.waits_for > 0, "{child} waits for no task, and {node} is done");
             at.waits_for -= 1;
-            if at.waits_for == 0 && at.state == NodeState::Open {
-                self.ready.insert(child);
+            // A running or suspended task got its inputs before a parent was reopened.
+            let is_begun = self.running.contains(&child) || self.suspended.contains(&child);
+            if at.waits_for == 0 && !is_begun {
+                self.make_ready(child);
             }
         }
         self.end_if_over();
@@ -356,6 +397,7 @@ impl BucketExecution {
         if self.open == 0 {
             assert!(self.running.is_empty(), "the bucket has ended, and {:?} run", self.running);
             assert!(self.ready.is_empty(), "the bucket has ended, and {:?} are ready", self.ready);
+            assert!(self.gate.is_empty(), "the bucket has ended, and tasks are unresolved: {:?}", self.gate);
             assert!(self.suspended.is_empty(), "the bucket has ended, and {:?} wait", self.suspended);
             assert!(self.held_bytes == 0, "the bucket has ended, and {} bytes are held", self.held_bytes);
             self.effects.push_back(Effect::Over);

@@ -5,10 +5,13 @@
 //!   in a slot would exceed the memory reserved for it.
 //! - The number of slots is fixed once the actor has started.
 
+use crate::directory::DirectoryHandle;
+use crate::exchange::Exchange;
 use crate::task::TaskActor;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
 use parking_lot::{Mutex, MutexGuard};
+use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::{LeaseId, SlotId};
 use std::sync::Arc;
@@ -21,6 +24,8 @@ pub(crate) struct TaskResources {
     occupants: Vec<Option<LeaseId>>,
     results: Arc<Mutex<TaskResults>>,
     estimates: Arc<Mutex<MemoryEstimates>>,
+    /// Result directory, for a worker of a cluster.
+    directory: Option<DirectoryHandle>,
 }
 
 impl TaskResources {
@@ -62,6 +67,16 @@ impl TaskResources {
     /// Returns the task results, for stage actors and spills.
     pub(crate) fn shared_results(&self) -> &Arc<Mutex<TaskResults>> {
         &self.results
+    }
+
+    /// Starts the worker's part of the result directory.
+    pub(crate) fn start_directory(&mut self, me: MemberId, exchange: &Exchange) {
+        self.directory = Some(DirectoryHandle::start(me, exchange, &self.results));
+    }
+
+    /// Returns the result directory.
+    pub(crate) fn directory(&self) -> Option<&DirectoryHandle> {
+        self.directory.as_ref()
     }
 
     /// Returns the memory estimates, for stage actors.

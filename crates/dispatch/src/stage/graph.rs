@@ -180,6 +180,23 @@ impl BucketGraph {
         self.readers[self.nodes[output.node.index()].first_output + output.output] as usize
     }
 
+    /// Returns the outputs of a node.
+    pub(super) fn outputs(&self, node: NodeId) -> impl Iterator<Item = OutputId> + use<> {
+        let first = self.nodes[node.index()].first_output;
+        let next = self.nodes.get(node.index() + 1).map_or(self.readers.len(), |next| next.first_output);
+        (0..next - first).map(move |output| OutputId { node, output })
+    }
+
+    /// Marks a done node as open again. Its instances have been reported.
+    pub(super) fn reopen(&mut self, node: NodeId) {
+        let at = &mut self.nodes[node.index()];
+        assert!(at.state == NodeState::Done, "{node} is reopened, and is {:?}", at.state);
+        at.state = NodeState::Open;
+        at.waits_for = 0;
+        (at.staying, at.leaves, at.gives) = (0, Vec::new(), Vec::new());
+        self.first_open = self.first_open.min(node.index());
+    }
+
     /// Marks a node as done or failed.
     pub(super) fn end(&mut self, node: NodeId, state: NodeState) {
         let at = &mut self.nodes[node.index()];

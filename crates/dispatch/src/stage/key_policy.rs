@@ -76,4 +76,15 @@ impl KeyPolicy {
         let keyed = costs.tasks.iter().map(|cost| has_cache || *cost > KEY_SECONDS).collect();
         Some(Self { keyed, digests })
     }
+
+    /// Digests every output of the stage with readers in other stages, too. Workers that fetch it know only its digest, and
+    /// must compute the same task keys as the worker that wrote it.
+    #[must_use]
+    pub fn for_cluster(mut self, sharing: ReuseScope, stage: &Stage, costs: &DeclaredCosts) -> Self {
+        let read = stage.outputs.iter().zip(&costs.readers).filter(|(_, readers)| !readers.is_empty());
+        for (output, _) in read.filter(|_| sharing == ReuseScope::Value) {
+            self.digests[output.task][output.output] = true;
+        }
+        self
+    }
 }

@@ -102,7 +102,9 @@ impl BucketExecution {
             assert!(self.open > 0, "{id} is withdrawn, and no task is open");
             self.open -= 1;
             self.ready.remove(&id);
+            self.gate.remove(id);
             self.suspended.remove(&id);
+            self.gate.end_resolving(id);
             self.graph.end(id, NodeState::Failed);
             self.stop_reading(id);
         }

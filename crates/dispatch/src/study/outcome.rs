@@ -54,6 +54,8 @@ pub struct TaskTotal {
     pub reused_by_cache: u64,
     /// Reuses because an earlier plan of the study had run the task.
     pub reused_from_before: u64,
+    /// Runs avoided because another worker had run the task.
+    pub reused_from_peers: u64,
     /// Wall seconds of task cache lookups and writes.
     pub cache_seconds: f64,
 }
@@ -71,6 +73,7 @@ impl TaskTotal {
         self.reused_by_value += other.reused_by_value;
         self.reused_by_cache += other.reused_by_cache;
         self.reused_from_before += other.reused_from_before;
+        self.reused_from_peers += other.reused_from_peers;
         self.cache_seconds += other.cache_seconds;
     }
 }
@@ -101,6 +104,7 @@ impl StudyOutcome {
                 TaskOutcome::Reused(ReuseSource::Value) => total.reused_by_value += 1,
                 TaskOutcome::Reused(ReuseSource::Cache) => total.reused_by_cache += 1,
                 TaskOutcome::Reused(ReuseSource::Before) => total.reused_from_before += 1,
+                TaskOutcome::Reused(ReuseSource::Peer) => total.reused_from_peers += 1,
             }
             total.cache_seconds += task.cache_seconds;
         }

@@ -30,10 +30,11 @@ impl Worker {
     }
 
     /// Counts buckets with a reserved slot: those without a demand yet, since otherwise every event before it would request
-    /// one more, and those that wait for memory.
+    /// one more, those that wait for memory, and those that look up a task.
     fn spoken_for(&self) -> usize {
-        let waits =
-            |held: &BucketEntry| held.demand().is_none_or(|demand| demand.ready > 0 && !demand.started);
+        let waits = |held: &BucketEntry| {
+            held.demand().is_none_or(|demand| demand.resolving || demand.ready > 0 && !demand.started)
+        };
         self.buckets.iter().filter(|(_, held)| waits(held)).count()
     }
 }

@@ -142,5 +142,10 @@ fn tasks_reused(done: &CompletedStudy<'_>) -> BTreeMap<&'static str, u64> {
     if prepared.study.phase.is_some() || prepared.study.until.is_some() {
         tasks_reused.insert("earlier", totals().map(|total| total.reused_from_before).sum());
     }
+    let from_peers: u64 = totals().map(|total| total.reused_from_peers).sum();
+    // Only a cluster has other workers.
+    if from_peers > 0 {
+        tasks_reused.insert("peer", from_peers);
+    }
     tasks_reused
 }

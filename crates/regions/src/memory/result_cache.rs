@@ -8,15 +8,16 @@
 //! The caller sets the capacity and derives the keys. No result depends on a region being cached.
 
 use crate::{DataRegion, RegionKey};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// 256 bits that identify a task with everything its outputs depend on: equal keys mean equal outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey(pub [u8; 32]);
 
 /// 256 bits that identify a region: a digest of its content or of its provenance. Equal identities mean equal bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RegionIdentity(pub [u8; 32]);
 
 /// A held region with its identity.
@@ -138,8 +139,16 @@ impl ResultCache {
         outputs: Vec<Option<CachedRegion>>,
         seconds: f64,
     ) -> AcquiredOutputs {
-        let identities = outputs.iter().map(|output| output.as_ref().map(|output| output.identity)).collect();
-        self.tasks.insert(key, Outputs { identities, origin });
+        let identities: Vec<Option<RegionIdentity>> =
+            outputs.iter().map(|output| output.as_ref().map(|output| output.identity)).collect();
+        let known = self
+            .tasks
+            .entry(key)
+            .or_insert_with(|| Outputs { identities: vec![None; identities.len()], origin });
+        // Outputs fetched from another worker arrive one by one.
+        known.origin = origin;
+        known.identities.resize(identities.len(), None);
+        known.identities.iter_mut().zip(identities).for_each(|(known, new)| *known = new.or(*known));
         let put = outputs.into_iter().map(|output| {
             let CachedRegion { identity, region } = output?;
             let entry = self.regions.entry(identity).or_insert_with(|| Entry {

@@ -122,6 +122,7 @@ fn sample_study(measured: &StudySample, running: Option<&StudyMetrics>) {
         ("value", running.tasks.reused_by_value),
         ("cache", planned.cache + running.tasks.reused_by_cache),
         ("earlier_round", running.tasks.reused_from_before),
+        ("peer", running.tasks.reused_from_peers),
     ] {
         of::STUDY_TASKS_REUSED.with([id, level]).absolute(tasks);
     }

@@ -1,0 +1,279 @@
+//! The directory actor: the shell of this worker's part of the result directory.
+//!
+//! Stage actors look tasks up here. The exchange carries messages to the directories of other workers, and passes theirs
+//! on. The worker actor sends the members that the manager announces.
+
+use crate::exchange::{DirectoryEvent, Exchange, ResultSource};
+use crate::task_results::TaskResults;
+use crate::transport::codec;
+use actix::prelude::*;
+use parking_lot::Mutex;
+use pleach_dispatch::directory::{
+    Directory, DirectoryMessage, DirectoryStats, Effect, MemberChange, MemberId, Resolution, TaskRecord,
+};
+use pleach_dispatch::stage::NodeId;
+use pleach_regions::{DataRegion, RegionIdentity, RegionKey, TaskKey};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// Interval of checks of time limits. The shortest limit is 1 s.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Returns the key under which workers fetch a task result, and under which tiers store it. Keys of stage outputs are
+/// computed differently.
+#[must_use]
+pub fn result_key(identity: &RegionIdentity) -> RegionKey {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"pleach fallen 1").update(&identity.0);
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+    RegionKey(key)
+}
+
+/// Looks up a task before it runs. The stage gets a [`Resolved`].
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct LookUpTask {
+    pub(crate) key: TaskKey,
+    /// Outputs that the stage wants.
+    pub(crate) wanted: Vec<bool>,
+    /// Longest wait for another worker that runs the task.
+    pub(crate) longest: Duration,
+    pub(crate) stage: Recipient<Resolved>,
+    pub(crate) node: NodeId,
+}
+
+/// Answer to a [`LookUpTask`].
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct Resolved {
+    pub(crate) node: NodeId,
+    pub(crate) resolution: Resolution,
+}
+
+/// Changes of this worker's results and claims.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) enum ResultChange {
+    /// The worker has the outputs of a task.
+    Held(TaskKey, TaskRecord),
+    /// The worker will not run a claimed task.
+    Abandoned(TaskKey),
+    /// The worker has evicted outputs of these tasks, or needs them no more.
+    Evicted(Vec<TaskKey>),
+    /// These workers did not send an output of a task as announced.
+    Rejected(TaskKey, Vec<MemberId>),
+}
+
+/// Joined and lost workers.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct MembersChanged(pub(crate) MemberChange);
+
+/// Requests the counters.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "DirectoryMetrics")]
+pub struct GetDirectoryMetrics;
+
+/// Counters of the directory of one worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, MessageResponse)]
+pub struct DirectoryMetrics {
+    /// Counters since the start.
+    pub stats: DirectoryStats,
+    /// Keys in this worker's shard.
+    pub entries: usize,
+    /// Members.
+    pub members: usize,
+}
+
+/// Directory of a worker, as its other actors use it.
+#[derive(Clone)]
+pub(crate) struct DirectoryHandle {
+    actor: Addr<DirectoryActor>,
+    is_shared: Arc<AtomicBool>,
+    pub(crate) exchange: Exchange,
+}
+
+impl DirectoryHandle {
+    /// Starts the directory of a worker.
+    pub(crate) fn start(me: MemberId, exchange: &Exchange, results: &Arc<Mutex<TaskResults>>) -> Self {
+        let is_shared = Arc::new(AtomicBool::new(false));
+        let actor = DirectoryActor {
+            core: Directory::new(me),
+            exchange: exchange.clone(),
+            waiting: HashMap::new(),
+            is_shared: Arc::clone(&is_shared),
+            start: Instant::now(),
+        };
+        let actor = actor.start();
+        let source = Offered(Arc::clone(results));
+        exchange.attach_directory(Box::new(source), actor.clone().recipient());
+        Self { actor, is_shared, exchange: exchange.clone() }
+    }
+
+    /// Returns whether other workers take part. Without them a look-up is in vain.
+    pub(crate) fn is_shared(&self) -> bool {
+        // Relaxed: a stale value costs a look-up, or a run of one task.
+        self.is_shared.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn look_up(&self, task: LookUpTask) {
+        self.actor.do_send(task);
+    }
+
+    pub(crate) fn change(&self, change: ResultChange) {
+        self.actor.do_send(change);
+    }
+
+    pub(crate) fn set_members(&self, change: MemberChange) {
+        self.actor.do_send(MembersChanged(change));
+    }
+
+    /// Returns the address of the actor, for its metrics.
+    pub(crate) fn actor(&self) -> &Addr<DirectoryActor> {
+        &self.actor
+    }
+}
+
+/// Results in memory that other workers may fetch.
+struct Offered(Arc<Mutex<TaskResults>>);
+
+impl ResultSource for Offered {
+    fn region(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.0.lock().offered(key)
+    }
+}
+
+/// Actor of the result directory.
+pub struct DirectoryActor {
+    core: Directory,
+    exchange: Exchange,
+    /// The task of each look-up.
+    waiting: HashMap<TaskKey, (Recipient<Resolved>, NodeId)>,
+    is_shared: Arc<AtomicBool>,
+    /// Time origin of the state machine.
+    start: Instant,
+}
+
+impl fmt::Debug for DirectoryActor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryActor").field("members", &self.core.members()).finish_non_exhaustive()
+    }
+}
+
+impl DirectoryActor {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn apply_effects(&mut self) {
+        while let Some(effect) = self.core.poll_effect() {
+            match effect {
+                // A message of this worker always fits: its items are limited.
+                Effect::Send { to, message } => {
+                    if let Ok(bytes) = codec::encode(&message) {
+                        self.exchange.send_to_directory(to, bytes);
+                    }
+                }
+                Effect::Resolved { key, resolution } => {
+                    if let Some((stage, node)) = self.waiting.remove(&key) {
+                        stage.do_send(Resolved { node, resolution });
+                    }
+                }
+                Effect::Differs { key, member } => {
+                    let task: String = key.0[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+                    warn!(
+                        "worker {member} announced other content for task {task} than another worker had; its result \
+                         is not used: an operation is not deterministic, or its memory is faulty"
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Actor for DirectoryActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(TICK, |actor, _| {
+            let now = actor.now();
+            actor.core.handle_time(now);
+            actor.apply_effects();
+        });
+    }
+}
+
+impl Handler<LookUpTask> for DirectoryActor {
+    type Result = ();
+
+    fn handle(&mut self, task: LookUpTask, _: &mut Self::Context) {
+        let LookUpTask { key, wanted, longest, stage, node } = task;
+        let before = self.waiting.insert(key, (stage, node));
+        // The running tasks of the worker's results let one stage look a key up at a time.
+        assert!(before.is_none(), "two tasks of one worker look up the same key");
+        self.core.look_up(key, wanted, longest, self.now());
+        self.apply_effects();
+    }
+}
+
+impl Handler<ResultChange> for DirectoryActor {
+    type Result = ();
+
+    fn handle(&mut self, change: ResultChange, _: &mut Self::Context) {
+        let now = self.now();
+        match change {
+            ResultChange::Held(key, record) => self.core.hold(key, record, now),
+            ResultChange::Abandoned(key) => self.core.abandon(key, now),
+            ResultChange::Evicted(keys) => keys.into_iter().for_each(|key| self.core.drop_held(key, now)),
+            ResultChange::Rejected(key, holders) => {
+                holders.into_iter().for_each(|holder| self.core.reject(key, holder, now));
+            }
+        }
+        self.apply_effects();
+    }
+}
+
+impl Handler<MembersChanged> for DirectoryActor {
+    type Result = ();
+
+    fn handle(&mut self, MembersChanged(change): MembersChanged, _: &mut Self::Context) {
+        self.core.handle_members(&change, self.now());
+        self.is_shared.store(self.core.is_shared(), Ordering::Relaxed);
+        self.apply_effects();
+    }
+}
+
+impl Handler<DirectoryEvent> for DirectoryActor {
+    type Result = ();
+
+    fn handle(&mut self, event: DirectoryEvent, _: &mut Self::Context) {
+        let now = self.now();
+        match event {
+            // An unreadable message is dropped: its look-ups end with their time.
+            DirectoryEvent::Message(bytes) => {
+                if let Ok(message) = codec::decode::<DirectoryMessage>(&bytes) {
+                    self.core.handle_message(message, now);
+                }
+            }
+            DirectoryEvent::Unreachable(address) => self.core.handle_unreachable(address, now),
+        }
+        self.apply_effects();
+    }
+}
+
+impl Handler<GetDirectoryMetrics> for DirectoryActor {
+    type Result = DirectoryMetrics;
+
+    fn handle(&mut self, GetDirectoryMetrics: GetDirectoryMetrics, _: &mut Self::Context) -> Self::Result {
+        DirectoryMetrics {
+            stats: self.core.stats(),
+            entries: self.core.entries(),
+            members: self.core.members(),
+        }
+    }
+}

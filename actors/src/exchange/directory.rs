@@ -1,0 +1,119 @@
+//! Messages of the result directory, and task results that other workers fetch.
+//!
+//! A message to a connected peer is sent at once. Messages to other peers wait in order until the connection is open.
+
+use super::Exchange;
+use super::message::Message;
+use super::state::ExchangeState;
+use actix::prelude::Recipient;
+use parking_lot::Mutex;
+use pleach_regions::{DataRegion, RegionKey};
+use serde_bytes::ByteBuf;
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Maximum of messages that wait for a connection. The directory asks again, so further ones are dropped.
+const MAX_WAITING: usize = 1024;
+
+/// A message of a peer's directory, or the loss of the peer.
+#[derive(Clone, Debug, PartialEq, Eq, actix::Message)]
+#[rtype(result = "()")]
+pub enum DirectoryEvent {
+    /// A message has arrived.
+    Message(Vec<u8>),
+    /// No connection to the worker at this address can be opened.
+    Unreachable(SocketAddr),
+}
+
+/// Source of task results, by the key that [`result_key`](crate::directory::result_key) computes.
+pub trait ResultSource: Send + Sync {
+    /// Returns a result in memory.
+    fn region(&self, key: RegionKey) -> Option<Arc<DataRegion>>;
+}
+
+/// The directory of this worker, as the exchange knows it.
+pub(super) struct DirectoryPort {
+    events: Recipient<DirectoryEvent>,
+    results: Box<dyn ResultSource>,
+}
+
+impl fmt::Debug for DirectoryPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryPort").finish_non_exhaustive()
+    }
+}
+
+/// Waiting messages by address. An entry exists while its connection is being opened.
+#[derive(Debug, Default)]
+pub(super) struct Outbox(Mutex<HashMap<SocketAddr, Vec<Message>>>);
+
+impl Exchange {
+    /// Connects the result directory: peers can fetch its results, and their messages are passed on as events. The first
+    /// call counts.
+    pub fn attach_directory(&self, results: Box<dyn ResultSource>, events: Recipient<DirectoryEvent>) {
+        let is_first = self.hub().directory.set(DirectoryPort { events, results }).is_ok();
+        debug_assert!(is_first, "a worker has one directory");
+    }
+
+    /// Sends a message to the directory of the worker at an address. [`DirectoryEvent::Unreachable`] follows if that is
+    /// impossible.
+    pub fn send_to_directory(&self, to: SocketAddr, message: Vec<u8>) {
+        let (hub, message) = (self.hub(), Message::Directory(ByteBuf::from(message)));
+        let mut outbox = hub.outbox.0.lock();
+        if let Some(waiting) = outbox.get_mut(&to) {
+            if waiting.len() < MAX_WAITING {
+                waiting.push(message);
+            }
+            return;
+        }
+        if let Some(peer) = hub.connected(to)
+            && peer.post(&message)
+        {
+            return;
+        }
+        outbox.insert(to, vec![message]);
+        // Released before the spawn: a runtime that has ended drops the task at once.
+        drop(outbox);
+        hub.spawn(deliver(Arc::clone(hub), to));
+    }
+}
+
+/// Opens a connection, and sends the messages that wait for it.
+async fn deliver(hub: Arc<ExchangeState>, to: SocketAddr) {
+    let mut peer = hub.neighbor(to).await;
+    // The peer may have closed an unused connection at the same moment.
+    if let Ok((known, false)) = &peer
+        && known.has_ended()
+    {
+        hub.remove_peer(known);
+        peer = hub.neighbor(to).await;
+    }
+    // The lock keeps later messages behind these.
+    let mut outbox = hub.outbox.0.lock();
+    let waiting = outbox.remove(&to).unwrap_or_default();
+    let is_sent = match &peer {
+        Ok((peer, _)) => waiting.iter().all(|message| peer.post(message)),
+        Err(_) => false,
+    };
+    drop(outbox);
+    if let Some(port) = hub.directory.get().filter(|_| !is_sent) {
+        port.events.do_send(DirectoryEvent::Unreachable(to));
+    }
+}
+
+impl ExchangeState {
+    /// Passes a message of a peer to the directory of this worker.
+    pub(super) fn pass_to_directory(&self, message: ByteBuf) {
+        // Without a directory, the peer has a wrong list of members, and its look-up ends with its time.
+        if let Some(port) = self.directory.get() {
+            port.events.do_send(DirectoryEvent::Message(message.into_vec()));
+        }
+    }
+
+    /// Returns a task result in memory.
+    pub(super) fn result(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+        self.directory.get()?.results.region(key)
+    }
+}

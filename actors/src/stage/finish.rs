@@ -1,0 +1,140 @@
+//! End of tasks and instances: outputs to keep, to store and to report.
+
+use super::execution::TaskKeys;
+use super::live_outputs::RegionInfo;
+use super::{StageActor, StageEvent};
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::message::ToManager;
+use pleach_dispatch::stage::task_key::provenance_id;
+use pleach_dispatch::stage::{Effect, OutputId, TaskRequest};
+use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey};
+use std::sync::Arc;
+
+/// A region to store, with its identity if known.
+type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
+
+impl StageActor {
+    /// Returns the root input of the bucket. All its instances read the same regions.
+    pub(super) fn root_input(&self) -> Option<RegionKey> {
+        let mut results = self.outputs.results();
+        self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study))
+    }
+
+    /// Returns whether the identity of an output is the digest of its content. Otherwise it is its provenance, even if the
+    /// directory needs the digest.
+    fn is_by_content(&self, task: usize, output: usize) -> bool {
+        let by_policy = self.worth.as_ref().is_some_and(|worth| worth.digests[task][output]);
+        by_policy || self.around.prior.cache.is_some()
+    }
+
+    /// Keeps the wanted outputs of a finished task, in the result cache if other buckets may reuse them.
+    pub(super) fn keep(
+        &mut self,
+        call: &TaskRequest,
+        keys: Option<TaskKeys>,
+        shared: bool,
+        outputs: Vec<Option<DataRegion>>,
+        digests: &[Option<pleach_regions::Digest>],
+        seconds: f64,
+    ) {
+        let by_content: Vec<bool> =
+            (0..call.requested.len()).map(|output| self.is_by_content(call.task, output)).collect();
+        let known = |output: usize| {
+            let TaskKeys { key, origin } = keys?;
+            let digest = digests.get(output).copied().flatten().filter(|_| by_content[output]);
+            let identity =
+                digest.map_or_else(|| provenance_id(&key, output), |digest| RegionIdentity(digest.0));
+            Some(RegionInfo { identity, origin: provenance_id(&origin, output) })
+        };
+        let wanted = outputs.into_iter().enumerate().map(|(output, region)| {
+            let region = Arc::new(region.filter(|_| call.requested[output])?);
+            Some((OutputId { node: call.node, output }, region, known(output)))
+        });
+        if let Some(TaskKeys { key, origin }) = keys.filter(|_| shared) {
+            let shelved = wanted.map(|output| {
+                let (_, region, known) = output?;
+                Some(CachedRegion { identity: known?.identity, region })
+            });
+            let outputs = shelved.collect();
+            let mut results = self.outputs.results();
+            let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
+            let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
+            drop(results);
+            let id = |output| OutputId { node: call.node, output };
+            self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
+        } else {
+            wanted.flatten().for_each(|(output, region, known)| self.outputs.add(output, region, known));
+        }
+    }
+
+    /// Applies the effects of a task's end.
+    pub(super) fn follow(&mut self) {
+        self.abandon_withdrawn();
+        // Stored after the bucket has dropped its own outputs, so that no region is counted twice.
+        let mut puts = Vec::new();
+        while let Some(effect) = self.run.poll_effect() {
+            self.perform(effect, &mut puts);
+        }
+        // Skipped without outputs: the bucket may be finished and its inputs released.
+        if self.worth.is_some()
+            && !puts.is_empty()
+            && let Some((input, _)) = self.inputs.first()
+        {
+            let mut results = self.outputs.results();
+            let source = results.root_input(*input, self.study.study);
+            puts.iter().for_each(|(key, _, _)| results.made(*key, source));
+        }
+        for (key, region, identity) in puts {
+            // A repeated insert holds the same bytes: the instance ran again after its worker was lost.
+            let _ = self.around.ram.insert_known(key, region, identity);
+        }
+    }
+
+    /// Returns the outputs of an instance that must outlive this worker, or none if no other place can store them.
+    fn durable(&self, instance: InstanceId) -> Vec<RegionKey> {
+        let Some(by_default) = self.around.durable else { return Vec::new() };
+        let outputs = self.work[&instance].outputs.iter().zip(&self.stage.outputs);
+        let kept = outputs.filter(|(plan, output)| plan.stored && output.durable.unwrap_or(by_default));
+        kept.map(|(plan, _)| plan.key).collect()
+    }
+
+    fn perform(&mut self, effect: Effect, puts: &mut Vec<Put>) {
+        let (study, lease, worker) = (self.study, self.lease, self.around.worker.clone());
+        match effect {
+            Effect::Done { instance, outputs } => {
+                let mut results = Vec::new();
+                for (plan, output) in self.work[&instance].outputs.iter().zip(outputs) {
+                    let Some(region) = self.outputs.region(output) else { continue };
+                    if plan.stored {
+                        let identity = self.outputs.info(output).map(|known| known.identity);
+                        puts.push((plan.key, Arc::clone(region), identity));
+                    }
+                    if plan.reported
+                        && let Ok(table) = region.table()
+                    {
+                        results.push(table.clone());
+                    }
+                }
+                let tasks = std::mem::take(&mut self.ran);
+                let done = ToManager::Done { study, lease, instance, results, tasks, shared: Vec::new() };
+                let keys = self.durable(instance);
+                worker.do_send(match keys.is_empty() {
+                    false => StageEvent::Stored(done, keys),
+                    true => StageEvent::Report(done),
+                });
+            }
+            Effect::Failed { instance, cause } => {
+                let tasks = std::mem::take(&mut self.ran);
+                let failed = ToManager::Failed { study, lease, instance, cause, tasks };
+                worker.do_send(StageEvent::Report(failed));
+            }
+            Effect::Lacking { instance, key } => {
+                let tasks = std::mem::take(&mut self.ran);
+                let lacking = ToManager::MissingInput { study, lease, instance, key, tasks };
+                worker.do_send(StageEvent::Report(lacking));
+            }
+            Effect::Drop(output) => self.outputs.remove(output),
+            Effect::Over => worker.do_send(StageEvent::Over(lease)),
+        }
+    }
+}

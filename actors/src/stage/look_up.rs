@@ -1,0 +1,381 @@
+//! Look-ups of tasks in the result directory, before they run.
+//!
+//! A task that another worker has run is done at once and moves no bytes: its outputs are fetched by the first task that
+//! runs and reads them. Long tasks are looked up when a slot is free, short ones ahead, so that their claims wait for no
+//! round trip.
+
+use super::execution::{Execution, Fetched, RemoteFetches, TaskKeys};
+use super::live_outputs::{RemoteOutput, RemoteTask};
+use super::{StageActor, StageEvent};
+use crate::directory::{LookUpTask, Resolved, ResultChange};
+use actix::prelude::*;
+use pleach_dispatch::SlotId;
+use pleach_dispatch::directory::{Member, MemberId, Resolution, ResultOutput, TaskRecord};
+use pleach_dispatch::message::{ReuseSource, TaskOutcome};
+use pleach_dispatch::stage::task_key::provenance_id;
+use pleach_dispatch::stage::{NodeId, OutputId, TaskRequest};
+use pleach_regions::{DataRegion, TaskKey};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer tasks are claimed only when a slot is free. A claim ahead of a slot keeps the task from other workers, for up to
+/// the length of the running task.
+const AHEAD_SECONDS: f64 = 0.02;
+
+/// Short tasks that a bucket looks up or claims ahead, for each slot. With two, the next claim is there when a task ends.
+const AHEAD_TASKS: usize = 2;
+
+/// Shortest limit of the wait for another worker that runs the task.
+const MIN_WAIT: Duration = Duration::from_secs(2);
+
+/// A worker waits for another at most three times the predicted duration of the task: after that, a run of its own is
+/// probably finished first.
+const WAIT_FACTOR: f64 = 3.0;
+
+impl StageActor {
+    /// Returns whether other workers may have run a task, or may use its outputs.
+    pub(super) fn is_looked_up(&self, task: usize) -> bool {
+        let keyed = self.worth.as_ref().is_some_and(|worth| worth.keyed[task]);
+        keyed && self.around.directory.is_some()
+    }
+
+    /// Suspends a task that has a slot, and looks it up. The slot is free meanwhile.
+    pub(super) fn look_up_started(
+        &mut self,
+        slot: SlotId,
+        call: TaskRequest,
+        keys: TaskKeys,
+        ctx: &Context<Self>,
+    ) {
+        self.run.look_up_started(call.node);
+        self.send_look_up(call, keys, ctx);
+        self.report_slot_free(slot);
+    }
+
+    /// Looks up short ready tasks before they have a slot.
+    pub(super) fn look_up_ahead(&mut self, ctx: &Context<Self>) {
+        let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
+        if !is_shared || !self.inputs_loaded {
+            return;
+        }
+        let limit = AHEAD_TASKS * self.around.slots.len();
+        loop {
+            let under_way = self.resolving.len() + self.claims.len();
+            let Some(node) = self.run.unresolved().next().filter(|_| under_way < limit) else { return };
+            let call = self.run.request(&self.stage, node);
+            if self.predict(&call) > AHEAD_SECONDS {
+                return;
+            }
+            let Some(keys) = self.keys(&call) else { return };
+            let mut results = self.outputs.results();
+            let is_local = self.given_fetches(&call).is_empty();
+            if let Some((outputs, from)) =
+                is_local.then(|| results.shelf.acquire(&keys.key, &call.requested)).flatten()
+            {
+                let reused = self.reuse_source(&results, from, keys);
+                drop(results);
+                self.run.look_up_ahead(node);
+                self.report(&call, TaskOutcome::Reused(reused), 0.0);
+                let id = |output| OutputId { node, output };
+                self.outputs.add_shelved(outputs, id, |output| provenance_id(&keys.origin, output));
+                self.finish_without_run(node, None, &[]);
+                continue;
+            }
+            if results.is_running(&keys.key) {
+                results.wait(keys.key, ctx.address().recipient(), node);
+                drop(results);
+                self.run.look_up_ahead(node);
+                continue;
+            }
+            let is_spilled =
+                self.around.spill.is_some() && results.find_spilled(&keys.key, &call.requested).is_some();
+            if is_spilled {
+                // Read from its tier once it has a slot.
+                return;
+            }
+            results.begin(keys.key);
+            drop(results);
+            self.run.look_up_ahead(node);
+            self.send_look_up(call, keys, ctx);
+        }
+    }
+
+    /// Returns the predicted seconds of a task.
+    fn predict(&self, call: &TaskRequest) -> f64 {
+        let operation = &*self.operations[call.task];
+        self.around.costs.lock().predict(operation, &call.arguments, self.pixels)
+    }
+
+    fn send_look_up(&mut self, call: TaskRequest, keys: TaskKeys, ctx: &Context<Self>) {
+        let Some(directory) = &self.around.directory else { return };
+        let wait = Duration::try_from_secs_f64(self.predict(&call) * WAIT_FACTOR).unwrap_or(Duration::MAX);
+        let (node, stage) = (call.node, ctx.address().recipient());
+        let (wanted, longest) = (call.requested.clone(), wait.max(MIN_WAIT));
+        directory.look_up(LookUpTask { key: keys.key, wanted, longest, stage, node });
+        let before = self.resolving.insert(node, (call, keys));
+        assert!(before.is_none(), "{node} is looked up twice");
+    }
+
+    /// Returns the claim of a task that has been looked up, if it may run now.
+    pub(super) fn take_claim(&mut self, node: NodeId) -> bool {
+        self.claims.remove(&node).is_some()
+    }
+
+    /// Gives up a claim, and lets other tasks of this worker that wait for it continue.
+    pub(super) fn abandon(&self, key: TaskKey) {
+        if let Some(directory) = &self.around.directory {
+            directory.change(ResultChange::Abandoned(key));
+        }
+        self.outputs.results().end(&key);
+    }
+
+    /// Gives up the claims of tasks that have been withdrawn from the bucket.
+    pub(super) fn abandon_withdrawn(&mut self) {
+        let gone: Vec<NodeId> =
+            self.claims.keys().copied().filter(|node| !self.run.is_ready(*node)).collect();
+        for node in gone {
+            if let Some(keys) = self.claims.remove(&node) {
+                self.abandon(keys.key);
+            }
+        }
+    }
+
+    /// Announces the outputs of a task that has run on this worker.
+    pub(super) fn announce(
+        &self,
+        call: &TaskRequest,
+        keys: TaskKeys,
+        digests: &[Option<pleach_regions::Digest>],
+        seconds: f64,
+    ) {
+        let Some(directory) = &self.around.directory else { return };
+        let output = |output: usize| {
+            let id = OutputId { node: call.node, output };
+            let (identity, digest) =
+                (self.outputs.info(id)?.identity, digests.get(output).copied().flatten()?);
+            Some(ResultOutput { identity, digest, bytes: self.outputs.region(id)?.bytes() })
+        };
+        let outputs: Vec<Option<ResultOutput>> = (0..call.requested.len()).map(output).collect();
+        if outputs.iter().flatten().count() == 0 {
+            return directory.change(ResultChange::Abandoned(keys.key));
+        }
+        let mut results = self.outputs.results();
+        outputs.iter().flatten().for_each(|output| results.offer(output.identity));
+        drop(results);
+        let record = TaskRecord { origin: keys.origin, outputs, seconds };
+        directory.change(ResultChange::Held(keys.key, record));
+    }
+
+    /// Puts fetched outputs into the result cache. Announces this worker as a holder of tasks with one output.
+    pub(super) fn localize(&mut self, fetched: Vec<(OutputId, Arc<DataRegion>)>) {
+        let source = self.root_input();
+        for (output, region) in fetched {
+            let Some(remote) = self.outputs.remote(output).cloned() else { continue };
+            let bytes = region.bytes();
+            self.outputs.localize(output, region, source);
+            let RemoteOutput { task, identity, digest } = remote;
+            if let Some(directory) = self.around.directory.as_ref().filter(|_| task.outputs == 1) {
+                let outputs = vec![Some(ResultOutput { identity, digest, bytes })];
+                let record = TaskRecord { origin: task.origin, outputs, seconds: task.seconds };
+                directory.change(ResultChange::Held(task.key, record));
+            }
+        }
+    }
+
+    /// Returns the outputs to fetch before instances end: what they return.
+    pub(super) fn given_fetches(&self, call: &TaskRequest) -> RemoteFetches {
+        self.remote_fetches(self.run.given_by(call.node).iter().copied())
+    }
+
+    fn remote_fetches(&self, outputs: impl Iterator<Item = OutputId>) -> RemoteFetches {
+        let exchange = self.around.directory.as_ref().map(|directory| directory.exchange.clone());
+        let remote = outputs.filter_map(|output| Some((output, self.outputs.remote(output)?.clone())));
+        RemoteFetches::new(exchange, remote.collect())
+    }
+
+    /// Returns the outputs to fetch before a task runs: remote inputs, and what its instances return.
+    pub(super) fn fetches(&self, call: &TaskRequest) -> RemoteFetches {
+        let inputs = call.inputs.iter().filter_map(|input| match *input {
+            pleach_dispatch::stage::InputLocation::Task(output) => Some(output),
+            pleach_dispatch::stage::InputLocation::Stage { .. } => None,
+        });
+        self.remote_fetches(inputs.chain(self.run.given_by(call.node).iter().copied()))
+    }
+
+    /// Handles an output that no holder sent as announced: its task is looked up again, and runs if nobody has it. `reader`
+    /// waits for it.
+    pub(super) fn handle_lost_output(&mut self, lost: OutputId, reader: NodeId) {
+        self.run.suspend(reader);
+        self.reopen(lost);
+        self.run.resume(reader);
+    }
+
+    fn reopen(&mut self, lost: OutputId) {
+        // Another task may have fetched it meanwhile.
+        if self.outputs.region(lost).is_some() {
+            return;
+        }
+        if let (Some(remote), Some(directory)) = (self.outputs.remote(lost), &self.around.directory) {
+            let holders: Vec<MemberId> = remote.task.holders.iter().map(|holder| holder.id).collect();
+            directory.change(ResultChange::Rejected(remote.task.key, holders));
+        }
+        self.run.reopen(lost.node);
+    }
+
+    /// Finishes a looked-up task: another worker or another bucket has its outputs.
+    fn finish_found(
+        &mut self,
+        (call, keys): (TaskRequest, TaskKeys),
+        (record, holders): (TaskRecord, Vec<Member>),
+        own: &[(OutputId, Arc<DataRegion>)],
+    ) {
+        let TaskRecord { origin, outputs, seconds, .. } = record;
+        let count = outputs.len();
+        let task = Arc::new(RemoteTask { key: keys.key, origin, seconds, outputs: count, holders });
+        for (output, known) in outputs.into_iter().enumerate() {
+            let Some(ResultOutput { identity, digest, bytes }) = known.filter(|_| call.requested[output])
+            else {
+                continue;
+            };
+            let remote = RemoteOutput { task: Arc::clone(&task), identity, digest };
+            let (id, origin) = (OutputId { node: call.node, output }, provenance_id(&keys.origin, output));
+            self.outputs.add_remote(id, remote, origin, bytes);
+        }
+        self.report(&call, TaskOutcome::Reused(ReuseSource::Peer), 0.0);
+        self.finish_without_run(call.node, Some(keys.key), own);
+    }
+
+    fn finish_without_run(
+        &mut self,
+        node: NodeId,
+        ended: Option<TaskKey>,
+        fetched: &[(OutputId, Arc<DataRegion>)],
+    ) {
+        self.localize(fetched.to_vec());
+        if let Some(key) = ended {
+            self.outputs.results().end(&key);
+        }
+        self.run.handle_found(node);
+        self.follow();
+    }
+
+    /// Handles a found task that ends instances: what they return is fetched first.
+    fn fetch_given(
+        &mut self,
+        (call, keys): (TaskRequest, TaskKeys),
+        (record, holders): (TaskRecord, Vec<Member>),
+        ctx: &mut Context<Self>,
+    ) {
+        let task = Arc::new(RemoteTask {
+            key: keys.key,
+            origin: record.origin,
+            seconds: record.seconds,
+            outputs: record.outputs.len(),
+            holders: holders.clone(),
+        });
+        let remote = |output: &OutputId| match output.node == call.node {
+            true => {
+                let known = record.outputs.get(output.output).copied().flatten()?;
+                let (identity, digest) = (known.identity, known.digest);
+                Some((*output, RemoteOutput { task: Arc::clone(&task), identity, digest }))
+            }
+            false => Some((*output, self.outputs.remote(*output)?.clone())),
+        };
+        let given = self.run.given_by(call.node).iter().filter_map(remote).collect();
+        let exchange = self.around.directory.as_ref().map(|directory| directory.exchange.clone());
+        let fetch = RemoteFetches::new(exchange, given).fetch().into_actor(self);
+        ctx.spawn(fetch.map(move |fetched: Fetched, actor, ctx| {
+            if !actor.run.end_look_up(call.node) {
+                actor.outputs.results().end(&keys.key);
+            } else {
+                match fetched {
+                    Ok(fetched) => actor.finish_found((call, keys), (record, holders), &fetched),
+                    Err(lost) => actor.handle_lost_given(lost, &call, keys, &holders),
+                }
+            }
+            actor.send_demand(ctx);
+        }));
+    }
+
+    fn handle_lost_given(&mut self, lost: OutputId, call: &TaskRequest, keys: TaskKeys, holders: &[Member]) {
+        if lost.node == call.node {
+            if let Some(directory) = &self.around.directory {
+                let holders = holders.iter().map(|holder| holder.id).collect();
+                directory.change(ResultChange::Rejected(keys.key, holders));
+            }
+        } else {
+            self.reopen(lost);
+        }
+        self.outputs.results().end(&keys.key);
+        self.run.resume(call.node);
+        self.follow();
+    }
+
+    /// Sends the present demand, after tasks became ready or done without a slot.
+    pub(super) fn send_demand(&mut self, ctx: &Context<Self>) {
+        self.look_up_ahead(ctx);
+        let (lease, demand) = (self.lease, self.demand());
+        self.around.worker.do_send(StageEvent::Demand { lease, demand });
+    }
+
+    /// Loads the inputs of the bucket for its first task, which has a slot, and begins the task then.
+    pub(super) fn load_inputs(&mut self, slot: SlotId, call: TaskRequest, ctx: &mut Context<Self>) {
+        let storage = self.around.storage.clone();
+        let regions: Vec<_> =
+            self.inputs.iter().map(|(key, _)| storage.send(crate::storage::GetRegion(*key))).collect();
+        let load = async move {
+            for region in regions {
+                // The task that reads the region detects a failed load.
+                let _ = region.await;
+            }
+        };
+        ctx.spawn(load.into_actor(self).map(move |(), actor, ctx| {
+            actor.inputs_loaded = true;
+            actor.begin(slot, TaskRequest { brings_inputs: false, ..call }, ctx);
+            actor.send_demand(ctx);
+        }));
+    }
+
+    /// Runs a task by its claim, or without one if its shard does not answer.
+    pub(super) fn run_claimed(
+        &mut self,
+        slot: SlotId,
+        call: TaskRequest,
+        keys: TaskKeys,
+        ctx: &mut Context<Self>,
+    ) {
+        self.start(slot, call, Execution::Run { keys: Some(keys), shared: true, found: None }, ctx);
+    }
+}
+
+impl Handler<Resolved> for StageActor {
+    type Result = ();
+
+    fn handle(&mut self, Resolved { node, resolution }: Resolved, ctx: &mut Self::Context) {
+        let Some((call, keys)) = self.resolving.remove(&node) else { return };
+        if !self.run.end_look_up(node) {
+            // Withdrawn meanwhile.
+            return self.abandon(keys.key);
+        }
+        match resolution {
+            Resolution::Claimed | Resolution::Unclaimed => {
+                if self.run.admit(node) {
+                    self.claims.insert(node, keys);
+                } else {
+                    // A claimer must not wait for another claim.
+                    self.abandon(keys.key);
+                }
+            }
+            // The readers of some outputs have been withdrawn, never added: the record has all that are wanted now.
+            Resolution::Found { record, holders } if self.run.given_by(node).is_empty() => {
+                let call = TaskRequest { requested: self.run.request(&self.stage, node).requested, ..call };
+                self.finish_found((call, keys), (record, holders), &[]);
+            }
+            Resolution::Found { record, holders } => {
+                let call = TaskRequest { requested: self.run.request(&self.stage, node).requested, ..call };
+                return self.fetch_given((call, keys), (record, holders), ctx);
+            }
+        }
+        self.send_demand(ctx);
+    }
+}

@@ -1,0 +1,478 @@
+//! The result directory: which worker of the cluster has run a task, or is running it (value reuse across workers).
+//!
+//! Each worker has a [`Directory`]: the client of its stages, and one shard of the entries. The shard of a key is at the
+//! member that [rendezvous hashing](members) selects. A worker that is about to run a task looks its key up and gets the
+//! result (its digests and holders), the claim (the exclusive, leased right to run the task), or the notice that another
+//! worker has the claim, followed by the result. It waits for a claimer as long as a run of its own is not expected to be
+//! finished sooner.
+//!
+//! The state is soft. No result depends on an entry: a worker verifies the digest of each output that it fetches, and runs
+//! a task itself if the shard does not answer. Bounds on waiting: a shard answers a look-up in [`PATIENCE`], a claimer
+//! finishes, renews or loses its claim in [`LEASE`], and a subscriber asks again every [`RECHECK`], in case that a
+//! notification is lost.
+//!
+//! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
+
+mod members;
+pub mod message;
+mod shard;
+
+use members::{Members, outranks};
+pub use message::{
+    DirectoryMessage, Member, MemberChange, MemberId, Reply, Request, ResultOutput, TaskRecord,
+};
+use pleach_regions::TaskKey;
+use shard::{LEASE, Outcome, RENEWAL, Shard};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A look-up without an answer for 1 s has failed: the worker runs the task without a claim. Answers take milliseconds.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A member that did not answer is not asked for 5 s. Its keys are run without a claim meanwhile.
+const AVOIDED: Duration = Duration::from_secs(5);
+
+/// A worker that waits for a claimer asks again after 5 s: the shard or its notification may be lost.
+pub const RECHECK: Duration = Duration::from_secs(5);
+
+/// Maximum of requests and replies in one message. With four outputs each, they fit a frame of 64 KiB.
+const MAX_ITEMS: usize = 128;
+
+/// Answer to a look-up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolution {
+    /// Run the task: this worker has the claim.
+    Claimed,
+    /// Run the task without a claim: its shard does not answer.
+    Unclaimed,
+    /// The task has been run.
+    Found {
+        /// Its outputs.
+        record: TaskRecord,
+        /// Workers that can send them.
+        holders: Vec<Member>,
+    },
+}
+
+/// Effects for the shell to perform.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send a message to a member.
+    Send {
+        /// Its address.
+        to: SocketAddr,
+        /// The message.
+        message: DirectoryMessage,
+    },
+    /// A look-up has been answered.
+    Resolved {
+        /// The task.
+        key: TaskKey,
+        /// The answer.
+        resolution: Resolution,
+    },
+    /// A worker announces other content for a task than the result has: log it.
+    Differs {
+        /// The task.
+        key: TaskKey,
+        /// The worker.
+        member: MemberId,
+    },
+}
+
+/// A look-up without an answer, or with a claimer to wait for.
+#[derive(Clone, Debug)]
+struct LookUp {
+    wanted: Vec<bool>,
+    owner: MemberId,
+    /// Time of the last request.
+    asked: Duration,
+    /// Another worker has the claim.
+    subscribed: bool,
+    /// End of the wait for another worker.
+    until: Duration,
+}
+
+/// A claim of this worker.
+#[derive(Clone, Copy, Debug)]
+struct OwnClaim {
+    owner: MemberId,
+    renewed: Duration,
+}
+
+/// A result that this worker can send.
+#[derive(Clone, Debug)]
+struct Held {
+    record: TaskRecord,
+    owner: MemberId,
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryStats {
+    /// Look-ups.
+    pub look_ups: u64,
+    /// Look-ups answered with a result.
+    pub found: u64,
+    /// Look-ups answered with a claim.
+    pub claimed: u64,
+    /// Look-ups that waited for another worker.
+    pub waited: u64,
+    /// Look-ups without an answer.
+    pub unanswered: u64,
+    /// Claims of this shard that ended with their lease.
+    pub expired: u64,
+    /// Announcements of other content than the result has.
+    pub differing: u64,
+}
+
+/// The directory of one worker.
+#[derive(Debug)]
+pub struct Directory {
+    me: MemberId,
+    members: Members,
+    shard: Shard,
+    look_ups: HashMap<TaskKey, LookUp>,
+    claims: HashMap<TaskKey, OwnClaim>,
+    held: HashMap<TaskKey, Held>,
+    /// Members that did not answer, with the end of their avoidance.
+    avoided: BTreeMap<MemberId, Duration>,
+    outgoing: BTreeMap<MemberId, (Vec<Request>, Vec<Reply>)>,
+    effects: VecDeque<Effect>,
+    stats: DirectoryStats,
+}
+
+impl Directory {
+    /// Creates the directory of a worker, without other members.
+    #[must_use]
+    pub fn new(me: MemberId) -> Self {
+        Self {
+            me,
+            members: Members::default(),
+            shard: Shard::default(),
+            look_ups: HashMap::new(),
+            claims: HashMap::new(),
+            held: HashMap::new(),
+            avoided: BTreeMap::new(),
+            outgoing: BTreeMap::new(),
+            effects: VecDeque::new(),
+            stats: DirectoryStats::default(),
+        }
+    }
+
+    /// Returns whether there is another member. Without one, the results of this worker suffice.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.members.ids().any(|member| member != self.me)
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub fn stats(&self) -> DirectoryStats {
+        self.stats
+    }
+
+    /// Counts keys with a result or a claim in this shard.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.shard.len()
+    }
+
+    /// Counts members.
+    #[must_use]
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Looks up a task whose inputs are resolved. [`Effect::Resolved`] follows. `longest` limits the wait for another worker
+    /// that runs the task.
+    pub fn look_up(&mut self, key: TaskKey, wanted: Vec<bool>, longest: Duration, now: Duration) {
+        self.stats.look_ups += 1;
+        let owner = self.members.owner(&key, self.me);
+        let look_up =
+            LookUp { wanted, owner, asked: now, subscribed: false, until: now.saturating_add(longest) };
+        let before = self.look_ups.insert(key, look_up);
+        assert!(before.is_none(), "a task is looked up twice at once");
+        self.ask(key, now);
+    }
+
+    /// Sends a look-up to the present owner of its key.
+    fn ask(&mut self, key: TaskKey, now: Duration) {
+        let owner = self.members.owner(&key, self.me);
+        if self.avoided.get(&owner).is_some_and(|until| *until > now) {
+            return self.give_up(key);
+        }
+        let Some(look_up) = self.look_ups.get_mut(&key) else { return };
+        (look_up.owner, look_up.asked, look_up.subscribed) = (owner, now, false);
+        let wanted = look_up.wanted.clone();
+        self.request(owner, Request::LookUp { key, wanted }, now);
+    }
+
+    /// Ends a look-up without an answer.
+    fn give_up(&mut self, key: TaskKey) {
+        if self.look_ups.remove(&key).is_some() {
+            self.stats.unanswered += 1;
+            self.effects.push_back(Effect::Resolved { key, resolution: Resolution::Unclaimed });
+        }
+    }
+
+    /// Lists a task that this worker has run, or whose outputs it has fetched.
+    pub fn hold(&mut self, key: TaskKey, record: TaskRecord, now: Duration) {
+        let owner = self.members.owner(&key, self.me);
+        self.claims.remove(&key);
+        self.held.insert(key, Held { record: record.clone(), owner });
+        self.request(owner, Request::Hold { key, record }, now);
+    }
+
+    /// Gives up a claim.
+    pub fn abandon(&mut self, key: TaskKey, now: Duration) {
+        if let Some(claim) = self.claims.remove(&key) {
+            self.request(claim.owner, Request::Abandon { key }, now);
+        }
+    }
+
+    /// Removes a result that this worker has evicted.
+    pub fn drop_held(&mut self, key: TaskKey, now: Duration) {
+        if let Some(held) = self.held.remove(&key) {
+            self.request(held.owner, Request::Drop { key }, now);
+        }
+    }
+
+    /// Removes a holder that did not send an output as announced.
+    pub fn reject(&mut self, key: TaskKey, holder: MemberId, now: Duration) {
+        let owner = self.members.owner(&key, self.me);
+        self.request(owner, Request::Reject { key, holder }, now);
+    }
+
+    /// Handles a message of another member.
+    pub fn handle_message(&mut self, message: DirectoryMessage, now: Duration) {
+        let DirectoryMessage { from, requests, replies } = message;
+        self.avoided.remove(&from);
+        for request in requests {
+            self.handle_request(from, request, now);
+        }
+        for reply in replies {
+            self.handle_reply(from, reply, now);
+        }
+    }
+
+    fn handle_request(&mut self, from: MemberId, request: Request, now: Duration) {
+        let key = request.key();
+        if self.shard.handle(from, request, now) == Outcome::Differs {
+            self.stats.differing += 1;
+            self.effects.push_back(Effect::Differs { key, member: from });
+        }
+        self.send_replies(now);
+    }
+
+    /// Sends the replies of the shard, those to this worker directly.
+    fn send_replies(&mut self, now: Duration) {
+        for (to, reply) in std::mem::take(&mut self.shard.replies) {
+            if to == self.me {
+                self.handle_reply(self.me, reply, now);
+            } else {
+                self.outgoing.entry(to).or_default().1.push(reply);
+                self.flush_if_full(to);
+            }
+        }
+    }
+
+    fn handle_reply(&mut self, from: MemberId, reply: Reply, now: Duration) {
+        let key = reply.key();
+        // A reply of a former owner: the look-up has been repeated at the present one.
+        let current = self.look_ups.get(&key).filter(|look_up| look_up.owner == from);
+        let is_current = current.is_some();
+        match reply {
+            Reply::Claimed { .. } if is_current => {
+                self.look_ups.remove(&key);
+                self.stats.claimed += 1;
+                self.claims.insert(key, OwnClaim { owner: from, renewed: now });
+                self.effects.push_back(Effect::Resolved { key, resolution: Resolution::Claimed });
+            }
+            // Nobody runs the task for this claim, unless it is known already.
+            Reply::Claimed { .. } => match self.claims.get(&key) {
+                Some(claim) if claim.owner == from => {}
+                _ => self.request(from, Request::Abandon { key }, now),
+            },
+            Reply::Computing { .. } => {
+                if let Some(look_up) = self.look_ups.get_mut(&key).filter(|_| is_current) {
+                    self.stats.waited += u64::from(!look_up.subscribed);
+                    look_up.subscribed = true;
+                    look_up.asked = now;
+                }
+            }
+            Reply::Found { record, holders, .. } => {
+                let Some(look_up) = self.look_ups.get(&key) else { return };
+                let holder = |id: MemberId| Some(Member { id, address: self.members.address(id)? });
+                let holders: Vec<Member> =
+                    holders.into_iter().filter(|id| *id != self.me).filter_map(holder).collect();
+                if !record.has(&look_up.wanted) || holders.is_empty() {
+                    // The claimer kept fewer outputs than this worker wants, so it runs the task itself.
+                    return self.ask_again(key, record.has(&look_up.wanted), now);
+                }
+                self.look_ups.remove(&key);
+                self.stats.found += 1;
+                let resolution = Resolution::Found { record, holders };
+                self.effects.push_back(Effect::Resolved { key, resolution });
+            }
+            Reply::Released { .. } => self.ask(key, now),
+        }
+    }
+
+    /// Repeats a look-up after an unusable result. With `has_outputs`, only its holders are unknown here: the members of the
+    /// shard and of this worker differ for a moment, and asking at once would get the same answer.
+    fn ask_again(&mut self, key: TaskKey, has_outputs: bool, now: Duration) {
+        if has_outputs { self.give_up(key) } else { self.ask(key, now) }
+    }
+
+    /// Handles a member that cannot be reached: its answers will not come.
+    pub fn handle_unreachable(&mut self, address: SocketAddr, now: Duration) {
+        if let Some(member) = self.members.at(address) {
+            self.avoid(member, now);
+        }
+    }
+
+    fn avoid(&mut self, member: MemberId, now: Duration) {
+        self.avoided.insert(member, now + AVOIDED);
+        let lost = self.look_ups.iter().filter(|(_, look_up)| look_up.owner == member);
+        let mut lost: Vec<TaskKey> = lost.map(|(key, _)| *key).collect();
+        // Sorted, because the order of a hash map differs from run to run.
+        lost.sort_unstable();
+        lost.into_iter().for_each(|key| self.give_up(key));
+    }
+
+    /// Handles joined and lost members. Keys whose shard moves are looked up and announced again.
+    pub fn handle_members(&mut self, change: &MemberChange, now: Duration) {
+        let mut left: BTreeSet<MemberId> = change.left.iter().copied().collect();
+        if change.is_complete {
+            let stays = |id: &MemberId| change.joined.iter().any(|member| member.id == *id);
+            left.extend(self.members.ids().filter(|id| !stays(id)));
+        }
+        left.retain(|member| self.members.remove(*member));
+        let joined: Vec<MemberId> = change
+            .joined
+            .iter()
+            .filter(|member| self.members.add(**member))
+            .map(|member| member.id)
+            .collect();
+        for member in &left {
+            self.avoided.remove(member);
+            self.outgoing.remove(member);
+            self.shard.remove_member(*member);
+        }
+        self.send_replies(now);
+        let (members, me) = (&self.members, self.me);
+        let new_owner = |key: &TaskKey, owner: MemberId| {
+            if left.contains(&owner) || !members.contains(owner) {
+                return Some(members.owner(key, me)).filter(|new| *new != owner);
+            }
+            let best = joined.iter().copied().filter(|new| outranks(*new, owner, key));
+            best.reduce(|a, b| if outranks(b, a, key) { b } else { a })
+        };
+        let look_ups = self.look_ups.iter().filter(|(key, look_up)| new_owner(key, look_up.owner).is_some());
+        let mut look_ups: Vec<TaskKey> = look_ups.map(|(key, _)| *key).collect();
+        let claims = self.claims.iter().filter_map(|(key, claim)| Some((*key, new_owner(key, claim.owner)?)));
+        let mut claims: Vec<(TaskKey, MemberId)> = claims.collect();
+        let held = self.held.iter().filter_map(|(key, held)| Some((*key, new_owner(key, held.owner)?)));
+        let mut held: Vec<(TaskKey, MemberId)> = held.collect();
+        // Sorted, because the order of a hash map differs from run to run.
+        look_ups.sort_unstable();
+        claims.sort_unstable();
+        held.sort_unstable();
+        for (key, owner) in held {
+            let Some(entry) = self.held.get_mut(&key) else { continue };
+            entry.owner = owner;
+            let record = entry.record.clone();
+            self.request(owner, Request::Hold { key, record }, now);
+        }
+        for (key, owner) in claims {
+            self.claims.insert(key, OwnClaim { owner, renewed: now });
+            // The reply needs no handling: the task runs already.
+            self.request(owner, Request::LookUp { key, wanted: Vec::new() }, now);
+        }
+        look_ups.into_iter().for_each(|key| self.ask(key, now));
+    }
+
+    /// Handles the time: unanswered look-ups, claims to renew, and expired claims of the shard.
+    pub fn handle_time(&mut self, now: Duration) {
+        self.stats.expired += self.shard.expire(now) as u64;
+        self.send_replies(now);
+        self.avoided.retain(|_, until| *until > now);
+        let is_late = |look_up: &&LookUp| !look_up.subscribed && now >= look_up.asked + PATIENCE;
+        let silent: BTreeSet<MemberId> =
+            self.look_ups.values().filter(is_late).map(|look_up| look_up.owner).collect();
+        silent.into_iter().for_each(|member| self.avoid(member, now));
+        let is_over = |look_up: &LookUp| look_up.subscribed && now >= look_up.until;
+        let mut over: Vec<TaskKey> =
+            self.look_ups.iter().filter(|(_, look_up)| is_over(look_up)).map(|(key, _)| *key).collect();
+        over.sort_unstable();
+        over.into_iter().for_each(|key| self.give_up(key));
+        let waits = |look_up: &LookUp| look_up.subscribed && now >= look_up.asked + RECHECK;
+        let mut again: Vec<TaskKey> =
+            self.look_ups.iter().filter(|(_, look_up)| waits(look_up)).map(|(key, _)| *key).collect();
+        again.sort_unstable();
+        for key in again {
+            // The shard of a lost member has no answer: `handle_members` repeats the look-up elsewhere.
+            self.ask(key, now);
+        }
+        let mut due: Vec<(TaskKey, MemberId)> = Vec::new();
+        for (key, claim) in &mut self.claims {
+            if now >= claim.renewed + RENEWAL {
+                claim.renewed = now;
+                due.push((*key, claim.owner));
+            }
+        }
+        due.sort_unstable();
+        due.into_iter().for_each(|(key, owner)| self.request(owner, Request::Renew { key }, now));
+    }
+
+    /// Passes a request to the shard of this worker, or queues it for another.
+    fn request(&mut self, owner: MemberId, request: Request, now: Duration) {
+        if owner == self.me {
+            return self.handle_request(owner, request, now);
+        }
+        self.outgoing.entry(owner).or_default().0.push(request);
+        self.flush_if_full(owner);
+    }
+
+    fn flush_if_full(&mut self, member: MemberId) {
+        let is_full =
+            |(requests, replies): &(Vec<Request>, Vec<Reply>)| requests.len() + replies.len() >= MAX_ITEMS;
+        if self.outgoing.get(&member).is_some_and(is_full) {
+            self.flush(member);
+        }
+    }
+
+    fn flush(&mut self, member: MemberId) {
+        let Some((requests, replies)) = self.outgoing.remove(&member) else { return };
+        // A member that has left needs no message, and its address is unknown.
+        let Some(to) = self.members.address(member) else { return };
+        let message = DirectoryMessage { from: self.me, requests, replies };
+        self.effects.push_back(Effect::Send { to, message });
+    }
+
+    /// Returns the next effect, in order. `None` if none is pending.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        if self.effects.is_empty() {
+            // Everything queued for one member since the last event goes in one message.
+            let members: Vec<MemberId> = self.outgoing.keys().copied().collect();
+            members.into_iter().for_each(|member| self.flush(member));
+        }
+        self.effects.pop_front()
+    }
+
+    /// Checks the invariants: every claim ends with its lease, and no task is both claimed and looked up by this worker.
+    ///
+    /// # Errors
+    /// Names the violated invariant.
+    pub fn check(&self, now: Duration) -> Result<(), String> {
+        if let Some((_, by, until)) = self.shard.claims().find(|(_, _, until)| *until > now + LEASE) {
+            return Err(format!("the claim of {by} ends at {until:?}, more than a lease after {now:?}"));
+        }
+        if self.look_ups.keys().any(|key| self.claims.contains_key(key)) {
+            return Err("a claimed task is looked up".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! Members of the directory, and the member whose shard has a key: rendezvous hashing (Thaler and Ravishankar, 1998).
+//!
+//! The shard of a key is at the member with the highest score. A member that joins takes over only the keys where its
+//! score is the highest, and the keys of one that leaves spread over all others.
+
+use super::message::{Member, MemberId};
+use pleach_regions::TaskKey;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The members known to a worker.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    addresses: BTreeMap<MemberId, SocketAddr>,
+}
+
+/// Scores a member for a key. Task keys are uniform, so a few of their bits suffice (finalizer of SplitMix64).
+fn score(member: MemberId, key: &TaskKey) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&key.0[..8]);
+    let mut z = member.0.wrapping_add(u64::from_le_bytes(first)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Returns whether `challenger` has a key rather than `owner`. Ids decide between equal scores.
+pub(super) fn outranks(challenger: MemberId, owner: MemberId, key: &TaskKey) -> bool {
+    (score(challenger, key), challenger) > (score(owner, key), owner)
+}
+
+impl Members {
+    /// Adds a member. Returns whether it is new.
+    pub(super) fn add(&mut self, member: Member) -> bool {
+        self.addresses.insert(member.id, member.address).is_none()
+    }
+
+    /// Removes a member. Returns whether it was one.
+    pub(super) fn remove(&mut self, member: MemberId) -> bool {
+        self.addresses.remove(&member).is_some()
+    }
+
+    pub(super) fn contains(&self, member: MemberId) -> bool {
+        self.addresses.contains_key(&member)
+    }
+
+    pub(super) fn address(&self, member: MemberId) -> Option<SocketAddr> {
+        self.addresses.get(&member).copied()
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = MemberId> {
+        self.addresses.keys().copied()
+    }
+
+    /// Returns the member at an address.
+    pub(super) fn at(&self, address: SocketAddr) -> Option<MemberId> {
+        self.addresses.iter().find(|(_, known)| **known == address).map(|(id, _)| *id)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Returns the member with the shard of a key: `me` if there is no other.
+    pub(super) fn owner(&self, key: &TaskKey, me: MemberId) -> MemberId {
+        self.ids().max_by_key(|member| (score(*member, key), *member)).unwrap_or(me)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(ids: impl IntoIterator<Item = u64>) -> Members {
+        let mut members = Members::default();
+        for id in ids {
+            members.add(Member { id: MemberId(id), address: SocketAddr::from(([127, 0, 0, 1], 9)) });
+        }
+        members
+    }
+
+    fn key(number: u32) -> TaskKey {
+        TaskKey(*blake3::hash(&number.to_le_bytes()).as_bytes())
+    }
+
+    #[test]
+    fn shards_are_even_and_a_join_moves_only_keys_to_the_newcomer() {
+        let (before, after) = (members(0..8), members(0..9));
+        let mut counts = BTreeMap::new();
+        let mut moved = 0;
+        for number in 0..9000 {
+            let (old, new) =
+                (before.owner(&key(number), MemberId(0)), after.owner(&key(number), MemberId(0)));
+            *counts.entry(new).or_insert(0) += 1;
+            if old != new {
+                assert_eq!(new, MemberId(8));
+                assert!(outranks(new, old, &key(number)));
+                moved += 1;
+            } else {
+                assert!(!outranks(MemberId(8), old, &key(number)));
+            }
+        }
+        assert!(counts.values().all(|count| (850..1150).contains(count)), "{counts:?}");
+        assert!((850..1150).contains(&moved), "{moved}");
+    }
+}
