@@ -6,6 +6,7 @@
 use crate::exchange::{DirectoryEvent, Exchange, ResultSource};
 use crate::task_results::TaskResults;
 use crate::transport::codec;
+use actix::dev::Request;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_dispatch::directory::{
@@ -133,9 +134,9 @@ impl DirectoryHandle {
         self.actor.do_send(MembersChanged(change));
     }
 
-    /// Returns the address of the actor, for its metrics.
-    pub(crate) fn actor(&self) -> &Addr<DirectoryActor> {
-        &self.actor
+    /// Requests the counters.
+    pub(crate) fn metrics(&self) -> Request<DirectoryActor, GetDirectoryMetrics> {
+        self.actor.send(GetDirectoryMetrics)
     }
 }
 

@@ -469,3 +469,20 @@ async fn files_arrive_by_their_digest() {
     let gone = soon(send_file(&manager.regions, key(1), Digest([0; 32]), &path)).await;
     assert!(matches!(gone, Err(SendFileError::File { .. })));
 }
+
+#[tokio::test]
+async fn result_with_other_content_is_refused_and_the_next_holder_asked() {
+    let cluster = Cluster::new(patient());
+    let (announced, other) = (plane(1), plane(2));
+    let faulty = Worker::new(&cluster, "w2", None).holds(key(1), &other);
+    let sound = Worker::new(&cluster, "w3", None).holds(key(1), &announced);
+    let near = Worker::new(&cluster, "w1", None);
+    let fetch = |from: &[std::net::SocketAddr]| near.exchange.fetch_result(key(1), announced.digest(), from);
+    let refused = soon(fetch(&[faulty.address()])).await.unwrap_err();
+    let [tried] = &refused.tried[..] else { panic!("{refused}") };
+    assert!(matches!(tried.failure, HolderError::Corrupt(_)), "{refused}");
+    assert!(refused.to_string().contains("differs from the announced one"), "{refused}");
+    // Whatever the order of the two.
+    assert_eq!(soon(fetch(&[faulty.address(), sound.address()])).await.unwrap(), announced);
+    assert_eq!(near.exchange.counts().fetched, 1, "a refused region does not count");
+}

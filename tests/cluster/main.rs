@@ -46,6 +46,7 @@ mod release;
 mod remarks;
 mod rollout;
 mod scaling;
+mod sharing;
 mod slides;
 mod stored;
 #[path = "../support/study.rs"]

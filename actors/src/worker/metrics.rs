@@ -1,6 +1,7 @@
 //! Metrics of a worker: counters updated by events, and values computed on request.
 
 use super::WorkerActor;
+use crate::directory::{DirectoryHandle, DirectoryMetrics};
 use crate::storage::RamStats;
 use crate::transport::LinkStats;
 use actix::prelude::*;
@@ -42,6 +43,8 @@ pub struct WorkerMetrics {
     pub link: Option<LinkStats>,
     /// Statistics of requests to memory.
     pub ram: RamStats,
+    /// Counters of the result directory.
+    pub directory: DirectoryMetrics,
 }
 
 /// Counters updated by events.
@@ -136,8 +139,18 @@ impl Handler<GetWorkerMetrics> for WorkerActor {
             peak_bytes: self.setup.peak_bytes.load(Ordering::Relaxed),
             link: self.connection.stats(),
             ram: RamStats::default(),
+            directory: DirectoryMetrics::default(),
         };
-        let asked = self.setup.storage.send(crate::storage::GetRamStats).into_actor(self);
-        Box::pin(asked.map(move |ram, _, _| WorkerMetrics { ram: ram.unwrap_or_default(), ..figures }))
+        let ram = self.setup.storage.send(crate::storage::GetRamStats);
+        let directory = self.tasks.directory().map(DirectoryHandle::metrics);
+        let sampled = async move {
+            let ram = ram.await.unwrap_or_default();
+            let directory = match directory {
+                Some(asked) => asked.await.unwrap_or_default(),
+                None => DirectoryMetrics::default(),
+            };
+            WorkerMetrics { ram, directory, ..figures }
+        };
+        Box::pin(sampled.into_actor(self))
     }
 }

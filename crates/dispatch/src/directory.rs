@@ -125,6 +125,8 @@ pub struct DirectoryStats {
     pub expired: u64,
     /// Announcements of other content than the result has.
     pub differing: u64,
+    /// Outputs that a holder did not send as announced.
+    pub rejected: u64,
 }
 
 /// The directory of one worker.
@@ -241,6 +243,7 @@ impl Directory {
 
     /// Removes a holder that did not send an output as announced.
     pub fn reject(&mut self, key: TaskKey, holder: MemberId, now: Duration) {
+        self.stats.rejected += 1;
         let owner = self.members.owner(&key, self.me);
         self.request(owner, Request::Reject { key, holder }, now);
     }

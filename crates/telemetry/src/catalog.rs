@@ -199,6 +199,19 @@ catalog! {
          processes of one machine.";
     Counter TRANSFER_BYTES = "pleach_transfer_bytes_total" ["direction"], Bytes Worker Sampled:
         "Bytes of transferred data regions, as held in memory.";
+    Counter DIRECTORY_LOOKUPS = "pleach_directory_lookups_total" ["answer"], Count Worker Sampled:
+        "Look-ups of tasks in the result directory, by answer: found (another worker has run the task), claimed (this \
+         worker runs it), unanswered (this worker runs it without a claim).";
+    Counter DIRECTORY_WAITS = "pleach_directory_waits_total", Count Worker Sampled:
+        "Look-ups that waited for another worker that was running the task.";
+    Counter DIRECTORY_EXPIRED = "pleach_directory_expired_claims_total", Count Worker Sampled:
+        "Claims in this worker's shard that ended with their lease: the claimer hung or was unreachable.";
+    Counter DIRECTORY_REJECTED = "pleach_directory_rejected_results_total", Count Worker Sampled:
+        "Results of other workers that could not be fetched as announced, or that differ from a known result.";
+    Gauge DIRECTORY_ENTRIES = "pleach_directory_entries", Count Worker Sampled:
+        "Tasks with a result or a claim in this worker's shard of the result directory.";
+    Gauge DIRECTORY_MEMBERS = "pleach_directory_members", Count Worker Sampled:
+        "Workers in the result directory, as this worker knows them.";
 
     Gauge QUIC_CONNECTIONS = "pleach_quic_connections", Count Both Sampled:
         "Connections to workers, and of a worker to its manager.";

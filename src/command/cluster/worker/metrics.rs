@@ -3,6 +3,7 @@
 //! Events are counted where they happen. This module samples only states. The catalog has names and meanings.
 
 use actix::prelude::*;
+use pleach_actors::directory::DirectoryMetrics;
 use pleach_actors::exchange::Exchange;
 use pleach_actors::spill::SpillStore;
 use pleach_actors::transport::LinkStats;
@@ -46,6 +47,7 @@ impl WorkerSampler {
         of::MEMORY_PEAK.with([]).set(number(figures.peak_bytes));
         self.sample_tiers(figures);
         self.sample_links(figures.link);
+        sample_directory(&figures.directory);
     }
 
     fn sample_tiers(&self, figures: &WorkerMetrics) {
@@ -99,4 +101,18 @@ impl WorkerSampler {
         }
         sample_link("workers", &self.exchange.link_figures());
     }
+}
+
+fn sample_directory(directory: &DirectoryMetrics) {
+    let stats = directory.stats;
+    for (answer, count) in
+        [("found", stats.found), ("claimed", stats.claimed), ("unanswered", stats.unanswered)]
+    {
+        of::DIRECTORY_LOOKUPS.with([answer]).absolute(count);
+    }
+    of::DIRECTORY_WAITS.with([]).absolute(stats.waited);
+    of::DIRECTORY_EXPIRED.with([]).absolute(stats.expired);
+    of::DIRECTORY_REJECTED.with([]).absolute(stats.rejected + stats.differing);
+    of::DIRECTORY_ENTRIES.with([]).set(number(directory.entries as u64));
+    of::DIRECTORY_MEMBERS.with([]).set(number(directory.members as u64));
 }

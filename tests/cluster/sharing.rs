@@ -1,0 +1,91 @@
+//! Workers share task results through the result directory: equal tasks run once in the cluster, and failures of workers
+//! that others wait for cost no result and no more than a bounded time.
+
+use crate::cluster::{self, Cluster};
+use crate::study::Study;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A study on one tile: all workers execute buckets of the same tile.
+fn study(trajectories: u32, size_px: u32) -> Study {
+    let study = cluster::study(trajectories, size_px);
+    study.edit(&[
+        ("trajectories = 2", &format!("trajectories = {trajectories}")),
+        ("tiles/*.png", "tiles/tissue_01.png"),
+    ]);
+    study
+}
+
+/// Executes the study. Returns its responses, the executed tasks, and those that another worker had executed.
+fn executed(cluster: &Cluster<'_>, options: &[&str]) -> (String, u64, u64) {
+    let id = cluster.submit(options);
+    let responses = cluster.completed(&id);
+    let record = fs::read_to_string(cluster.path(&format!("out-{id}/run.json"))).expect("a record");
+    let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
+    let number = |pointer: &str| record.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    (responses, number("/tasks_executed"), number("/tasks_reused/peer"))
+}
+
+#[test]
+fn four_workers_execute_hardly_more_tasks_than_one() {
+    let study = study(10, 192);
+    for reuse in ["dataflow", "value"] {
+        let (alone, tasks_alone, from_peers) = executed(&Cluster::of(&study, 1), &["--reuse", reuse]);
+        assert_eq!(from_peers, 0);
+        let cluster = Cluster::of(&study, 4);
+        let (shared, tasks, from_peers) = executed(&cluster, &["--reuse", reuse]);
+        assert_eq!(shared, alone, "{reuse}");
+        // Without the directory it is 1.2 times as many (value). Claims that wait for memory or a lost message cost a few.
+        assert!(tasks * 100 <= tasks_alone * 108, "{reuse}: {tasks} tasks, {tasks_alone} on one worker");
+        assert!(from_peers > 0, "{reuse}: no result came from another worker");
+        cluster.nothing_is_left();
+    }
+}
+
+#[test]
+fn tree_scope_shares_nothing_between_workers() {
+    let study = study(4, 128);
+    let (_, _, from_peers) = executed(&Cluster::of(&study, 2), &["--reuse", "tree"]);
+    assert_eq!(from_peers, 0);
+}
+
+/// Workers are killed one after the other: each holds results that others wait for, and a shard of the directory.
+#[test]
+fn study_completes_after_holders_and_shards_are_lost() {
+    let study = study(16, 192);
+    let expected = cluster::expected(&study);
+    for seed in crate::chaos::seeds() {
+        let mut cluster = Cluster::of(&study, 4);
+        let id = cluster.submit(&[]);
+        for number in 1..4 {
+            cluster.wait_for_responses(&id, number * 2_000 + crate::chaos::moment(seed));
+            cluster.kill_worker(&format!("w{number}"));
+        }
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+        cluster.nothing_is_left();
+    }
+}
+
+/// A worker hangs with claims and results that others wait for: they run the tasks themselves.
+#[test]
+fn study_completes_while_a_claimer_hangs() {
+    let study = study(16, 192);
+    let expected = cluster::expected(&study);
+    for seed in crate::chaos::seeds() {
+        let cluster = Cluster::of(&study, 3);
+        let id = cluster.submit(&[]);
+        cluster.wait_for_responses(&id, crate::chaos::moment(seed));
+        signal("STOP", cluster.workers["w1"].id());
+        let begun = Instant::now();
+        assert_eq!(cluster.completed(&id), expected, "seed {seed}");
+        // The manager takes 15 s to notice the silence, and a claim ends 10 s after its last renewal.
+        assert!(begun.elapsed() < Duration::from_secs(90), "seed {seed}: {:?}", begun.elapsed());
+        signal("CONT", cluster.workers["w1"].id());
+    }
+}
+
+fn signal(name: &str, process: u32) {
+    let status = Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().expect("bash");
+    assert!(status.success());
+}
