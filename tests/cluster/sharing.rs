@@ -19,8 +19,12 @@ fn study(trajectories: u32, size_px: u32) -> Study {
 
 /// Executes the study. Returns its responses, the executed tasks, and those that another worker had executed.
 fn executed(cluster: &Cluster<'_>, options: &[&str]) -> (String, u64, u64) {
-    let id = cluster.submit(options);
-    let responses = cluster.completed(&id);
+    finished(cluster, &cluster.submit(options))
+}
+
+/// As [`executed`], for a submitted study.
+fn finished(cluster: &Cluster<'_>, id: &str) -> (String, u64, u64) {
+    let responses = cluster.completed(id);
     let record = fs::read_to_string(cluster.path(&format!("out-{id}/run.json"))).expect("a record");
     let record: serde_json::Value = serde_json::from_str(&record).expect("JSON");
     let number = |pointer: &str| record.pointer(pointer).and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -41,6 +45,22 @@ fn four_workers_execute_hardly_more_tasks_than_one() {
         assert!(from_peers > 0, "{reuse}: no result came from another worker");
         cluster.nothing_is_left();
     }
+}
+
+/// Two users submit equal work at once: it is done once.
+#[test]
+fn two_studies_with_equal_work_execute_the_tasks_of_one() {
+    // On smaller tiles more tasks cost less than a look-up.
+    let study = study(8, 512);
+    let (expected, tasks_alone, _) = executed(&Cluster::of(&study, 2), &[]);
+    let mut cluster = Cluster::new(&study);
+    // Workers start last, so that both studies are planned when the first task runs.
+    let ids = [cluster.submit(&[]), cluster.submit(&[])];
+    cluster.start_workers(0..2);
+    let all: Vec<(String, u64, u64)> = ids.iter().map(|id| finished(&cluster, id)).collect();
+    assert!(all.iter().all(|(responses, ..)| *responses == expected));
+    let tasks: u64 = all.iter().map(|(_, tasks, _)| tasks).sum();
+    assert!(tasks * 100 <= tasks_alone * 110, "{tasks} tasks in both, {tasks_alone} in one");
 }
 
 #[test]
@@ -86,6 +106,7 @@ fn study_completes_while_a_claimer_hangs() {
 }
 
 fn signal(name: &str, process: u32) {
-    let status = Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().expect("bash");
+    let status =
+        Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().expect("bash");
     assert!(status.success());
 }

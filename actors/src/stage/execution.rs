@@ -1,7 +1,7 @@
 //! One task in execution: its keys, the way it is executed, and all inputs of a run.
 
 use super::live_outputs::RemoteOutput;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, HolderError};
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
 use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
 use crate::task_cache::TaskLookup;
@@ -14,7 +14,7 @@ use pleach_workflow::{Operation, Value};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tracing::Span;
+use tracing::{Span, warn};
 
 /// Keys of a task.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,18 @@ impl RemoteFetches {
         let mut fetched = Vec::with_capacity(begun.len());
         for (output, fetch) in begun {
             let Some(fetch) = fetch else { return Err(output) };
-            fetched.push((output, fetch.await.map_err(|_| output)?));
+            match fetch.await {
+                Ok(region) => fetched.push((output, region)),
+                Err(error) => {
+                    let is_corrupt =
+                        error.tried.iter().any(|tried| matches!(tried.failure, HolderError::Corrupt(_)));
+                    // A holder that has evicted the result, or has left, is nothing unusual.
+                    if is_corrupt {
+                        warn!("refused a task result, which is computed again: {error}");
+                    }
+                    return Err(output);
+                }
+            }
         }
         Ok(fetched)
     }

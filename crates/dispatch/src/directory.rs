@@ -17,7 +17,7 @@ mod members;
 pub mod message;
 mod shard;
 
-use members::{Members, outranks};
+use members::Members;
 pub use message::{
     DirectoryMessage, Member, MemberChange, MemberId, Reply, Request, ResultOutput, TaskRecord,
 };
@@ -32,6 +32,9 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A member that did not answer is not asked for 5 s. Its keys are run without a claim meanwhile.
 const AVOIDED: Duration = Duration::from_secs(5);
+
+/// Each further failure doubles the time, up to 64-fold: workers behind a firewall would cost a wait every 5 s.
+const MAX_DOUBLINGS: u32 = 6;
 
 /// A worker that waits for a claimer asks again after 5 s: the shard or its notification may be lost.
 pub const RECHECK: Duration = Duration::from_secs(5);
@@ -101,6 +104,14 @@ struct OwnClaim {
     renewed: Duration,
 }
 
+/// A member that did not answer.
+#[derive(Clone, Copy, Debug)]
+struct Avoidance {
+    until: Duration,
+    /// Failures since its last message.
+    failures: u32,
+}
+
 /// A result that this worker can send.
 #[derive(Clone, Debug)]
 struct Held {
@@ -138,8 +149,8 @@ pub struct Directory {
     look_ups: HashMap<TaskKey, LookUp>,
     claims: HashMap<TaskKey, OwnClaim>,
     held: HashMap<TaskKey, Held>,
-    /// Members that did not answer, with the end of their avoidance.
-    avoided: BTreeMap<MemberId, Duration>,
+    /// Members that did not answer.
+    avoided: BTreeMap<MemberId, Avoidance>,
     outgoing: BTreeMap<MemberId, (Vec<Request>, Vec<Reply>)>,
     effects: VecDeque<Effect>,
     stats: DirectoryStats,
@@ -202,7 +213,7 @@ impl Directory {
     /// Sends a look-up to the present owner of its key.
     fn ask(&mut self, key: TaskKey, now: Duration) {
         let owner = self.members.owner(&key, self.me);
-        if self.avoided.get(&owner).is_some_and(|until| *until > now) {
+        if self.avoided.get(&owner).is_some_and(|avoided| avoided.until > now) {
             return self.give_up(key);
         }
         let Some(look_up) = self.look_ups.get_mut(&key) else { return };
@@ -337,7 +348,12 @@ impl Directory {
     }
 
     fn avoid(&mut self, member: MemberId, now: Duration) {
-        self.avoided.insert(member, now + AVOIDED);
+        let avoided = self.avoided.entry(member).or_insert(Avoidance { until: now, failures: 0 });
+        // Look-ups of one failure are given up at different times.
+        if avoided.until <= now {
+            avoided.until = now + AVOIDED * 2_u32.pow(avoided.failures.min(MAX_DOUBLINGS));
+            avoided.failures += 1;
+        }
         let lost = self.look_ups.iter().filter(|(_, look_up)| look_up.owner == member);
         let mut lost: Vec<TaskKey> = lost.map(|(key, _)| *key).collect();
         // Sorted, because the order of a hash map differs from run to run.
@@ -347,32 +363,26 @@ impl Directory {
 
     /// Handles joined and lost members. Keys whose shard moves are looked up and announced again.
     pub fn handle_members(&mut self, change: &MemberChange, now: Duration) {
+        let shards: Vec<MemberId> = self.members.shards().collect();
         let mut left: BTreeSet<MemberId> = change.left.iter().copied().collect();
         if change.is_complete {
             let stays = |id: &MemberId| change.joined.iter().any(|member| member.id == *id);
             left.extend(self.members.ids().filter(|id| !stays(id)));
         }
         left.retain(|member| self.members.remove(*member));
-        let joined: Vec<MemberId> = change
-            .joined
-            .iter()
-            .filter(|member| self.members.add(**member))
-            .map(|member| member.id)
-            .collect();
+        change.joined.iter().for_each(|member| _ = self.members.add(*member));
         for member in &left {
             self.avoided.remove(member);
             self.outgoing.remove(member);
             self.shard.remove_member(*member);
         }
         self.send_replies(now);
+        if self.members.shards().eq(shards) {
+            return;
+        }
         let (members, me) = (&self.members, self.me);
-        let new_owner = |key: &TaskKey, owner: MemberId| {
-            if left.contains(&owner) || !members.contains(owner) {
-                return Some(members.owner(key, me)).filter(|new| *new != owner);
-            }
-            let best = joined.iter().copied().filter(|new| outranks(*new, owner, key));
-            best.reduce(|a, b| if outranks(b, a, key) { b } else { a })
-        };
+        let new_owner =
+            |key: &TaskKey, owner: MemberId| Some(members.owner(key, me)).filter(|new| *new != owner);
         let look_ups = self.look_ups.iter().filter(|(key, look_up)| new_owner(key, look_up.owner).is_some());
         let mut look_ups: Vec<TaskKey> = look_ups.map(|(key, _)| *key).collect();
         let claims = self.claims.iter().filter_map(|(key, claim)| Some((*key, new_owner(key, claim.owner)?)));
@@ -401,7 +411,6 @@ impl Directory {
     pub fn handle_time(&mut self, now: Duration) {
         self.stats.expired += self.shard.expire(now) as u64;
         self.send_replies(now);
-        self.avoided.retain(|_, until| *until > now);
         let is_late = |look_up: &&LookUp| !look_up.subscribed && now >= look_up.asked + PATIENCE;
         let silent: BTreeSet<MemberId> =
             self.look_ups.values().filter(is_late).map(|look_up| look_up.owner).collect();

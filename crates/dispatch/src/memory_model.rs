@@ -48,6 +48,8 @@ pub struct BucketDemand {
     pub next: Option<NodeId>,
     /// A task is being looked up for a slot that was free: the bucket will need that slot.
     pub resolving: bool,
+    /// Tasks wait for other buckets or workers, and none is running.
+    pub stalled: bool,
     /// Minimum predicted time until the first instance that needs the next task is finished. Only a worker
     /// with a time limit asks for it.
     pub next_time: Duration,

@@ -1,12 +1,17 @@
 //! Members of the directory, and the member whose shard has a key: rendezvous hashing (Thaler and Ravishankar, 1998).
 //!
 //! The shard of a key is at the member with the highest score. A member that joins takes over only the keys where its
-//! score is the highest, and the keys of one that leaves spread over all others.
+//! score is the highest, and the keys of one that leaves spread over all others. In a large cluster only some members have
+//! shards, so that each worker has a connection to all of them.
 
 use super::message::{Member, MemberId};
 use pleach_regions::TaskKey;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+/// Maximum number of members with a shard: those with the smallest ids, which are random. A worker accepts and opens 128
+/// connections of each direction.
+const MAX_SHARDS: usize = 64;
 
 /// The members known to a worker.
 #[derive(Debug, Default)]
@@ -24,11 +29,6 @@ fn score(member: MemberId, key: &TaskKey) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Returns whether `challenger` has a key rather than `owner`. Ids decide between equal scores.
-pub(super) fn outranks(challenger: MemberId, owner: MemberId, key: &TaskKey) -> bool {
-    (score(challenger, key), challenger) > (score(owner, key), owner)
-}
-
 impl Members {
     /// Adds a member. Returns whether it is new.
     pub(super) fn add(&mut self, member: Member) -> bool {
@@ -38,10 +38,6 @@ impl Members {
     /// Removes a member. Returns whether it was one.
     pub(super) fn remove(&mut self, member: MemberId) -> bool {
         self.addresses.remove(&member).is_some()
-    }
-
-    pub(super) fn contains(&self, member: MemberId) -> bool {
-        self.addresses.contains_key(&member)
     }
 
     pub(super) fn address(&self, member: MemberId) -> Option<SocketAddr> {
@@ -63,7 +59,12 @@ impl Members {
 
     /// Returns the member with the shard of a key: `me` if there is no other.
     pub(super) fn owner(&self, key: &TaskKey, me: MemberId) -> MemberId {
-        self.ids().max_by_key(|member| (score(*member, key), *member)).unwrap_or(me)
+        self.shards().max_by_key(|member| (score(*member, key), *member)).unwrap_or(me)
+    }
+
+    /// Returns the members with a shard.
+    pub(super) fn shards(&self) -> impl Iterator<Item = MemberId> {
+        self.ids().take(MAX_SHARDS)
     }
 }
 
@@ -94,13 +95,18 @@ mod tests {
             *counts.entry(new).or_insert(0) += 1;
             if old != new {
                 assert_eq!(new, MemberId(8));
-                assert!(outranks(new, old, &key(number)));
                 moved += 1;
-            } else {
-                assert!(!outranks(MemberId(8), old, &key(number)));
             }
         }
         assert!(counts.values().all(|count| (850..1150).contains(count)), "{counts:?}");
         assert!((850..1150).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn large_cluster_has_64_shards() {
+        let members = members(0..1000);
+        let owners: std::collections::BTreeSet<MemberId> =
+            (0..9000).map(|number| members.owner(&key(number), MemberId(7))).collect();
+        assert!(owners.into_iter().eq((0..64).map(MemberId)));
     }
 }
