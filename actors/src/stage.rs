@@ -124,8 +124,12 @@ impl StageActor {
         (study, lease): (PlanId, LeaseId),
         runnable: ResolvedStage,
         work: BucketWork,
-        around: StageContext,
+        mut around: StageContext,
     ) -> Result<Self, pleach_dispatch::stage::InvalidBucket> {
+        if work.sharing != ReuseScope::Value {
+            // Keys of the cache consist of content only, which the other scopes do not digest.
+            around.prior.cache = None;
+        }
         let ResolvedStage { stage, operations, readers } = &runnable;
         let declared_bytes: Vec<u64> = operations.iter().map(|op| op.memory_bytes(work.pixels)).collect();
         let bytes = task_bytes(stage, operations, &declared_bytes, work.pixels, &around.estimates);

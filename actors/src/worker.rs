@@ -25,6 +25,8 @@ mod setup;
 mod stage_events;
 mod state;
 
+pub(crate) use state::InputIdentities;
+
 pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
 pub use metrics::{GetWorkerMetrics, WorkerMetrics};
 pub use reattach::LinkUp;

@@ -1,6 +1,6 @@
 //! Grammar of the commands that run a process of a cluster.
 
-use super::{Span, SpillArgs, at_least_one, threads};
+use super::{CacheArgs, Span, SpillArgs, at_least_one, threads};
 use crate::log::LogFormat;
 use clap::{Args, ValueEnum};
 use pleach_planner::memory_size::MemorySize;
@@ -36,6 +36,9 @@ pub(crate) struct ManagerProcessArgs {
     /// [default: no limit]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) keep_size: Option<MemorySize>,
+    /// Task cache folder, the --cache of its workers (read-only): skip tasks of earlier studies
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
     /// Log format on stdout; the variable PLEACH_LOG sets the level: error, warn, info, debug, trace
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
@@ -94,6 +97,11 @@ pub(crate) struct WorkerProcessArgs {
     /// Buckets to request in advance: their inputs arrive while other buckets run
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_buckets: u32,
+    /// Maximum number of concurrent tasks of one bucket, which limits its memory [default: --cores]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
+    pub(crate) active_paths: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Time limit of the machine: a time (2026-12-24T18:00:00Z), seconds since 1970, or a duration from now as in 90m;
     /// the worker starts to drain --drain-timeout earlier
     #[arg(long, value_name = "TIME")]

@@ -110,3 +110,45 @@ fn signal(name: &str, process: u32) {
         Command::new("bash").args(["-c", &format!("kill -{name} {process}")]).status().expect("bash");
     assert!(status.success());
 }
+
+/// Workers of two clusters share a task cache: the second cluster executes nothing, with and without its manager's help.
+#[test]
+fn clusters_share_a_task_cache() {
+    let study = study(4, 128);
+    let cache = tempfile::tempdir().expect("a folder");
+    let cache = cache.path().join("cache").display().to_string();
+    let with_cache = |managers: &[String]| {
+        let mut cluster = Cluster::to_be(&study);
+        cluster.manager_options = managers.to_vec();
+        cluster.start_manager();
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &["--cache", &cache]));
+        executed(&cluster, &[])
+    };
+    let (expected, tasks, _) = with_cache(&[]);
+    assert!(tasks > 0);
+    let (again, tasks, _) = with_cache(&[]);
+    assert_eq!((again == expected, tasks), (true, 0), "workers find all tasks");
+    let (again, tasks, _) = with_cache(&["--cache".to_owned(), cache.clone()]);
+    assert_eq!((again == expected, tasks), (true, 0), "the manager finds all responses");
+    // Another scope computes its keys without content, so it neither reads nor writes the cache.
+    let mut cluster = Cluster::new(&study);
+    cluster.start_worker("w0", &["--cache", &cache]);
+    let (again, tasks, _) = executed(&cluster, &["--reuse", "dataflow"]);
+    assert!(again == expected && tasks > 0);
+}
+
+#[test]
+fn process_refuses_a_folder_that_is_no_cache() {
+    let study = study(2, 64);
+    let mut cluster = Cluster::to_be(&study);
+    fs::create_dir_all(cluster.path("other")).expect("a folder");
+    fs::write(cluster.path("other/file"), "no cache").expect("a file");
+    cluster.manager_options = vec!["--cache".to_owned(), "other".to_owned()];
+    let (code, output) = cluster.try_start_manager().expect_err("it ends");
+    assert_eq!(code, Some(2), "{output}");
+    assert!(output.contains("--cache other: "), "{output}");
+    cluster.manager_options.clear();
+    cluster.start_manager();
+    cluster.start_worker("w0", &["--cache", "other"]);
+    assert_eq!(cluster.left("w0").code(), Some(2));
+}

@@ -6,6 +6,7 @@ use crate::spill::SpillStore;
 use crate::storage::StorageActor;
 use crate::task::TaskActor;
 use crate::task_results::TaskResults;
+use crate::worker::InputIdentities;
 use actix::prelude::*;
 use parking_lot::Mutex;
 use pleach_cache::PriorResults;
@@ -44,6 +45,8 @@ pub struct StageContext {
     pub costs: Arc<Mutex<CostModel>>,
     /// Results of earlier studies.
     pub prior: PriorResults,
+    /// Identities of input files.
+    pub(crate) input_identities: Arc<InputIdentities>,
     /// Default durability of outputs without a setting in their stage: whether they must outlive the worker. `None` if no
     /// other place can store them.
     pub durable: Option<bool>,

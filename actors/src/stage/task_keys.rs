@@ -31,7 +31,11 @@ impl StageActor {
                     // it is the digest of its content.
                     let by_key = self.around.directory.is_some() && self.scope == ReuseScope::Dataflow;
                     let identity = self.around.ram.identity(key).filter(|_| !by_key);
-                    let identity = identity.or_else(|| self.around.prior.identities.get(&key).copied());
+                    let of_files =
+                        || self.around.input_identities.lock().get(&key).filter(|_| !by_key).copied();
+                    let identity = identity
+                        .or_else(|| self.around.prior.identities.get(&key).copied())
+                        .or_else(of_files);
                     (identity.map_or(TaskInputId::Stored(key), TaskInputId::Output), TaskInputId::Stored(key))
                 }
                 InputLocation::Task(output) => {

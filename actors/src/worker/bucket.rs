@@ -26,6 +26,8 @@ impl WorkerActor {
         if let Some(remote) = &self.setup.remote {
             let source = |input: &InputFile| RegionOrigin::Source(remote.opener.source(input, &remote.files));
             regions.extend(inputs.iter().map(|input| (input.key, source(input))));
+            let known = inputs.iter().filter_map(|input| Some((input.key, remote.opener.identity(input)?)));
+            self.tasks.add_input_identities(known);
         }
         for region in &work.elsewhere {
             let address = |worker: &WorkerId| {
@@ -126,6 +128,7 @@ impl WorkerActor {
             ledger: Arc::clone(&self.setup.ledger),
             results: Arc::clone(self.tasks.shared_results()),
             directory: self.tasks.directory().cloned(),
+            input_identities: Arc::clone(self.tasks.input_identities()),
             estimates: Arc::clone(self.tasks.estimates()),
             costs: Arc::clone(&self.setup.costs),
             prior: self.setup.prior.clone(),

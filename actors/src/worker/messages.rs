@@ -10,6 +10,8 @@ use pleach_dispatch::PlanId;
 use pleach_dispatch::message::ToWorker;
 use pleach_regions::RegionKey;
 use pleach_workflow::{Durability, Stage};
+use std::time::SystemTime;
+use tracing::warn;
 
 impl StreamHandler<Frame> for WorkerActor {
     fn handle(&mut self, frame: Frame, ctx: &mut Self::Context) {
@@ -87,6 +89,13 @@ impl WorkerActor {
         if durability == Durability::All {
             self.setup.storage.do_send(ShareInputs);
         }
+        if let Some(cache) = self.setup.prior.cache.clone() {
+            // Off this thread, which must not wait for the disk: other workers have extended the cache since.
+            self.setup.pool.spawn(move || {
+                cache.refresh(SystemTime::now());
+                cache.take_reports().into_iter().for_each(|report| warn!("--cache: {report}"));
+            });
+        }
         self.counters.begin(study, stages, &self.setup.registry);
         self.studies.begin(study, resolve_stages(stages, &self.setup.registry), durability);
     }
@@ -100,6 +109,7 @@ impl WorkerActor {
         self.announce_dropped();
         for key in &keys {
             self.studies.release(*key);
+            self.tasks.input_identities().lock().remove(key);
             self.replication.remove_replica(*key);
         }
         debug_assert!(

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::message::InputFile;
-use pleach_regions::{MemoryCounter, RamTier};
+use pleach_regions::{MemoryCounter, RamTier, RegionIdentity};
 use pleach_workflow::Registry;
 use std::fmt;
 use std::num::NonZeroU32;
@@ -67,6 +67,12 @@ impl fmt::Debug for WorkerSetup {
 pub trait InputReader: Send + Sync {
     /// Returns the source of a region read from a file. Its preparation may fetch the file.
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source>;
+
+    /// Returns the identity of the region's content, derived from the digests of its files: the same in every study and on
+    /// every worker. `None` if they do not determine it.
+    fn identity(&self, _input: &InputFile) -> Option<RegionIdentity> {
+        None
+    }
 }
 
 /// Parts of a worker in its own process. See [`WorkerSetup::remote`].

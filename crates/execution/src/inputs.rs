@@ -11,7 +11,8 @@ use pleach_actors::storage::{Preparation, Source};
 use pleach_actors::worker::InputReader;
 use pleach_dispatch::message::{FileContent, InputFile, TaskFailure};
 use pleach_pathology::image_io;
-use pleach_regions::{DataRegion, ElementType, RegionKey};
+use pleach_regions::{DataRegion, ElementType, RegionIdentity, RegionKey};
+use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
 use pleach_study::file_digest::digest;
 use pleach_workflow::ReferenceSource;
@@ -105,6 +106,10 @@ pub struct InputFileReader;
 impl InputReader for InputFileReader {
     fn source(&self, input: &InputFile, files: &Arc<InputFileStore>) -> Arc<dyn Source> {
         Arc::new(WorkersFile { input: input.clone(), files: Arc::clone(files) })
+    }
+
+    fn identity(&self, input: &InputFile) -> Option<RegionIdentity> {
+        Some(cache_walk::identity_of_input(input))
     }
 }
 

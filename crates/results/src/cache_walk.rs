@@ -6,6 +6,7 @@
 
 use crate::journal::JournaledResponse;
 use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace, files::OsFileSystem};
+use pleach_dispatch::message::InputFile;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
@@ -92,6 +93,19 @@ pub fn identities(prepared: &PreparedStudy) -> HashMap<RegionKey, RegionIdentity
         }
     }
     identities
+}
+
+/// Returns the identity of an input that a manager sends to workers: as [`identities`] has it.
+#[must_use]
+pub fn identity_of_input(input: &InputFile) -> RegionIdentity {
+    let digest = input.file.digest_of_all();
+    match (&input.slide, &input.reference) {
+        (Some((element, part)), _) => of_slide(*element, part, digest),
+        (None, Some((element, tile))) => {
+            of_file(&format!("reference {element}"), &[digest, tile.digest_of_all()])
+        }
+        (None, None) => of_file("image", &[digest]),
+    }
 }
 
 /// Returns the identity of the content of files read as `read_as`.

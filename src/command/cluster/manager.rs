@@ -16,6 +16,7 @@ use pleach_actors::transport::settings::Settings;
 use pleach_api::token::ApiToken;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_planner::memory_size::MemorySize;
+use pleach_results::cache_walk;
 use pleach_server::http::{self, Limits};
 use pleach_server::input_store::InputStore;
 use pleach_server::kubernetes::Pods;
@@ -46,6 +47,10 @@ pub(in crate::command) fn execute(args: &ManagerProcessArgs) -> CommandResult {
     let pools = args.pools.as_deref().map(Pools::read).transpose().map_err(CommandError::input)?;
     let pods = args.pod_deletion_cost.then(|| Pods::of_account(&args.service_account)).transpose();
     let pods = pods.map_err(|error| CommandError::Input(format!("--pod-deletion-cost: {error}")))?;
+    // Workers create the folder, before or after the manager starts.
+    if let Some(folder) = args.cache.as_deref().filter(|folder| folder.exists()) {
+        cache_walk::open_to_read(folder)?;
+    }
     // A manager writes only into its state directory, which other users must not read.
     private::restrict_process();
     let state = StateDir::open(&args.state)?;
@@ -140,7 +145,8 @@ impl Process<'_> {
         // it outside a runtime, which panics. Until then, messages wait in its context.
         let context = Context::<ManagerActor>::new();
         let manager = context.address();
-        let studies = StudyContext::open(state, inputs, manager.clone(), network.handle().clone(), pools)?;
+        let (handle, cache) = (network.handle().clone(), args.cache.clone());
+        let studies = StudyContext::open(state, inputs, manager.clone(), handle, pools, cache)?;
         spawn_background_tasks(args, &studies, pods, network.handle());
         // Grant no leases until workers have had time to reattach with theirs.
         if studies.has_unfinished() {

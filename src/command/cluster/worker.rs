@@ -31,11 +31,12 @@ use pleach_actors::worker::{
     LeaveNow, LinkUp, RemoteSetup, Resources, SetTimeLimit, StartDrain, WorkerActor, WorkerEvent, WorkerSetup,
 };
 use pleach_api::random;
-use pleach_cache::PriorResults;
+use pleach_cache::{Cache, PriorResults};
 use pleach_execution::inputs::InputFileReader;
 use pleach_planner::memory_limit::{self, default_memory_bytes};
 use pleach_planner::memory_size::{MemorySize, human};
 use pleach_regions::{MemoryCounter, RamTier};
+use pleach_results::cache_walk;
 use pleach_server::exporter;
 use pleach_server::listener;
 use pleach_server::service::metrics::record_expiry;
@@ -155,7 +156,10 @@ fn serve_probes(
 struct Capacity {
     slots: NonZeroU32,
     memory_bytes: u64,
+    active_paths: Option<NonZeroU32>,
     spill: Option<Arc<SpillStore>>,
+    /// Task cache, which several workers may share.
+    cache: Option<Arc<Cache>>,
     /// Name and capacity of each spill tier, from fast to slow.
     spill_tiers: Vec<(String, u64)>,
 }
@@ -168,7 +172,9 @@ impl Capacity {
         pleach_pages::set_limit_bytes(memory_bytes);
         let tiers = spill::open(&args.spill.options())?;
         let (spill, sizes) = tiers.map(|tiers| (tiers.spill, tiers.sizes)).unzip();
-        Ok(Self { slots, memory_bytes, spill, spill_tiers: sizes.unwrap_or_default() })
+        let cache = args.cache.options().map(cache_walk::open).transpose()?;
+        let (active_paths, spill_tiers) = (args.active_paths, sizes.unwrap_or_default());
+        Ok(Self { slots, memory_bytes, active_paths, spill, cache, spill_tiers })
     }
 
     /// Returns the hello message of the worker, without its operations.
@@ -233,7 +239,7 @@ impl WorkerNode {
     /// Starts the storage actor and the worker actor. Adds the worker to `readiness`.
     fn start(self, readiness: &WorkerReadiness) -> CommandResult<Addr<WorkerActor>> {
         let Self { capacity, registry, ledger, ram, exchange, remote } = self;
-        let Capacity { slots, memory_bytes, spill, .. } = capacity;
+        let Capacity { slots, memory_bytes, active_paths, spill, cache, .. } = capacity;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(slots.get() as usize)
             .thread_name(|number| format!("{THREAD_NAME}{number}"))
@@ -243,7 +249,7 @@ impl WorkerNode {
         let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
         let storage = storage.with_spill(spill.clone()).with_exchange(exchange.clone()).start();
         let setup = WorkerSetup {
-            resources: Resources { slots, memory_bytes, active_paths: None, meter },
+            resources: Resources { slots, memory_bytes, active_paths, meter },
             registry,
             storage,
             pool,
@@ -251,7 +257,7 @@ impl WorkerNode {
             spill: spill.clone(),
             ledger,
             costs: Arc::default(),
-            prior: PriorResults::default(),
+            prior: PriorResults { cache, identities: Arc::default() },
             peak_bytes: Arc::default(),
             remote: Some(remote),
         };

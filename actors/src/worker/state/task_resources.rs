@@ -14,7 +14,12 @@ use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::{LeaseId, SlotId};
+use pleach_regions::{RegionIdentity, RegionKey};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Identities of the content of input files, by region. An entry lasts as long as its study reads the region.
+pub(crate) type InputIdentities = Mutex<HashMap<RegionKey, RegionIdentity>>;
 
 /// Resources shared by the tasks of a worker.
 #[derive(Default)]
@@ -26,6 +31,7 @@ pub(crate) struct TaskResources {
     estimates: Arc<Mutex<MemoryEstimates>>,
     /// Result directory, for a worker of a cluster.
     directory: Option<DirectoryHandle>,
+    input_identities: Arc<InputIdentities>,
 }
 
 impl TaskResources {
@@ -77,6 +83,16 @@ impl TaskResources {
     /// Returns the result directory.
     pub(crate) fn directory(&self) -> Option<&DirectoryHandle> {
         self.directory.as_ref()
+    }
+
+    /// Adds identities of input files.
+    pub(crate) fn add_input_identities(&self, known: impl Iterator<Item = (RegionKey, RegionIdentity)>) {
+        self.input_identities.lock().extend(known);
+    }
+
+    /// Returns the identities of input files, for stage actors.
+    pub(crate) fn input_identities(&self) -> &Arc<InputIdentities> {
+        &self.input_identities
     }
 
     /// Returns the memory estimates, for stage actors.

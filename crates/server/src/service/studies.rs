@@ -26,6 +26,7 @@ use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
 use pleach_api::submission::Submission;
 use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -52,6 +53,8 @@ pub struct StudyContext {
     /// Notified when a study has ended, so that the next one may start.
     study_ended: Condvar,
     scaler: Scaler,
+    /// Folder of the task cache that workers write.
+    pub(crate) task_cache: Option<PathBuf>,
 }
 
 impl StudyContext {
@@ -65,6 +68,7 @@ impl StudyContext {
         manager: Manager,
         network: tokio::runtime::Handle,
         pools: Option<Pools>,
+        task_cache: Option<PathBuf>,
     ) -> Result<Arc<Self>, StateError> {
         let kept = state.studies()?;
         let (studies, reserved_ids) = (Mutex::default(), Mutex::default());
@@ -80,6 +84,7 @@ impl StudyContext {
             reservation_ended,
             study_ended,
             scaler,
+            task_cache,
         });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
