@@ -197,7 +197,7 @@ impl StageActor {
             self.run.suspend(call.node);
             return self.report_slot_free(slot);
         }
-        let found = self.around.spill.as_ref().and_then(|_| results.find_spilled(&key, &call.requested));
+        let found = results.find_stored(&key, &call.requested);
         results.begin(key);
         drop(results);
         self.start(slot, call, Execution::Run { keys, shared: true, found }, ctx);
@@ -213,9 +213,11 @@ impl StageActor {
         };
         let to_run = match how {
             Execution::Run { keys, ref found, .. } => {
-                let back = self.around.spill.as_ref().zip(found.as_ref());
-                let back = back.map(|(below, found)| StoredOutputs::new(below, found));
-                Some(TaskJob { back, ..self.to_run(slot, &call, keys) })
+                let spill = self.around.spill.as_ref();
+                let back = found.as_ref().map(|found| StoredOutputs::new(spill, found));
+                let job = self.to_run(slot, &call, keys);
+                // Decoding or reading takes longer than an inline task may.
+                Some(TaskJob { short: job.short && back.is_none(), back, ..job })
             }
             Execution::Found { .. } => None,
         };

@@ -1,6 +1,7 @@
 //! Memory pressure: frees memory in order of cost.
 //!
-//! 1. Unreferenced task results are spilled to a tier where finding them is faster than recomputing them.
+//! 1. Unreferenced task results are encoded in memory, all but the most recent ones, before they are in the way. Beyond that
+//!    they are spilled to a tier where finding them is faster than recomputing them.
 //! 2. On request of the state machine, the storage actor drops or spills stored regions that no running bucket reads.
 //! 3. Without a spill tier, replicas of other workers' regions are dropped.
 //! 4. Tasks wait.
@@ -9,7 +10,7 @@
 
 use super::WorkerActor;
 use crate::storage::FreeMemory;
-use crate::task_results::spill_evicted;
+use crate::task_results::{spawn_encoding, spill_evicted};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::ToManager;
@@ -18,19 +19,24 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 impl WorkerActor {
-    /// Evicts unreferenced task results beyond the free memory.
+    /// Evicts unreferenced task results beyond the free memory, and has older ones encoded.
     pub(super) fn evict_results(&self) {
         // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished
         // task whose stage has not reported the end yet, so that its reservation still counts too.
         let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.tasks.results();
-        let evicted = results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
+        let budget = self.setup.resources.memory_bytes;
+        let capacity = budget.saturating_sub(needed);
+        let target = results.eviction_target(capacity);
+        let evicted = results.shelf.shrink_to(target);
+        let jobs = results.start_encoding(capacity, budget);
         self.counters.pressure.shelf.increment(evicted.len() as u64);
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
-        // Unlocked before the spill, whose threads lock the results.
+        // Unlocked before the jobs start, whose threads lock the results.
         drop(results);
+        spawn_encoding(self.tasks.shared_results(), &self.setup.pool, jobs);
         // With a task cache, results worth keeping are already on disk.
         if let Some(below) = self.setup.spill.as_ref().filter(|_| self.setup.prior.cache.is_none()) {
             spill_evicted(self.tasks.shared_results(), below, evicted);
