@@ -15,7 +15,7 @@ use pleach_actors::storage::{
     ReleaseRegions, SetPlacement, StorageActor,
 };
 use pleach_actors::task::unmetered;
-use pleach_actors::worker::Resources;
+use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::ReuseScope;
@@ -73,7 +73,13 @@ fn execute_above(
         finished: finished.clone(),
         registry: study.registry(&watch),
         sources: study.sources(&watch),
-        resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
+        resources: Resources {
+            slots,
+            memory_bytes,
+            active_paths,
+            meter: unmetered,
+            process_bytes: unmeasured,
+        },
         costs: Arc::default(),
         prior: PriorResults::default(),
         ledger,

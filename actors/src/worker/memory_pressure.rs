@@ -27,7 +27,9 @@ impl WorkerActor {
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.tasks.results();
         let budget = self.setup.resources.memory_bytes;
-        let capacity = budget.saturating_sub(needed);
+        let process_bytes = (self.setup.resources.process_bytes)();
+        let free_bytes = budget.saturating_sub(needed);
+        let capacity = result_capacity(budget, free_bytes, results.shelf.idle_bytes(), process_bytes);
         let target = results.eviction_target(capacity);
         let evicted = results.shelf.shrink_to(target);
         let jobs = results.start_encoding(capacity, budget);
@@ -87,5 +89,33 @@ impl WorkerActor {
             actor.core.handle_memory_freed(freed.bytes);
             actor.apply_effects(ctx);
         }));
+    }
+}
+
+/// Returns the bytes that task results may take, of which they have `idle_bytes`: the free bytes of the budget, less the
+/// bytes of the process beyond the budget, such as plans. At least half of the free bytes are left.
+fn result_capacity(budget: u64, free_bytes: u64, idle_bytes: u64, process_bytes: Option<u64>) -> u64 {
+    let Some(process_bytes) = process_bytes else { return free_bytes };
+    let left = budget.saturating_add(idle_bytes).saturating_sub(process_bytes);
+    // A process that has much more than its worker must still reuse results.
+    left.clamp(free_bytes / 2, free_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::result_capacity;
+
+    #[test]
+    fn results_give_way_to_other_memory_of_the_process_down_to_half_of_the_free_bytes() {
+        let capacity = |process_bytes| result_capacity(1000, 900, 300, process_bytes);
+        assert_eq!(capacity(None), 900);
+        // 300 of results and 100 of tasks: nothing else.
+        assert_eq!(capacity(Some(400)), 900);
+        // 200 besides.
+        assert_eq!(capacity(Some(600)), 700);
+        // The process has the whole budget, and then more.
+        assert_eq!(capacity(Some(1000)), 450);
+        assert_eq!(capacity(Some(5000)), 450);
+        assert_eq!(result_capacity(u64::MAX, u64::MAX, 300, Some(1000)), u64::MAX - 700);
     }
 }
