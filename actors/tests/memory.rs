@@ -514,3 +514,22 @@ fn small_budget_keeps_all_results_encoded() {
     );
     assert_eq!((ran.finished.retained_bytes, plenty.finished.retained_bytes), (0, 0));
 }
+
+/// Whatever part of the results is encoded, used, evicted or computed again: responses and counts are the same.
+#[test]
+fn responses_do_not_depend_on_encoded_results() {
+    let (mut study, all_bytes) = two_passes();
+    study.sets.retain(|set| set[0] < 100);
+    for (slots, part) in [(1, 8), (3, 8), (3, 4)] {
+        let budget = study.plan().needs.min_bytes.max(all_bytes / part);
+        let ran = execute(&study, &BTreeSet::new(), (slots, budget, None), usize::MAX);
+        assert_eq!(ran.results, study.expected(), "{slots} slots, 1/{part}");
+        assert!(ran.finished.peak_bytes <= budget, "{} of {budget}", ran.finished.peak_bytes);
+        assert_eq!(ran.finished.retained_bytes, 0);
+        let totals = ran.finished.outcome.tasks.values();
+        let done: u64 =
+            totals.map(|total| total.runs + total.reused_by_dataflow + total.reused_by_value).sum();
+        // One task prepares the tile, and each set has three tasks and a measurement.
+        assert_eq!(done as usize, 1 + 4 * study.sets.len());
+    }
+}

@@ -116,6 +116,6 @@ mod tests {
         // The process has the whole budget, and then more.
         assert_eq!(capacity(Some(1000)), 450);
         assert_eq!(capacity(Some(5000)), 450);
-        assert_eq!(result_capacity(u64::MAX, u64::MAX, 300, Some(1000)), u64::MAX - 700);
+        assert_eq!(result_capacity(u64::MAX, u64::MAX, 300, Some(1000)), u64::MAX - 1000);
     }
 }

@@ -23,7 +23,7 @@ pub struct EncodedRegion {
     shape: Shape,
     content_bytes: u64,
     region_bytes: u64,
-    body: Vec<u8>,
+    body: Box<[u8]>,
 }
 
 impl EncodedRegion {
@@ -34,6 +34,8 @@ impl EncodedRegion {
         let (coding, body, content_bytes) = region.stored(&shape, CompressionEffort::Quick, 0);
         // Uncompressed content may be borrowed, and is the whole region anyway.
         let Cow::Owned(body) = body else { return None };
+        // Copied into a block of its size, because a shortened buffer leaves a gap behind it that no later buffer fits into.
+        let body = Box::from(&*body);
         let encoded = Self { element, coding, shape, content_bytes, region_bytes, body };
         (encoded.bytes() <= region_bytes / MAX_SHARE).then_some(encoded)
     }
@@ -53,7 +55,7 @@ impl EncodedRegion {
     /// Returns the bytes that this encoding takes, including its fixed part.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.body.capacity() as u64 + FIXED_BYTES
+        self.body.len() as u64 + FIXED_BYTES
     }
 
     /// Returns the bytes of the decoded region.
