@@ -1,3 +1,5 @@
+//! Tests of the cache: forms of a region, eviction order, byte counts.
+
 use super::entry::Attempt;
 use super::*;
 use crate::EncodedRegion;
