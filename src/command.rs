@@ -82,3 +82,8 @@ fn manager_token() -> Option<String> {
 fn meter(work: &mut dyn FnMut()) -> Option<u64> {
     Some(pleach_pages::metered(work).1)
 }
+
+/// Measures the process: returns the bytes of its live blocks, and of those that the allocator keeps for reuse.
+fn process_bytes() -> Option<u64> {
+    Some(pleach_pages::allocated_bytes() + pleach_pages::idle_bytes())
+}

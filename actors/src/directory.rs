@@ -13,7 +13,7 @@ use pleach_dispatch::directory::{
     Directory, DirectoryMessage, DirectoryStats, Effect, MemberChange, MemberId, Resolution, TaskRecord,
 };
 use pleach_dispatch::stage::NodeId;
-use pleach_regions::{DataRegion, RegionIdentity, RegionKey, TaskKey};
+use pleach_regions::{CachedForm, RegionIdentity, RegionKey, TaskKey};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl DirectoryHandle {
 struct Offered(Arc<Mutex<TaskResults>>);
 
 impl ResultSource for Offered {
-    fn region(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
+    fn form(&self, key: RegionKey) -> Option<CachedForm> {
         self.0.lock().offered(key)
     }
 }

@@ -16,7 +16,7 @@ mod withdrawal;
 
 use crate::storage::{GetRegion, RegionUnavailable};
 use crate::task::{OutputSource, StoredOutputs, TaskResult};
-use crate::task_results::{ResumeTask, SpilledTask, TaskResults};
+use crate::task_results::{ResumeTask, StoredTask, TaskResults};
 use actix::prelude::*;
 pub use context::{ResolvedStage, StageContext};
 use execution::{Execution, JobResult, LoadedInput, RemoteFetches, TaskJob, TaskKeys};
@@ -223,7 +223,7 @@ impl StageActor {
             self.run.suspend(call.node);
             return self.report_slot_free(slot);
         }
-        let found = self.around.spill.as_ref().and_then(|_| results.find_spilled(&key, &call.requested));
+        let found = results.find_stored(&key, &call.requested);
         results.begin(key);
         drop(results);
         let is_shared = self.around.directory.as_ref().is_some_and(|directory| directory.is_shared());
@@ -252,9 +252,11 @@ impl StageActor {
         };
         let to_run = match how {
             Execution::Run { keys, ref found, .. } => {
-                let back = self.around.spill.as_ref().zip(found.as_ref());
-                let back = back.map(|(below, found)| StoredOutputs::new(below, found));
-                Some(TaskJob { back, ..self.to_run(slot, &call, keys) })
+                let spill = self.around.spill.as_ref();
+                let back = found.as_ref().map(|found| StoredOutputs::new(spill, found));
+                let job = self.to_run(slot, &call, keys);
+                // Decoding or reading takes longer than an inline task may.
+                Some(TaskJob { short: job.short && back.is_none(), back, ..job })
             }
             Execution::Found { .. } => None,
         };
@@ -375,7 +377,7 @@ impl StageActor {
         &mut self,
         call: &TaskRequest,
         keys: Option<TaskKeys>,
-        (shared, found): (bool, Option<SpilledTask>),
+        (shared, found): (bool, Option<StoredTask>),
         result: TaskResult,
     ) {
         let TaskResult { seconds, digest_seconds, .. } = result;

@@ -5,7 +5,7 @@ use crate::panic_guard::catch_panic;
 use crate::spill::SpillStore;
 use crate::storage::RegionUnavailable;
 use crate::task_cache::{CachedTask, TaskLookup};
-use crate::task_results::{OutputLocation, SpilledTask};
+use crate::task_results::{OutputLocation, StoredTask};
 use actix::prelude::*;
 use pleach_dispatch::message::TaskFailure;
 use pleach_regions::{DataRegion, Digest, RegionIdentity};
@@ -35,7 +35,7 @@ pub struct RunTask {
     pub digests: Vec<bool>,
     /// Entry of the task cache for lookup and storage.
     pub recall: Option<TaskLookup>,
-    /// Spilled outputs that may be read instead of a run.
+    /// Encoded or spilled outputs that may be read instead of a run.
     pub(crate) back: Option<StoredOutputs>,
     /// The predicted duration is at most [`SHORT_SECONDS`].
     pub short: bool,
@@ -45,7 +45,7 @@ pub struct RunTask {
 
 /// Outputs of an earlier run on this worker. They may have left memory since.
 pub(crate) struct StoredOutputs {
-    spill: Arc<SpillStore>,
+    spill: Option<Arc<SpillStore>>,
     outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
 }
 
@@ -53,15 +53,15 @@ pub(crate) struct StoredOutputs {
 type Brought = (Vec<Option<DataRegion>>, Vec<Option<Digest>>);
 
 impl StoredOutputs {
-    pub(crate) fn new(spill: &Arc<SpillStore>, found: &SpilledTask) -> Self {
-        Self { spill: Arc::clone(spill), outputs: found.outputs.clone() }
+    pub(crate) fn new(spill: Option<&Arc<SpillStore>>, found: &StoredTask) -> Self {
+        Self { spill: spill.cloned(), outputs: found.outputs.clone() }
     }
 
     /// Reads the outputs. `None` if any is missing or changed.
     fn bring(&self) -> Option<Brought> {
         let bring = |place: &OutputLocation| match place {
-            OutputLocation::Here(region) => Some(DataRegion::clone(region)),
-            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.spill.get(*key)?)),
+            OutputLocation::Here(form) => Some(Arc::unwrap_or_clone(form.region()?)),
+            OutputLocation::Below(key) => Some(Arc::unwrap_or_clone(self.spill.as_ref()?.get(*key)?)),
         };
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -84,7 +84,7 @@ pub enum OutputSource {
     Run,
     /// The task cache, from a run of an earlier study.
     Cache,
-    /// A spill tier, from an earlier run on this worker.
+    /// An encoded copy in memory or a spill tier, from an earlier run on this worker.
     Below,
 }
 
@@ -182,7 +182,7 @@ impl Handler<RunTask> for TaskActor {
     }
 }
 
-/// Returns the outputs of a task: spilled, cached or from a run.
+/// Returns the outputs of a task: encoded, spilled, cached or from a run.
 fn run(task: RunTask, meter: Meter) -> TaskResult {
     let RunTask { name, operation, inputs, arguments, digests, recall, back, short: _, span } = task;
     let _within = span.enter();
@@ -190,7 +190,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     if let Some(brought) = back.as_ref().and_then(StoredOutputs::bring)
         && fits_ports(&brought, &*operation)
     {
-        return spilled(name, brought);
+        return stored(name, brought);
     }
     if let Some(found) = recall.as_ref().and_then(|recall| recall.find(&*operation)) {
         return cached(found, start);
@@ -224,7 +224,7 @@ fn run(task: RunTask, meter: Meter) -> TaskResult {
     }
 }
 
-/// Returns whether spilled outputs have the types that the operation declares.
+/// Returns whether stored outputs have the types that the operation declares.
 fn fits_ports((outputs, _): &Brought, operation: &dyn Operation) -> bool {
     let fits = |(region, port): (&Option<DataRegion>, &Port)| {
         region.as_ref().is_none_or(|region| region.element() == port.element)
@@ -232,8 +232,8 @@ fn fits_ports((outputs, _): &Brought, operation: &dyn Operation) -> bool {
     outputs.iter().zip(operation.outputs()).all(fits)
 }
 
-/// Returns the result of a task whose outputs were spilled by an earlier run.
-fn spilled(name: String, (outputs, digests): Brought) -> TaskResult {
+/// Returns the result of a task whose outputs an earlier run has stored.
+fn stored(name: String, (outputs, digests): Brought) -> TaskResult {
     let not_run = TaskResult::failed(TaskFailure { at: name, cause: String::new() });
     TaskResult { outputs: Ok(outputs), source: OutputSource::Below, digests, ..not_run }
 }

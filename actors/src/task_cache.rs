@@ -94,7 +94,7 @@ impl TaskLookup {
         let traced: Vec<Output> =
             outputs.iter().zip(&digests).map(|(region, digest)| Output::new(region, *digest)).collect();
         for ((region, digest), output) in outputs.iter().zip(&digests).zip(&traced) {
-            if output.region().is_none() && is_worth_caching(region, seconds) {
+            if output.region().is_none() && is_worth_caching(region.element(), region.bytes(), seconds) {
                 self.cache.store(digest, region);
             }
         }
@@ -104,11 +104,11 @@ impl TaskLookup {
     }
 }
 
-/// Returns whether a region that took `seconds` to compute can be read from disk faster.
-pub(crate) fn is_worth_caching(region: &DataRegion, seconds: f64) -> bool {
+/// Returns whether a region of `bytes` in memory that took `seconds` to compute can be read from disk faster.
+pub(crate) fn is_worth_caching(element: ElementType, bytes: u64, seconds: f64) -> bool {
     // A mask is stored with 1 bit per pixel and takes 1 byte in memory.
-    let packed = if region.element() == ElementType::Mask { 8 } else { 1 };
+    let packed = if element == ElementType::Mask { 8 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    let bytes = (region.bytes() / packed) as f64;
+    let bytes = (bytes / packed) as f64;
     seconds > bytes / KEPT_BYTES_PER_SECOND
 }

@@ -1,19 +1,23 @@
-//! Task results of one worker, shared by its buckets: the result cache, spilled results (`spilled`), and running tasks.
+//! Task results of one worker, shared by its buckets: the result cache, encoded (`encoding`) and spilled results (`spilled`),
+//! and running tasks.
 
+mod encoding;
 mod spilled;
+mod stored;
 
 use crate::directory::result_key;
 use crate::spill::SpillStore;
 use crate::task_cache::is_worth_caching;
 use actix::prelude::*;
+pub(crate) use encoding::spawn_encoding;
 use parking_lot::Mutex;
 use pleach_dispatch::stage::NodeId;
-use pleach_regions::{self as regions, DataRegion, RegionIdentity, RegionKey, ResultCache, TaskKey};
+use pleach_regions::{self as regions, CachedForm, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use spilled::SpilledResults;
-pub(crate) use spilled::{OutputLocation, SpilledTask};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+pub(crate) use stored::{OutputLocation, StoredTask};
 
 /// The same task as one of this bucket has finished in another bucket.
 #[derive(Debug, Message)]
@@ -159,11 +163,6 @@ impl TaskResults {
         sources.iter().flat_map(|source| self.discard(source)).collect()
     }
 
-    /// Returns the locations of a task's wanted outputs if not all are in the result cache. `None` if any is missing.
-    pub(crate) fn find_spilled(&self, key: &TaskKey, wanted: &[bool]) -> Option<SpilledTask> {
-        self.fallen.find(key, wanted, &self.shelf)
-    }
-
     /// Records tasks whose results are no longer in memory.
     pub(crate) fn drop_tasks(&mut self, tasks: impl Iterator<Item = TaskKey>) {
         self.dropped.extend(tasks);
@@ -180,13 +179,13 @@ impl TaskResults {
         // Evicted results leave the list here, so that it stays in proportion to the cache at a constant cost.
         if self.offered.len() > 2 * self.shelf.len() + 1024 {
             let shelf = &self.shelf;
-            self.offered.retain(|_, identity| shelf.region(identity).is_some());
+            self.offered.retain(|_, identity| shelf.contains(identity));
         }
     }
 
-    /// Returns a result in memory that other workers may fetch.
-    pub(crate) fn offered(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        self.shelf.region(self.offered.get(&key)?).cloned()
+    /// Returns a result in memory that other workers may fetch, in the form that it has.
+    pub(crate) fn offered(&self, key: RegionKey) -> Option<CachedForm> {
+        self.shelf.form(self.offered.get(&key)?)
     }
 
     /// Records the end of a task, whether it succeeded or failed.
@@ -206,16 +205,17 @@ pub(crate) fn spill_evicted(
     all: Vec<regions::EvictedResult>,
 ) {
     for fallen in all {
-        let (key, bytes) = (spilled::key(&fallen.identity), fallen.region.bytes());
+        let (key, bytes) = (spilled::key(&fallen.identity), fallen.form.region_bytes());
         // A result that was promoted keeps its spilled copy, so it need not be written again.
         let is_there = spill.bytes(key).is_some();
-        let is_worth = is_there || is_worth_caching(&fallen.region, fallen.seconds);
+        let is_worth = is_there || is_worth_caching(fallen.form.element(), bytes, fallen.seconds);
         if !is_worth || !(is_there || spill.begin_writing(bytes)) {
             continue;
         }
         let (results, to) = (Arc::clone(results), Arc::clone(spill));
         spill.spawn(move || {
-            let is_kept = is_there || to.write_evictable(key, &fallen.region, fallen.seconds);
+            let write = |region| to.write_evictable(key, &region, fallen.seconds);
+            let is_kept = is_there || fallen.form.region().is_some_and(write);
             if !is_there {
                 // Returned as soon as the write ends, before the lock, so that other writes can start.
                 to.end_writing(bytes);

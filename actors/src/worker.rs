@@ -31,7 +31,7 @@ pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
 pub use metrics::{GetWorkerMetrics, WorkerMetrics};
 pub use reattach::LinkUp;
 pub use retention::{DropRetained, HasWork};
-pub use setup::{InputReader, RemoteSetup, Resources, WorkerEvent, WorkerSetup};
+pub use setup::{InputReader, ProcessBytes, RemoteSetup, Resources, WorkerEvent, WorkerSetup, unmeasured};
 
 use crate::stage::InstanceSelection;
 use crate::task::TaskActor;

@@ -29,7 +29,9 @@ use pleach_actors::transport::hello::Hello;
 use pleach_actors::transport::identity::Role;
 use pleach_actors::transport::quic::{Peer, Server};
 use pleach_actors::transport::refusal::{Cause, Refusal};
-use pleach_actors::worker::{InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup};
+use pleach_actors::worker::{
+    InputReader, LinkUp, RemoteSetup, Resources, WorkerActor, WorkerSetup, unmeasured,
+};
 use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{InputFile, TaskFailure};
@@ -104,6 +106,7 @@ impl Worker {
             memory_bytes: u64::MAX,
             active_paths: None,
             meter: unmetered,
+            process_bytes: unmeasured,
         };
         let remote = RemoteSetup {
             incarnation: name.bytes().fold(0, |number, byte| number * 256 + u64::from(byte)),

@@ -8,7 +8,7 @@ use pleach_actors::embedded::{EmbeddedStudy, PlanOutcome, run};
 use pleach_actors::manager::{Progress, StudyEvent};
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
-use pleach_actors::worker::Resources;
+use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
@@ -32,7 +32,13 @@ struct Ran {
 
 fn resources(slots: u32) -> Resources {
     let slots = NonZeroU32::new(slots).expect("at least one slot");
-    Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered }
+    Resources {
+        slots,
+        memory_bytes: u64::MAX,
+        active_paths: None,
+        meter: unmetered,
+        process_bytes: unmeasured,
+    }
 }
 
 /// Runs `sets` over tiles with the inputs `tiles`.

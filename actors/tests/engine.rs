@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use pleach_actors::embedded::{EmbeddedEngine, EngineConfig, PlanOutcome, PlanRun};
 use pleach_actors::storage::Source;
 use pleach_actors::task::unmetered;
-use pleach_actors::worker::Resources;
+use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
@@ -76,7 +76,13 @@ impl Running {
         };
         let (stop, stopped) = oneshot::channel();
         let slots = NonZeroU32::new(2).expect("at least one slot");
-        let resources = Resources { slots, memory_bytes: u64::MAX, active_paths: None, meter: unmetered };
+        let resources = Resources {
+            slots,
+            memory_bytes: u64::MAX,
+            active_paths: None,
+            meter: unmetered,
+            process_bytes: unmeasured,
+        };
         let engine = EmbeddedEngine::start(EngineConfig {
             registry: registry.with(Costly(step)),
             sources: (0..2).map(source).collect::<HashMap<_, _>>(),
@@ -165,7 +171,13 @@ fn most_at_once(active_paths: Option<NonZeroU32>, wanted: usize) -> usize {
     let mut engine = EmbeddedEngine::start(EngineConfig {
         registry: registry.with(crowd),
         sources: HashMap::from([(input_key(0), input)]),
-        resources: Resources { slots, memory_bytes: u64::MAX, active_paths, meter: unmetered },
+        resources: Resources {
+            slots,
+            memory_bytes: u64::MAX,
+            active_paths,
+            meter: unmetered,
+            process_bytes: unmeasured,
+        },
         prior: PriorResults::default(),
         spill: None,
         stop: stopped,

@@ -1,6 +1,8 @@
 //! The real actors within a memory budget: the bytes counted at every event never exceed it. Suspended and resumed studies
 //! return the same results.
 
+#[path = "support/encoded_results.rs"]
+mod encoded_results;
 #[path = "support/images.rs"]
 mod images;
 
@@ -15,7 +17,7 @@ use pleach_actors::storage::{
     ReleaseRegions, SetPlacement, StorageActor,
 };
 use pleach_actors::task::unmetered;
-use pleach_actors::worker::Resources;
+use pleach_actors::worker::{Resources, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::plan::ReuseScope;
@@ -73,7 +75,13 @@ fn execute_above(
         finished: finished.clone(),
         registry: study.registry(&watch),
         sources: study.sources(&watch),
-        resources: Resources { slots, memory_bytes, active_paths, meter: unmetered },
+        resources: Resources {
+            slots,
+            memory_bytes,
+            active_paths,
+            meter: unmetered,
+            process_bytes: unmeasured,
+        },
         costs: Arc::default(),
         prior: PriorResults::default(),
         ledger,

@@ -26,7 +26,7 @@ use pleach_actors::transport::refusal::{Cause, Refusal};
 use pleach_actors::transport::settings::Settings;
 use pleach_actors::transport::token::{Ttl, fingerprint};
 use pleach_actors::transport::{Disconnected, Link};
-use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup};
+use pleach_actors::worker::{Resources, WorkerActor, WorkerSetup, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
@@ -352,6 +352,7 @@ fn execute(sets: &Sets, is_torn: bool) -> StudyOutcome {
                     memory_bytes: u64::MAX,
                     active_paths: None,
                     meter: unmetered,
+                    process_bytes: unmeasured,
                 },
                 registry: registry().0,
                 storage: storage.clone(),

@@ -17,7 +17,7 @@ use pleach_actors::task::unmetered;
 use pleach_actors::transport::clock::SystemClock;
 use pleach_actors::transport::in_memory::{MemoryEnd, MemoryLink, pair};
 use pleach_actors::transport::{Incoming, Link, codec};
-use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup};
+use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup, unmeasured};
 use pleach_cache::PriorResults;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
@@ -109,7 +109,13 @@ fn execute_until(
                 costs.observe(&**step, &[Value::Integer(0)], 64, seconds);
             }
             let setup = WorkerSetup {
-                resources: Resources { slots, memory_bytes, active_paths: None, meter: unmetered },
+                resources: Resources {
+                    slots,
+                    memory_bytes,
+                    active_paths: None,
+                    meter: unmetered,
+                    process_bytes: unmeasured,
+                },
                 registry,
                 storage: storage.clone(),
                 pool: Arc::clone(&pool),

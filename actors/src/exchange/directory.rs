@@ -7,7 +7,7 @@ use super::message::Message;
 use super::state::ExchangeState;
 use actix::prelude::Recipient;
 use parking_lot::Mutex;
-use pleach_regions::{DataRegion, RegionKey};
+use pleach_regions::{CachedForm, RegionKey};
 use serde_bytes::ByteBuf;
 use std::collections::HashMap;
 use std::fmt;
@@ -30,7 +30,7 @@ pub enum DirectoryEvent {
 /// Source of task results, by the key that [`result_key`](crate::directory::result_key) computes.
 pub trait ResultSource: Send + Sync {
     /// Returns a result in memory.
-    fn region(&self, key: RegionKey) -> Option<Arc<DataRegion>>;
+    fn form(&self, key: RegionKey) -> Option<CachedForm>;
 }
 
 /// The directory of this worker, as the exchange knows it.
@@ -113,7 +113,7 @@ impl ExchangeState {
     }
 
     /// Returns a task result in memory.
-    pub(super) fn result(&self, key: RegionKey) -> Option<Arc<DataRegion>> {
-        self.directory.get()?.results.region(key)
+    pub(super) fn result(&self, key: RegionKey) -> Option<CachedForm> {
+        self.directory.get()?.results.form(key)
     }
 }

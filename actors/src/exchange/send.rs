@@ -80,8 +80,11 @@ async fn find(hub: &ExchangeState, key: RegionKey) -> Option<Arc<DataRegion>> {
     if let Some(region) = hub.ram.get(key) {
         return Some(region);
     }
-    if let Some(region) = hub.result(key) {
-        return Some(region);
+    match hub.result(key) {
+        // Decoding would hold up the connections of a network thread.
+        Some(form) if form.is_encoded() => return spawn_blocking(move || form.region()).await.ok().flatten(),
+        Some(form) => return form.region(),
+        None => {}
     }
     // Looks up the index first, so that a missing region takes no blocking thread.
     let below = hub.spill.clone().filter(|below| below.bytes(key).is_some())?;

@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, HolderError};
 use crate::storage::{GetRegion, RegionUnavailable, StorageActor};
 use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
 use crate::task_cache::TaskLookup;
-use crate::task_results::SpilledTask;
+use crate::task_results::StoredTask;
 use actix::Addr;
 use pleach_dispatch::message::{ReuseSource, TaskFailure};
 use pleach_dispatch::stage::OutputId;
@@ -31,8 +31,8 @@ pub(super) enum Execution {
         keys: Option<TaskKeys>,
         /// Other buckets may reuse its outputs.
         shared: bool,
-        /// Spilled outputs that may make the run unnecessary.
-        found: Option<SpilledTask>,
+        /// Encoded or spilled outputs that may make the run unnecessary.
+        found: Option<StoredTask>,
     },
     /// The outputs are in the result cache.
     Found { outputs: AcquiredOutputs, origin: TaskKey, reused: ReuseSource },

@@ -87,10 +87,8 @@ impl StageActor {
                 self.run.look_up_ahead(node);
                 continue;
             }
-            let is_spilled =
-                self.around.spill.is_some() && results.find_spilled(&keys.key, &call.requested).is_some();
-            if is_spilled {
-                // Read from its tier once it has a slot.
+            if results.find_stored(&keys.key, &call.requested).is_some() {
+                // Decoded or read from its tier once it has a slot.
                 return;
             }
             results.begin(keys.key);

@@ -3,27 +3,8 @@
 //! The tiers hold the regions. The loss of a region is detected when it is read. Then its task runs again.
 
 use crate::directory::result_key;
-use pleach_regions::{self as regions, DataRegion, RegionIdentity, RegionKey, ResultCache, TaskKey};
+use pleach_regions::{self as regions, RegionIdentity, RegionKey, TaskKey};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
-/// Location of an output.
-#[derive(Clone, Debug)]
-pub(crate) enum OutputLocation {
-    /// In the result cache.
-    Here(Arc<DataRegion>),
-    /// In a spill tier.
-    Below(RegionKey),
-}
-
-/// Outputs of a task.
-#[derive(Clone, Debug)]
-pub(crate) struct SpilledTask {
-    /// Wanted outputs.
-    pub(crate) outputs: Vec<Option<(RegionIdentity, OutputLocation)>>,
-    /// Key by provenance of the task that ran.
-    pub(crate) origin: TaskKey,
-}
 
 /// Index of spilled task results.
 #[derive(Debug, Default)]
@@ -57,23 +38,14 @@ impl SpilledResults {
         }
     }
 
-    pub(super) fn find(&self, key: &TaskKey, wanted: &[bool], shelf: &ResultCache) -> Option<SpilledTask> {
-        let (origin, outputs) = self.tasks.get(key)?;
-        if outputs.len() != wanted.len() {
-            return None;
-        }
-        let place = |identity: RegionIdentity| match shelf.region(&identity) {
-            Some(region) => Some((identity, OutputLocation::Here(Arc::clone(region)))),
-            None => self
-                .regions
-                .contains(&identity)
-                .then(|| (identity, OutputLocation::Below(self::key(&identity)))),
-        };
-        let mut found = Vec::with_capacity(wanted.len());
-        for (output, wanted) in outputs.iter().zip(wanted) {
-            found.push(if *wanted { Some(place((*output)?)?) } else { None });
-        }
-        Some(SpilledTask { outputs: found, origin: *origin })
+    /// Returns the origin of a task with spilled outputs, and the identities of its outputs as far as they are known.
+    pub(super) fn outputs_of(&self, key: &TaskKey) -> Option<(TaskKey, &[Option<RegionIdentity>])> {
+        self.tasks.get(key).map(|(origin, outputs)| (*origin, outputs.as_slice()))
+    }
+
+    /// Returns whether a region was spilled.
+    pub(super) fn contains(&self, identity: &RegionIdentity) -> bool {
+        self.regions.contains(identity)
     }
 
     /// Returns the tasks with spilled outputs derived from a root input.

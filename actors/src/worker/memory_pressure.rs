@@ -1,6 +1,7 @@
 //! Memory pressure: frees memory in order of cost.
 //!
-//! 1. Unreferenced task results are spilled to a tier where finding them is faster than recomputing them.
+//! 1. Unreferenced task results are encoded in memory, all but the most recent ones, before they are in the way. Beyond that
+//!    they are spilled to a tier where finding them is faster than recomputing them.
 //! 2. On request of the state machine, the storage actor drops or spills stored regions that no running bucket reads.
 //! 3. Without a spill tier, replicas of other workers' regions are dropped.
 //! 4. Tasks wait.
@@ -9,7 +10,7 @@
 
 use super::WorkerActor;
 use crate::storage::FreeMemory;
-use crate::task_results::spill_evicted;
+use crate::task_results::{spawn_encoding, spill_evicted};
 use actix::prelude::*;
 use pleach_dispatch::LeaseId;
 use pleach_dispatch::message::ToManager;
@@ -18,14 +19,20 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 impl WorkerActor {
-    /// Evicts unreferenced task results beyond the free memory.
+    /// Evicts unreferenced task results beyond the free memory, and has older ones encoded.
     pub(super) fn evict_results(&self) {
         // Each bound alone suffices. The ledger counts shared regions once. It also counts the outputs of a finished
         // task whose stage has not reported the end yet, so that its reservation still counts too.
         let counted = self.setup.ledger.held_bytes().saturating_add(self.core.reserved_bytes());
         let needed = counted.min(self.core.needed_bytes());
         let mut results = self.tasks.results();
-        let evicted = results.shelf.shrink_to(self.setup.resources.memory_bytes.saturating_sub(needed));
+        let budget = self.setup.resources.memory_bytes;
+        let process_bytes = (self.setup.resources.process_bytes)();
+        let free_bytes = budget.saturating_sub(needed);
+        let capacity = result_capacity(budget, free_bytes, results.shelf.idle_bytes(), process_bytes);
+        let target = results.eviction_target(capacity);
+        let evicted = results.shelf.shrink_to(target);
+        let jobs = results.start_encoding(capacity, budget);
         self.counters.pressure.shelf.increment(evicted.len() as u64);
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
@@ -33,8 +40,9 @@ impl WorkerActor {
             let tasks = evicted.iter().flat_map(|evicted| evicted.tasks.iter().map(|(key, _, _)| *key));
             results.drop_tasks(tasks);
         }
-        // Unlocked before the spill, whose threads lock the results.
+        // Unlocked before the jobs start, whose threads lock the results.
         drop(results);
+        spawn_encoding(self.tasks.shared_results(), &self.setup.pool, jobs);
         if !evicted.is_empty() {
             self.announce_dropped();
         }
@@ -88,5 +96,33 @@ impl WorkerActor {
             actor.core.handle_memory_freed(freed.bytes);
             actor.apply_effects(ctx);
         }));
+    }
+}
+
+/// Returns the bytes that task results may take, of which they have `idle_bytes`: the free bytes of the budget, less the
+/// bytes of the process beyond the budget, such as plans. At least half of the free bytes are left.
+fn result_capacity(budget: u64, free_bytes: u64, idle_bytes: u64, process_bytes: Option<u64>) -> u64 {
+    let Some(process_bytes) = process_bytes else { return free_bytes };
+    let left = budget.saturating_add(idle_bytes).saturating_sub(process_bytes);
+    // A process that has much more than its worker must still reuse results.
+    left.clamp(free_bytes / 2, free_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::result_capacity;
+
+    #[test]
+    fn results_give_way_to_other_memory_of_the_process_down_to_half_of_the_free_bytes() {
+        let capacity = |process_bytes| result_capacity(1000, 900, 300, process_bytes);
+        assert_eq!(capacity(None), 900);
+        // 300 of results and 100 of tasks: nothing else.
+        assert_eq!(capacity(Some(400)), 900);
+        // 200 besides.
+        assert_eq!(capacity(Some(600)), 700);
+        // The process has the whole budget, and then more.
+        assert_eq!(capacity(Some(1000)), 450);
+        assert_eq!(capacity(Some(5000)), 450);
+        assert_eq!(result_capacity(u64::MAX, u64::MAX, 300, Some(1000)), u64::MAX - 1000);
     }
 }

@@ -29,6 +29,18 @@ pub struct Resources {
     pub active_paths: Option<NonZeroU32>,
     /// Measures the memory of tasks.
     pub meter: Meter,
+    /// Measures the process.
+    pub process_bytes: ProcessBytes,
+}
+
+/// Returns the bytes that the process has allocated. `None` if they are not measured. Results that wait for reuse give way, so
+/// that plans and other memory without a budget of their own stay within that of the worker.
+pub type ProcessBytes = fn() -> Option<u64>;
+
+/// [`ProcessBytes`] without measurement.
+#[must_use]
+pub fn unmeasured() -> Option<u64> {
+    None
 }
 
 /// Resources and connections of a worker.

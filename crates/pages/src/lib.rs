@@ -86,6 +86,13 @@ pub fn live_bytes() -> u64 {
     POOL.live_bytes()
 }
 
+/// Returns the bytes of all live blocks, large and small, by their requested sizes and within 64 KiB for each thread. 0 if
+/// [`RecyclingAllocator`] is not the global allocator. Allocations of foreign code are not counted.
+#[must_use]
+pub fn allocated_bytes() -> u64 {
+    meter::allocated_bytes()
+}
+
 /// Unmaps all idle blocks.
 pub fn trim() {
     POOL.trim();

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts tests, not the functions they call")]
 
-use pleach_pages::{RecyclingAllocator, idle_bytes, live_bytes, set_limit_bytes, trim};
+use pleach_pages::{RecyclingAllocator, allocated_bytes, idle_bytes, live_bytes, set_limit_bytes, trim};
 
 #[global_allocator]
 static ALLOCATOR: RecyclingAllocator = RecyclingAllocator;
@@ -97,6 +97,23 @@ fn idle_bytes_stay_within_the_limit() {
     }
     trim();
     assert_eq!(books_mib(), (0, 0));
+
+    // Allocated bytes count small blocks, of other threads as well, and no idle ones.
+    let before = allocated_bytes() as usize;
+    let count = if cfg!(miri) { 200 } else { 20_000 };
+    let small =
+        std::thread::spawn(move || (0..count).map(|_| vec![1_u8; 1000]).collect::<Vec<_>>()).join().unwrap();
+    let large = block(grow);
+    let grown = allocated_bytes() as usize - before;
+    // Two threads have each up to 64 KiB that they have not added yet.
+    let wanted = count * 1000 + grow * MIB;
+    assert!(
+        grown + (128 << 10) >= wanted && grown <= wanted + count * 32 + (128 << 10),
+        "{grown} of {wanted}"
+    );
+    drop((small, large));
+    assert!(allocated_bytes() as usize <= before + (128 << 10));
+    trim();
 
     // A request that cannot be met fails and is not counted. Miri would end the program here.
     assert!(cfg!(miri) || Vec::<u8>::new().try_reserve_exact(isize::MAX as usize).is_err());

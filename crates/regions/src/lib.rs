@@ -14,8 +14,8 @@ mod template;
 
 pub use codec::digest::Digest;
 pub use codec::encode::{
-    CompressionEffort, DecodeError, Decoder, Description, Head, MAX_EXPANSION, MAX_OVERHEAD_BYTES,
-    UndigestedHead,
+    CompressionEffort, DecodeError, Decoder, Description, EncodedRegion, Head, MAX_EXPANSION,
+    MAX_OVERHEAD_BYTES, UndigestedHead,
 };
 pub use data::array::{ArrayError, DenseArray, MAX_AXES};
 pub use data::element::ElementType;
@@ -32,7 +32,8 @@ pub use key::RegionKey;
 pub use memory::memory_counter::MemoryCounter;
 pub use memory::ram::{RamRegion, RamTier, StoreError};
 pub use memory::result_cache::{
-    AcquiredOutputs, CachedRegion, EvictedResult, RefState, RegionIdentity, ResultCache, TaskKey,
+    AcquiredOutputs, CachedForm, CachedRegion, EvictedResult, RefState, RegionIdentity, RegionToEncode,
+    ResultCache, TaskKey,
 };
 pub use space::bounds::{BoundsError, Interval, SpatialBounds, TemporalBounds};
 pub use space::partition::{

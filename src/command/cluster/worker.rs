@@ -9,7 +9,7 @@ mod readiness;
 mod retry;
 
 use crate::cli::{TimeArg, WorkerProcessArgs};
-use crate::command::{meter, workers};
+use crate::command::{meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::log;
@@ -249,7 +249,7 @@ impl WorkerNode {
         let storage = StorageActor::new(HashMap::new(), Arc::clone(&pool), Arc::clone(&ram));
         let storage = storage.with_spill(spill.clone()).with_exchange(exchange.clone()).start();
         let setup = WorkerSetup {
-            resources: Resources { slots, memory_bytes, active_paths, meter },
+            resources: Resources { slots, memory_bytes, active_paths, meter, process_bytes },
             registry,
             storage,
             pool,

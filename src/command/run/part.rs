@@ -1,7 +1,7 @@
 //! Executes a whole study or one of its phases, from the plan to the results. All rounds and phases use one engine.
 
 use crate::cli::RunArgs;
-use crate::command::{load_costs, meter, workers};
+use crate::command::{load_costs, meter, process_bytes, workers};
 use crate::exit::{CommandError, CommandResult};
 use crate::interrupt::Interrupt;
 use crate::progress_display::fitting_stderr;
@@ -111,6 +111,7 @@ impl<'a> Runner<'a> {
             memory_bytes: self.memory_bytes,
             active_paths: self.args.active_paths,
             meter,
+            process_bytes,
         };
         let (stopped, stop) = (interrupt.take_stop_requested(), interrupt.stopper());
         Ok(LocalExecutor::start(prepared, &self.prior, self.spill.clone(), resources, stopped, stop)?)

@@ -15,11 +15,13 @@ mod decoder;
 mod description;
 mod fields;
 mod header;
+mod in_memory;
 mod runs;
 
 pub use coding::CompressionEffort;
 pub use decoder::Decoder;
 pub use description::Description;
+pub use in_memory::EncodedRegion;
 
 use crate::codec::content;
 use crate::codec::digest::element_code;
