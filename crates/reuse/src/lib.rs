@@ -47,5 +47,5 @@ pub use key_minimization::{
 pub use merge_problem::{Member, MergeProblem, ProblemError, TaskCosts};
 pub use strategy::{
     LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned,
-    SolveError, Strategy, TrtmaOptions, TrtmaReport, replan, trtma,
+    SolveError, Strategy, TrtmaOptions, TrtmaReport, cut_ranges, replan, tree_order, trtma,
 };
