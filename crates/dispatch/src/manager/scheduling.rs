@@ -112,7 +112,10 @@ impl Manager {
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };
             let near = self.by_data.then_some(worker);
-            if let Some(bucket) = study.first_ready(Eligibility { after, runs: &runs, is_alone, near }) {
+            // A request for a later stage takes what it can get: its worker has other work.
+            let idle = if after.is_none() { self.queue.waiting() } else { 1 };
+            if let Some(bucket) = study.first_ready(Eligibility { after, runs: &runs, is_alone, near, idle })
+            {
                 best = Some((study.leases(), id, bucket));
             }
         }

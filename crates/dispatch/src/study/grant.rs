@@ -1,11 +1,10 @@
 //! Grants: picks the ready bucket for a worker, leases it, and builds the work that is sent to the worker.
 
 use super::Study;
-use super::state::{InstanceState, Lease, Rank};
+use super::state::{InstanceState, Lease};
 use crate::message::{BucketWork, InstanceWork};
 use crate::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -20,6 +19,8 @@ pub struct Eligibility<'a> {
     pub is_alone: bool,
     /// Among buckets of one stage, the one with the fewest bytes to transfer to this worker comes first.
     pub near: Option<WorkerId>,
+    /// Number of workers that wait for a bucket, this one included: they share what is ready.
+    pub idle: usize,
 }
 
 impl Study {
@@ -68,6 +69,7 @@ impl Study {
         if !self.unqueue(bucket) {
             return None;
         }
+        self.begin_range(bucket, worker);
         let open = self.instances.lease(bucket, lease);
         let work = self.work(bucket, &open, worker);
         let waited = now.saturating_sub(self.instances.bucket(bucket).ready_since());
@@ -110,22 +112,27 @@ impl Study {
         self.leases.len()
     }
 
-    pub(super) fn rank(&self, bucket: BucketId) -> Rank {
+    /// Returns the stage of a bucket.
+    pub(super) fn stage_of_bucket(&self, bucket: BucketId) -> usize {
         let first = self.plan.buckets[bucket.index()].instances[0];
-        (Reverse(self.plan.instances[first.index()].stage), bucket)
+        self.plan.instances[first.index()].stage
     }
 
     /// Queues a bucket if it has open instances and all of them are ready.
     pub(super) fn queue_if_ready(&mut self, bucket: BucketId) {
         let is_isolated = self.instances.bucket(bucket).is_isolated();
-        if self.instances.is_ready(bucket) && self.ready.queue(self.rank(bucket), is_isolated) {
+        if !self.instances.is_ready(bucket) || self.ready.contains(bucket) {
+            return;
+        }
+        let (stage, span) = (self.stage_of_bucket(bucket), self.span(bucket));
+        if self.ready.queue(bucket, stage, span, is_isolated) {
             self.instances.set_ready_since(bucket, self.now);
         }
     }
 
     /// Removes a bucket from the queue. Returns whether it was queued.
     pub(super) fn unqueue(&mut self, bucket: BucketId) -> bool {
-        self.ready.unqueue(self.rank(bucket))
+        self.ready.unqueue(bucket)
     }
 
     fn work(&self, bucket: BucketId, open: &BTreeSet<InstanceId>, worker: WorkerId) -> BucketWork {

@@ -1,10 +1,14 @@
-//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it.
+//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it, or the one that continues its range.
 //!
+//! Where buckets have tasks in common, each worker works through one range of the plan's order at a time: the bucket after
+//! its last one has the most tasks in its result cache. Tiles stay on the worker that began them until another is idle.
 //! Inputs from files count as local everywhere: the study does not know which worker has read which file.
 
 use super::Study;
 use super::grant::Eligibility;
+use super::state::Span;
 use crate::{BucketId, WorkerId};
+use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 
 /// Ready buckets considered for locality: those of all tiles that a few dozen workers process at a time. The search takes
@@ -19,8 +23,16 @@ impl Study {
     /// equals, the first one.
     pub(super) fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
         let Some(worker) = suits.near else { return first };
+        let stage = self.stage_of_bucket(first);
+        let next = self.ready.next_of_run(worker, stage, suits.idle);
         let mut best = (u64::MAX, first);
-        for bucket in self.ready.stage_from(self.rank(first)).take(LOOKED_AT) {
+        if let Some(next) = next {
+            best = (self.remote_bytes(next, worker), next);
+            if best.0 == 0 {
+                return next;
+            }
+        }
+        for bucket in self.ready.stage_from(first).take(LOOKED_AT) {
             let bytes = self.remote_bytes(bucket, worker);
             if bytes < best.0 {
                 best = (bytes, bucket);
@@ -30,6 +42,39 @@ impl Study {
             }
         }
         best.1
+    }
+
+    /// Returns the positions of a bucket's open instances. `None` if buckets of its stage share nothing.
+    pub(super) fn span(&self, bucket: BucketId) -> Option<Span> {
+        let planned = &self.plan.buckets[bucket.index()].instances;
+        self.positions.span(self.stage_of_bucket(bucket), planned, self.instances.bucket(bucket).open())
+    }
+
+    /// Records that a worker gets a bucket: it continues there.
+    pub(super) fn begin_range(&mut self, bucket: BucketId, worker: WorkerId) {
+        match (self.span(bucket), self.instances.bucket(bucket).open().first()) {
+            (Some(span), _) => self.ready.runs_mut().begin(worker, span),
+            // The worker has the tile's regions, also where this stage has no ranges.
+            (None, Some(first)) => {
+                let tile = self.positions.tile_of(*first);
+                tile.into_iter().for_each(|tile| self.ready.runs_mut().begin_tile(worker, tile));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the worker that began each tile, by the tile's first input from a file.
+    pub fn tile_homes(&self) -> impl Iterator<Item = (RegionKey, WorkerId)> {
+        let homes = self.ready.runs().homes();
+        homes.filter_map(|(tile, worker)| Some((self.positions.key_of(tile)?, worker)))
+    }
+
+    /// Makes workers the homes of tiles that they began in an earlier round, whose task results they may have.
+    pub fn adopt_homes(&mut self, home: impl Fn(RegionKey) -> Option<WorkerId>) {
+        let homes = self.positions.tiles().filter_map(|(tile, key)| Some((tile, home(key)?)));
+        for (tile, worker) in homes.collect::<Vec<_>>() {
+            self.ready.runs_mut().begin_tile(worker, tile);
+        }
     }
 
     /// Returns workers that hold an input of a bucket: a few for each region.

@@ -5,7 +5,7 @@ use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, ReuseScope};
 use pleach_dispatch::study::{Effect as Event, NewBuckets, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
@@ -429,10 +429,13 @@ impl Cluster {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
         let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // The manager considers more buckets for locality than are ready here. Among equals, the first one counts.
-        let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
+        // The manager considers more buckets for locality than are ready here. Among equals, the first one counts. Beyond
+        // trees, its place in the plan's order does, which `ranges.rs` tests.
+        let is_tree = self.plan.sharing == ReuseScope::Tree;
+        let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
+        let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
         let order = "later stages first, then what is near, then the plan's order";
-        assert_eq!(nearest, Some(&(Reverse(work.stage), work.bucket)), "{order}");
+        assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "{order}");
         if later {
             let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
             assert!(!idle, "{worker} got {work:?}, and others are idle");
