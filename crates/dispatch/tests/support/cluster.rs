@@ -429,13 +429,11 @@ impl Cluster {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
         let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // The manager considers more buckets for locality than are ready here. Among equals, the first one counts. Beyond
-        // trees, its place in the plan's order does, which `ranges.rs` tests.
+        // More buckets are considered than are ready here. Among equals, the first one counts, or the next of a range.
         let is_tree = self.plan.sharing == ReuseScope::Tree;
         let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
         let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
-        let order = "later stages first, then what is near, then the plan's order";
-        assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "{order}");
+        assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "later, near, in order");
         if later {
             let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
             assert!(!idle, "{worker} got {work:?}, and others are idle");
