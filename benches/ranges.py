@@ -2,7 +2,8 @@
 """Counts the tasks that one-core workers execute for one study, by strategy and number of workers: each worker should
 find the tasks of neighboring buckets in its own result cache. Manager and workers are processes on loopback.
 
-    benches/ranges.py TILE.png [--workers 1 2 4 8] [--reuse value] [--trajectories 20] [--pleach PATH] [STRATEGY ...]
+    benches/ranges.py TILE.png [--workers 1 2 4 8] [--reuse value] [--trajectories 20] [--strategies trtma ranges]
+        [--pleach PATH]
 
 Tasks do not depend on the speed of the machine, except for those that cost less than a look-up. `share` is the range of
 task-seconds of workers, of an even share.

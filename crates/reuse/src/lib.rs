@@ -33,7 +33,7 @@ pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
 pub use cost::runtime_sharing::SharingSchedule;
 pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
-pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds};
+pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds, upward_ranks};
 pub use cost::transfer::{BucketWork, TransferCost, TransferJobs, TransferPlan, TransferSummary};
 pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use graph::interner::Interner;

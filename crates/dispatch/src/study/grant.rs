@@ -8,6 +8,12 @@ use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Maximum number of ready buckets whose paths are compared: a comparison takes about 20 ns, a grant 5 µs.
+const MAX_COMPARED_PATHS: usize = 64;
+
+/// Ratio from which on a longer path precedes locality. Predictions of instances of one stage and tile differ by less.
+const MIN_PATH_RATIO: f32 = 1.25;
+
 /// Constraints on a worker's next bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Eligibility<'a> {
@@ -34,8 +40,32 @@ impl Study {
         let isolated = suits.is_alone.then(|| self.ready.first_isolated(suits.after, suits.runs)).flatten();
         isolated.or_else(|| {
             let first = self.ready.first(suits.after, suits.runs)?;
-            Some(self.most_local(first, suits))
+            let local = self.most_local(first, suits);
+            Some(self.longest_path(suits).filter(|longest| self.is_longer(*longest, local)).unwrap_or(local))
         })
+    }
+
+    /// Returns the ready bucket with the longest predicted path to the end of the study, if workers outnumber buckets: each
+    /// bucket is granted now, and the longest path decides the end. `None` with more buckets, and without predictions.
+    fn longest_path(&self, suits: Eligibility<'_>) -> Option<BucketId> {
+        let few = suits.near.is_some() && self.ready.len() < suits.idle.min(MAX_COMPARED_PATHS);
+        if !few || self.plan.ranks.is_empty() {
+            return None;
+        }
+        let all = self.ready.all(suits.after, suits.runs);
+        all.map(|bucket| (self.path_seconds(bucket), bucket))
+            .reduce(|a, b| if b.0 > a.0 { b } else { a })
+            .map(|(_, b)| b)
+    }
+
+    /// Returns whether the path from a bucket is longer than from another by more than tiles of one size differ.
+    fn is_longer(&self, bucket: BucketId, than: BucketId) -> bool {
+        self.path_seconds(bucket) > self.path_seconds(than) * MIN_PATH_RATIO
+    }
+
+    fn path_seconds(&self, bucket: BucketId) -> f32 {
+        let first = self.instances.bucket(bucket).open().first();
+        first.and_then(|first| self.plan.ranks.get(first.index())).copied().unwrap_or(0.0)
     }
 
     /// Returns whether any bucket is ready to be granted.

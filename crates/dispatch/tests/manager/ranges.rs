@@ -88,6 +88,34 @@ fn tiles_stay_on_the_worker_that_began_them() {
     assert_eq!(tiles[&1], [1, 1, 1, 2, 2, 2, 3, 3]);
 }
 
+#[test]
+fn steal_takes_from_the_longest_path_to_the_end() {
+    // Two leases: 4 instances of 1 s, and 2 of 3 s whose readers take another second.
+    let plan = |ranks: Vec<f32>| {
+        let instances = [vec![(0, None); 6], vec![(1, Some(4)), (1, Some(5))]].concat();
+        ExecutionPlan { ranks, ..chain(&instances, &[&[0, 1, 2, 3], &[4, 5], &[6], &[7]]) }
+    };
+    let asked = |ranks: Vec<f32>| {
+        let (mut manager, workers) = manager(plan(ranks), 3);
+        for worker in workers {
+            ask(&mut manager, worker);
+        }
+        tick(&mut manager, 1)
+    };
+    assert_eq!(asked(vec![1.0, 1.0, 1.0, 1.0, 4.0, 4.0, 1.0, 1.0]), ["share w1 1"]);
+    // Without predictions, the lease with the most instances.
+    assert_eq!(asked(Vec::new()), ["share w0 0"]);
+}
+
+#[test]
+fn longest_path_comes_first_where_workers_outnumber_buckets() {
+    let begin = |ranks: Vec<f32>, workers| begin(ExecutionPlan { ranks, ..tiles(&[1, 1]) }, workers).2;
+    assert_eq!(begin(vec![1.0, 1.0, 9.0, 9.0], 3), [1, 0]);
+    assert_eq!(begin(vec![1.0, 1.0, 1.1, 1.1], 3), [0, 1]);
+    // One worker can take both, so the plan's order counts.
+    assert_eq!(begin(vec![1.0, 1.0, 9.0, 9.0], 1), [0]);
+}
+
 /// Finishes all instances of a worker's only lease.
 fn finish(manager: &mut Manager, study: PlanId, worker: WorkerId) {
     let leases: Vec<(LeaseId, Vec<InstanceId>)> = manager

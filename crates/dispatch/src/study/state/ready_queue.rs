@@ -106,6 +106,14 @@ impl ReadyQueue {
         first_of(&self.ready, after, runs)
     }
 
+    /// Returns all buckets for any worker, of the stages of [`first`](Self::first), in order.
+    pub(crate) fn all(&self, after: Option<usize>, runs: &[bool]) -> impl Iterator<Item = BucketId> {
+        let suits = move |(Reverse(stage), ..): &&Rank| {
+            after.is_none_or(|after| *stage > after) && runs.get(*stage).copied().unwrap_or(true)
+        };
+        self.ready.iter().filter(suits).map(|(.., bucket)| *bucket)
+    }
+
     /// As [`first`](Self::first), among the buckets for otherwise empty workers.
     pub(crate) fn first_isolated(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
         first_of(&self.isolated, after, runs)
