@@ -31,6 +31,7 @@ pub struct Eligibility<'a> {
 
 impl Study {
     /// Returns the first ready bucket that meets the constraints: later stages first, then locality, then the plan's order.
+    /// Before it takes from the tile of another worker, it gets a bucket of an earlier stage.
     /// An empty worker gets isolated buckets before all others, since no other worker can take them.
     #[must_use]
     pub fn first_ready(&self, suits: Eligibility<'_>) -> Option<BucketId> {
@@ -40,7 +41,7 @@ impl Study {
         let isolated = suits.is_alone.then(|| self.ready.first_isolated(suits.after, suits.runs)).flatten();
         isolated.or_else(|| {
             let first = self.ready.first(suits.after, suits.runs)?;
-            let local = self.most_local(first, suits);
+            let local = self.most_suitable(first, suits);
             Some(self.longest_path(suits).filter(|longest| self.is_longer(*longest, local)).unwrap_or(local))
         })
     }

@@ -19,29 +19,44 @@ const LOOKED_AT: usize = 64;
 const HOLDERS_LOOKED_AT: usize = 4;
 
 impl Study {
-    /// Returns the bucket with the fewest bytes to transfer among `first` and the ready buckets of its stage after it. Among
-    /// equals, the first one.
-    pub(super) fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
-        let Some(worker) = suits.near else { return first };
+    /// Returns a ready bucket of the stage of `first`, or of the first earlier stage where the worker need not take
+    /// from the tile of another worker: a new tile shares no task with others, and each worker has one then.
+    pub(super) fn most_suitable(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
+        let (bucket, is_stolen) = self.most_local(first, suits);
+        let mut stage = self.stage_of_bucket(first);
+        while is_stolen && let Some(first) = self.ready.first_before(stage, suits.after, suits.runs) {
+            stage = self.stage_of_bucket(first);
+            let (earlier, is_stolen) = self.most_local(first, suits);
+            if !is_stolen {
+                return earlier;
+            }
+        }
+        bucket
+    }
+
+    /// Returns the bucket with the fewest bytes to transfer among the next one of the worker's range, `first`, and the ready
+    /// buckets of its stage after it, and whether another worker has begun its tile. Among equals, the first of these.
+    fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> (BucketId, bool) {
+        let Some(worker) = suits.near else { return (first, false) };
         let stage = self.stage_of_bucket(first);
         let next = self.ready.next_of_run(worker, stage, suits.idle);
-        let mut best = (u64::MAX, first);
-        if let Some(next) = next {
-            best = (self.remote_bytes(next, worker), next);
+        let mut best = (u64::MAX, first, false);
+        if let Some((next, is_stolen)) = next {
+            best = (self.remote_bytes(next, worker), next, is_stolen);
             if best.0 == 0 {
-                return next;
+                return (next, is_stolen);
             }
         }
         for bucket in self.ready.stage_from(first).take(LOOKED_AT) {
             let bytes = self.remote_bytes(bucket, worker);
             if bytes < best.0 {
-                best = (bytes, bucket);
+                best = (bytes, bucket, false);
             }
             if bytes == 0 {
                 break;
             }
         }
-        best.1
+        (best.1, best.2)
     }
 
     /// Returns the positions of a bucket's open instances. `None` if buckets of its stage share nothing.

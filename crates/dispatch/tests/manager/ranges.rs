@@ -116,6 +116,27 @@ fn longest_path_comes_first_where_workers_outnumber_buckets() {
     assert_eq!(begin(vec![1.0, 1.0, 9.0, 9.0], 1), [0]);
 }
 
+#[test]
+fn new_tile_precedes_the_tiles_of_other_workers() {
+    // Three tiles: instances 0 to 2 are normalized, and each is read by two buckets.
+    let readers = (0..6).map(|reader| (1, Some(reader / 2)));
+    let instances: Vec<(usize, Option<u32>)> = (0..3).map(|_| (0, None)).chain(readers).collect();
+    let buckets: Vec<Vec<u32>> = (0..9).map(|instance| vec![instance]).collect();
+    let buckets: Vec<&[u32]> = buckets.iter().map(Vec::as_slice).collect();
+    let mut plan = ExecutionPlan { sharing: ReuseScope::Value, ..chain(&instances, &buckets) };
+    (0..3).for_each(|tile| plan.instances[tile as usize].inputs = vec![tile_key(tile)]);
+    let (mut manager, workers) = manager(plan, 2);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 0 under 0"]);
+    assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 1 under 1"]);
+    assert_eq!(done(&mut manager, workers[0], 0, 0), ["finished 0"]);
+    assert_eq!(done(&mut manager, workers[1], 1, 1), ["finished 1"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 3 under 2"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 4 under 3"]);
+    // Buckets 5 and 6 are of the second worker's tile.
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 2 under 4"]);
+    assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 5 under 5"]);
+}
+
 /// Finishes all instances of a worker's only lease.
 fn finish(manager: &mut Manager, study: PlanId, worker: WorkerId) {
     let leases: Vec<(LeaseId, Vec<InstanceId>)> = manager

@@ -428,9 +428,11 @@ impl Cluster {
     fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
-        let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // More buckets are considered than are ready here. Among equals, the first one counts, or the next of a range.
         let is_tree = self.plan.sharing == ReuseScope::Tree;
+        // Beyond trees, an earlier stage precedes the tiles of other workers.
+        let stage = if is_tree { ready[0].0 } else { Reverse(work.stage) };
+        let of_stage = ready.iter().filter(|(of, _)| *of == stage);
+        // More buckets are considered than are ready here. Among equals, the first one counts, or the next of a range.
         let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
         let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
         assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "later, near, in order");

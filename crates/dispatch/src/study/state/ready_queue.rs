@@ -83,7 +83,12 @@ impl ReadyQueue {
     }
 
     /// Returns a worker's next bucket of a stage by its place. See [`ReadyRuns::next`].
-    pub(crate) fn next_of_run(&self, worker: WorkerId, stage: usize, idle: usize) -> Option<BucketId> {
+    pub(crate) fn next_of_run(
+        &self,
+        worker: WorkerId,
+        stage: usize,
+        idle: usize,
+    ) -> Option<(BucketId, bool)> {
         self.runs.next(worker, stage, idle)
     }
 
@@ -103,7 +108,12 @@ impl ReadyQueue {
 
     /// Returns the first bucket for any worker, of a stage after `after` that `runs` does not exclude.
     pub(crate) fn first(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-        first_of(&self.ready, after, runs)
+        first_of(&self.ready, None, after, runs)
+    }
+
+    /// As [`first`](Self::first), of a stage before `stage`.
+    pub(crate) fn first_before(&self, stage: usize, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
+        first_of(&self.ready, Some(stage), after, runs)
     }
 
     /// Returns all buckets for any worker, of the stages of [`first`](Self::first), in order.
@@ -116,7 +126,7 @@ impl ReadyQueue {
 
     /// As [`first`](Self::first), among the buckets for otherwise empty workers.
     pub(crate) fn first_isolated(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-        first_of(&self.isolated, after, runs)
+        first_of(&self.isolated, None, after, runs)
     }
 
     /// Returns a bucket for any worker and the ones of its stage after it, in order.
@@ -152,10 +162,19 @@ impl ReadyQueue {
     }
 }
 
-/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of
-/// buckets.
-fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-    let mut next = queue.first();
+/// Returns the first bucket that meets the constraints, of a stage before `before` if given. Skips an unsuitable stage at
+/// once, whatever its number of buckets.
+fn first_of(
+    queue: &BTreeSet<Rank>,
+    before: Option<usize>,
+    after: Option<usize>,
+    runs: &[bool],
+) -> Option<BucketId> {
+    let beyond = |stage: usize| {
+        let rest = (Bound::Excluded((Reverse(stage), u32::MAX, BucketId(u32::MAX))), Bound::Unbounded);
+        queue.range(rest).next()
+    };
+    let mut next = before.map_or_else(|| queue.first(), beyond);
     while let Some(&(Reverse(stage), _, bucket)) = next {
         // Stages descend in the queue, so no further bucket qualifies.
         if after.is_some_and(|after| stage <= after) {
@@ -164,8 +183,7 @@ fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Opti
         if runs.get(stage).copied().unwrap_or(true) {
             return Some(bucket);
         }
-        let rest = (Bound::Excluded((Reverse(stage), u32::MAX, BucketId(u32::MAX))), Bound::Unbounded);
-        next = queue.range(rest).next();
+        next = beyond(stage);
     }
     None
 }

@@ -145,10 +145,10 @@ impl ReadyRuns {
         }
     }
 
-    /// Returns a worker's next bucket of a stage: the one after its last, the first of the longest run of its tiles, or
+    /// Returns a worker's next bucket of a stage, and whether another worker has begun its tile: the one after its last, the first of the longest run of its tiles, or
     /// of a tile that no worker has begun. Otherwise it takes a part of the run with the largest share: with `idle`
     /// workers to be served, this one included, the last of `idle` + 1 equal parts.
-    pub(crate) fn next(&self, worker: WorkerId, stage: usize, idle: usize) -> Option<BucketId> {
+    pub(crate) fn next(&self, worker: WorkerId, stage: usize, idle: usize) -> Option<(BucketId, bool)> {
         let adjacent = || {
             let frontier = self.frontiers.get(&(worker, stage))?;
             let (rank, span) = self.spans.range(at(stage, frontier.next)..).next()?;
@@ -176,7 +176,10 @@ impl ReadyRuns {
             if is_first { self.after(first) } else { Some(*target.0) }
         };
         let found = adjacent().or_else(|| longest(Class::Home(worker))).or_else(|| longest(Class::Free));
-        found.or_else(stolen).map(|rank| rank.2)
+        match found {
+            Some(rank) => Some((rank.2, false)),
+            None => stolen().map(|rank| (rank.2, true)),
+        }
     }
 
     /// Removes a worker's frontier in a stage.

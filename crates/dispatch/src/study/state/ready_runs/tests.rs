@@ -93,7 +93,7 @@ proptest! {
                 0..=5 => {
                     // A grant of the next bucket.
                     let stage = usize::from(step % 2 == 1);
-                    let next = runs.next(worker, stage, idle);
+                    let next = runs.next(worker, stage, idle).map(|(bucket, _)| bucket);
                     prop_assert_eq!(next, model.next(worker, stage, idle));
                     let Some((rank, span)) = next.map(|next| all[next.index()]) else { continue };
                     runs.remove(rank);
