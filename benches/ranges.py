@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -64,7 +65,7 @@ def measure(pleach: str, folder: pathlib.Path, workers: int, options: list[str])
 def main() -> None:
     """Runs all strategies on all numbers of workers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tile", type=pathlib.Path)
+    parser.add_argument("tile", help="file, or pattern of files")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--reuse", default="value")
     parser.add_argument("--trajectories", type=int, default=20)
@@ -75,7 +76,7 @@ def main() -> None:
     print("| strategy | workers | tasks executed | of one worker | share |\n| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        text = MOAT.format(name="ranges", seed=7, tiles=args.tile.resolve(), trajectories=args.trajectories)
+        text = MOAT.format(name="ranges", seed=7, tiles=os.path.abspath(args.tile), trajectories=args.trajectories)
         (folder / "study.toml").write_text(text)
         for strategy in args.strategies:
             of_one = None

@@ -231,10 +231,11 @@ impl MarginalCosts {
         self.added[entries].iter().filter(|(from, _)| *from as usize <= start).map(|(_, cost)| cost).sum()
     }
 
-    /// Returns the cost of a range.
+    /// Returns the cost of a range, added up as [`ranges`](Self::ranges) does: as a limit, it holds the range exactly.
     fn of(&self, range: &Range<usize>) -> f64 {
-        let added = range.clone().skip(1).map(|place| self.added(place, range.start)).sum::<f64>();
-        self.alone.get(range.start).map_or(0.0, |alone| alone + added)
+        let mut places = range.clone();
+        let alone = places.next().map_or(0.0, |first| self.alone[first]);
+        places.fold(alone, |cost, place| cost + self.added(place, range.start))
     }
 
     /// Extends each range as far as `limit` allows. Returns the number of ranges, and passes the end of each.
