@@ -34,8 +34,9 @@ impl Manager {
                         after: None,
                         runs: &runs,
                         is_alone: false,
-                        near: None,
+                        near: self.by_data.then_some(worker),
                         idle: 1,
+                        may_steal: self.may_steal(worker, None),
                     })
                     .is_some()
                     && member.studies[id].introduced

@@ -27,6 +27,8 @@ pub struct Eligibility<'a> {
     pub near: Option<WorkerId>,
     /// Number of workers that wait for a bucket, this one included: they share what is ready.
     pub idle: usize,
+    /// Whether the worker may take from the tiles of other workers.
+    pub may_steal: bool,
 }
 
 impl Study {
@@ -42,6 +44,7 @@ impl Study {
         isolated.or_else(|| {
             let first = self.ready.first(suits.after, suits.runs)?;
             let local = self.most_suitable(first, suits);
+            let local = local?;
             Some(self.longest_path(suits).filter(|longest| self.is_longer(*longest, local)).unwrap_or(local))
         })
     }

@@ -20,18 +20,19 @@ const HOLDERS_LOOKED_AT: usize = 4;
 
 impl Study {
     /// Returns a ready bucket of the stage of `first`, or of the first earlier stage where the worker need not take
-    /// from the tile of another worker: a new tile shares no task with others, and each worker has one then.
-    pub(super) fn most_suitable(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
+    /// from the tile of another worker: a new tile shares no task with others, and each worker has one then. `None` if it may
+    /// not take from them, and would have to.
+    pub(super) fn most_suitable(&self, first: BucketId, suits: Eligibility<'_>) -> Option<BucketId> {
         let (bucket, is_stolen) = self.most_local(first, suits);
         let mut stage = self.stage_of_bucket(first);
         while is_stolen && let Some(first) = self.ready.first_before(stage, suits.after, suits.runs) {
             stage = self.stage_of_bucket(first);
             let (earlier, is_stolen) = self.most_local(first, suits);
             if !is_stolen {
-                return earlier;
+                return Some(earlier);
             }
         }
-        bucket
+        Some(bucket).filter(|_| !is_stolen || suits.may_steal)
     }
 
     /// Returns the bucket with the fewest bytes to transfer among the next one of the worker's range, `first`, and the ready

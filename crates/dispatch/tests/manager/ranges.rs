@@ -1,6 +1,6 @@
 //! Contiguous ranges: each worker continues where it stopped, and tiles stay on the worker that began them.
 
-use crate::elastic::{NOTHING, ask, done, effects, manager, tick};
+use crate::elastic::{NOTHING, ask, done, effects, tick};
 use crate::plans::{chain, ids, tile_key};
 use crate::solo::STUDY;
 use pleach_dispatch::manager::{Manager, WorkerInfo};
@@ -21,6 +21,16 @@ fn tiles(buckets: &[u32]) -> ExecutionPlan {
     ExecutionPlan { sharing: ReuseScope::Dataflow, ..plan }
 }
 
+/// A worker with a slot for each of its buckets, so that every request is of an idle worker.
+const WIDE: WorkerInfo = WorkerInfo { slots: 100, ..WorkerInfo::ANY };
+
+fn manager(plan: ExecutionPlan, workers: usize) -> (Manager, Vec<WorkerId>) {
+    let mut manager = Manager::new(0);
+    manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
+    (0..workers).for_each(|_| _ = manager.handle_join(WIDE));
+    (manager, (0..workers as u32).map(WorkerId).collect())
+}
+
 /// Grants a worker its next bucket. Returns the first instance, divided by 2: the number of the planned bucket.
 fn next(manager: &mut Manager, worker: WorkerId) -> u32 {
     let granted = ask(manager, worker);
@@ -32,7 +42,7 @@ fn next(manager: &mut Manager, worker: WorkerId) -> u32 {
 /// Submits a plan to workers that wait already. Returns the first bucket of each.
 fn begin(plan: ExecutionPlan, workers: u32) -> (Manager, Vec<WorkerId>, Vec<u32>) {
     let mut manager = Manager::new(0);
-    let workers: Vec<WorkerId> = (0..workers).map(|_| manager.handle_join(WorkerInfo::ANY)).collect();
+    let workers: Vec<WorkerId> = (0..workers).map(|_| manager.handle_join(WIDE)).collect();
     workers.iter().for_each(|worker| manager.handle_request(*worker, 1, None));
     manager.handle_submit(STUDY, plan, &BTreeSet::new()).expect("a plan that keeps the rules");
     let granted = effects(&mut manager);
@@ -137,6 +147,21 @@ fn new_tile_precedes_the_tiles_of_other_workers() {
     assert_eq!(ask(&mut manager, workers[0]), ["w0 <- 5 under 5"]);
 }
 
+#[test]
+fn busy_worker_that_asks_ahead_leaves_other_workers_their_tiles() {
+    let (mut manager, _) = manager(tiles(&[2, 3]), 0);
+    let workers = [0, 1].map(|_| manager.handle_join(WorkerInfo::ANY));
+    assert_eq!(workers.map(|worker| next(&mut manager, worker)), [2, 0]);
+    assert_eq!(next(&mut manager, workers[1]), 1);
+    // The second worker has a bucket for its slot and no further one of its tile. It waits until it is idle.
+    assert_eq!(ask(&mut manager, workers[1]), NOTHING);
+    for (lease, instance) in [(1, 0), (1, 1), (2, 2)] {
+        assert!(done(&mut manager, workers[1], lease, instance).iter().all(|line| !line.contains("<-")));
+    }
+    let idle = done(&mut manager, workers[1], 2, 3);
+    assert!(idle.contains(&"w1 <- 8 9 under 3".to_owned()), "{idle:?}");
+}
+
 /// Finishes all instances of a worker's only lease.
 fn finish(manager: &mut Manager, study: PlanId, worker: WorkerId) {
     let leases: Vec<(LeaseId, Vec<InstanceId>)> = manager
@@ -170,7 +195,7 @@ fn next_round_has_the_same_tiles_on_the_same_workers() {
     assert_eq!(ask(&mut manager, workers[1]), ["w1 <- 8 9 of the other under 7"]);
     // A worker that is lost gives up its tiles, and one without tiles takes them.
     manager.handle_leave(workers[2], true);
-    let new = manager.handle_join(WorkerInfo::ANY);
+    let new = manager.handle_join(WIDE);
     assert_eq!(ask(&mut manager, new), ["w3 <- 0 1 of the other under 8"]);
 }
 
