@@ -62,19 +62,10 @@ fn deadline_and_budget_determine_desired_workers() {
 /// The study is planned without workers. Two workers need more buckets than one.
 #[test]
 fn buckets_of_trtma_are_replanned_when_workers_join() {
-    buckets_are_replanned_when_workers_join(&["--strategy", "trtma"]);
-}
-
-#[test]
-fn ranges_are_replanned_when_workers_join() {
-    buckets_are_replanned_when_workers_join(&["--strategy", "ranges"]);
-}
-
-fn buckets_are_replanned_when_workers_join(strategy: &[&str]) {
     let study = cluster::study(10, 128);
     let expected = cluster::expected(&study);
     let mut cluster = Cluster::new(&study);
-    let id = cluster.submit(strategy);
+    let id = cluster.submit(&["--strategy", "trtma"]);
     cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     cluster.start_workers(0..2);
     cluster.wait_until(|cluster| cluster.log("manager").contains("replanned for 2 slots"));
