@@ -4,7 +4,7 @@
 //! `cargo bench -p pleach-dispatch --bench grants -- [BUCKETS] [WORKERS]`
 
 #![expect(clippy::print_stdout, reason = "a table is what this program is for")]
-#![expect(dead_code, reason = "the tests use all of the shapes")]
+#![expect(clippy::disallowed_methods, reason = "it measures time, which the state machines must not read")]
 
 #[path = "../tests/support/shapes.rs"]
 mod shapes;
