@@ -27,6 +27,8 @@ WAYS = {
     "trtma": ["--strategy", "trtma", "--reuse", "tree"],
     "trtma, dataflow": ["--strategy", "trtma", "--reuse", "dataflow"],
     "trtma, value": ["--strategy", "trtma", "--reuse", "value"],
+    "ranges, dataflow": ["--strategy", "ranges", "--reuse", "dataflow"],
+    "ranges, value": ["--strategy", "ranges", "--reuse", "value"],
     "value, new cache": ["--cache"],
     "value, again": ["--cache"],
 }

@@ -223,10 +223,13 @@ fn invalid_or_locked_cache_folder_is_refused() {
     for reuse in ["tree", "dataflow"] {
         refused(
             &["--cache", "new", "--reuse", reuse],
-            "--reuse value with naive, sca, rtma or trtma is allowed",
+            "--reuse value with naive, sca, rtma, trtma or ranges is allowed",
         );
     }
-    refused(&["--cache", "new", "--strategy", "stage"], "--reuse value with naive, sca, rtma or trtma");
+    refused(
+        &["--cache", "new", "--strategy", "stage"],
+        "--reuse value with naive, sca, rtma, trtma or ranges",
+    );
     refused(&["--cache-size", "1GB"], "--cache");
     refused(&["--cache", "new", "--cache-size", "12QB"], "--cache-size");
     refused(&["--cache", "new", "--cache-age", "0"], "a whole number of at least 1 is allowed");

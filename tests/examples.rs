@@ -54,6 +54,6 @@ fn studies_in_documents_can_be_planned() {
         study.write("documented.toml", &found[0]);
         let plan = pleach(study.folder(), &["plan", "documented.toml", "--json"]).done();
         let plan: Value = serde_json::from_str(&plan).expect("a JSON document");
-        assert_eq!(plan["plans"][0]["strategy"], json!("trtma"), "{document}");
+        assert_eq!(plan["plans"][0]["strategy"], json!("ranges"), "{document}");
     }
 }

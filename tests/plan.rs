@@ -173,7 +173,7 @@ fn published_study_in_trtma_buckets_is_near_published() {
 }
 
 /// Strategy and reuse scope of every plan of `--strategy all --reuse all`.
-const WAYS: [(&str, Option<&str>); 14] = [
+const WAYS: [(&str, Option<&str>); 17] = [
     ("none", None),
     ("stage", None),
     ("naive", Some("tree")),
@@ -188,6 +188,9 @@ const WAYS: [(&str, Option<&str>); 14] = [
     ("trtma", Some("tree")),
     ("trtma", Some("dataflow")),
     ("trtma", Some("value")),
+    ("ranges", Some("tree")),
+    ("ranges", Some("dataflow")),
+    ("ranges", Some("value")),
 ];
 
 fn ways(plans: &[Value]) -> Vec<(&str, Option<&str>)> {
@@ -237,7 +240,7 @@ fn plan_compares_all_strategies_and_reuse_scopes() {
 fn planned_dataflow_tasks_equal_executed_tasks() {
     // The tile is large enough that every task costs more than a lookup of another bucket's output.
     let study = Study::of_tissue(256);
-    for strategy in ["naive", "trtma"] {
+    for strategy in ["naive", "trtma", "ranges"] {
         let options = ["--strategy", strategy, "--reuse", "dataflow", "--workers", "1"];
         let plan = &plans(study.folder(), &[&["study.toml"], &options[..]].concat())[0];
         let run = ["run", "study.toml", "--out", strategy, "--json"];
@@ -311,12 +314,15 @@ fn table_has_a_row_per_plan_and_stages_for_a_single_plan() {
     assert!(all.starts_with("nuclei-moat: 32 evaluations, 64 runs, on 256 workers\n"), "{all}");
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
     let one = show(&[]);
-    assert!(one.starts_with("trtma, value: 32 evaluations, 64 runs;"), "{one}");
+    assert!(one.starts_with("ranges, value: 32 evaluations, 64 runs;"), "{one}");
     for text in ["  normalization ", "  segmentation ", "  comparison ", "max s", "value counts as dataflow"]
     {
         assert!(one.contains(text), "{text} in {one}");
     }
-    assert!(!show(&["--reuse", "tree"]).contains("value counts"));
+    let tree = show(&["--reuse", "tree"]);
+    assert!(tree.starts_with("trtma, tree: 32 evaluations"), "{tree}");
+    assert!(!tree.contains("value counts"));
+    assert!(show(&["--strategy", "trtma"]).starts_with("trtma, value: 32 evaluations"));
 }
 
 #[test]
@@ -330,7 +336,7 @@ fn strategy_beyond_its_limit_is_excluded_with_a_note() {
     let all = plans(repository, &[file, "--any-values", "--strategy", "all", "--reuse", "tree"]);
     assert_eq!(
         ways(&all).iter().map(|way| way.0).collect::<Vec<_>>(),
-        ["none", "stage", "naive", "rtma", "trtma"]
+        ["none", "stage", "naive", "rtma", "trtma", "ranges"]
     );
     let alone = pleach(repository, &["plan", file, "--any-values", "--strategy", "sca"]);
     assert_eq!((alone.code, alone.stdout.as_str()), (2, ""));

@@ -14,9 +14,9 @@ pub(crate) struct PlanArgs {
     /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
-    /// Strategy that merges stage instances into buckets
-    #[arg(long, value_enum, default_value_t = StrategiesArg::Trtma)]
-    pub(crate) strategy: StrategiesArg,
+    /// Strategy that merges stage instances into buckets [default: ranges, or trtma with --reuse tree]
+    #[arg(long, value_enum)]
+    pub(crate) strategy: Option<StrategiesArg>,
     /// Reuse scope of tasks, for strategies that make buckets
     #[arg(long, value_enum, default_value_t = ScopesArg::Value)]
     pub(crate) reuse: ScopesArg,

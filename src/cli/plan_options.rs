@@ -9,9 +9,9 @@ use std::num::NonZeroUsize;
 /// Planning options of a study.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct PlanOptionArgs {
-    /// Strategy that merges stage instances into buckets
-    #[arg(long, value_enum, default_value_t = StrategyArg::Trtma)]
-    pub(crate) strategy: StrategyArg,
+    /// Strategy that merges stage instances into buckets [default: ranges, or trtma with --reuse tree]
+    #[arg(long, value_enum)]
+    pub(crate) strategy: Option<StrategyArg>,
     /// Reuse scope of tasks, for strategies that make buckets
     #[arg(long, value_enum, default_value_t = ScopeArg::Value)]
     pub(crate) reuse: ScopeArg,
@@ -24,7 +24,7 @@ pub(crate) struct BucketArgs {
     /// Maximum stage instances in a bucket (naive, sca and rtma) [default: 16, or fewer to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum buckets of a stage (trtma) [default: 3 per worker, or more to fit the memory]
+    /// Maximum buckets of a stage (trtma and ranges) [default: 3 per worker, or more to fit the memory]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroUsize>)]
     pub(crate) max_buckets: Option<NonZeroUsize>,
     /// Order of a stage's tasks; the first ones are shared most
@@ -54,6 +54,8 @@ pub(crate) enum StrategyArg {
     Rtma,
     /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
+    /// As trtma, with contiguous parts of the order that shares most, balanced by what the reuse scope shares
+    Ranges,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,6 +72,8 @@ pub(crate) enum StrategiesArg {
     Rtma,
     /// As rtma, with buckets of balanced cost, in a number that suits the workers
     Trtma,
+    /// As trtma, with contiguous parts of the order that shares most, balanced by what the reuse scope shares
+    Ranges,
     /// Compare all of the above; sca where possible
     All,
 }
@@ -99,7 +103,12 @@ pub(crate) enum ScopesArg {
 impl PlanOptionArgs {
     /// Returns the options for the planner.
     pub(crate) fn options(&self) -> PlanOptions {
-        PlanOptions::new(self.strategy.into(), self.reuse.into())
+        PlanOptions::new(self.strategy(), self.reuse.into())
+    }
+
+    /// Returns the strategy, or the default of the reuse scope.
+    pub(crate) fn strategy(&self) -> StrategyName {
+        self.strategy.map_or_else(|| StrategyName::default_of(self.reuse.into()), StrategyName::from)
     }
 }
 
@@ -119,6 +128,7 @@ impl From<StrategyArg> for StrategyName {
             StrategyArg::Sca => Self::Sca,
             StrategyArg::Rtma => Self::Rtma,
             StrategyArg::Trtma => Self::Trtma,
+            StrategyArg::Ranges => Self::Ranges,
         }
     }
 }
@@ -143,6 +153,7 @@ impl StrategiesArg {
             Self::Sca => vec![StrategyName::Sca],
             Self::Rtma => vec![StrategyName::Rtma],
             Self::Trtma => vec![StrategyName::Trtma],
+            Self::Ranges => vec![StrategyName::Ranges],
             Self::All => StrategyName::ALL.to_vec(),
         }
     }

@@ -45,12 +45,12 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
     load_costs(&mut prepared, args.buckets, args.cache.as_deref())?;
     let workers = workers(args.workers);
-    let (strategies, scopes) = (args.strategy.strategies(), args.reuse.scopes());
+    let strategies = requested(args);
     let memory_bytes = args.memory.map(MemorySize::bytes);
     let mut comparison = PlanComparison::new(prepared.planning_input(), args.buckets.limits(), memory_bytes);
     let (mut plans, mut all_curves, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for strategy in strategies.iter().copied() {
-        let options = options(strategy, &scopes);
+    for (strategy, scopes) in &strategies {
+        let options = options(*strategy, scopes);
         let made = comparison.plans(&options, workers).and_then(|plans| {
             let drawn = if args.plot.is_some() { curves(&mut comparison, &options)? } else { Vec::new() };
             Ok((plans, drawn))
@@ -82,6 +82,18 @@ pub(super) fn execute(args: &PlanArgs) -> CommandResult {
     table::beyond(&plans, too_much).iter().for_each(|line| print_line(line));
     parts::show(&parts::forecast(&prepared.study)).iter().for_each(|line| print_line(line));
     Ok(())
+}
+
+/// Returns the strategies to plan with, each with its reuse scopes: the default of each scope if none is given.
+fn requested(args: &PlanArgs) -> Vec<(StrategyName, Vec<ReuseScope>)> {
+    let scopes = args.reuse.scopes();
+    let Some(strategies) = args.strategy else {
+        let same =
+            |a: &ReuseScope, b: &ReuseScope| StrategyName::default_of(*a) == StrategyName::default_of(*b);
+        let groups = scopes.chunk_by(same);
+        return groups.map(|group| (StrategyName::default_of(group[0]), group.to_vec())).collect();
+    };
+    strategies.strategies().into_iter().map(|strategy| (strategy, scopes.clone())).collect()
 }
 
 /// Returns the options of a strategy: one for each scope, or a single one if the strategy has none.

@@ -8,13 +8,14 @@ use crate::{findings, run};
 use serde_json::Value;
 
 /// Strategies with their reuse scopes.
-const WAYS: [(&str, &[&str]); 6] = [
+const WAYS: [(&str, &[&str]); 7] = [
     ("none", &["tree"]),
     ("stage", &["tree"]),
     ("naive", &["tree", "dataflow", "value"]),
     ("sca", &["tree", "dataflow", "value"]),
     ("rtma", &["tree", "dataflow", "value"]),
     ("trtma", &["tree", "dataflow", "value"]),
+    ("ranges", &["tree", "dataflow", "value"]),
 ];
 
 /// The minimum memory of a study in MB, from a refusal, plus a tenth: a tile may have more colors than estimated, and so a

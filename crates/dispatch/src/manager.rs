@@ -33,6 +33,7 @@ use crate::{InstanceId, PlanId, WorkerId};
 pub use effect::Effect;
 pub use members::WorkerInfo;
 use members::{Members, StudyFit, WorkerEntry};
+use pleach_regions::RegionKey;
 use queue::Queue;
 use replicas::Replicas;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +41,10 @@ use std::time::Duration;
 
 /// Lease ids of one manager start. The ids of the next epoch begin after them, so no lease id occurs twice.
 const LEASES_OF_AN_EPOCH: u64 = 1 << 40;
+
+/// Maximum number of tiles of ended plans whose homes are kept, about 10 MB: more than the largest study of the papers
+/// has. Beyond it, homes are forgotten, which costs repeated tasks and nothing else.
+const MAX_TILE_HOMES: usize = 100_000;
 
 /// State machine of the manager: workers, studies and the grants between them.
 #[derive(Debug)]
@@ -58,6 +63,9 @@ pub struct Manager {
     /// Among buckets of equal rank, a worker gets the one with the fewest bytes to transfer.
     by_data: bool,
     stopping: bool,
+    /// Workers that began the tiles of ended plans, by the first input of each. The next round of a study has the same
+    /// tiles, and its tasks find the results of this round there.
+    tile_homes: BTreeMap<RegionKey, WorkerId>,
     /// Drops ended studies.
     dispose: fn(Study),
     effects: VecDeque<Effect>,
@@ -79,6 +87,7 @@ impl Manager {
             holding: false,
             by_data: true,
             stopping: false,
+            tile_homes: BTreeMap::new(),
             dispose: drop,
             effects: VecDeque::new(),
         }
@@ -116,6 +125,7 @@ impl Manager {
     /// complete at once.
     pub fn handle_start(&mut self, id: PlanId, mut study: Study) {
         study.begin_at(self.now);
+        study.adopt_homes(|tile| self.tile_homes.get(&tile).copied());
         for (_, member) in self.members.iter_mut() {
             member.studies.insert(id, StudyFit::of(member.facts(), study.plan()));
         }
@@ -227,6 +237,7 @@ impl Manager {
         }
         self.reserved.remove(&worker);
         self.queue.remove(worker);
+        self.tile_homes.retain(|_, home| *home != worker);
         self.retarget_replicas(worker);
         // Grants follow after all studies: one that has not handled the departure still names the worker as a holder.
         let ids: Vec<PlanId> = self.studies.keys().copied().collect();
@@ -272,9 +283,19 @@ impl Manager {
             let ended = self.studies.remove(&id);
             let open = ended.as_ref().map_or(0, Study::unfinished);
             assert!(open == 0, "{id} is complete with {open} open instances");
+            ended.iter().for_each(|study| self.keep_homes(study));
             self.forget(id);
             ended.map(self.dispose);
         }
+    }
+
+    /// Keeps the homes of an ended plan's tiles for the next round.
+    fn keep_homes(&mut self, study: &Study) {
+        if self.tile_homes.len() > MAX_TILE_HOMES {
+            self.tile_homes.clear();
+        }
+        let homes = study.tile_homes().filter(|(_, worker)| self.members.get(*worker).is_some());
+        self.tile_homes.extend(homes);
     }
 
     fn forget(&mut self, id: PlanId) {

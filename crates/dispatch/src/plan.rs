@@ -25,6 +25,9 @@ pub struct ExecutionPlan {
     pub sharing: ReuseScope,
     /// Data that must survive the worker that stored it.
     pub durable: Durability,
+    /// Upward rank of each instance: predicted seconds of the longest path from it to the end of the study, itself
+    /// included. Empty if unknown.
+    pub ranks: Vec<f32>,
 }
 
 /// Condition under which two task instances of a bucket are executed once.

@@ -10,7 +10,7 @@
 //! builds the state of a plan, new or resumed, `grant` leases ready buckets, `lease_end` takes leases back,
 //! `rebalance` finds work for idle workers, `replan` rebuilds buckets, `progress` counts, `worker_loss` reopens
 //! instances whose outputs are lost with a worker, `isolation` finds instances that crash workers, `reattach`
-//! restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to transfer, and
+//! restores leases granted by an earlier manager, `throughput` measures, `locality` counts bytes to transfer and keeps workers in their ranges, and
 //! `invariants` compares the contexts with each other. This module finishes and fails instances.
 
 mod grant;
@@ -40,7 +40,7 @@ use crate::message::TaskFailure;
 use crate::plan::ExecutionPlan;
 use crate::{InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
-use state::{Failures, Instances, Leases, ReadyQueue, Regions, Throughput};
+use state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, Throughput};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -78,6 +78,7 @@ pub enum Effect {
 pub struct Study {
     plan: ExecutionPlan,
     instances: Instances,
+    positions: Positions,
     ready: ReadyQueue,
     leases: Leases,
     regions: Regions,

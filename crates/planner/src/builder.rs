@@ -90,8 +90,14 @@ impl<'a> PlanBuilder<'a> {
     /// [`PlanningError`] if the strategy refuses the number of instances.
     pub fn solve(&self, mode: ReuseMode) -> Result<Vec<Buckets>, PlanningError> {
         let strategy = mode.strategy().unwrap_or(Strategy::Stage);
-        let solve =
-            |stage: &StageProblem| strategy.solve(&stage.problem, &stage.tree).map_err(PlanningError::from);
+        let solve = |stage: &StageProblem| {
+            let StageProblem { problem, tree, tasks, .. } = stage;
+            if mode.is_dataflow() {
+                strategy.solve_dataflow(problem, tree, tasks, stage.dataflow()?).map_err(PlanningError::from)
+            } else {
+                strategy.solve(problem, tree).map_err(PlanningError::from)
+            }
+        };
         self.stages.iter().map(solve).collect()
     }
 
@@ -201,7 +207,7 @@ impl StageProblem {
     }
 
     /// Returns all buckets in execution order: tile after tile, so that regions of a tile are dropped before the next tile
-    /// starts. A bucket of several tiles (TRTMA with more tiles than buckets) becomes one bucket for each tile: tiles share
+    /// starts. A bucket of several tiles (TRTMA and ranges with more tiles than buckets) becomes one bucket for each tile: tiles share
     /// no tasks.
     pub(super) fn buckets_by_tile(
         &self,

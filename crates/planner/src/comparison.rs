@@ -9,7 +9,7 @@ use crate::{
     BucketLimitOptions, BucketLimits, MakespanForecast, PlanBuilder, PlanOptions, PlanRecord, PlanRequest,
     PlanningError, PlanningInput, ReuseMode, WorkerMemory,
 };
-use pleach_reuse::{Buckets, Merging, Strategy};
+use pleach_reuse::{Buckets, Merging};
 use std::num::NonZeroU32;
 use std::time::Instant;
 
@@ -21,8 +21,8 @@ pub struct PlanComparison<'a> {
     memory_bytes: Option<u64>,
     /// Builders without and with merged stage instances, each with the seconds of its setup.
     builders: [Option<(PlanBuilder<'a>, f64)>; 2],
-    /// Buckets of the last strategy, and the seconds to build them. Reuse scopes of one strategy have the same buckets.
-    solved: Option<(Option<Strategy>, Vec<Buckets>, f64)>,
+    /// Buckets of the last mode, and the seconds to build them. Reuse scopes of most strategies have the same buckets.
+    solved: Option<(ReuseMode, Vec<Buckets>, f64)>,
 }
 
 /// Buckets of a study.
@@ -106,11 +106,10 @@ impl<'a> PlanComparison<'a> {
         let memory_bytes = self.memory_bytes.unwrap_or(u64::MAX);
         let limits = BucketLimits::choose(self.buckets, builder, slots, memory_bytes)?;
         let mode = options.mode(limits);
-        let strategy = mode.strategy();
-        let known = self.solved.take().filter(|(known, ..)| *known == strategy);
+        let known = self.solved.take().filter(|(known, ..)| known.same_buckets(mode));
         let solved = match known {
             Some(solved) => solved,
-            None => (strategy, builder.solve(mode)?, start.elapsed().as_secs_f64()),
+            None => (mode, builder.solve(mode)?, start.elapsed().as_secs_f64()),
         };
         let (_, buckets, seconds) = self.solved.insert(solved);
         Ok(Solution { builder, mode, limits, buckets, seconds: setup_seconds + *seconds })

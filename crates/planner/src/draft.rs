@@ -2,7 +2,7 @@
 
 use crate::memory::memory_bounds::{PeakLocation, dry_run};
 use crate::memory::memory_check;
-use crate::planned::execution_plan;
+use crate::planned::{execution_plan, makespan};
 use crate::{PlanBuilder, PlannedStudy, PlanningError, ReuseMode};
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::memory_model::MinimumMemory;
@@ -30,6 +30,7 @@ impl Draft {
         let mut plan = execution_plan::build(builder, &solutions, mode);
         let rehearsal = dry_run(&plan, builder.study.registry)?;
         plan.needs = rehearsal.needs;
+        plan.ranks = makespan::ranks(builder, mode);
         Ok(Self { mode, solutions, plan, most_expensive: rehearsal.dearest })
     }
 

@@ -22,11 +22,23 @@ pub enum StrategyName {
     Rtma,
     /// Task-balanced RTMA.
     Trtma,
+    /// Contiguous ranges of the tree order.
+    Ranges,
 }
 
 impl StrategyName {
     /// All strategies.
-    pub const ALL: [Self; 6] = [Self::None, Self::Stage, Self::Naive, Self::Sca, Self::Rtma, Self::Trtma];
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Stage, Self::Naive, Self::Sca, Self::Rtma, Self::Trtma, Self::Ranges];
+
+    /// Returns the strategy for a reuse scope where the user names none: the one that balances what the scope shares.
+    #[must_use]
+    pub fn default_of(scope: ReuseScope) -> Self {
+        match scope {
+            ReuseScope::Tree => Self::Trtma,
+            ReuseScope::Dataflow | ReuseScope::Value => Self::Ranges,
+        }
+    }
 
     /// Returns the name in lower case, as in `plan.json`.
     #[must_use]
@@ -38,6 +50,7 @@ impl StrategyName {
             Self::Sca => "sca",
             Self::Rtma => "rtma",
             Self::Trtma => "trtma",
+            Self::Ranges => "ranges",
         }
     }
 }
@@ -47,7 +60,7 @@ impl StrategyName {
 pub struct BucketLimitOptions {
     /// Maximum number of stage instances in a bucket (naive, SCA, RTMA).
     pub max_bucket_size: Option<NonZeroUsize>,
-    /// Maximum number of buckets of a stage (TRTMA).
+    /// Maximum number of buckets of a stage (TRTMA, ranges).
     pub max_buckets: Option<NonZeroUsize>,
 }
 
@@ -81,6 +94,12 @@ impl ReuseMode {
             Self::None | Self::Merged { strategy: Strategy::Stage, .. } => None,
             Self::Merged { sharing, .. } => Some(sharing),
         }
+    }
+
+    /// Returns whether two modes have the same buckets. Only ranges depend on the reuse scope.
+    pub(crate) fn same_buckets(self, other: Self) -> bool {
+        let by_scope = matches!(self.strategy(), Some(Strategy::Ranges { .. }));
+        self.strategy() == other.strategy() && (!by_scope || self.is_dataflow() == other.is_dataflow())
     }
 
     /// Tasks of different buckets may share.
@@ -161,6 +180,7 @@ impl PlanOptions {
             StrategyName::Sca => Strategy::Sca { max_bucket_size },
             StrategyName::Rtma => Strategy::Rtma { max_bucket_size, ending: LeftoverRule::default() },
             StrategyName::Trtma => Strategy::Trtma { max_buckets, options: TrtmaOptions::default() },
+            StrategyName::Ranges => Strategy::Ranges { max_buckets },
         };
         ReuseMode::Merged { strategy, sharing: self.sharing.unwrap_or_default() }
     }
@@ -185,6 +205,7 @@ impl PlanOptions {
 
     /// Returns the limit of a stage's number of buckets, if the strategy has one.
     pub(crate) fn max_buckets(self, limits: BucketLimits) -> Option<usize> {
-        (self.strategy == StrategyName::Trtma).then_some(limits.max_buckets.get())
+        let has = matches!(self.strategy, StrategyName::Trtma | StrategyName::Ranges);
+        has.then_some(limits.max_buckets.get())
     }
 }

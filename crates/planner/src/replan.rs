@@ -1,11 +1,16 @@
 //! Replans a running study for more or fewer slots: unstarted instances are rebuilt into a suitable number of buckets, and as
-//! few as possible change their bucket (`pleach_reuse::replan`).
+//! few as possible change their bucket (`pleach_reuse::replan`). Ranges are cut again from the unstarted instances, in the
+//! same order, so that ranges stay contiguous.
 
 use super::builder::StageProblem;
+use crate::ReuseMode;
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, StudySnapshot};
 use pleach_dispatch::{BucketId, InstanceId};
-use pleach_reuse::{Buckets, Member, MergeProblem, PreviousPlan, ReuseTree, replan};
+use pleach_reuse::{
+    Buckets, Dataflow, Member, MergeProblem, PreviousPlan, ReuseTree, Strategy, TaskGraph, cut_ranges,
+    replan, tree_order,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroUsize;
 
@@ -32,6 +37,23 @@ pub struct ReplannedStage {
     pub problem: MergeProblem,
     /// Its reuse tree.
     pub tree: ReuseTree,
+    /// Order and tasks of the ranges. `None` if the buckets are branches of the tree.
+    pub ranges: Option<RangeTables>,
+}
+
+/// Instances of a stage in the order of its ranges, and their tasks.
+#[derive(Debug)]
+pub struct RangeTables {
+    order: Vec<Member>,
+    dataflow: Dataflow,
+}
+
+impl RangeTables {
+    /// Creates the tables of a problem. The graph of the tree scope is a chain.
+    #[must_use]
+    pub fn new(problem: &MergeProblem, graph: &TaskGraph) -> Self {
+        Self { order: tree_order(problem, graph), dataflow: Dataflow::build(problem, graph) }
+    }
 }
 
 impl StudyReplanner {
@@ -47,11 +69,18 @@ impl StudyReplanner {
 }
 
 impl ReplannedStage {
-    pub(crate) fn of_problem(stage: StageProblem, pixels: impl Fn(pleach_reuse::InstanceId) -> u64) -> Self {
-        let StageProblem { members, problem, tree, .. } = stage;
+    pub(crate) fn of_problem(
+        stage: StageProblem,
+        mode: ReuseMode,
+        pixels: impl Fn(pleach_reuse::InstanceId) -> u64,
+    ) -> Self {
+        let StageProblem { members, problem, tree, tasks, .. } = stage;
+        let tasks = if mode.is_dataflow() { tasks } else { TaskGraph::chain(problem.levels()) };
+        let has_ranges = matches!(mode.strategy(), Some(Strategy::Ranges { .. }));
+        let ranges = has_ranges.then(|| RangeTables::new(&problem, &tasks));
         let pixels = members.iter().map(|instance| pixels(*instance)).collect();
         let members = members.into_iter().map(|instance| InstanceId(instance.0)).collect();
-        Self { members, pixels, problem, tree }
+        Self { members, pixels, problem, tree, ranges }
     }
 }
 
@@ -82,6 +111,9 @@ impl ReplannedStage {
         desired: NonZeroUsize,
     ) -> Option<Vec<BucketPlan>> {
         let Self { members, problem, tree, .. } = self;
+        if let Some(ranges) = &self.ranges {
+            return Some(self.cut_again(ranges, snapshot, desired));
+        }
         let id = |member: Member| members[member.0 as usize];
         let waits = |member: Member| snapshot.is_unstarted(id(member));
         if !problem.members().any(waits) {
@@ -129,5 +161,40 @@ impl ReplannedStage {
         }
         debug_assert!(new.values().all(|bucket| !bucket.instances.is_empty()), "a new bucket is empty");
         Some(new.into_values().collect())
+    }
+
+    /// Returns ranges of the unstarted instances that differ from their present buckets.
+    fn cut_again(
+        &self,
+        ranges: &RangeTables,
+        snapshot: &StudySnapshot,
+        desired: NonZeroUsize,
+    ) -> Vec<BucketPlan> {
+        let id = |member: &Member| self.members[member.0 as usize];
+        let waits = |member: &Member| snapshot.is_unstarted(id(member));
+        let unstarted: Vec<Member> = ranges.order.iter().copied().filter(waits).collect();
+        // Ranges stay as large as for the whole stage, which keeps their reuse. One for each slot at least.
+        let share = (desired.get() * unstarted.len()).div_ceil(self.members.len().max(1));
+        let count = share.max(desired.get() / BUCKETS_PER_SLOT);
+        let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
+        let mut present: HashMap<BucketId, usize> = HashMap::new();
+        for bucket in unstarted.iter().filter_map(|member| snapshot.bucket_of(id(member))) {
+            *present.entry(bucket).or_default() += 1;
+        }
+        let stays = |members: &[Member]| {
+            let bucket = snapshot.bucket_of(id(&members[0]));
+            let is_of_bucket = |member: &Member| snapshot.bucket_of(id(member)) == bucket;
+            let size = bucket.and_then(|bucket| present.get(&bucket));
+            size == Some(&members.len()) && members.iter().all(is_of_bucket)
+        };
+        let cut = cut_ranges(&self.problem, &ranges.dataflow, &unstarted, count);
+        // With fewer ranges than inputs, a range has several of them.
+        let same = |a: &Member, b: &Member| self.problem.inputs(*a) == self.problem.inputs(*b);
+        let changed = cut.iter().flat_map(|members| members.chunk_by(same)).filter(|members| !stays(members));
+        let plan = |members: &[Member]| BucketPlan {
+            instances: members.iter().map(id).collect(),
+            pixels: self.pixels[members[0].0 as usize],
+        };
+        changed.map(plan).collect()
     }
 }

@@ -19,7 +19,7 @@ use std::time::Instant;
 use application::task_graph;
 use pleach_reuse::{
     Dataflow, Interner, LeftoverRule, MergeProblem, PreviousPlan, ReuseSummary, ReuseTree, Strategy,
-    TaskCosts, TransferCost, TransferPlan, TrtmaOptions, replan,
+    TaskCosts, TransferCost, TransferPlan, TrtmaOptions, cut_ranges, replan, tree_order,
 };
 
 /// Returns the processor seconds of this thread on Linux, and wall-clock seconds on other systems. Processor
@@ -205,9 +205,9 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
 /// fewer and more buckets.
 fn afterwards(sizes: &[usize]) {
     println!(
-        "\n| instances | dataflow graph, s | handing over, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
+        "\n| instances | dataflow graph, s | best order, s | 768 ranges, s | handing over, s | 3 buckets fewer, s | moved | 3 more, s | moved |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     let max_buckets = NonZeroUsize::new(768).expect("not 0");
     let graph = task_graph();
     for instances in sizes {
@@ -217,11 +217,15 @@ fn afterwards(sizes: &[usize]) {
         let start = processor_seconds();
         let dataflow = Dataflow::build(&problem, &graph);
         let built = processor_seconds();
+        let order = tree_order(&problem, &graph);
+        let ordered = processor_seconds();
+        std::hint::black_box(cut_ranges(&problem, &dataflow, &order, max_buckets));
+        let cut = processor_seconds();
         let link = TransferCost { bytes_per_second: 1e9, latency_seconds: 1e-3 };
         std::hint::black_box(
             TransferPlan::decide(&dataflow, &buckets, &[1 << 24; 7], link).figures(&buckets),
         );
-        let mut cells = vec![built - start, processor_seconds() - built];
+        let mut cells = vec![built - start, ordered - built, cut - ordered, processor_seconds() - cut];
         let previous = PreviousPlan { buckets: &buckets, max_buckets };
         let mut moved = Vec::new();
         for limit in [765, 771] {
@@ -231,9 +235,9 @@ fn afterwards(sizes: &[usize]) {
             cells.push(processor_seconds() - start);
             moved.push(found.moved.len());
         }
-        let [dataflow, handing_over, fewer, more] = cells[..] else { continue };
+        let [dataflow, order, ranges, handing_over, fewer, more] = cells[..] else { continue };
         println!(
-            "| {instances} | {dataflow:.3} | {handing_over:.3} | {fewer:.3} | {} | {more:.3} | {} |",
+            "| {instances} | {dataflow:.3} | {order:.3} | {ranges:.3} | {handing_over:.3} | {fewer:.3} | {} | {more:.3} | {} |",
             moved[0], moved[1]
         );
     }
@@ -251,6 +255,7 @@ fn main() {
         ("TRTMA, 24", trtma(24)),
         ("TRTMA, 768", trtma(768)),
         ("TRTMA, 24576", trtma(24_576)),
+        ("ranges, 768", Strategy::Ranges { max_buckets: NonZeroUsize::new(768).expect("768 is not 0") }),
     ];
     println!(
         "| design | strategy | instances | seconds | of them the tree | peak MB | reuse | dearest | exponent |"

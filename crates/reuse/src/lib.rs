@@ -33,7 +33,7 @@ pub use cost::dataflow::{Dataflow, DataflowFigures, TaskId};
 pub use cost::peak_memory::{LevelBytes, peak_bytes};
 pub use cost::runtime_sharing::SharingSchedule;
 pub use cost::savings::{BucketCost, ReuseSummary, bucket_costs, reuse_fraction};
-pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds};
+pub use cost::schedule::{JobGraph, JobsError, critical_path_seconds, lower_bound_seconds, upward_ranks};
 pub use cost::transfer::{BucketWork, TransferCost, TransferJobs, TransferPlan, TransferSummary};
 pub use graph::compact::{CompactGraph, Input, InputsId, InstanceId, Merging, StageInstance};
 pub use graph::interner::Interner;
@@ -47,5 +47,5 @@ pub use key_minimization::{
 pub use merge_problem::{Member, MergeProblem, ProblemError, TaskCosts};
 pub use strategy::{
     LeftoverRule, MAX_INSTANCES_TO_CUT, MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned,
-    SolveError, Strategy, TrtmaOptions, TrtmaReport, replan, trtma,
+    SolveError, Strategy, TrtmaOptions, TrtmaReport, cut_ranges, replan, tree_order, trtma,
 };

@@ -5,6 +5,7 @@
 //! groups instances. Other modules compute savings and durations, and the scheduler places the buckets.
 
 mod naive;
+mod ranges;
 mod rtma;
 mod sca;
 mod trtma;
@@ -14,12 +15,15 @@ use std::num::NonZeroUsize;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use self::ranges::{cut_ranges, tree_order};
 pub use self::sca::MAX_INSTANCES as MAX_INSTANCES_TO_CUT;
 pub use self::trtma::{
     MoveSearch, PartnerRule, PreviousPlan, Pruning, Replanned, TrtmaOptions, TrtmaReport, replan, trtma,
 };
 use crate::buckets::Buckets;
+use crate::cost::dataflow::Dataflow;
 use crate::graph::interner::Interner;
+use crate::graph::task_graph::TaskGraph;
 use crate::graph::tree::ReuseTree;
 use crate::merge_problem::MergeProblem;
 
@@ -55,6 +59,11 @@ pub enum Strategy {
         /// Balancing options.
         options: TrtmaOptions,
     },
+    /// Contiguous ranges of the tree order, of even dataflow cost. See [`cut_ranges`].
+    Ranges {
+        /// Maximum number of buckets for the whole problem.
+        max_buckets: NonZeroUsize,
+    },
 }
 
 /// Cause of an unsolved problem.
@@ -88,7 +97,7 @@ pub enum LeftoverRule {
 impl Strategy {
     /// Groups the instances of a problem by its reuse tree.
     /// Every instance ends up in exactly one bucket, the limit holds, and the members of a bucket have the
-    /// same inputs (unless TRTMA got fewer buckets than inputs exist). Buckets appear in the order of their
+    /// same inputs (unless TRTMA or ranges got fewer buckets than inputs exist). Buckets appear in the order of their
     /// completion. Takes O(kn) look-ups and O(k n log n) comparisons for n instances of k tasks, except for
     /// SCA.
     ///
@@ -101,18 +110,47 @@ impl Strategy {
             Self::Sca { max_bucket_size } => sca::solve(problem, tree, max_bucket_size)?,
             Self::Rtma { max_bucket_size, ending } => rtma::solve(problem, tree, max_bucket_size, ending),
             Self::Trtma { max_buckets, options } => trtma(problem, tree, max_buckets, options).0,
+            Self::Ranges { max_buckets } => {
+                // A reuse tree is the dataflow graph of tasks that each read the one before.
+                let chain = TaskGraph::chain(problem.levels());
+                let dataflow = Dataflow::build(problem, &chain);
+                cut_ranges(problem, &dataflow, &ranges::walk(problem, tree), max_buckets)
+            }
         };
+        self.check(problem, &buckets);
+        Ok(buckets)
+    }
+
+    /// As [`solve`](Self::solve), for the reuse scopes beyond trees. [`Ranges`](Self::Ranges) are cut from the
+    /// [`tree_order`] by the costs of `dataflow`. The other strategies do not depend on the graph.
+    ///
+    /// # Errors
+    /// As [`solve`](Self::solve).
+    pub fn solve_dataflow(
+        self,
+        problem: &MergeProblem,
+        tree: &ReuseTree,
+        graph: &TaskGraph,
+        dataflow: &Dataflow,
+    ) -> Result<Buckets, SolveError> {
+        let Self::Ranges { max_buckets } = self else { return self.solve(problem, tree) };
+        let buckets = cut_ranges(problem, dataflow, &tree_order(problem, graph), max_buckets);
+        self.check(problem, &buckets);
+        Ok(buckets)
+    }
+
+    /// Checks the guarantees of every strategy.
+    fn check(self, problem: &MergeProblem, buckets: &Buckets) {
         let (members, instances) = (buckets.members(), problem.len());
         assert!(members == instances, "{self:?} puts {members} of {instances} instances into buckets");
         assert!(
-            self.limit_holds(&buckets),
+            self.limit_holds(buckets),
             "{self:?} makes {} buckets of up to {}",
             buckets.len(),
             buckets.max_size()
         );
         debug_assert_eq!(buckets.check_partition(problem), Ok(()));
-        debug_assert!(self.may_mix(problem) || one_input_each(problem, &buckets));
-        Ok(buckets)
+        debug_assert!(self.may_mix(problem) || one_input_each(problem, buckets));
     }
 
     /// Post-condition: the limit of the strategy holds, on bucket size or bucket count.
@@ -122,13 +160,15 @@ impl Strategy {
             Self::Naive { max_bucket_size }
             | Self::Sca { max_bucket_size }
             | Self::Rtma { max_bucket_size, .. } => buckets.max_size() <= max_bucket_size.get(),
-            Self::Trtma { max_buckets, .. } => buckets.len() <= max_buckets.get(),
+            Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets } => {
+                buckets.len() <= max_buckets.get()
+            }
         }
     }
 
     /// Returns whether the problem has more inputs than the strategy may form buckets.
     fn may_mix(self, problem: &MergeProblem) -> bool {
-        let Self::Trtma { max_buckets, .. } = self else { return false };
+        let (Self::Trtma { max_buckets, .. } | Self::Ranges { max_buckets }) = self else { return false };
         let mut inputs = Interner::default();
         problem.members().for_each(|member| _ = inputs.intern(problem.inputs(member)));
         inputs.len() > max_buckets.get()

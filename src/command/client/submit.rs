@@ -48,7 +48,7 @@ fn read(args: &SubmitArgs) -> CommandResult<Submission> {
     load_costs(&mut prepared, args.plan.buckets, None)?;
     let is_table = args.parameter_sets.is_some() || matches!(prepared.study.method, Method::Table { .. });
     let plan = PlanChoice {
-        strategy: args.plan.strategy.into(),
+        strategy: args.plan.strategy(),
         reuse: args.plan.reuse.into(),
         max_bucket_size: args.plan.buckets.max_bucket_size,
         max_buckets: args.plan.buckets.max_buckets,

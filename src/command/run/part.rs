@@ -73,7 +73,7 @@ impl<'a> Runner<'a> {
         let options = args.plan.options();
         if args.cache.cache.is_some() && options.reuse_name() != Some("value") {
             return Err(CommandError::Input(
-                "--cache: results are keyed by input content; --reuse value with naive, sca, rtma or trtma is allowed"
+                "--cache: results are keyed by input content; --reuse value with naive, sca, rtma, trtma or ranges is allowed"
                     .to_owned(),
             ));
         }

@@ -30,7 +30,14 @@ impl Manager {
             let suits = |(id, study): (&crate::PlanId, &crate::study::Study)| {
                 let runs = self.runs(worker, member, *id).unwrap_or_default();
                 study
-                    .first_ready(Eligibility { after: None, runs: &runs, is_alone: false, near: None })
+                    .first_ready(Eligibility {
+                        after: None,
+                        runs: &runs,
+                        is_alone: false,
+                        near: self.by_data.then_some(worker),
+                        idle: 1,
+                        may_steal: self.may_steal(worker, None),
+                    })
                     .is_some()
                     && member.studies[id].introduced
             };

@@ -30,6 +30,11 @@ impl Queue {
         self.any.iter().copied()
     }
 
+    /// Counts the workers that take any bucket.
+    pub(super) fn waiting(&self) -> usize {
+        self.any.len()
+    }
+
     /// Returns whether a worker takes any bucket.
     pub(super) fn has(&self, worker: WorkerId) -> bool {
         self.any.contains(&worker)

@@ -7,6 +7,10 @@ use super::{Effect, Manager};
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
+/// Maximum number of waiting workers of which busy ones wait for a bucket of their own tiles: an event takes about 1 µs
+/// for each.
+const MAX_PATIENT_WORKERS: usize = 32;
+
 impl Manager {
     /// Grants ready buckets, one at a time: to workers with idle slots first, then to those that requested a
     /// later stage.
@@ -105,6 +109,7 @@ impl Manager {
         if !is_alone && self.reserved.contains(&worker) {
             return None;
         }
+        let may_steal = self.may_steal(worker, after);
         let mut best: Option<(usize, PlanId, BucketId)> = None;
         for (&id, study) in &self.studies {
             if best.is_some_and(|(leases, _, _)| leases <= study.leases()) || !self.has_room(worker, id) {
@@ -112,11 +117,22 @@ impl Manager {
             }
             let Some(runs) = self.runs(worker, member, id) else { continue };
             let near = self.by_data.then_some(worker);
-            if let Some(bucket) = study.first_ready(Eligibility { after, runs: &runs, is_alone, near }) {
+            // A request for a later stage takes what it can get: its worker has other work.
+            let idle = if after.is_none() { self.queue.waiting() } else { 1 };
+            if let Some(bucket) =
+                study.first_ready(Eligibility { after, runs: &runs, is_alone, near, idle, may_steal })
+            {
                 best = Some((study.leases(), id, bucket));
             }
         }
         best.map(|(_, id, bucket)| (id, bucket))
+    }
+
+    /// Returns whether a worker's request may take from the tiles of other workers. A busy worker that asks ahead may not,
+    /// since its own tiles may have ready buckets soon. Each event serves such workers again, so only few may wait.
+    pub(super) fn may_steal(&self, worker: WorkerId, after: Option<usize>) -> bool {
+        let slots = self.members.get(worker).map_or(0, |member| member.facts().slots as usize);
+        after.is_some() || self.leases_of(worker) < slots || self.queue.waiting() > MAX_PATIENT_WORKERS
     }
 
     /// Returns whether a worker's memory suffices for a study beside those it knows. Each study can be finished

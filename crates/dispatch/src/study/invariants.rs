@@ -73,13 +73,13 @@ impl Study {
 
     /// Compares the queue with the buckets.
     fn check_queue(&self) -> Result<(), String> {
+        self.ready.runs().check()?;
         let mut queued = 0;
         for (id, bucket) in self.instances.buckets() {
             let is_ready = |id: &InstanceId| self.instances.state(*id) == InstanceState::Ready;
             let ready = !bucket.open().is_empty() && bucket.open().iter().all(is_ready);
-            let rank = self.rank(id);
-            let is_isolated = self.ready.contains_isolated(rank);
-            if ready != self.ready.contains(rank) || is_isolated && !bucket.is_isolated() {
+            let is_isolated = self.ready.contains_isolated(id);
+            if ready != self.ready.contains(id) || is_isolated && !bucket.is_isolated() {
                 return Err(format!("{id} is ready: {ready}, queued as isolated: {is_isolated}, {bucket:?}"));
             }
             if ready && bucket.is_isolated() && !is_isolated {

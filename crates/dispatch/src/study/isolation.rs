@@ -36,7 +36,7 @@ impl Study {
 
     /// Isolates a bucket or ends its isolation. It is not queued meanwhile, since its queue depends on this.
     fn set_isolated(&mut self, bucket: BucketId, isolated: bool) {
-        assert!(!self.ready.contains(self.rank(bucket)), "{bucket} is queued while its isolation changes");
+        assert!(!self.ready.contains(bucket), "{bucket} is queued while its isolation changes");
         self.instances.set_isolated(bucket, isolated);
     }
 

@@ -52,6 +52,7 @@ impl Study {
     /// Handles the end of a worker. Its unreported instances return to the queue, and referenced sole copies are
     /// recomputed. `lost` marks a worker that left without a message: its instances count as crashed.
     pub fn handle_leave(&mut self, worker: WorkerId, lost: bool) {
+        self.ready.runs_mut().remove_worker(worker);
         let mut back = Vec::new();
         for returned in self.leases.remove_worker(worker) {
             if lost {

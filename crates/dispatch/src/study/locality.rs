@@ -1,10 +1,14 @@
-//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it.
+//! Locality: grants a worker the ready bucket with the fewest bytes to transfer to it, or the one that continues its range.
 //!
+//! Where buckets have tasks in common, each worker works through one range of the plan's order at a time: the bucket after
+//! its last one has the most tasks in its result cache. Tiles stay on the worker that began them until another is idle.
 //! Inputs from files count as local everywhere: the study does not know which worker has read which file.
 
 use super::Study;
 use super::grant::Eligibility;
+use super::state::Span;
 use crate::{BucketId, WorkerId};
+use pleach_regions::RegionKey;
 use std::collections::BTreeSet;
 
 /// Ready buckets considered for locality: those of all tiles that a few dozen workers process at a time. The search takes
@@ -15,21 +19,78 @@ const LOOKED_AT: usize = 64;
 const HOLDERS_LOOKED_AT: usize = 4;
 
 impl Study {
-    /// Returns the bucket with the fewest bytes to transfer among `first` and the ready buckets of its stage after it. Among
-    /// equals, the first one.
-    pub(super) fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> BucketId {
-        let Some(worker) = suits.near else { return first };
-        let mut best = (u64::MAX, first);
-        for bucket in self.ready.stage_from(self.rank(first)).take(LOOKED_AT) {
+    /// Returns a ready bucket of the stage of `first`, or of the first earlier stage where the worker need not take
+    /// from the tile of another worker: a new tile shares no task with others, and each worker has one then. `None` if it may
+    /// not take from them, and would have to.
+    pub(super) fn most_suitable(&self, first: BucketId, suits: Eligibility<'_>) -> Option<BucketId> {
+        let (bucket, is_stolen) = self.most_local(first, suits);
+        let mut stage = self.stage_of_bucket(first);
+        while is_stolen && let Some(first) = self.ready.first_before(stage, suits.after, suits.runs) {
+            stage = self.stage_of_bucket(first);
+            let (earlier, is_stolen) = self.most_local(first, suits);
+            if !is_stolen {
+                return Some(earlier);
+            }
+        }
+        Some(bucket).filter(|_| !is_stolen || suits.may_steal)
+    }
+
+    /// Returns the bucket with the fewest bytes to transfer among the next one of the worker's range, `first`, and the ready
+    /// buckets of its stage after it, and whether another worker has begun its tile. Among equals, the first of these.
+    fn most_local(&self, first: BucketId, suits: Eligibility<'_>) -> (BucketId, bool) {
+        let Some(worker) = suits.near else { return (first, false) };
+        let stage = self.stage_of_bucket(first);
+        let next = self.ready.next_of_run(worker, stage, suits.idle);
+        let mut best = (u64::MAX, first, false);
+        if let Some((next, is_stolen)) = next {
+            best = (self.remote_bytes(next, worker), next, is_stolen);
+            if best.0 == 0 {
+                return (next, is_stolen);
+            }
+        }
+        for bucket in self.ready.stage_from(first).take(LOOKED_AT) {
             let bytes = self.remote_bytes(bucket, worker);
             if bytes < best.0 {
-                best = (bytes, bucket);
+                best = (bytes, bucket, false);
             }
             if bytes == 0 {
                 break;
             }
         }
-        best.1
+        (best.1, best.2)
+    }
+
+    /// Returns the positions of a bucket's open instances. `None` if buckets of its stage share nothing.
+    pub(super) fn span(&self, bucket: BucketId) -> Option<Span> {
+        let planned = &self.plan.buckets[bucket.index()].instances;
+        self.positions.span(self.stage_of_bucket(bucket), planned, self.instances.bucket(bucket).open())
+    }
+
+    /// Records that a worker gets a bucket: it continues there.
+    pub(super) fn begin_range(&mut self, bucket: BucketId, worker: WorkerId) {
+        match (self.span(bucket), self.instances.bucket(bucket).open().first()) {
+            (Some(span), _) => self.ready.runs_mut().begin(worker, span),
+            // The worker has the tile's regions, also where this stage has no ranges.
+            (None, Some(first)) => {
+                let tile = self.positions.tile_of(*first);
+                tile.into_iter().for_each(|tile| self.ready.runs_mut().begin_tile(worker, tile));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns the worker that began each tile, by the tile's first input from a file.
+    pub fn tile_homes(&self) -> impl Iterator<Item = (RegionKey, WorkerId)> {
+        let homes = self.ready.runs().homes();
+        homes.filter_map(|(tile, worker)| Some((self.positions.key_of(tile)?, worker)))
+    }
+
+    /// Makes workers the homes of tiles that they began in an earlier round, whose task results they may have.
+    pub fn adopt_homes(&mut self, home: impl Fn(RegionKey) -> Option<WorkerId>) {
+        let homes = self.positions.tiles().filter_map(|(tile, key)| Some((tile, home(key)?)));
+        for (tile, worker) in homes.collect::<Vec<_>>() {
+            self.ready.runs_mut().begin_tile(worker, tile);
+        }
     }
 
     /// Returns workers that hold an input of a bucket: a few for each region.

@@ -4,15 +4,15 @@
 
 use super::Study;
 use super::state::{Lease, Throughput};
-use crate::{LeaseId, WorkerId};
+use crate::{InstanceId, LeaseId, WorkerId};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// Candidates for stealing and speculative execution in one study at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct RebalanceCandidates {
-    /// Leases that can be stolen from, by their number of open instances.
-    shareable: BinaryHeap<(usize, LeaseId)>,
+    /// Leases that can be stolen from, by the time until they end the study, and by their number of open instances.
+    shareable: BinaryHeap<((Duration, usize), LeaseId)>,
     /// Stragglers, by the time since their last report.
     late: BinaryHeap<(Duration, LeaseId)>,
 }
@@ -42,7 +42,7 @@ impl Study {
         let mut helpable = RebalanceCandidates::default();
         for (id, lease) in self.leases.iter() {
             if lease.is_shareable() {
-                helpable.shareable.push((lease.open().len(), id));
+                helpable.shareable.push(((self.remaining_path(lease), lease.open().len()), id));
             }
             let Some(first) = lease.open().first().filter(|_| lease.twin().is_none()) else { continue };
             let silent = now.saturating_sub(lease.since());
@@ -59,8 +59,8 @@ impl Study {
         helpable
     }
 
-    /// Picks the victim: another worker's lease with the most open instances, of a suitable stage and without a
-    /// pending steal request. Marks it as requested. It has more than one instance.
+    /// Picks the victim: another worker's lease with the longest predicted path to the end of the study, or without
+    /// predictions the most open instances. It is of a suitable stage and without a pending steal request. Marks it as requested. It has more than one instance.
     pub(crate) fn request_steal(
         &mut self,
         helpable: &mut RebalanceCandidates,
@@ -69,6 +69,18 @@ impl Study {
     ) -> Option<(WorkerId, LeaseId)> {
         let id = self.first(&mut helpable.shareable, worker, suits, Lease::is_shareable)?;
         Some((self.leases.request_return(id)?, id))
+    }
+
+    /// Returns the predicted time until the results of a lease's last instance are complete, if one instance runs after
+    /// the other. Zero without predictions.
+    fn remaining_path(&self, lease: &Lease) -> Duration {
+        let rank = |id: InstanceId| self.plan.ranks.get(id.index()).copied().unwrap_or(0.0);
+        let Some(first) = lease.open().first() else { return Duration::ZERO };
+        let after = self.instances.children(*first).iter().map(|child| rank(*child)).fold(0.0, f32::max);
+        // The instances of a bucket have the same tasks and about the same readers.
+        let own = (rank(*first) - after).max(0.0);
+        let seconds = after + own * lease.open().len() as f32;
+        Duration::try_from_secs_f32(seconds).unwrap_or(Duration::MAX)
     }
 
     /// Returns another worker's straggler of a suitable stage with the longest time since its last report.

@@ -205,7 +205,7 @@ impl Study {
     pub(crate) fn split_front(&mut self, bucket: BucketId, most: usize) -> BucketId {
         assert!(most > 0, "{bucket} is split, and no instance is to be in front");
         let open = self.instances.bucket(bucket).open();
-        if open.len() <= most || !self.ready.contains(self.rank(bucket)) {
+        if open.len() <= most || !self.ready.contains(bucket) {
             return bucket;
         }
         let planned = self.plan.buckets[bucket.index()].instances.iter();

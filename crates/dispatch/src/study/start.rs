@@ -1,6 +1,6 @@
 //! Initial state of a study: a whole plan, or the open rest of it after earlier runs.
 
-use super::state::{Failures, Instances, Leases, ReadyQueue, Regions, Throughput};
+use super::state::{Failures, Instances, Leases, Positions, ReadyQueue, Regions, Throughput};
 use super::{Effect, Study};
 use crate::plan::{ExecutionPlan, PlanError};
 use crate::{BucketId, InstanceId};
@@ -26,6 +26,7 @@ impl Study {
         let open = plan.unfinished(finished);
         let mut study = Self {
             instances: Instances::of(&plan, bucket_of, &open),
+            positions: Positions::of(&plan),
             ready: ReadyQueue::default(),
             leases: Leases::default(),
             regions: Regions::of(&plan, &open),

@@ -10,6 +10,7 @@ mod failures;
 mod histories;
 #[path = "../support/plans.rs"]
 mod plans;
+mod ranges;
 #[path = "../support/regions.rs"]
 mod regions;
 mod replicas;

@@ -5,7 +5,7 @@ use crate::regions::{far_bytes, is_needed, reports, stored, uses};
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, ReuseScope};
 use pleach_dispatch::study::{Effect as Event, NewBuckets, Study};
 use pleach_dispatch::{BucketId, InstanceId, LeaseId, WorkerId};
 use pleach_regions::RegionKey;
@@ -372,10 +372,8 @@ impl Cluster {
         ended.sort_unstable();
         assert_eq!(ended, expected);
         assert!(self.done.iter().all(|id| !self.failed.contains_key(id)));
-        assert!(
-            self.done.iter().chain(self.failed.keys()).all(|id| !self.closed.contains(id)),
-            "needless work"
-        );
+        let mut over = self.done.iter().chain(self.failed.keys());
+        assert!(over.all(|id| !self.closed.contains(id)), "needless work");
         let open = self.plan.instances.len() - self.closed.len() - self.done.len() - self.failed.len();
         assert_eq!(self.manager.study(STUDY).map_or(0, Study::unfinished), open);
         assert_eq!(self.complete, open == 0);
@@ -384,18 +382,14 @@ impl Cluster {
         if !self.stopping {
             for (worker, wanted) in &self.wanted {
                 let suits =
-                    ready.first().is_some_and(|(stage, _)| wanted.after.is_some_and(|after| after < stage.0));
-                assert!(
-                    ready.is_empty() || (wanted.buckets == 0 && !suits),
-                    "{worker} waits beside ready buckets"
-                );
+                    ready.first().is_some_and(|(stage, _)| wanted.after.is_some_and(|of| of < stage.0));
+                let waits = wanted.buckets == 0 || self.is_patient(*worker);
+                assert!(ready.is_empty() || (waits && !suits), "{worker} waits beside ready buckets");
             }
         }
         if self.complete {
-            let open = (0u32..)
-                .map(InstanceId)
-                .zip(&self.plan.instances)
-                .filter(|(id, _)| !self.closed.contains(id));
+            let open = (0u32..).map(InstanceId).zip(&self.plan.instances);
+            let open = open.filter(|(id, _)| !self.closed.contains(id));
             let used: BTreeSet<RegionKey> = open.flat_map(|(_, instance)| uses(instance)).collect();
             assert_eq!(self.released, used, "released in the end");
         }
@@ -421,6 +415,12 @@ impl Cluster {
         far_bytes(&self.plan, *open.min().expect("it is ready"), &self.holders, worker)
     }
 
+    /// Beyond trees, a busy worker leaves other workers their tiles.
+    fn is_patient(&self, worker: WorkerId) -> bool {
+        let is_busy = || self.manager.study(STUDY).is_some_and(|study| study.leases_of(worker) > 0);
+        self.plan.sharing != ReuseScope::Tree && is_busy()
+    }
+
     fn stage(&self, instance: InstanceId) -> u32 {
         self.plan.instances[instance.index()].stage as u32
     }
@@ -428,13 +428,15 @@ impl Cluster {
     fn assigned(&mut self, worker: WorkerId, lease: LeaseId, work: &BucketWork, later: bool) {
         assert!(!self.stopping, "assigned after the stop");
         let ready: Vec<_> = self.ready().into_iter().collect();
-        let of_stage = ready.iter().take_while(|(stage, _)| *stage == ready[0].0);
-        // The manager considers more buckets for locality than are ready here. Among equals, the first one counts.
-        let nearest = of_stage.min_by_key(|(_, bucket)| (self.far_bytes(*bucket, worker), *bucket));
-        let order = "later stages first, then what is near, then the plan's order";
-        assert_eq!(nearest, Some(&(Reverse(work.stage), work.bucket)), "{order}");
+        let is_tree = self.plan.sharing == ReuseScope::Tree;
+        let stage = if is_tree { ready[0].0 } else { Reverse(work.stage) };
+        let of_stage = ready.iter().filter(|(of, _)| *of == stage);
+        // More buckets are considered than are ready here. Among equals, the first one counts, or the next of a range.
+        let key = |bucket: BucketId| (self.far_bytes(bucket, worker), bucket.0 * u32::from(is_tree));
+        let nearest = of_stage.map(|(stage, bucket)| (key(*bucket), *stage)).min();
+        assert_eq!(nearest, Some((key(work.bucket), Reverse(work.stage))), "later, near, in order");
         if later {
-            let idle = self.wanted.values().any(|wanted| wanted.buckets > 0);
+            let idle = self.wanted.iter().any(|(of, wanted)| wanted.buckets > 0 && !self.is_patient(*of));
             assert!(!idle, "{worker} got {work:?}, and others are idle");
             let wanted = self.wanted.get_mut(&worker).expect("a worker that is there");
             let after = wanted.after.take().expect("a worker that asked for a later stage");

@@ -2,7 +2,7 @@
 
 use crate::shapes::{key, stage, task};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan};
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
 use pleach_regions::RegionKey;
 use pleach_workflow::{Stage, TaskInput};
 use proptest::collection::vec;
@@ -61,12 +61,13 @@ type RawStage = (usize, usize, Vec<RawInstance>);
 
 prop_compose! {
     /// Plans of 3 or 4 stages. Instances read tiles or any outputs of earlier stages, possibly one region
-    /// twice. Some outputs have no readers. Buckets are any partition of a stage, in any order.
+    /// twice. Some outputs have no readers. Buckets are any partition of a stage, in any order. Of any reuse scope.
     pub(crate) fn plans()(
         stages in vec((1usize..4, 1usize..3, vec((0usize..4, vec(any::<u32>(), 3)), 1..7)), 3..5),
         later_first in any::<bool>(),
+        scope in 0..ReuseScope::ALL.len(),
     ) -> ExecutionPlan {
-        wrap(&stages, later_first)
+        ExecutionPlan { sharing: ReuseScope::ALL[scope], ..wrap(&stages, later_first) }
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::{PlanBuilder, PlanningError, ReuseMode};
 use pleach_reuse::{
     Buckets, JobGraph, Member, SharingSchedule, bucket_costs, critical_path_seconds, lower_bound_seconds,
+    upward_ranks,
 };
 use std::num::NonZeroUsize;
 
@@ -96,6 +97,12 @@ impl JobWork {
         }
         Ok(Self { seconds, places, job_of, unique })
     }
+}
+
+/// Returns the predicted seconds of the longest path from each graph instance to the end of the study.
+pub(crate) fn ranks(builder: &PlanBuilder<'_>, mode: ReuseMode) -> Vec<f32> {
+    let ranks = upward_ranks(&builder.graph, &instance_seconds(builder, mode));
+    ranks.into_iter().map(|seconds| seconds as f32).collect()
 }
 
 /// Returns the minimum seconds of each graph instance alone: the sum of its tasks or, beyond trees, the longest chain of

@@ -22,6 +22,7 @@ pub struct PlannedStudy {
     pub(crate) stages: Vec<StageProblem>,
     /// Pixels of each tile.
     pixels: Vec<u64>,
+    mode: ReuseMode,
 }
 
 impl PlannedStudy {
@@ -37,7 +38,7 @@ impl PlannedStudy {
         let first_evaluation = usize::from(!builder.study.defaults_run);
         let PlanBuilder { runs, graph, stages, study, .. } = builder;
         let pixels = study.tiles.iter().map(|tile| tile.pixels).collect();
-        Ok(Self { plan, summary, runs, graph, first_evaluation, stages, pixels })
+        Ok(Self { plan, summary, runs, graph, first_evaluation, stages, pixels, mode })
     }
 
     /// Returns the instance that computes a stage of an evaluation on a tile. Evaluations are numbered from 1; 0 is the
@@ -59,7 +60,8 @@ impl PlannedStudy {
         let stages = std::mem::take(&mut self.stages);
         let tile_pixels =
             |instance: InstanceId| self.pixels[self.runs.tile(self.graph.instance(instance).first_run)];
-        let stages = stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, tile_pixels));
+        let stages =
+            stages.into_iter().map(|stage| ReplannedStage::of_problem(stage, self.mode, tile_pixels));
         StudyReplanner::new(stages.collect(), max_buckets, min_buckets)
     }
 

@@ -155,12 +155,13 @@ impl Scaling<'_> {
             Some(buckets) => format!("at most {} per stage", counted(buckets, "bucket", "buckets")),
             None => "3 buckets per worker".to_owned(),
         };
-        let trtma = self.curves.iter().any(|curve| curve.strategy == "trtma");
+        let of = |strategy: &str| self.curves.iter().any(|curve| curve.strategy == strategy);
+        let limited: Vec<&str> = ["trtma", "ranges"].into_iter().filter(|strategy| of(strategy)).collect();
         format!(
             "{} on {}{}",
             counted(self.evaluations, "evaluation", "evaluations"),
             counted(self.tiles, "tile", "tiles"),
-            if trtma { format!("; trtma: {buckets}") } else { String::new() },
+            if limited.is_empty() { String::new() } else { format!("; {}: {buckets}", limited.join(", ")) },
         )
     }
 
@@ -216,6 +217,7 @@ fn marker(strategy: &str) -> &'static str {
         "naive" => "M0 -4.8L4.6 3.4H-4.6Z",
         "sca" => "M0 -5L5 0L0 5L-5 0Z",
         "rtma" => "M0 4.8L4.6 -3.4H-4.6Z",
+        "ranges" => "M-5.4 -2.6H5.4V2.6H-5.4Z",
         _ => "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0Z",
     }
 }

@@ -169,6 +169,20 @@ pub fn critical_path_seconds(graph: &CompactGraph, seconds: &[f64]) -> f64 {
     done.into_iter().fold(0.0, f64::max)
 }
 
+/// Returns the upward rank of each stage instance: the longest chain of dependent instances from it to the end, itself
+/// included, in seconds (HEFT: Topcuoglu, Hariri and Wu 2002, equation 3, without communication).
+pub fn upward_ranks(graph: &CompactGraph, seconds: &[f64]) -> Vec<f64> {
+    let mut ranks = seconds.to_vec();
+    // Parents come before their children, so a rank is complete when its instance is visited.
+    for id in (0..seconds.len()).rev() {
+        for parent in graph.parents(InstanceId(id as u32)) {
+            let parent = parent.0 as usize;
+            ranks[parent] = ranks[parent].max(seconds[parent] + ranks[id]);
+        }
+    }
+    ranks
+}
+
 /// Returns the lower bound of any plan with this reuse: the longest chain, or the unique work spread evenly.
 /// `unique_seconds` is the sum of [`ReuseTree::unique_cost`](crate::ReuseTree::unique_cost) over the stages.
 pub fn lower_bound_seconds(critical_path_seconds: f64, unique_seconds: f64, workers: NonZeroUsize) -> f64 {
@@ -208,6 +222,7 @@ mod tests {
         let graph = fan(4);
         let chain = critical_path_seconds(&graph, &[1.0, 3.0, 2.0, 2.0, 2.0]);
         assert_eq!(chain, 4.0);
+        assert_eq!(upward_ranks(&graph, &[1.0, 3.0, 2.0, 2.0, 2.0]), [4.0, 3.0, 2.0, 2.0, 2.0]);
         assert_eq!(lower_bound_seconds(chain, 10.0, workers(2)), 5.0);
         assert_eq!(lower_bound_seconds(chain, 10.0, workers(4)), 4.0);
     }

@@ -164,11 +164,11 @@ fn plan(
 }
 
 /// Takes the replanner out of a plan, for replanning while the study runs. The number of buckets may fall only if the
-/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA, and if the user gave the number
-/// of buckets.
+/// plan has no more buckets than its slots need. `None` for strategies other than TRTMA and ranges, and if the user
+/// gave the number of buckets.
 fn replan(planned: &mut Plan, choice: PlanChoice) -> Option<StudyReplanner> {
     let Plan { study, record, .. } = planned;
-    if record.strategy != "trtma" || choice.max_buckets.is_some() {
+    if !matches!(record.strategy, "trtma" | "ranges") || choice.max_buckets.is_some() {
         return None;
     }
     let most = record.max_buckets.and_then(NonZeroUsize::new).unwrap_or(NonZeroUsize::MAX);

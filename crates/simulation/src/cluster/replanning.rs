@@ -105,7 +105,7 @@ impl Cluster {
             (0..all).map(InstanceId).filter(|instance| workload.is_second(*instance)).collect();
         let problem = workload.problem(&members).ok()?;
         let (pixels, tree) = (vec![workload.pixels(); members.len()], ReuseTree::build(&problem));
-        let stage = ReplannedStage { members, pixels, problem, tree };
+        let stage = ReplannedStage { members, pixels, problem, tree, ranges: None };
         Some(StudyReplanner::new(vec![stage], NonZeroUsize::new(self.initial_buckets)?, NonZeroUsize::MIN))
     }
 }

@@ -3,14 +3,17 @@
 //! Invariants: a bucket is queued at most once, either for any worker or, if it is isolated, for an otherwise empty
 //! one. The study queues a bucket exactly while it has open instances and all of them are ready.
 
-use crate::BucketId;
+use super::positions::Span;
+use super::ready_runs::ReadyRuns;
+use crate::{BucketId, WorkerId};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-/// Later stages first, since they release the outputs of earlier ones. Then the plan's order.
-pub(crate) type Rank = (Reverse<usize>, BucketId);
+/// Later stages first, since they release the outputs of earlier ones. Then the plan's order: the position of the first
+/// instance, if buckets have positions, and the bucket.
+pub(crate) type Rank = (Reverse<usize>, u32, BucketId);
 
 /// Ready buckets in the order of grants.
 #[derive(Debug, Default)]
@@ -21,31 +24,72 @@ pub(crate) struct ReadyQueue {
     isolated: BTreeSet<Rank>,
     /// Time when each isolated bucket was first seen ready. Updated by [`overdue`](Self::overdue) only.
     since: BTreeMap<Rank, Duration>,
+    /// Rank of each queued bucket, which depends on its open instances when it was queued.
+    ranks: BTreeMap<BucketId, Rank>,
+    /// Runs of the buckets for any worker.
+    runs: ReadyRuns,
 }
 
 impl ReadyQueue {
-    /// Queues a bucket. Returns false if it was queued already.
-    pub(crate) fn queue(&mut self, rank: Rank, is_isolated: bool) -> bool {
-        let (queue, other) =
-            if is_isolated { (&mut self.isolated, &self.ready) } else { (&mut self.ready, &self.isolated) };
-        assert!(!other.contains(&rank), "{} is queued as isolated and as shared", rank.1);
-        queue.insert(rank)
+    /// Queues a bucket of a stage, with its positions if it has any. Returns false if it was queued already.
+    pub(crate) fn queue(
+        &mut self,
+        bucket: BucketId,
+        stage: usize,
+        span: Option<Span>,
+        is_isolated: bool,
+    ) -> bool {
+        let rank = (Reverse(stage), span.map_or(0, |span| span.start), bucket);
+        if self.ranks.contains_key(&bucket) {
+            assert!(self.isolated.contains(&self.ranks[&bucket]) == is_isolated, "{bucket} is queued twice");
+            return false;
+        }
+        self.ranks.insert(bucket, rank);
+        if is_isolated {
+            return self.isolated.insert(rank);
+        }
+        span.into_iter().for_each(|span| self.runs.insert(rank, span));
+        self.ready.insert(rank)
     }
 
     /// Removes a bucket from the queue. Returns whether it was queued.
-    pub(crate) fn unqueue(&mut self, rank: Rank) -> bool {
-        let was_queued = self.ready.remove(&rank) || self.isolated.remove(&rank);
-        debug_assert!(!self.contains(rank), "{} was queued twice", rank.1);
-        was_queued
+    pub(crate) fn unqueue(&mut self, bucket: BucketId) -> bool {
+        let Some(rank) = self.ranks.remove(&bucket) else { return false };
+        if !self.isolated.remove(&rank) {
+            self.runs.remove(rank);
+            let was_ready = self.ready.remove(&rank);
+            assert!(was_ready, "{bucket} has a rank, and is not queued");
+        }
+        true
     }
 
-    pub(crate) fn contains(&self, rank: Rank) -> bool {
-        self.ready.contains(&rank) || self.isolated.contains(&rank)
+    pub(crate) fn contains(&self, bucket: BucketId) -> bool {
+        self.ranks.contains_key(&bucket)
     }
 
     /// Returns whether a bucket is queued for otherwise empty workers.
-    pub(crate) fn contains_isolated(&self, rank: Rank) -> bool {
-        self.isolated.contains(&rank)
+    pub(crate) fn contains_isolated(&self, bucket: BucketId) -> bool {
+        self.ranks.get(&bucket).is_some_and(|rank| self.isolated.contains(rank))
+    }
+
+    /// Returns the runs of the buckets for any worker.
+    pub(crate) fn runs(&self) -> &ReadyRuns {
+        &self.runs
+    }
+
+    /// Returns the runs, to record grants, and workers that leave.
+    pub(crate) fn runs_mut(&mut self) -> &mut ReadyRuns {
+        &mut self.runs
+    }
+
+    /// Returns a worker's next bucket of a stage by its place. See [`ReadyRuns::next`].
+    pub(crate) fn next_of_run(
+        &self,
+        worker: WorkerId,
+        stage: usize,
+        idle: usize,
+    ) -> Option<(BucketId, bool)> {
+        self.runs.next(worker, stage, idle)
     }
 
     /// Counts the queued buckets.
@@ -64,19 +108,41 @@ impl ReadyQueue {
 
     /// Returns the first bucket for any worker, of a stage after `after` that `runs` does not exclude.
     pub(crate) fn first(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-        first_of(&self.ready, after, runs)
+        first_of(&self.ready, None, after, runs)
+    }
+
+    /// As [`first`](Self::first), of a stage before `stage`.
+    pub(crate) fn first_before(&self, stage: usize, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
+        first_of(&self.ready, Some(stage), after, runs)
+    }
+
+    /// Returns all buckets for any worker, of the stages of [`first`](Self::first), in order.
+    pub(crate) fn all(&self, after: Option<usize>, runs: &[bool]) -> impl Iterator<Item = BucketId> {
+        let suits = move |(Reverse(stage), ..): &&Rank| {
+            after.is_none_or(|after| *stage > after) && runs.get(*stage).copied().unwrap_or(true)
+        };
+        self.ready.iter().filter(suits).map(|(.., bucket)| *bucket)
     }
 
     /// As [`first`](Self::first), among the buckets for otherwise empty workers.
     pub(crate) fn first_isolated(&self, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-        first_of(&self.isolated, after, runs)
+        first_of(&self.isolated, None, after, runs)
     }
 
     /// Returns a bucket for any worker and the ones of its stage after it, in order.
-    pub(crate) fn stage_from(&self, rank: Rank) -> impl Iterator<Item = BucketId> {
-        debug_assert!(self.ready.contains(&rank), "{} is not queued for any worker", rank.1);
-        let is_of_stage = move |(stage, _): &&Rank| *stage == rank.0;
-        self.ready.range(rank..).take_while(is_of_stage).map(|(_, bucket)| *bucket)
+    pub(crate) fn stage_from(&self, bucket: BucketId) -> impl Iterator<Item = BucketId> {
+        let rank = self.ranks.get(&bucket).copied();
+        debug_assert!(
+            rank.is_some_and(|rank| self.ready.contains(&rank)),
+            "{bucket} is not queued for any worker"
+        );
+        let of_stage = move |rank: Rank| {
+            self.ready
+                .range(rank..)
+                .take_while(move |(stage, ..)| *stage == rank.0)
+                .map(|(.., bucket)| *bucket)
+        };
+        rank.into_iter().flat_map(of_stage)
     }
 
     /// Returns the stages of isolated buckets that have been ready for longer than the timeout of their stage, in
@@ -96,11 +162,20 @@ impl ReadyQueue {
     }
 }
 
-/// Returns the first bucket that meets the constraints. Skips an unsuitable stage at once, whatever its number of
-/// buckets.
-fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Option<BucketId> {
-    let mut next = queue.first();
-    while let Some(&(Reverse(stage), bucket)) = next {
+/// Returns the first bucket that meets the constraints, of a stage before `before` if given. Skips an unsuitable stage at
+/// once, whatever its number of buckets.
+fn first_of(
+    queue: &BTreeSet<Rank>,
+    before: Option<usize>,
+    after: Option<usize>,
+    runs: &[bool],
+) -> Option<BucketId> {
+    let beyond = |stage: usize| {
+        let rest = (Bound::Excluded((Reverse(stage), u32::MAX, BucketId(u32::MAX))), Bound::Unbounded);
+        queue.range(rest).next()
+    };
+    let mut next = before.map_or_else(|| queue.first(), beyond);
+    while let Some(&(Reverse(stage), _, bucket)) = next {
         // Stages descend in the queue, so no further bucket qualifies.
         if after.is_some_and(|after| stage <= after) {
             return None;
@@ -108,8 +183,7 @@ fn first_of(queue: &BTreeSet<Rank>, after: Option<usize>, runs: &[bool]) -> Opti
         if runs.get(stage).copied().unwrap_or(true) {
             return Some(bucket);
         }
-        let rest = (Bound::Excluded((Reverse(stage), BucketId(u32::MAX))), Bound::Unbounded);
-        next = queue.range(rest).next();
+        next = beyond(stage);
     }
     None
 }
