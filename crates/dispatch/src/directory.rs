@@ -140,6 +140,8 @@ pub struct Directory {
     avoided: BTreeMap<MemberId, Duration>,
     outgoing: BTreeMap<MemberId, (Vec<Request>, Vec<Reply>)>,
     effects: VecDeque<Effect>,
+    /// Look-ups that have begun to wait for another worker.
+    waiting: VecDeque<TaskKey>,
     stats: DirectoryStats,
 }
 
@@ -157,6 +159,7 @@ impl Directory {
             avoided: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             effects: VecDeque::new(),
+            waiting: VecDeque::new(),
             stats: DirectoryStats::default(),
         }
     }
@@ -297,7 +300,10 @@ impl Directory {
             },
             Reply::Computing { .. } => {
                 if let Some(look_up) = self.look_ups.get_mut(&key).filter(|_| is_current) {
-                    self.stats.waited += u64::from(!look_up.subscribed);
+                    if !look_up.subscribed {
+                        self.stats.waited += 1;
+                        self.waiting.push_back(key);
+                    }
                     look_up.subscribed = true;
                     look_up.asked = now;
                 }
@@ -460,6 +466,12 @@ impl Directory {
             members.into_iter().for_each(|member| self.flush(member));
         }
         self.effects.pop_front()
+    }
+
+    /// Returns the next task whose look-up has begun to wait for another worker: the stage can look up another one
+    /// meanwhile. A repeated look-up of the same task may return it again.
+    pub fn poll_waiting(&mut self) -> Option<TaskKey> {
+        self.waiting.pop_front()
     }
 
     /// Checks the invariants: every claim ends with its lease, and no task is both claimed and looked up by this worker.

@@ -140,7 +140,7 @@ impl BucketExecution {
     /// Counts tasks that can get a slot now.
     #[must_use]
     pub fn ready(&self) -> usize {
-        let ready = self.ready.len() + usize::from(self.gate.next().is_some());
+        let ready = self.ready.len() + usize::from(self.gate.next(self.open).is_some());
         ready.min((self.active_paths as usize).saturating_sub(self.running.len()))
     }
 
@@ -198,7 +198,7 @@ impl BucketExecution {
 
     fn next(&self) -> Option<NodeId> {
         // Resolved tasks first: other workers may wait for this worker's claims.
-        self.ready.first().copied().or_else(|| self.gate.next()).filter(|_| self.ready() > 0)
+        self.ready.first().copied().or_else(|| self.gate.next(self.open)).filter(|_| self.ready() > 0)
     }
 
     /// Returns whether every task is done, failed or withdrawn.

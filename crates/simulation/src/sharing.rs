@@ -36,6 +36,12 @@ pub struct SharingOptions {
     pub seed: u64,
     /// Whether workers share results through the directory.
     pub shared: bool,
+    /// Whether a stage looks up another task while it waits for a claimer.
+    pub takes_others: bool,
+    /// Maximum of buckets of a worker while they wait for claimers.
+    pub waiting_buckets: usize,
+    /// Number of open tasks of a bucket from which on the longest path is first.
+    pub tail_tasks: usize,
     /// Range of a message's one-way latency in microseconds.
     pub latency_us: (u64, u64),
     /// Bytes per second that a worker sends, and that it receives.
@@ -56,6 +62,9 @@ impl SharingOptions {
             workers,
             seed,
             shared: true,
+            takes_others: true,
+            waiting_buckets: std::env::var("WB").map_or(2, |wb| wb.parse().unwrap_or(1)),
+            tail_tasks: std::env::var("TT").map_or(0, |wb| wb.parse().unwrap_or(1)),
             latency_us: (100, 1000),
             bytes_per_second: 1.25e9,
             result_bytes: u64::MAX,

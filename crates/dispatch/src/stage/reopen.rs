@@ -10,6 +10,7 @@ use super::graph::NodeState;
 use super::interface::{Effect, OutputId};
 use crate::ids::NodeId;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl BucketExecution {
     /// Has the shell look up the tasks of these levels before they run. Call it before the first task starts.
@@ -20,6 +21,14 @@ impl BucketExecution {
         for node in std::mem::take(&mut self.ready) {
             self.make_ready(node);
         }
+        self
+    }
+
+    /// Orders looked-up tasks by their longest path to the end of an instance, once at most `tail_tasks` tasks of the bucket
+    /// are open. `paths` has the predicted time for each task of the stage. The order before is depth-first.
+    #[must_use]
+    pub fn with_paths(mut self, paths: Vec<Duration>, tail_tasks: usize) -> Self {
+        self.gate.set_paths(paths, tail_tasks);
         self
     }
 
@@ -46,6 +55,11 @@ impl BucketExecution {
     pub fn look_up_started(&mut self, node: NodeId) {
         self.suspend(node);
         self.gate.begin_resolving(node);
+    }
+
+    /// Handles a look-up that waits for another worker: the slot that is free for it can take another task.
+    pub fn handle_waiting(&mut self, node: NodeId) {
+        self.gate.end_resolving(node);
     }
 
     /// Ends a look-up. Returns whether the task still waits for it: it may have been withdrawn.

@@ -5,7 +5,7 @@ use super::node::{Bucket, Job, Keys, Local, Output, Purpose, RemoteTask, member}
 use super::{Due, ManagerMessage, STUDY, SharingCluster, WorkerMessage};
 use crate::event::ran;
 use pleach_dispatch::directory::{Effect as Told, Member, Resolution, ResultOutput, TaskRecord};
-use pleach_dispatch::memory_model::TaskMemory;
+use pleach_dispatch::memory_model::{BucketDemand, TaskMemory};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::task_key::{self, TaskInputId, provenance_id};
 use pleach_dispatch::stage::{BucketExecution, Effect, InputLocation, NodeId, OutputId, TaskRequest};
@@ -59,7 +59,7 @@ impl SharingCluster {
         let bytes = self.study.stage.tasks.iter().map(bytes).collect();
         let Ok(run) = BucketExecution::new(&self.study.stage, work, bytes, None) else { return };
         let levels = vec![true; self.study.stage.tasks.len()];
-        let run = run.with_gate(levels);
+        let run = run.with_gate(levels).with_paths(self.study.paths(), self.options.tail_tasks);
         let (outputs, resolving) = (BTreeMap::new(), BTreeMap::new());
         let bucket = Bucket { run, outputs, resolving, claims: BTreeMap::new(), reports: Vec::new() };
         let node = &mut self.nodes[number];
@@ -70,17 +70,22 @@ impl SharingCluster {
 
     /// Sends the present demand of a stage to its worker.
     fn demand(&mut self, number: usize, lease: LeaseId) {
-        let node = &mut self.nodes[number];
-        if let Some(bucket) = node.buckets.get(&lease) {
-            node.local.push_back(Local::Demand(lease, bucket.run.demand_without_bytes()));
-        }
+        let demand = self.present_demand(number, lease);
+        self.nodes[number].local.extend(demand.map(|demand| Local::Demand(lease, demand)));
     }
 
     fn slot_free(&mut self, number: usize, slot: SlotId, lease: LeaseId) {
-        let node = &mut self.nodes[number];
-        // An ended bucket is in the map until the worker has its end.
-        let demand = node.buckets.get(&lease).map(|bucket| bucket.run.demand_without_bytes());
-        node.local.push_back(Local::SlotFree(slot, lease, demand.unwrap_or_default()));
+        let demand = self.present_demand(number, lease).unwrap_or_default();
+        self.nodes[number].local.push_back(Local::SlotFree(slot, lease, demand));
+    }
+
+    fn present_demand(&self, number: usize, lease: LeaseId) -> Option<BucketDemand> {
+        let node = &self.nodes[number];
+        let bucket = node.buckets.get(&lease)?;
+        let demand = bucket.run.demand_without_bytes();
+        // A bucket that waits for claimers has its slot reserved, so that the worker does not gather buckets that wait.
+        let is_waiting = !bucket.resolving.is_empty() && node.buckets.len() >= self.options.waiting_buckets;
+        Some(BucketDemand { resolving: demand.resolving || is_waiting, ..demand })
     }
 
     /// Performs the effects of a worker until there are none.
@@ -90,6 +95,8 @@ impl SharingCluster {
                 self.perform_worker(number, effect);
             } else if let Some(effect) = self.nodes[number].directory.poll_effect() {
                 self.perform_directory(number, effect);
+            } else if let Some(key) = self.nodes[number].directory.poll_waiting() {
+                self.handle_waiting(number, key);
             } else if let Some(local) = self.nodes[number].local.pop_front() {
                 self.perform_local(number, local);
             } else {
@@ -134,6 +141,17 @@ impl SharingCluster {
             }
             Told::Differs { .. } => {}
         }
+    }
+
+    /// Lets a stage look up another task while it waits for a claimer.
+    fn handle_waiting(&mut self, number: usize, key: TaskKey) {
+        let node = &mut self.nodes[number];
+        let Some((lease, task)) = node.looked_up.get(&key).copied().filter(|_| self.options.takes_others)
+        else {
+            return;
+        };
+        node.buckets.get_mut(&lease).into_iter().for_each(|bucket| bucket.run.handle_waiting(task));
+        self.send_demand(number, lease);
     }
 
     fn perform_local(&mut self, number: usize, local: Local) {

@@ -5,6 +5,7 @@ use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan,
 use pleach_regions::{Digest, ElementType, RegionIdentity, RegionKey};
 use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput, Value};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 /// A task of the stage, in the order in which it is reused most.
 #[derive(Clone, Debug)]
@@ -80,6 +81,18 @@ impl SharedStudy {
             }
         }
         study
+    }
+
+    /// Returns the time of the longest path from the start of each task to the end of an instance.
+    pub(super) fn paths(&self) -> Vec<Duration> {
+        let mut paths: Vec<f64> = self.tasks.iter().map(|task| task.seconds).collect();
+        // Readers come after the tasks that they read.
+        for (reader, task) in self.tasks.iter().enumerate().rev() {
+            for (read, _) in task.reads.iter().flatten() {
+                paths[*read] = paths[*read].max(self.tasks[*read].seconds + paths[reader]);
+            }
+        }
+        paths.into_iter().map(Duration::from_secs_f64).collect()
     }
 
     fn output_contents(&self, row: usize, task: usize) -> Vec<Digest> {
