@@ -10,6 +10,7 @@
 mod fetch;
 mod manager_side;
 mod node;
+mod nuclei;
 mod results;
 mod stage;
 mod study;
@@ -50,9 +51,15 @@ pub struct SharingOptions {
     pub result_bytes: u64,
     /// Workers that lose power, and the time after the submission in microseconds.
     pub lost: Option<(usize, u64)>,
+    /// Whether fetched outputs are announced before the task that reads them has run, and those of tasks with several
+    /// outputs as well.
+    pub announces_early: bool,
     /// Records all events.
     pub logged: bool,
 }
+
+/// About 8 instances of 5 open tasks: few enough that their outputs fit into memory.
+const TAIL_TASKS: usize = 40;
 
 impl SharingOptions {
     /// Round trips of 0.2–2 ms, 10 Gbit/s, no loss, no eviction.
@@ -63,12 +70,13 @@ impl SharingOptions {
             seed,
             shared: true,
             takes_others: true,
-            waiting_buckets: std::env::var("WB").map_or(2, |wb| wb.parse().unwrap_or(1)),
-            tail_tasks: std::env::var("TT").map_or(0, |wb| wb.parse().unwrap_or(1)),
+            waiting_buckets: 1,
+            tail_tasks: TAIL_TASKS,
             latency_us: (100, 1000),
             bytes_per_second: 1.25e9,
             result_bytes: u64::MAX,
             lost: None,
+            announces_early: true,
             logged: false,
         }
     }

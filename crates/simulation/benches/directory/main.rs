@@ -1,7 +1,7 @@
 //! Work saved and makespan of workers that share task results, beside the targets of a prototype.
 //!
 //! Run with `cargo bench -p pleach-simulation --bench directory`. Arguments: numbers of workers (8, 64, 256 and 1024 without),
-//! and options `loss`, `eviction` and `512` for further tables.
+//! and options `loss` and `eviction` for further tables.
 //!
 //! The study is MOAT with 992 evaluations on one tile. The files beside this one have the classes of equal task outputs,
 //! measured on a glioma tile of 512² px with three seeds of the sample (`cargo bench -p pleach-pathology --bench
@@ -12,9 +12,7 @@
 #![expect(clippy::print_stdout, reason = "tables are what this program is for")]
 
 use pleach_dispatch::plan::ReuseScope;
-use pleach_simulation::sharing::{
-    SharedStudy, SharedTask, SharingCluster, SharingOptions, SharingStats, StudyCost,
-};
+use pleach_simulation::sharing::{SharedStudy, SharingCluster, SharingOptions, SharingStats, StudyCost};
 use std::time::Instant;
 
 /// Thesis Table 4.3: seconds of t1 to t7 on a tile.
@@ -30,19 +28,6 @@ const SAMPLES: [&str; 3] = [
     include_str!("moat_992_seed502.txt"),
 ];
 
-/// Tasks in the order of most reuse: column of the table, first output, number of outputs, inputs as (position, output).
-type Row = (usize, usize, usize, &'static [Option<(usize, usize)>]);
-
-const ORDER: [Row; 7] = [
-    (1, 2, 2, &[None]),
-    (2, 4, 2, &[Some((0, 0)), Some((0, 1))]),
-    (3, 6, 1, &[Some((1, 1))]),
-    (0, 0, 2, &[None]),
-    (4, 7, 1, &[Some((1, 0)), Some((2, 0)), Some((3, 0)), Some((3, 1))]),
-    (5, 8, 1, &[Some((4, 0)), None]),
-    (6, 9, 1, &[Some((5, 0))]),
-];
-
 /// Targets of the prototype: workers, then work saved in percent and makespan / bound without sharing, with sharing, for
 /// dataflow and value.
 type Target = (usize, [(f64, f64); 2], [(f64, f64); 2]);
@@ -55,16 +40,47 @@ const TARGETS: [Target; 4] = [
 ];
 
 fn study(sample: &str, scope: ReuseScope) -> SharedStudy {
-    let task = |(column, first_output, outputs, reads): &Row| SharedTask {
-        column: *column,
-        first_output: *first_output,
-        outputs: *outputs,
-        reads: reads.to_vec(),
-        seconds: SECONDS[*column],
-    };
-    let number = |text: &str| text.parse().expect("a table of numbers");
-    let rows = sample.lines().map(|line| line.split(' ').map(number).collect()).collect();
-    SharedStudy::new(ORDER.iter().map(task).collect(), rows, scope, PLANE_BYTES)
+    SharedStudy::nuclei(sample, scope, SECONDS, PLANE_BYTES).expect("a table of numbers")
+}
+
+/// Way of sharing.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Without the directory.
+    Off,
+    /// One look-up at a time, depth-first, fetched outputs announced after the run.
+    First,
+    /// With the options of [`SharingOptions::new`].
+    Present,
+    /// The same, with transfers that take no time.
+    Fast,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::First => "on, one look-up at a time, depth-first",
+            Self::Present => "on",
+            Self::Fast => "on, transfers take no time",
+        }
+    }
+
+    fn options(self, workers: usize, seed: u64) -> SharingOptions {
+        let new = SharingOptions::new(workers, seed);
+        match self {
+            Self::Off => SharingOptions { shared: false, ..new },
+            Self::First => SharingOptions {
+                takes_others: false,
+                tail_tasks: 0,
+                announces_early: false,
+                waiting_buckets: usize::MAX,
+                ..new
+            },
+            Self::Present => new,
+            Self::Fast => SharingOptions { bytes_per_second: 1e15, ..new },
+        }
+    }
 }
 
 /// Result of a simulation, relative to the study's cost.
@@ -131,11 +147,13 @@ fn targets(asked: &[usize]) {
     ]);
     for (workers, dataflow, value) in TARGETS.iter().filter(|target| asked.contains(&target.0)) {
         for (scope, target) in [(ReuseScope::Dataflow, dataflow), (ReuseScope::Value, value)] {
-            for (shared, (saved, of_bound)) in [false, true].into_iter().zip(target) {
+            let [without, with] = *target;
+            for (kind, target) in
+                [(Kind::Off, without), (Kind::First, with), (Kind::Present, with), (Kind::Fast, with)]
+            {
                 let begun = Instant::now();
-                let options = |seed, _| SharingOptions { shared, ..SharingOptions::new(*workers, seed) };
-                let cells = cells(scope, options);
-                row(&line(*workers, scope, shared, (*saved, *of_bound), &cells, begun));
+                let cells = cells(scope, |seed, _| kind.options(*workers, seed));
+                row(&line(*workers, scope, kind, target, &cells, begun));
             }
         }
     }
@@ -144,7 +162,7 @@ fn targets(asked: &[usize]) {
 fn line(
     workers: usize,
     scope: ReuseScope,
-    shared: bool,
+    kind: Kind,
     (saved, of_bound): (f64, f64),
     cells: &[Cell],
     begun: Instant,
@@ -154,7 +172,7 @@ fn line(
     vec![
         workers.to_string(),
         scope.as_str().to_owned(),
-        if shared { "on" } else { "off" }.to_owned(),
+        kind.name().to_owned(),
         format!("{saved:.1} %"),
         format!("{} %", range(cells, |cell| cell.saved, 1)),
         format!("{of_bound:.2}"),
@@ -184,4 +202,74 @@ fn main() {
     let asked: Vec<usize> = arguments.iter().filter_map(|argument| argument.parse().ok()).collect();
     let asked = if asked.is_empty() { vec![8, 64, 256, 1024] } else { asked };
     targets(&asked);
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if has("loss") {
+        losses(&asked);
+    }
+    if has("eviction") {
+        evictions(&asked);
+    }
+}
+
+/// Loss of an eighth of the workers at half time, with their results and their shards.
+fn losses(asked: &[usize]) {
+    heading(&[
+        "workers",
+        "lost",
+        "work, of no loss",
+        "tasks repeated",
+        "look-ups unanswered",
+        "makespan, of no loss",
+    ]);
+    for workers in asked {
+        let calm = cells(ReuseScope::Value, |seed, _| SharingOptions::new(*workers, seed));
+        let half = |seed: u64| (calm[seed as usize - 500].stats.makespan_seconds * 5e5) as u64;
+        let lost = |seed, _| SharingOptions {
+            lost: Some((workers / 8, half(seed))),
+            ..SharingOptions::new(*workers, seed)
+        };
+        let lost = cells(ReuseScope::Value, lost);
+        let ratio = |of: fn(&SharingStats) -> f64| {
+            mean(&lost, |cell| of(&cell.stats)) / mean(&calm, |cell| of(&cell.stats))
+        };
+        row(&[
+            workers.to_string(),
+            (workers / 8).to_string(),
+            format!("{:.3}", ratio(|stats| stats.run_seconds)),
+            format!("{:.0}", mean(&lost, |cell| cell.stats.repeated as f64)),
+            format!("{:.0}", mean(&lost, |cell| cell.stats.unanswered as f64)),
+            format!("{:.2}", ratio(|stats| stats.makespan_seconds)),
+        ]);
+    }
+}
+
+/// Eviction of results under memory budgets. Outputs in use are not evicted.
+fn evictions(asked: &[usize]) {
+    heading(&[
+        "workers",
+        "GB of results",
+        "work saved",
+        "tasks repeated",
+        "makespan / bound",
+        "peak of a worker, GB",
+        "GB moved",
+    ]);
+    for workers in asked {
+        for gigabytes in [0.25, 0.5, 1.0, 2.0, 1e9] {
+            let result_bytes = (gigabytes * 1e9) as u64;
+            let cells = cells(ReuseScope::Value, |seed, _| SharingOptions {
+                result_bytes,
+                ..SharingOptions::new(*workers, seed)
+            });
+            row(&[
+                workers.to_string(),
+                if gigabytes > 1e6 { "all".to_owned() } else { gigabytes.to_string() },
+                format!("{} %", range(&cells, |cell| cell.saved, 1)),
+                format!("{:.0}", mean(&cells, |cell| cell.stats.repeated as f64)),
+                range(&cells, |cell| cell.of_bound, 2),
+                format!("{:.2}", mean(&cells, |cell| cell.stats.max_result_bytes as f64 / 1e9)),
+                format!("{:.1}", mean(&cells, |cell| cell.stats.bytes_moved as f64 / 1e9)),
+            ]);
+        }
+    }
 }

@@ -111,9 +111,12 @@ impl SharingCluster {
         } else {
             state.lost = state.lost.or(Some(output));
         }
-        if state.fetches > 0 {
-            return;
+        let (is_last, lease, is_run) =
+            (state.fetches == 0, state.lease, matches!(state.purpose, Purpose::Run));
+        if is_there && is_run && self.options.announces_early {
+            self.localize(number, lease, &[output]);
         }
+        let Some(state) = self.nodes[number].jobs.get(&job).filter(|_| is_last) else { return };
         if state.lost.is_some() || matches!(state.purpose, Purpose::Given(..)) {
             self.end_job(number, job);
         } else {
@@ -134,8 +137,13 @@ impl SharingCluster {
             outputs[output.output] = Some(held.known);
             let record = TaskRecord { outputs, ..record.clone() };
             node.results.insert(*key, &record);
-            if record.outputs.len() == 1 {
-                node.directory.hold(*key, record, now);
+            let whole = node.results.acquire(key, &vec![true; record.outputs.len()]);
+            let users = whole.iter().flat_map(|whole| whole.outputs.iter().flatten());
+            users.for_each(|output| node.results.release(&output.identity));
+            match whole {
+                Some(whole) if self.options.announces_early => node.directory.hold(*key, whole, now),
+                _ if record.outputs.len() == 1 => node.directory.hold(*key, record, now),
+                _ => {}
             }
         }
     }
