@@ -102,6 +102,44 @@ impl BucketExecution {
         if node.leaves.is_empty() { &[] } else { &node.gives }
     }
 
+    /// Returns whether a task with these outputs must be done again, because tasks were reopened meanwhile: one of them reads
+    /// an output that was not wanted before, or wrote one that the instances that end here return.
+    pub(super) fn repeats(&self, node: NodeId, wanted: &[bool]) -> bool {
+        let is_open = |given: &OutputId| {
+            given.node != node && self.graph.nodes[given.node.index()].state == NodeState::Open
+        };
+        let is_missing = |(now, before): (bool, &bool)| now && !before;
+        self.given_by(node).iter().any(is_open) || self.wanted(node).into_iter().zip(wanted).any(is_missing)
+    }
+
+    /// Has the last tasks of unfinished instances wait for the reopened tasks that wrote what the instances return. Other
+    /// tasks wait for those whose outputs they read.
+    fn wait_for_given(&mut self, again: &BTreeSet<NodeId>) {
+        for leaf in (0..self.graph.nodes.len() as u32).map(NodeId) {
+            if again.contains(&leaf) || self.graph.nodes[leaf.index()].state != NodeState::Open {
+                continue;
+            }
+            let givers: BTreeSet<NodeId> = self.given_by(leaf).iter().map(|given| given.node).collect();
+            for giver in givers.intersection(again) {
+                let children = &mut self.graph.nodes[giver.index()].children;
+                if !children.contains(&leaf) {
+                    children.push(leaf);
+                }
+            }
+        }
+    }
+
+    /// Lets running tasks begin again if no parent of them is failed any longer.
+    fn adopt(&mut self, again: &BTreeSet<NodeId>) {
+        let children = again.iter().flat_map(|node| &self.graph.nodes[node.index()].children);
+        let has_parents = |child: &&NodeId| {
+            let reads = &self.graph.nodes[child.index()].reads;
+            reads.iter().all(|read| self.graph.nodes[read.node.index()].state != NodeState::Failed)
+        };
+        let adopted: Vec<NodeId> = children.filter(has_parents).copied().collect();
+        adopted.iter().for_each(|child| _ = self.orphans.remove(child));
+    }
+
     /// Reopens the task that wrote a lost output, and those of its parents whose outputs are dropped. Tasks that read them
     /// and have not started wait again. [`Effect::Drop`] follows for the other outputs of reopened tasks.
     pub fn reopen(&mut self, lost: NodeId) {
@@ -113,14 +151,21 @@ impl BucketExecution {
         let mut open = vec![lost];
         while let Some(node) = open.pop() {
             for read in &self.graph.nodes[node.index()].reads {
-                let is_done = self.graph.nodes[read.node.index()].state == NodeState::Done;
-                // A done task with a reader still has its output, or its location.
-                if is_done && self.graph.readers(*read) == 0 && again.insert(read.node) {
+                let is_gone = match self.graph.nodes[read.node.index()].state {
+                    NodeState::Open => false,
+                    // A done task with a reader still has its output, or its location.
+                    NodeState::Done => self.graph.readers(*read) == 0,
+                    // Reopened before, and failed or withdrawn since.
+                    NodeState::Failed => true,
+                };
+                if is_gone && again.insert(read.node) {
                     open.push(read.node);
                 }
             }
         }
-        for &node in &again {
+        let is_failed = |node: &NodeId| self.graph.nodes[node.index()].state == NodeState::Failed;
+        let failed: BTreeSet<NodeId> = again.iter().copied().filter(is_failed).collect();
+        for &node in again.difference(&failed) {
             let held: Vec<OutputId> =
                 self.graph.outputs(node).filter(|output| self.graph.readers(*output) > 0).collect();
             for output in held {
@@ -135,7 +180,12 @@ impl BucketExecution {
                 *self.graph.readers_of(read) += 1;
             }
         }
+        self.wait_for_given(&again);
         for &node in &again {
+            if failed.contains(&node) {
+                // Its open children are running, and still wait for it.
+                continue;
+            }
             for child in self.graph.nodes[node.index()].children.clone() {
                 let is_open = self.graph.nodes[child.index()].state == NodeState::Open;
                 if is_open && !again.contains(&child) {
@@ -144,6 +194,9 @@ impl BucketExecution {
                     self.gate.remove(child);
                 }
             }
+        }
+        self.adopt(&again);
+        for &node in &again {
             let parents: BTreeSet<NodeId> =
                 self.graph.nodes[node.index()].reads.iter().map(|read| read.node).collect();
             let is_open = |parent: &&NodeId| self.graph.nodes[parent.index()].state == NodeState::Open;
