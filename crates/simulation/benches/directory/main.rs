@@ -69,7 +69,8 @@ impl Kind {
     fn options(self, workers: usize, seed: u64) -> SharingOptions {
         let new = SharingOptions::new(workers, seed);
         match self {
-            Self::Off => SharingOptions { shared: false, ..new },
+            // Depth-first: a stolen instance repeats all of its tasks.
+            Self::Off => SharingOptions { shared: false, tail_tasks: 0, ..new },
             Self::First => SharingOptions {
                 takes_others: false,
                 tail_tasks: 0,
