@@ -402,6 +402,8 @@ impl Directory {
 
     /// Handles the time: unanswered look-ups, claims to renew, and expired claims of the shard.
     pub fn handle_time(&mut self, now: Duration) {
+        // Polled after each event, or not at all.
+        self.waiting.clear();
         self.stats.expired += self.shard.expire(now) as u64;
         self.send_replies(now);
         self.avoided.retain(|_, until| *until > now);
@@ -469,7 +471,7 @@ impl Directory {
     }
 
     /// Returns the next task whose look-up has begun to wait for another worker: the stage can look up another one
-    /// meanwhile. A repeated look-up of the same task may return it again.
+    /// meanwhile. Poll it after each event. A repeated look-up of the same task may return it again.
     pub fn poll_waiting(&mut self) -> Option<TaskKey> {
         self.waiting.pop_front()
     }

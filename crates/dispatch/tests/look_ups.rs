@@ -142,7 +142,8 @@ impl<'a> Shell<'a> {
         }
         // The outputs that its instances return are fetched first, and may be lost.
         let given = self.run.given_by(node).to_vec();
-        let lost = given.iter().find(|output| self.outputs.get(output) == Some(&true) && choice % 3 == 0);
+        let lost =
+            given.iter().find(|output| self.outputs.get(output) == Some(&true) && choice.is_multiple_of(3));
         if let Some(lost) = lost {
             self.reopened += 1;
             self.run.reopen(lost.node);

@@ -37,6 +37,9 @@ impl<T: std::hash::Hash + Eq> Numbers<T> {
     }
 }
 
+/// A task: its row, its values, and the content of its inputs.
+type TaskId = (usize, usize, Vec<usize>);
+
 /// Outputs of a finished task.
 type Outputs = Vec<(Digest, DataRegion)>;
 
@@ -53,13 +56,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tile = normalize.run(&[&raw], &[])?.swap_remove(0);
     let mut sets = csv::Reader::from_path(sample)?;
     let names: Vec<String> = sets.headers()?.iter().map(str::to_owned).collect();
-    let mut done: HashMap<(usize, usize, Vec<usize>), Outputs> = HashMap::new();
+    let mut done: HashMap<TaskId, Outputs> = HashMap::new();
     let mut values: Vec<Numbers<Vec<String>>> = ROWS.iter().map(|_| Numbers(HashMap::new())).collect();
     let mut contents: Vec<Numbers<Digest>> = Vec::new();
     for set in sets.records() {
         let set = set?;
         let mut line = Vec::new();
-        let mut written: Vec<(usize, (usize, usize, Vec<usize>), usize)> = Vec::new();
+        let mut written: Vec<(usize, TaskId, usize)> = Vec::new();
         for (task, (name, parameters, reads)) in ROWS.iter().enumerate() {
             let operation = registry.get(name, 1).ok_or("an unknown operation")?;
             let text = |parameter: &&str| {

@@ -353,9 +353,9 @@ impl SharingCluster {
                 self.at(self.now_us + NODE_TICK_US, Due::NodeTick(node));
                 self.follow(node);
             }
-            Due::ToManager(node, message) => self.to_manager(node, message)?,
+            Due::ToManager(node, message) => self.manager_receives(node, message)?,
             Due::ToNode(node, message) if is_up(self, node) => {
-                self.to_node(node, message);
+                self.worker_receives(node, message);
                 self.follow(node);
             }
             Due::Directory(node, message) if is_up(self, node) => {

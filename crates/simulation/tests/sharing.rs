@@ -14,11 +14,11 @@ const PLANE_BYTES: u64 = 1 << 24;
 fn study(rows: usize, scope: ReuseScope, seconds: [f64; 7]) -> SharedStudy {
     let table = include_str!("../benches/directory/moat_992_seed500.txt");
     let lines: Vec<&str> = table.lines().take(rows).collect();
-    SharedStudy::nuclei(&lines.join("\n"), scope, seconds, PLANE_BYTES).unwrap()
+    SharedStudy::nuclei(&lines.join("\n"), scope, seconds, PLANE_BYTES).expect("a valid table")
 }
 
 fn run(study: &SharedStudy, options: SharingOptions) -> SharingStats {
-    SharingCluster::new(study.clone(), options).run(10_000.0).unwrap()
+    SharingCluster::new(study.clone(), options).run(10_000.0).expect("the study ends")
 }
 
 #[test]

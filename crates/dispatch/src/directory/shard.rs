@@ -132,7 +132,7 @@ impl Shard {
             entry.holders.clear();
         }
         // A worker that kept fewer outputs than the record has cannot send the others.
-        let has_all = entry.record.as_ref().is_none_or(|known| is_complete(known));
+        let has_all = entry.record.as_ref().is_none_or(is_complete);
         if has_all && !entry.holders.contains(&from) && entry.holders.len() < MAX_HOLDERS {
             entry.holders.push(from);
         }

@@ -39,7 +39,7 @@ impl SharingCluster {
         Ok(())
     }
 
-    pub(super) fn to_manager(&mut self, number: usize, message: WorkerMessage) -> Result<(), String> {
+    pub(super) fn manager_receives(&mut self, number: usize, message: WorkerMessage) -> Result<(), String> {
         // A lost worker's last messages have arrived before its loss.
         let Some(worker) = self.nodes[number].member else { return Ok(()) };
         match message {

@@ -28,7 +28,7 @@ const MIN_WAIT: Duration = Duration::from_secs(2);
 const WAIT_FACTOR: f64 = 3.0;
 
 impl SharingCluster {
-    pub(super) fn to_node(&mut self, number: usize, message: ManagerMessage) {
+    pub(super) fn worker_receives(&mut self, number: usize, message: ManagerMessage) {
         let now = self.now();
         let node = &mut self.nodes[number];
         match message {
