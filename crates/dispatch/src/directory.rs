@@ -153,6 +153,8 @@ pub struct Directory {
     avoided: BTreeMap<MemberId, Avoidance>,
     outgoing: BTreeMap<MemberId, (Vec<Request>, Vec<Reply>)>,
     effects: VecDeque<Effect>,
+    /// Look-ups that have begun to wait for another worker.
+    waiting: VecDeque<TaskKey>,
     stats: DirectoryStats,
 }
 
@@ -170,6 +172,7 @@ impl Directory {
             avoided: BTreeMap::new(),
             outgoing: BTreeMap::new(),
             effects: VecDeque::new(),
+            waiting: VecDeque::new(),
             stats: DirectoryStats::default(),
         }
     }
@@ -311,7 +314,10 @@ impl Directory {
             },
             Reply::Computing { .. } => {
                 if let Some(look_up) = self.look_ups.get_mut(&key).filter(|_| is_current) {
-                    self.stats.waited += u64::from(!look_up.subscribed);
+                    if !look_up.subscribed {
+                        self.stats.waited += 1;
+                        self.waiting.push_back(key);
+                    }
                     look_up.subscribed = true;
                     look_up.asked = now;
                 }
@@ -409,6 +415,8 @@ impl Directory {
 
     /// Handles the time: unanswered look-ups, claims to renew, and expired claims of the shard.
     pub fn handle_time(&mut self, now: Duration) {
+        // Polled after each event, or not at all.
+        self.waiting.clear();
         self.stats.expired += self.shard.expire(now) as u64;
         self.send_replies(now);
         let is_late = |look_up: &&LookUp| !look_up.subscribed && now >= look_up.asked + PATIENCE;
@@ -472,6 +480,12 @@ impl Directory {
             members.into_iter().for_each(|member| self.flush(member));
         }
         self.effects.pop_front()
+    }
+
+    /// Returns the next task whose look-up has begun to wait for another worker: the stage can look up another one
+    /// meanwhile. Poll it after each event. A repeated look-up of the same task may return it again.
+    pub fn poll_waiting(&mut self) -> Option<TaskKey> {
+        self.waiting.pop_front()
     }
 
     /// Checks the invariants: every claim ends with its lease, and no task is both claimed and looked up by this worker.

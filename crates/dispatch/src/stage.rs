@@ -53,6 +53,8 @@ pub struct BucketExecution {
     running: BTreeSet<NodeId>,
     /// Suspended tasks: the shell looks them up, or another bucket or worker runs the same task.
     suspended: BTreeSet<NodeId>,
+    /// Running tasks with a failed parent, and its failure.
+    orphans: BTreeMap<NodeId, TaskFailure>,
     gate: Gate,
     /// For running tasks: the outputs that the shell must keep.
     requested: BTreeMap<NodeId, Vec<bool>>,
@@ -110,6 +112,7 @@ impl BucketExecution {
             sizes,
             running: BTreeSet::new(),
             suspended: BTreeSet::new(),
+            orphans: BTreeMap::new(),
             gate: Gate::default(),
             requested: BTreeMap::new(),
             active_paths: active_paths.map_or(u32::MAX, NonZeroU32::get),
@@ -140,7 +143,7 @@ impl BucketExecution {
     /// Counts tasks that can get a slot now.
     #[must_use]
     pub fn ready(&self) -> usize {
-        let ready = self.ready.len() + usize::from(self.gate.next().is_some());
+        let ready = self.ready.len() + usize::from(self.gate.next(self.open).is_some());
         ready.min((self.active_paths as usize).saturating_sub(self.running.len()))
     }
 
@@ -203,7 +206,7 @@ impl BucketExecution {
 
     fn next(&self) -> Option<NodeId> {
         // Resolved tasks first: other workers may wait for this worker's claims.
-        self.ready.first().copied().or_else(|| self.gate.next()).filter(|_| self.ready() > 0)
+        self.ready.first().copied().or_else(|| self.gate.next(self.open)).filter(|_| self.ready() > 0)
     }
 
     /// Returns whether every task is done, failed or withdrawn.
@@ -270,7 +273,15 @@ impl BucketExecution {
     pub fn resume(&mut self, node: NodeId) {
         // The task may have been withdrawn while the message was in transit.
         if self.suspended.remove(&node) {
-            self.make_ready(node);
+            match self.orphans.remove(&node) {
+                Some(cause) => self.fail(node, &cause),
+                None if self.graph.nodes[node.index()].waits_for == 0 => self.make_ready(node),
+                // Its instances may have been withdrawn while it ran, and then its parent, which had been reopened.
+                None => {
+                    self.give_up_unneeded();
+                    self.end_if_over();
+                }
+            }
         }
     }
 
@@ -293,6 +304,12 @@ impl BucketExecution {
     }
 
     fn finish(&mut self, node: NodeId, wanted: &[bool]) {
+        if self.repeats(node, wanted) {
+            let kept = (0..wanted.len()).filter(|&output| wanted[output]);
+            self.effects.extend(kept.map(|output| Effect::Drop(OutputId { node, output })));
+            self.suspended.insert(node);
+            return self.resume(node);
+        }
         assert!(self.open > 0, "{node} is done, and no task is open");
         self.open -= 1;
         self.graph.end(node, NodeState::Done);
@@ -328,12 +345,23 @@ impl BucketExecution {
     /// Fails a task, all its descendants, and the instances that end with one of them.
     pub fn handle_failed(&mut self, node: NodeId, cause: &TaskFailure) {
         self.stop_running(node);
+        self.fail(node, cause);
+    }
+
+    fn fail(&mut self, node: NodeId, cause: &TaskFailure) {
         let mut failed = vec![node];
         while let Some(id) = failed.pop() {
             // A task with several failed parents is reached from each of them.
             if self.graph.nodes[id.index()].state != NodeState::Open {
                 continue;
             }
+            if self.running.contains(&id) {
+                // It got its inputs before the failed task was reopened. It may still be done, but not begin again.
+                self.orphans.insert(id, cause.clone());
+                continue;
+            }
+            self.suspended.remove(&id);
+            self.gate.end_resolving(id);
             assert!(self.open > 0, "{id} fails, and no task is open");
             self.open -= 1;
             self.graph.end(id, NodeState::Failed);

@@ -7,6 +7,7 @@
 //! - [`workload`], [`scenario`]: the plans to execute, and the incidents meanwhile.
 //! - [`cluster`]: the workers and the network around the manager.
 //! - [`burst`]: a study on a cluster that rents workers in a cloud.
+//! - [`sharing`]: workers that share task results through the result directory.
 //! - [`log`], [`replay`]: writes the manager's events to a log and replays them.
 //!
 //! No running manager or worker uses this crate.
@@ -20,4 +21,5 @@ pub mod random;
 pub mod recorder;
 pub mod replay;
 pub mod scenario;
+pub mod sharing;
 pub mod workload;

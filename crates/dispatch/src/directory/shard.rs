@@ -111,6 +111,10 @@ impl Shard {
         }
         let entry = self.entries.entry(key).or_default();
         let own_claim = entry.claim.is_some_and(|claim| claim.by == from);
+        let held: Vec<bool> = record.outputs.iter().map(Option::is_some).collect();
+        let is_complete = |known: &TaskRecord| {
+            known.outputs.iter().zip(&held).all(|(output, held)| *held || output.is_none())
+        };
         if let Some(known) = &entry.record
             && !entry.holders.is_empty()
             && !known.agrees_with(&record)
@@ -127,7 +131,9 @@ impl Shard {
             entry.record = Some(record);
             entry.holders.clear();
         }
-        if !entry.holders.contains(&from) && entry.holders.len() < MAX_HOLDERS {
+        // A worker that kept fewer outputs than the record has cannot send the others.
+        let has_all = entry.record.as_ref().is_none_or(is_complete);
+        if has_all && !entry.holders.contains(&from) && entry.holders.len() < MAX_HOLDERS {
             entry.holders.push(from);
         }
         if own_claim {
@@ -177,8 +183,10 @@ impl Shard {
                 || entry.holders.contains(&member)
                 || entry.subscribers.contains(&member)
         };
-        let keys: Vec<TaskKey> =
+        let mut keys: Vec<TaskKey> =
             self.entries.iter().filter(|(_, entry)| of_member(entry)).map(|(key, _)| *key).collect();
+        // Sorted, because the order of a hash map differs from run to run.
+        keys.sort_unstable();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.subscribers.remove(&member);

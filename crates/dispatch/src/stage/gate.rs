@@ -4,14 +4,20 @@
 //! task. At most one such look-up is under way, so that a free slot leads to one claim. Short tasks are looked up ahead.
 
 use crate::ids::NodeId;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     /// By task of the stage: whether it is looked up. Empty without a directory.
     levels: Vec<bool>,
-    /// Tasks to look up. Their parents are done.
-    unresolved: BTreeSet<NodeId>,
+    /// Tasks to look up, with their tasks of the stage. Their parents are done.
+    unresolved: BTreeMap<NodeId, usize>,
+    /// By task of the stage: predicted time of the longest path from its start to the end of an instance.
+    paths: Vec<Duration>,
+    /// With at most this number of open tasks in the bucket, the task with the longest path is next.
+    tail_tasks: usize,
     /// The task that is being looked up for a free slot.
     resolving: Option<NodeId>,
 }
@@ -21,22 +27,38 @@ impl Gate {
         Self { levels, ..Self::default() }
     }
 
+    /// Looks up the task with the longest path first, once at most `tail_tasks` tasks are open.
+    pub(super) fn set_paths(&mut self, paths: Vec<Duration>, tail_tasks: usize) {
+        (self.paths, self.tail_tasks) = (paths, tail_tasks);
+    }
+
     /// Adds a task if its level is looked up. Returns whether it is, and the task is new.
     pub(super) fn insert(&mut self, node: NodeId, level: usize) -> bool {
-        self.levels.get(level).is_some_and(|looked_up| *looked_up) && self.unresolved.insert(node)
+        self.levels.get(level).is_some_and(|looked_up| *looked_up)
+            && self.unresolved.insert(node, level).is_none()
     }
 
     pub(super) fn remove(&mut self, node: NodeId) -> bool {
-        self.unresolved.remove(&node)
+        self.unresolved.remove(&node).is_some()
     }
 
-    /// Returns the task to look up for the next free slot.
-    pub(super) fn next(&self) -> Option<NodeId> {
-        self.unresolved.first().copied().filter(|_| self.resolving.is_none())
+    /// Returns the task to look up for the next free slot of a bucket with this number of open tasks.
+    ///
+    /// Depth-first while tasks are many, because that needs least memory. Near the end, long paths first: the last tasks to
+    /// run are short then, and idle workers can take them.
+    pub(super) fn next(&self, open_tasks: usize) -> Option<NodeId> {
+        if self.resolving.is_some() {
+            return None;
+        }
+        if open_tasks > self.tail_tasks {
+            return self.unresolved.first_key_value().map(|(node, _)| *node);
+        }
+        let path = |level: usize| self.paths.get(level).copied().unwrap_or_default();
+        self.unresolved.iter().map(|(node, level)| (Reverse(path(*level)), *node)).min().map(|(_, node)| node)
     }
 
     pub(super) fn unresolved(&self) -> impl Iterator<Item = NodeId> {
-        self.unresolved.iter().copied()
+        self.unresolved.keys().copied()
     }
 
     pub(super) fn begin_resolving(&mut self, node: NodeId) {

@@ -187,10 +187,10 @@ impl BucketGraph {
         (0..next - first).map(move |output| OutputId { node, output })
     }
 
-    /// Marks a done node as open again. Its instances have been reported.
+    /// Marks a done or failed node as open again. Its instances have been reported.
     pub(super) fn reopen(&mut self, node: NodeId) {
         let at = &mut self.nodes[node.index()];
-        assert!(at.state == NodeState::Done, "{node} is reopened, and is {:?}", at.state);
+        assert!(at.state != NodeState::Open, "{node} is reopened, and is open");
         at.state = NodeState::Open;
         at.waits_for = 0;
         (at.staying, at.leaves, at.gives) = (0, Vec::new(), Vec::new());

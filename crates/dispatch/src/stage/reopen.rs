@@ -10,6 +10,7 @@ use super::graph::NodeState;
 use super::interface::{Effect, OutputId};
 use crate::ids::NodeId;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 impl BucketExecution {
     /// Has the shell look up the tasks of these levels before they run. Call it before the first task starts.
@@ -20,6 +21,14 @@ impl BucketExecution {
         for node in std::mem::take(&mut self.ready) {
             self.make_ready(node);
         }
+        self
+    }
+
+    /// Orders looked-up tasks by their longest path to the end of an instance, once at most `tail_tasks` tasks of the bucket
+    /// are open. `paths` has the predicted time for each task of the stage. The order before is depth-first.
+    #[must_use]
+    pub fn with_paths(mut self, paths: Vec<Duration>, tail_tasks: usize) -> Self {
+        self.gate.set_paths(paths, tail_tasks);
         self
     }
 
@@ -46,6 +55,11 @@ impl BucketExecution {
     pub fn look_up_started(&mut self, node: NodeId) {
         self.suspend(node);
         self.gate.begin_resolving(node);
+    }
+
+    /// Handles a look-up that waits for another worker: the slot that is free for it can take another task.
+    pub fn handle_waiting(&mut self, node: NodeId) {
+        self.gate.end_resolving(node);
     }
 
     /// Ends a look-up. Returns whether the task still waits for it: it may have been withdrawn.
@@ -88,6 +102,44 @@ impl BucketExecution {
         if node.leaves.is_empty() { &[] } else { &node.gives }
     }
 
+    /// Returns whether a task with these outputs must be done again, because tasks were reopened meanwhile: one of them reads
+    /// an output that was not wanted before, or wrote one that the instances that end here return.
+    pub(super) fn repeats(&self, node: NodeId, wanted: &[bool]) -> bool {
+        let is_open = |given: &OutputId| {
+            given.node != node && self.graph.nodes[given.node.index()].state == NodeState::Open
+        };
+        let is_missing = |(now, before): (bool, &bool)| now && !before;
+        self.given_by(node).iter().any(is_open) || self.wanted(node).into_iter().zip(wanted).any(is_missing)
+    }
+
+    /// Has the last tasks of unfinished instances wait for the reopened tasks that wrote what the instances return. Other
+    /// tasks wait for those whose outputs they read.
+    fn wait_for_given(&mut self, again: &BTreeSet<NodeId>) {
+        for leaf in (0..self.graph.nodes.len() as u32).map(NodeId) {
+            if again.contains(&leaf) || self.graph.nodes[leaf.index()].state != NodeState::Open {
+                continue;
+            }
+            let givers: BTreeSet<NodeId> = self.given_by(leaf).iter().map(|given| given.node).collect();
+            for giver in givers.intersection(again) {
+                let children = &mut self.graph.nodes[giver.index()].children;
+                if !children.contains(&leaf) {
+                    children.push(leaf);
+                }
+            }
+        }
+    }
+
+    /// Lets running tasks begin again if no parent of them is failed any longer.
+    fn adopt(&mut self, again: &BTreeSet<NodeId>) {
+        let children = again.iter().flat_map(|node| &self.graph.nodes[node.index()].children);
+        let has_parents = |child: &&NodeId| {
+            let reads = &self.graph.nodes[child.index()].reads;
+            reads.iter().all(|read| self.graph.nodes[read.node.index()].state != NodeState::Failed)
+        };
+        let adopted: Vec<NodeId> = children.filter(has_parents).copied().collect();
+        adopted.iter().for_each(|child| _ = self.orphans.remove(child));
+    }
+
     /// Reopens the task that wrote a lost output, and those of its parents whose outputs are dropped. Tasks that read them
     /// and have not started wait again. [`Effect::Drop`] follows for the other outputs of reopened tasks.
     pub fn reopen(&mut self, lost: NodeId) {
@@ -99,14 +151,21 @@ impl BucketExecution {
         let mut open = vec![lost];
         while let Some(node) = open.pop() {
             for read in &self.graph.nodes[node.index()].reads {
-                let is_done = self.graph.nodes[read.node.index()].state == NodeState::Done;
-                // A done task with a reader still has its output, or its location.
-                if is_done && self.graph.readers(*read) == 0 && again.insert(read.node) {
+                let is_gone = match self.graph.nodes[read.node.index()].state {
+                    NodeState::Open => false,
+                    // A done task with a reader still has its output, or its location.
+                    NodeState::Done => self.graph.readers(*read) == 0,
+                    // Reopened before, and failed or withdrawn since.
+                    NodeState::Failed => true,
+                };
+                if is_gone && again.insert(read.node) {
                     open.push(read.node);
                 }
             }
         }
-        for &node in &again {
+        let is_failed = |node: &NodeId| self.graph.nodes[node.index()].state == NodeState::Failed;
+        let failed: BTreeSet<NodeId> = again.iter().copied().filter(is_failed).collect();
+        for &node in again.difference(&failed) {
             let held: Vec<OutputId> =
                 self.graph.outputs(node).filter(|output| self.graph.readers(*output) > 0).collect();
             for output in held {
@@ -121,7 +180,12 @@ impl BucketExecution {
                 *self.graph.readers_of(read) += 1;
             }
         }
+        self.wait_for_given(&again);
         for &node in &again {
+            if failed.contains(&node) {
+                // Its open children are running, and still wait for it.
+                continue;
+            }
             for child in self.graph.nodes[node.index()].children.clone() {
                 let is_open = self.graph.nodes[child.index()].state == NodeState::Open;
                 if is_open && !again.contains(&child) {
@@ -130,6 +194,9 @@ impl BucketExecution {
                     self.gate.remove(child);
                 }
             }
+        }
+        self.adopt(&again);
+        for &node in &again {
             let parents: BTreeSet<NodeId> =
                 self.graph.nodes[node.index()].reads.iter().map(|read| read.node).collect();
             let is_open = |parent: &&NodeId| self.graph.nodes[parent.index()].state == NodeState::Open;

@@ -1,0 +1,232 @@
+//! A study on one tile whose tasks have known content: measured classes of equal outputs.
+
+use pleach_dispatch::InstanceId;
+use pleach_dispatch::plan::{BucketPlan, ExecutionPlan, InstancePlan, OutputPlan, ReuseScope};
+use pleach_regions::{Digest, ElementType, RegionIdentity, RegionKey};
+use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, Task, TaskInput, Value};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// A task of the stage, in the order in which it is reused most.
+#[derive(Clone, Debug)]
+pub struct SharedTask {
+    /// Column of its values among the tasks of the measured table.
+    pub column: usize,
+    /// First column of its outputs among the outputs of the table.
+    pub first_output: usize,
+    /// Number of its outputs.
+    pub outputs: usize,
+    /// Inputs: outputs of earlier tasks as (task, output). `None` is the tile.
+    pub reads: Vec<Option<(usize, usize)>>,
+    /// Seconds of a run.
+    pub seconds: f64,
+}
+
+/// A study on one tile.
+#[derive(Clone, Debug)]
+pub struct SharedStudy {
+    pub(super) stage: Stage,
+    pub(super) tasks: Vec<SharedTask>,
+    /// By instance: the values of each task, then the content of each output.
+    rows: Vec<Vec<u32>>,
+    /// Content of the outputs by task, values and content of the inputs.
+    contents: HashMap<(usize, i64, Vec<Digest>), Vec<Digest>>,
+    pub(super) scope: ReuseScope,
+    pub(super) region_bytes: u64,
+}
+
+/// Cost of a study in one reuse scope.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StudyCost {
+    /// Seconds of all instances, without reuse within the stage.
+    pub stage_seconds: f64,
+    /// Seconds of the distinct tasks.
+    pub unique_seconds: f64,
+    /// Distinct tasks.
+    pub unique_tasks: usize,
+    /// Seconds of the longest path of an instance.
+    pub critical_seconds: f64,
+}
+
+const TILE: RegionKey = RegionKey([1; 16]);
+
+fn digest(task: usize, output: usize, class: u32) -> Digest {
+    let mut bytes = [0; 32];
+    bytes[..3].copy_from_slice(&[1, task as u8, output as u8]);
+    bytes[4..8].copy_from_slice(&class.to_le_bytes());
+    Digest(bytes)
+}
+
+impl SharedStudy {
+    /// Creates a study from a table with a row for each instance: numbers that identify the values of each task, then numbers
+    /// that identify the content of each output. Instances are sorted by the tasks' order. `region_bytes` is the size of each
+    /// output.
+    #[must_use]
+    pub fn new(
+        tasks: Vec<SharedTask>,
+        mut rows: Vec<Vec<u32>>,
+        scope: ReuseScope,
+        region_bytes: u64,
+    ) -> Self {
+        let values = |row: &Vec<u32>| tasks.iter().map(|task| row[task.column]).collect::<Vec<u32>>();
+        rows.sort_by_cached_key(values);
+        let stage = stage(&tasks);
+        let mut study = Self { stage, tasks, rows, contents: HashMap::new(), scope, region_bytes };
+        for row in 0..study.rows.len() {
+            for task in 0..study.tasks.len() {
+                let reads = study.read_contents(row, task);
+                let value = i64::from(study.rows[row][study.tasks[task].column]);
+                let outputs = study.output_contents(row, task);
+                study.contents.insert((task, value, reads), outputs);
+            }
+        }
+        study
+    }
+
+    /// Returns the time of the longest path from the start of each task to the end of an instance.
+    pub(super) fn paths(&self) -> Vec<Duration> {
+        let mut paths: Vec<f64> = self.tasks.iter().map(|task| task.seconds).collect();
+        // Readers come after the tasks that they read.
+        for (reader, task) in self.tasks.iter().enumerate().rev() {
+            for (read, _) in task.reads.iter().flatten() {
+                paths[*read] = paths[*read].max(self.tasks[*read].seconds + paths[reader]);
+            }
+        }
+        paths.into_iter().map(Duration::from_secs_f64).collect()
+    }
+
+    fn output_contents(&self, row: usize, task: usize) -> Vec<Digest> {
+        let first = self.tasks.len() + self.tasks[task].first_output;
+        let class = |output: usize| digest(task, output, self.rows[row][first + output]);
+        (0..self.tasks[task].outputs).map(class).collect()
+    }
+
+    fn read_contents(&self, row: usize, task: usize) -> Vec<Digest> {
+        let reads = self.tasks[task].reads.iter().flatten();
+        reads.map(|(task, output)| self.output_contents(row, *task)[*output]).collect()
+    }
+
+    /// Returns the content of the outputs of a task.
+    pub(super) fn outputs(&self, task: usize, arguments: &[Value], reads: Vec<Digest>) -> Vec<Digest> {
+        let Some(Value::Integer(value)) = arguments.first().copied() else { return Vec::new() };
+        self.contents.get(&(task, value, reads)).cloned().unwrap_or_default()
+    }
+
+    /// Returns the identity of an output in the keys of its readers, where it is its content.
+    pub(super) fn identity(&self, provenance: RegionIdentity, content: Digest) -> RegionIdentity {
+        if self.scope == ReuseScope::Value { RegionIdentity(content.0) } else { provenance }
+    }
+
+    /// Returns the cost of the study in its scope.
+    #[must_use]
+    pub fn cost(&self) -> StudyCost {
+        let all: f64 = self.tasks.iter().map(|task| task.seconds).sum();
+        let (mut unique_seconds, mut seen) = (0.0, HashSet::new());
+        for row in 0..self.rows.len() {
+            for (number, task) in self.tasks.iter().enumerate() {
+                let inputs = match self.scope {
+                    ReuseScope::Value => self.read_contents(row, number),
+                    ReuseScope::Tree | ReuseScope::Dataflow => Vec::new(),
+                };
+                let values = if inputs.is_empty() { self.ancestors(row, number) } else { Vec::new() };
+                let key = (number, self.rows[row][task.column], inputs, values);
+                if seen.insert(key) {
+                    unique_seconds += task.seconds;
+                }
+            }
+        }
+        let mut ends: Vec<f64> = Vec::new();
+        for task in &self.tasks {
+            let begin = task.reads.iter().flatten().map(|(task, _)| ends[*task]).fold(0.0, f64::max);
+            ends.push(begin + task.seconds);
+        }
+        StudyCost {
+            stage_seconds: all * self.rows.len() as f64,
+            unique_seconds,
+            unique_tasks: seen.len(),
+            critical_seconds: ends.into_iter().fold(0.0, f64::max),
+        }
+    }
+
+    /// Returns the values that a task and the tasks before it consume.
+    fn ancestors(&self, row: usize, task: usize) -> Vec<u32> {
+        let reads = self.tasks[task].reads.iter().flatten().map(|(task, _)| *task);
+        let mut values: Vec<u32> = reads.flat_map(|task| self.ancestors(row, task)).collect();
+        values.push(self.rows[row][self.tasks[task].column]);
+        values
+    }
+
+    /// Plans one contiguous range of instances for each of `ranges` workers. Ranges have about equal costs, where a task
+    /// counts for the first instance that needs it.
+    #[must_use]
+    pub fn plan(&self, ranges: usize) -> ExecutionPlan {
+        let instance = |(number, row): (u32, &Vec<u32>)| InstancePlan {
+            stage: 0,
+            parameters: self.tasks.iter().map(|task| Value::Integer(i64::from(row[task.column]))).collect(),
+            inputs: vec![TILE],
+            outputs: vec![OutputPlan { key: output_key(number), stored: false, reported: true }],
+            parents: Vec::new(),
+        };
+        let instances = (0..).zip(&self.rows).map(instance).collect();
+        let mut seen = HashSet::new();
+        let mut cost = |row: usize| -> f64 {
+            let new = |number: &usize| seen.insert((*number, self.ancestors(row, *number)));
+            let new: Vec<usize> = (0..self.tasks.len()).filter(new).collect();
+            new.into_iter().map(|number| self.tasks[number].seconds).sum()
+        };
+        let costs: Vec<f64> = (0..self.rows.len()).map(&mut cost).collect();
+        let (total, mut sum) = (costs.iter().sum::<f64>(), 0.0);
+        let mut buckets: Vec<BucketPlan> = Vec::new();
+        let mut last = usize::MAX;
+        for (number, cost) in (0..).zip(costs) {
+            let range = ((sum + cost / 2.0) / total * ranges as f64) as usize;
+            sum += cost;
+            if range != last {
+                last = range;
+                buckets.push(BucketPlan { instances: Vec::new(), pixels: self.region_bytes });
+            }
+            if let Some(bucket) = buckets.last_mut() {
+                bucket.instances.push(InstanceId(number));
+            }
+        }
+        ExecutionPlan {
+            stages: vec![self.stage.clone()],
+            instances,
+            buckets,
+            sharing: self.scope,
+            ..ExecutionPlan::default()
+        }
+    }
+}
+
+fn output_key(number: u32) -> RegionKey {
+    RegionKey((2_u128 << 64 | u128::from(number)).to_be_bytes())
+}
+
+fn stage(tasks: &[SharedTask]) -> Stage {
+    let region = |name: String| RegionDecl { region: name, element: ElementType::Gray8 };
+    let task = |(number, task): (usize, &SharedTask)| Task {
+        name: format!("t{}", task.column + 1),
+        description: String::new(),
+        operation: format!("simulated.t{}", task.column + 1),
+        version: 1,
+        arguments: vec![number],
+        reads: task
+            .reads
+            .iter()
+            .map(|read| {
+                read.map_or(TaskInput::StageInput(0), |(task, output)| TaskInput::Task { task, output })
+            })
+            .collect(),
+        writes: (0..task.outputs).map(|output| region(format!("out{output}"))).collect(),
+    };
+    Stage {
+        name: "segment".to_owned(),
+        description: String::new(),
+        inputs: vec![StageInput { region: region("tile".to_owned()), origin: InputOrigin::Input(0) }],
+        outputs: vec![StageOutput::new(region("mask".to_owned()), tasks.len() - 1, 0)],
+        parameters: (0..tasks.len()).collect(),
+        tasks: tasks.iter().enumerate().map(task).collect(),
+        switch: None,
+    }
+}

@@ -1,0 +1,105 @@
+//! Workers that share task results: the tasks that they run, incidents, and equal simulations of equal options.
+
+use pleach_dispatch::plan::ReuseScope;
+use pleach_simulation::sharing::{SharedStudy, SharingCluster, SharingOptions, SharingStats};
+use proptest::prelude::*;
+
+const SECONDS: [f64; 7] = [1.14, 1.99, 0.65, 0.33, 0.76, 3.76, 0.86];
+
+/// A hundredth of the cost: tasks of 3–38 ms, some of them looked up ahead.
+const SHORT: [f64; 7] = [0.0114, 0.0199, 0.0065, 0.0033, 0.0076, 0.0376, 0.0086];
+
+const PLANE_BYTES: u64 = 1 << 24;
+
+fn study(rows: usize, scope: ReuseScope, seconds: [f64; 7]) -> SharedStudy {
+    let table = include_str!("../benches/directory/moat_992_seed500.txt");
+    let lines: Vec<&str> = table.lines().take(rows).collect();
+    SharedStudy::nuclei(&lines.join("\n"), scope, seconds, PLANE_BYTES).expect("a valid table")
+}
+
+fn run(study: &SharedStudy, options: SharingOptions) -> SharingStats {
+    SharingCluster::new(study.clone(), options).run(10_000.0).expect("the study ends")
+}
+
+#[test]
+fn workers_that_share_run_each_distinct_task_once() {
+    for scope in [ReuseScope::Dataflow, ReuseScope::Value] {
+        for seconds in [SECONDS, SHORT] {
+            let study = study(200, scope, seconds);
+            let stats = run(&study, SharingOptions { logged: true, ..SharingOptions::new(8, 1) });
+            assert_eq!(stats.repeated, 0, "{scope:?}");
+            // Fewer, if the only reader of an output was found by its content.
+            assert!(stats.runs as usize <= study.cost().unique_tasks, "{scope:?}: {}", stats.runs);
+            assert_eq!(stats.finished, 200);
+            let alone = run(&study, SharingOptions { shared: false, ..SharingOptions::new(8, 1) });
+            assert!(alone.repeated > 50, "{scope:?}: {}", alone.repeated);
+            assert!(stats.run_seconds < 0.95 * alone.run_seconds);
+        }
+    }
+}
+
+#[test]
+fn one_worker_saves_as_much_as_eight() {
+    let study = study(150, ReuseScope::Value, SECONDS);
+    let (one, eight) = (run(&study, SharingOptions::new(1, 1)), run(&study, SharingOptions::new(8, 1)));
+    assert_eq!(one.runs, eight.runs);
+    assert_eq!(one.bytes_moved, 0);
+}
+
+#[test]
+fn longest_paths_first_shorten_the_end() {
+    let study = study(300, ReuseScope::Dataflow, SECONDS);
+    let paths = run(&study, SharingOptions::new(64, 1));
+    let depth = run(&study, SharingOptions { tail_tasks: 0, ..SharingOptions::new(64, 1) });
+    assert!(paths.makespan_seconds < 0.95 * depth.makespan_seconds, "{paths:?} {depth:?}");
+}
+
+#[test]
+fn other_tasks_run_during_waits() {
+    let study = study(300, ReuseScope::Value, SECONDS);
+    let others = run(&study, SharingOptions::new(64, 1));
+    let one = run(&study, SharingOptions { takes_others: false, ..SharingOptions::new(64, 1) });
+    assert!(others.makespan_seconds < 0.95 * one.makespan_seconds, "{others:?} {one:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_study_ends_and_is_reproducible(
+        seed in any::<u64>(),
+        rows in 1..80_usize,
+        workers in 1..24_usize,
+        is_value in any::<bool>(),
+        is_short in any::<bool>(),
+        planes in 4..60_u64,
+        lost in 0..4_usize,
+        after_us in 0..20_000_000_u64,
+        tail_tasks in 0..60_usize,
+        waiting_buckets in 1..4_usize,
+        takes_others in any::<bool>(),
+        announces_early in any::<bool>(),
+    ) {
+        let scope = if is_value { ReuseScope::Value } else { ReuseScope::Dataflow };
+        let study = study(rows, scope, if is_short { SHORT } else { SECONDS });
+        let lost = lost.min(workers - 1);
+        let options = SharingOptions {
+            result_bytes: planes * PLANE_BYTES,
+            lost: (lost > 0).then_some((lost, if is_short { after_us / 100 } else { after_us })),
+            tail_tasks,
+            waiting_buckets,
+            takes_others,
+            announces_early,
+            logged: true,
+            ..SharingOptions::new(workers, seed)
+        };
+        let (mut first, mut second) =
+            (SharingCluster::new(study.clone(), options), SharingCluster::new(study, options));
+        let (stats, again) = (first.run(10_000.0), second.run(10_000.0));
+        prop_assert!(stats.is_ok(), "{stats:?}");
+        prop_assert_eq!(stats.clone(), again);
+        let differs = first.log().iter().zip(second.log()).find(|(a, b)| a != b);
+        prop_assert_eq!(differs, None);
+        prop_assert!(stats.unwrap().finished >= rows as u64);
+    }
+}
