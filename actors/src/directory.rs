@@ -13,7 +13,7 @@ use pleach_dispatch::directory::{
     Directory, DirectoryMessage, DirectoryStats, Effect, MemberChange, MemberId, Resolution, TaskRecord,
 };
 use pleach_dispatch::stage::NodeId;
-use pleach_regions::{CachedForm, RegionIdentity, RegionKey, TaskKey};
+use pleach_regions::{CachedForm, RegionKey, TaskKey};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -23,17 +23,6 @@ use tracing::warn;
 
 /// Interval of checks of time limits. The shortest limit is 1 s.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Returns the key under which workers fetch a task result, and under which tiers store it. Keys of stage outputs are
-/// computed differently.
-#[must_use]
-pub fn result_key(identity: &RegionIdentity) -> RegionKey {
-    let mut hash = blake3::Hasher::new();
-    hash.update(b"pleach fallen 1").update(&identity.0);
-    let mut key = [0; 16];
-    key.copy_from_slice(&hash.finalize().as_bytes()[..16]);
-    RegionKey(key)
-}
 
 /// Looks up a task before it runs. The stage gets a [`Resolved`].
 #[derive(Message)]
@@ -53,7 +42,16 @@ pub(crate) struct LookUpTask {
 #[rtype(result = "()")]
 pub(crate) struct Resolved {
     pub(crate) node: NodeId,
-    pub(crate) resolution: Resolution,
+    pub(crate) answer: LookUpAnswer,
+}
+
+/// Content of an answer.
+#[derive(Debug)]
+pub(crate) enum LookUpAnswer {
+    /// Another worker runs the task. The final answer follows.
+    Waits,
+    /// The final answer.
+    Final(Resolution),
 }
 
 /// Changes of this worker's results and claims.
@@ -182,7 +180,7 @@ impl DirectoryActor {
                 }
                 Effect::Resolved { key, resolution } => {
                     if let Some((stage, node)) = self.waiting.remove(&key) {
-                        stage.do_send(Resolved { node, resolution });
+                        stage.do_send(Resolved { node, answer: LookUpAnswer::Final(resolution) });
                     }
                 }
                 Effect::Differs { key, member } => {
@@ -192,6 +190,12 @@ impl DirectoryActor {
                          is not used: an operation is not deterministic, or its memory is faulty"
                     );
                 }
+            }
+        }
+        while let Some(key) = self.core.poll_waiting() {
+            // Without an entry, the final answer has been sent above.
+            if let Some((stage, node)) = self.waiting.get(&key) {
+                stage.do_send(Resolved { node: *node, answer: LookUpAnswer::Waits });
             }
         }
     }

@@ -3,14 +3,19 @@
 //! Every task leaves a trace. Outputs are stored if reading them is faster than recomputing them. Without its outputs, a
 //! trace still contains their digests, which suffices to find later tasks.
 
+use parking_lot::Mutex;
 use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
-use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, TaskKey};
+use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// Bytes per second of a lookup with verification and decoding, or of encoding and writing, on an average disk.
 const KEPT_BYTES_PER_SECOND: f64 = 150e6;
+
+/// Identities of the content of input files, by region. An entry lasts as long as its study reads the region.
+pub(crate) type InputIdentities = Mutex<HashMap<RegionKey, RegionIdentity>>;
 
 /// Cache entry of one task.
 pub struct TaskLookup {

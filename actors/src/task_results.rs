@@ -5,7 +5,6 @@ mod encoding;
 mod spilled;
 mod stored;
 
-use crate::directory::result_key;
 use crate::spill::SpillStore;
 use crate::task_cache::is_worth_caching;
 use actix::prelude::*;
@@ -18,6 +17,17 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 pub(crate) use stored::{OutputLocation, StoredTask};
+
+/// Returns the key under which workers fetch a task result, and under which tiers store it. Keys of stage outputs are
+/// computed differently.
+#[must_use]
+pub(crate) fn result_key(identity: &RegionIdentity) -> RegionKey {
+    let mut hash = blake3::Hasher::new();
+    hash.update(b"pleach fallen 1").update(&identity.0);
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize().as_bytes()[..16]);
+    RegionKey(key)
+}
 
 /// The same task as one of this bucket has finished in another bucket.
 #[derive(Debug, Message)]

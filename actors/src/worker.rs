@@ -25,8 +25,6 @@ mod setup;
 mod stage_events;
 mod state;
 
-pub(crate) use state::InputIdentities;
-
 pub use drain::{LeaveNow, SetTimeLimit, StartDrain};
 pub use metrics::{GetWorkerMetrics, WorkerMetrics};
 pub use reattach::LinkUp;

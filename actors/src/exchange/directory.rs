@@ -27,7 +27,7 @@ pub enum DirectoryEvent {
     Unreachable(SocketAddr),
 }
 
-/// Source of task results, by the key that [`result_key`](crate::directory::result_key) computes.
+/// Source of task results, by the key that `result_key` of the task results computes.
 pub trait ResultSource: Send + Sync {
     /// Returns a result in memory.
     fn form(&self, key: RegionKey) -> Option<CachedForm>;

@@ -2,7 +2,37 @@
 
 use super::StageActor;
 use crate::task::{SHORT_SECONDS, TaskResult};
+use parking_lot::Mutex;
+use pleach_dispatch::cost_model::CostModel;
+use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::TaskRequest;
+use pleach_workflow::{Operation, Stage, TaskInput, Value};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Returns, for each task of a stage, the predicted time of the longest path from its start to the end of an instance: with
+/// the parameters of the bucket's first instance.
+pub(super) fn paths(
+    stage: &Stage,
+    operations: &[Arc<dyn Operation>],
+    work: &BucketWork,
+    costs: &Mutex<CostModel>,
+) -> Vec<Duration> {
+    let costs = costs.lock();
+    let mut paths = vec![Duration::ZERO; stage.tasks.len()];
+    for (level, (task, operation)) in stage.tasks.iter().zip(operations).enumerate().rev() {
+        let parameters = work.instances.first().map_or(&[][..], |instance| &instance.parameters);
+        let arguments: Vec<Value> =
+            task.arguments.iter().filter_map(|&a| parameters.get(a).copied()).collect();
+        let seconds = costs.predict(operation.as_ref(), &arguments, work.pixels);
+        // Readers come after the tasks that they read.
+        let reads = |read: &TaskInput| matches!(*read, TaskInput::Task { task, .. } if task == level);
+        let readers = stage.tasks.iter().zip(&paths).filter(|(task, _)| task.reads.iter().any(reads));
+        let rest = readers.map(|(_, path)| *path).max().unwrap_or_default();
+        paths[level] = Duration::try_from_secs_f64(seconds).unwrap_or_default().saturating_add(rest);
+    }
+    paths
+}
 
 impl StageActor {
     /// Returns whether a task is known to take less time than a handover to another thread.

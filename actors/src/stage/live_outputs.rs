@@ -3,8 +3,7 @@
 //! An output of a task that another worker ran is *remote* until the first task that reads it fetches it. Its bytes count
 //! from the beginning, so the fetch needs no further admission.
 
-use crate::directory::result_key;
-use crate::task_results::TaskResults;
+use crate::task_results::{TaskResults, result_key};
 use parking_lot::{Mutex, MutexGuard};
 use pleach_dispatch::directory::Member;
 use pleach_dispatch::stage::OutputId;

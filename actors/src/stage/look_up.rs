@@ -7,7 +7,7 @@
 use super::execution::{Execution, Fetched, RemoteFetches, TaskKeys};
 use super::live_outputs::{RemoteOutput, RemoteTask};
 use super::{StageActor, StageEvent};
-use crate::directory::{LookUpTask, Resolved, ResultChange};
+use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
 use actix::prelude::*;
 use pleach_dispatch::SlotId;
 use pleach_dispatch::directory::{Member, MemberId, Resolution, ResultOutput, TaskRecord};
@@ -349,7 +349,11 @@ impl StageActor {
 impl Handler<Resolved> for StageActor {
     type Result = ();
 
-    fn handle(&mut self, Resolved { node, resolution }: Resolved, ctx: &mut Self::Context) {
+    fn handle(&mut self, Resolved { node, answer }: Resolved, ctx: &mut Self::Context) {
+        let LookUpAnswer::Final(resolution) = answer else {
+            self.run.handle_waiting(node);
+            return self.send_demand(ctx);
+        };
         let Some((call, keys)) = self.resolving.remove(&node) else { return };
         if !self.run.end_look_up(node) {
             // Withdrawn meanwhile.
@@ -364,7 +368,13 @@ impl Handler<Resolved> for StageActor {
                     self.abandon(keys.key);
                 }
             }
-            // The readers of some outputs have been withdrawn, never added: the record has all that are wanted now.
+            // Readers may have been withdrawn, and added by a reopened task.
+            Resolution::Found { record, .. }
+                if !record.has(&self.run.request(&self.stage, node).requested) =>
+            {
+                self.outputs.results().end(&keys.key);
+                self.run.resume(node);
+            }
             Resolution::Found { record, holders } if self.run.given_by(node).is_empty() => {
                 let call = TaskRequest { requested: self.run.request(&self.stage, node).requested, ..call };
                 self.finish_found((call, keys), (record, holders), &[]);

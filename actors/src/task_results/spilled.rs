@@ -2,7 +2,7 @@
 //!
 //! The tiers hold the regions. The loss of a region is detected when it is read. Then its task runs again.
 
-use crate::directory::result_key;
+use super::result_key;
 use pleach_regions::{self as regions, RegionIdentity, RegionKey, TaskKey};
 use std::collections::{HashMap, HashSet};
 

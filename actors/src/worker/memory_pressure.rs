@@ -99,7 +99,7 @@ impl WorkerActor {
     }
 }
 
-/// Returns the bytes that task results may take, of which they have `idle_bytes`: the free bytes of the budget, less the
+/// Returns the bytes that task results may take; they have `idle_bytes` now. These are the free bytes of the budget, less the
 /// bytes of the process beyond the budget, such as plans. At least half of the free bytes are left.
 fn result_capacity(budget: u64, free_bytes: u64, idle_bytes: u64, process_bytes: Option<u64>) -> u64 {
     let Some(process_bytes) = process_bytes else { return free_bytes };

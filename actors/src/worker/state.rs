@@ -25,5 +25,4 @@ pub(super) use leases::OpenLeases;
 pub(super) use replication::{FinishedInstance, Replication};
 pub(super) use running::{Bucket, RunningBuckets};
 pub(super) use studies::RunningStudies;
-pub(crate) use task_resources::InputIdentities;
 pub(super) use task_resources::TaskResources;

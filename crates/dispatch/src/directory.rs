@@ -13,10 +13,12 @@
 //!
 //! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
 
+mod interface;
 mod members;
 pub mod message;
 mod shard;
 
+pub use interface::{DirectoryStats, Effect, Resolution};
 use members::Members;
 pub use message::{
     DirectoryMessage, Member, MemberChange, MemberId, Reply, Request, ResultOutput, TaskRecord,
@@ -41,48 +43,6 @@ pub const RECHECK: Duration = Duration::from_secs(5);
 
 /// Maximum of requests and replies in one message. With four outputs each, they fit a frame of 64 KiB.
 const MAX_ITEMS: usize = 128;
-
-/// Answer to a look-up.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Resolution {
-    /// Run the task: this worker has the claim.
-    Claimed,
-    /// Run the task without a claim: its shard does not answer.
-    Unclaimed,
-    /// The task has been run.
-    Found {
-        /// Its outputs.
-        record: TaskRecord,
-        /// Workers that can send them.
-        holders: Vec<Member>,
-    },
-}
-
-/// Effects for the shell to perform.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Send a message to a member.
-    Send {
-        /// Its address.
-        to: SocketAddr,
-        /// The message.
-        message: DirectoryMessage,
-    },
-    /// A look-up has been answered.
-    Resolved {
-        /// The task.
-        key: TaskKey,
-        /// The answer.
-        resolution: Resolution,
-    },
-    /// A worker announces other content for a task than the result has: log it.
-    Differs {
-        /// The task.
-        key: TaskKey,
-        /// The worker.
-        member: MemberId,
-    },
-}
 
 /// A look-up without an answer, or with a claimer to wait for.
 #[derive(Clone, Debug)]
@@ -117,27 +77,6 @@ struct Avoidance {
 struct Held {
     record: TaskRecord,
     owner: MemberId,
-}
-
-/// Counters since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryStats {
-    /// Look-ups.
-    pub look_ups: u64,
-    /// Look-ups answered with a result.
-    pub found: u64,
-    /// Look-ups answered with a claim.
-    pub claimed: u64,
-    /// Look-ups that waited for another worker.
-    pub waited: u64,
-    /// Look-ups without an answer.
-    pub unanswered: u64,
-    /// Claims of this shard that ended with their lease.
-    pub expired: u64,
-    /// Announcements of other content than the result has.
-    pub differing: u64,
-    /// Outputs that a holder did not send as announced.
-    pub rejected: u64,
 }
 
 /// The directory of one worker.

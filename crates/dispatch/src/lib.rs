@@ -15,7 +15,6 @@
 //! [`memory_model`] holds the numbers that stages and their worker exchange, [`memory_estimates`] the estimates
 //! of operations, and [`message`] the messages between manager and workers.
 
-pub mod content_digest;
 pub mod cost_model;
 pub mod directory;
 pub mod dry_run;
@@ -32,3 +31,4 @@ pub mod study;
 pub mod worker;
 
 pub use ids::{BucketId, InstanceId, LeaseId, PlanId, SlotId, WorkerId};
+pub use message::content_digest;

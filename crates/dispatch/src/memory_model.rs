@@ -46,10 +46,8 @@ pub struct BucketDemand {
     pub ready: u32,
     /// The first of them. The next grant is for this task, even if others become ready before the stage receives it.
     pub next: Option<NodeId>,
-    /// A task is being looked up for a slot that was free: the bucket will need that slot.
+    /// Tasks are being looked up, or wait for other workers: the bucket will need a slot that is free now.
     pub resolving: bool,
-    /// Tasks wait for other buckets or workers, and none is running.
-    pub stalled: bool,
     /// Minimum predicted time until the first instance that needs the next task is finished. Only a worker
     /// with a time limit asks for it.
     pub next_time: Duration,

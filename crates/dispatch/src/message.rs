@@ -1,5 +1,7 @@
 //! Messages between manager and workers, the same over QUIC and within a process.
 
+pub mod content_digest;
+
 use crate::directory::MemberChange;
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};

@@ -165,7 +165,6 @@ impl BucketExecution {
             ready: self.ready() as u32,
             next: self.next(),
             resolving: self.gate.is_resolving(),
-            stalled: self.is_stalled(),
             next_time: Duration::ZERO,
             started: self.started,
             held_bytes: self.held_bytes,
@@ -183,12 +182,8 @@ impl BucketExecution {
     #[must_use]
     pub fn demand_without_bytes(&self) -> BucketDemand {
         let (heard, ready, next, started) = (self.heard, self.ready() as u32, self.next(), self.started);
-        let (resolving, stalled) = (self.gate.is_resolving(), self.is_stalled());
-        BucketDemand { heard, ready, next, resolving, stalled, started, ..BucketDemand::default() }
-    }
-
-    fn is_stalled(&self) -> bool {
-        self.running.is_empty() && !self.suspended.is_empty() && self.next().is_none()
+        let resolving = self.gate.is_resolving();
+        BucketDemand { heard, ready, next, resolving, started, ..BucketDemand::default() }
     }
 
     /// Returns the tasks to run until the first instance that needs the next task is finished. Each item is the

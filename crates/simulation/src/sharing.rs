@@ -41,7 +41,7 @@ pub struct SharingOptions {
     pub takes_others: bool,
     /// Maximum of buckets of a worker while they wait for claimers.
     pub waiting_buckets: usize,
-    /// Number of open tasks of a bucket from which on the longest path is first.
+    /// With at most this number of open tasks in a bucket, the longest path is first.
     pub tail_tasks: usize,
     /// Range of a message's one-way latency in microseconds.
     pub latency_us: (u64, u64),

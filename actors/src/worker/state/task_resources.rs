@@ -8,6 +8,7 @@
 use crate::directory::DirectoryHandle;
 use crate::exchange::Exchange;
 use crate::task::TaskActor;
+use crate::task_cache::InputIdentities;
 use crate::task_results::TaskResults;
 use actix::prelude::*;
 use parking_lot::{Mutex, MutexGuard};
@@ -15,11 +16,7 @@ use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::memory_estimates::MemoryEstimates;
 use pleach_dispatch::{LeaseId, SlotId};
 use pleach_regions::{RegionIdentity, RegionKey};
-use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Identities of the content of input files, by region. An entry lasts as long as its study reads the region.
-pub(crate) type InputIdentities = Mutex<HashMap<RegionKey, RegionIdentity>>;
 
 /// Resources shared by the tasks of a worker.
 #[derive(Default)]

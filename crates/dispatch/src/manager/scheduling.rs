@@ -7,7 +7,7 @@ use super::{Effect, Manager};
 use crate::study::{Eligibility, Study};
 use crate::{BucketId, LeaseId, PlanId, WorkerId};
 
-/// Maximum number of waiting workers of which busy ones wait for a bucket of their own tiles: an event takes about 1 µs
+/// Up to this number of waiting workers, busy ones wait for a bucket of their own tiles: an event takes about 1 µs
 /// for each.
 const MAX_PATIENT_WORKERS: usize = 32;
 

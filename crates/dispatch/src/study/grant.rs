@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Maximum number of ready buckets whose paths are compared: a comparison takes about 20 ns, a grant 5 µs.
 const MAX_COMPARED_PATHS: usize = 64;
 
-/// Ratio from which on a longer path precedes locality. Predictions of instances of one stage and tile differ by less.
+/// A path longer by this ratio precedes locality. Predictions of instances of one stage and tile differ by less.
 const MIN_PATH_RATIO: f32 = 1.25;
 
 /// Constraints on a worker's next bucket.

@@ -3,10 +3,6 @@
 use super::state::{BucketEntry, Rank};
 use super::{Effect, Worker};
 
-/// Buckets for each slot that may wait for other workers at once. Beyond it the worker requests no further one: it would
-/// take buckets from the workers that could run them, one for each look-up.
-const STALLED_BUCKETS: usize = 2;
-
 impl Worker {
     /// Requests as many buckets as slots stay idle, whatever their number of tasks: a bucket that cannot use
     /// its share waits on the worker instead of at the manager. Returns whether it sent a request.
@@ -19,11 +15,7 @@ impl Worker {
             return false;
         }
         let before = self.effects.len();
-        let is_stalled = |held: &BucketEntry| held.demand().is_some_and(|demand| demand.stalled);
-        let stalled = self.buckets.iter().filter(|(_, held)| is_stalled(held)).count();
-        if stalled < STALLED_BUCKETS * self.slots.count()
-            && let Some(buckets) = self.requests.request(self.slots.free(), self.spoken_for())
-        {
+        if let Some(buckets) = self.requests.request(self.slots.free(), self.spoken_for()) {
             self.effects.push_back(Effect::Request { buckets, after: None });
         }
         let Some(earliest) = self.buckets.earliest_stage() else {
@@ -38,7 +30,8 @@ impl Worker {
     }
 
     /// Counts buckets with a reserved slot: those without a demand yet, since otherwise every event before it would request
-    /// one more, those that wait for memory, and those that look up a task.
+    /// one more, those that wait for memory, and those that look tasks up or wait for other workers. A worker that requested
+    /// buckets while its own wait would gather buckets from the workers that could run them.
     fn spoken_for(&self) -> usize {
         let waits = |held: &BucketEntry| {
             held.demand().is_none_or(|demand| demand.resolving || demand.ready > 0 && !demand.started)

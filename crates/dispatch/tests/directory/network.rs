@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(12);
 /// Time until the manager misses a dead member.
 const LIVENESS: Duration = Duration::from_secs(2);
 
-/// Time without incidents at the end, in which all work is finished.
+/// Time without incidents at the end, enough to finish all work.
 const CALM: Duration = Duration::from_secs(120);
 
 /// Incidents of a simulation, in percent or in numbers.

@@ -246,7 +246,7 @@ impl ResultCache {
         self.regions.contains_key(identity)
     }
 
-    /// Returns the form in which a region is cached: decoded if it has both. `None` if it is not cached.
+    /// Returns the form of a cached region: decoded if it has both. `None` if it is not cached.
     #[must_use]
     pub fn form(&self, identity: &RegionIdentity) -> Option<CachedForm> {
         self.regions.get(identity).and_then(Entry::form)

@@ -4,6 +4,7 @@
 //! [`PlanId`] is the same after a restart. [`rounds`] decides their order.
 
 mod error;
+mod prior;
 
 use super::local::Lookup;
 use super::mend;
@@ -37,12 +38,12 @@ use pleach_planner::{
 use pleach_regions::RegionKey;
 use pleach_report::gallery::previews::Previews;
 use pleach_results::analysis::CollectedResponses;
-use pleach_results::cache_walk;
 use pleach_results::folder::Folder;
 use pleach_results::journal;
 use pleach_results::record::RunRecord;
 use pleach_reuse::BUCKETS_PER_CORE;
 use pleach_study::{Defect, PreparedStudy};
+use prior::prior_results;
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -443,25 +444,6 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
 
 /// Address of the manager actor.
 pub(crate) type Manager = actix::Addr<ManagerActor>;
-
-/// Returns the results of earlier studies, for a study whose tasks are keyed by content. Opens the cache for each study,
-/// because workers write it meanwhile and may create it.
-fn prior_results(shared: &StudyContext, id: u32, choice: PlanChoice, study: &PreparedStudy) -> PriorResults {
-    let options = PlanOptions::new(choice.strategy, choice.reuse);
-    let folder = shared.task_cache.as_ref().filter(|_| options.reuse_name() == Some("value"));
-    let Some(folder) = folder.filter(|folder| folder.exists()) else { return PriorResults::default() };
-    match cache_walk::open_to_read(folder) {
-        Ok(cache) => {
-            let identities = Arc::new(cache_walk::identities(study));
-            PriorResults { cache: Some(Arc::new(cache)), identities }
-        }
-        Err(error) => {
-            // The study needs no cache. Workers look tasks up themselves.
-            warn!(study = id, "study {id} starts without the results of earlier studies: {error}");
-            PriorResults::default()
-        }
-    }
-}
 
 /// Executes a study and writes its results. `follow` receives the progress of each round. Returns the study's end and
 /// the number of reused tasks, or `None` if the study was canceled.

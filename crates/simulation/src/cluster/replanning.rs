@@ -91,7 +91,7 @@ impl Cluster {
         self.replans.iter_mut().for_each(|replans| *replans = StudyReplans::default());
     }
 
-    /// Returns the number of buckets for which a study was planned last.
+    /// Returns the number of buckets of a study's last plan.
     pub(super) fn planned_buckets(&self, study: PlanId) -> usize {
         let replanner = self.replans[study.index()].replanner.as_ref();
         replanner.map_or(self.initial_buckets, |replanner| replanner.max_buckets().get())

@@ -6,7 +6,7 @@ use pleach_dispatch::plan::ReuseScope;
 /// Column of the table, first output, number of outputs, and inputs as (position, output).
 type Row = (usize, usize, usize, &'static [Option<(usize, usize)>]);
 
-/// Tasks t2 t3 t4 t1 t5 t6 t7: the order in which a tree shares most.
+/// Tasks t2 t3 t4 t1 t5 t6 t7: the order with the most sharing in a tree.
 const ORDER: [Row; 7] = [
     (1, 2, 2, &[None]),
     (2, 4, 2, &[Some((0, 0)), Some((0, 1))]),

@@ -7,7 +7,7 @@ use pleach_workflow::{InputOrigin, RegionDecl, Stage, StageInput, StageOutput, T
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// A task of the stage, in the order in which it is reused most.
+/// A task of the stage, in the order of most reuse.
 #[derive(Clone, Debug)]
 pub struct SharedTask {
     /// Column of its values among the tasks of the measured table.

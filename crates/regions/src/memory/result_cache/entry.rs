@@ -11,7 +11,7 @@ const DECODED_BYTES_PER_SECOND: f64 = 2e9;
 /// Regions of fewer bytes are never encoded: their fixed costs exceed the gain.
 const MIN_ENCODED_BYTES: u64 = 4096;
 
-/// Form in which the cache has a region.
+/// Form of a cached region.
 #[derive(Clone, Debug)]
 pub enum CachedForm {
     /// As tasks read it.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// bit for each pixel.
 const EXPECTED_SHARE: f64 = 1.0 / 8.0;
 
-/// Bytes of regions for which [`EXPECTED_SHARE`] counts, beside those that were encoded: 8 masks of 1024 × 1024 pixels.
+/// Weight of [`EXPECTED_SHARE`] in bytes of regions, beside those that were encoded: 8 masks of 1024 × 1024 pixels.
 const EXPECTED_BYTES: f64 = 8e6;
 
 /// Idle regions and their bytes.

@@ -1,0 +1,68 @@
+//! What a directory asks of its shell, and its counters.
+
+use super::message::{DirectoryMessage, Member, MemberId, TaskRecord};
+use pleach_regions::TaskKey;
+use std::net::SocketAddr;
+
+/// Answer to a look-up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolution {
+    /// Run the task: this worker has the claim.
+    Claimed,
+    /// Run the task without a claim: its shard does not answer.
+    Unclaimed,
+    /// The task has been run.
+    Found {
+        /// Its outputs.
+        record: TaskRecord,
+        /// Workers that can send them.
+        holders: Vec<Member>,
+    },
+}
+
+/// Effects for the shell to perform.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send a message to a member.
+    Send {
+        /// Its address.
+        to: SocketAddr,
+        /// The message.
+        message: DirectoryMessage,
+    },
+    /// A look-up has been answered.
+    Resolved {
+        /// The task.
+        key: TaskKey,
+        /// The answer.
+        resolution: Resolution,
+    },
+    /// A worker announces other content for a task than the result has: log it.
+    Differs {
+        /// The task.
+        key: TaskKey,
+        /// The worker.
+        member: MemberId,
+    },
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryStats {
+    /// Look-ups.
+    pub look_ups: u64,
+    /// Look-ups answered with a result.
+    pub found: u64,
+    /// Look-ups answered with a claim.
+    pub claimed: u64,
+    /// Look-ups that waited for another worker.
+    pub waited: u64,
+    /// Look-ups without an answer.
+    pub unanswered: u64,
+    /// Claims of this shard that ended with their lease.
+    pub expired: u64,
+    /// Announcements of other content than the result has.
+    pub differing: u64,
+    /// Outputs that a holder did not send as announced.
+    pub rejected: u64,
+}
