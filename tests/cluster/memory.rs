@@ -11,6 +11,9 @@ use std::fs;
 const LITTLE: &str = "30MB";
 const LITTLE_BYTES: u64 = 30_000_000;
 
+/// Ranges of this study fit any of these memories.
+const TRTMA: &[&str] = &["--strategy", "trtma"];
+
 /// A study with enough evaluations for buckets that hold more bytes than their running tasks use.
 fn study() -> Study {
     let study = Study::of_tissue(512);
@@ -23,7 +26,7 @@ fn study() -> Study {
 
 /// Minimum memory of a worker for the study, in bytes, in a plan for workers with `memory`.
 fn least_bytes(study: &Study, memory: &str) -> u64 {
-    let args = ["plan", "study.toml", "--workers", "1", "--memory", memory, "--json"];
+    let args = ["plan", "study.toml", "--workers", "1", "--strategy", "trtma", "--memory", memory, "--json"];
     let plans: Value = serde_json::from_str(&pleach(study.folder(), &args).done()).expect("JSON");
     plans["plans"][0]["least_bytes"].as_u64().unwrap_or_else(|| panic!("it names no memory: {plans}"))
 }
@@ -56,14 +59,14 @@ fn worker_with_little_memory_gets_smaller_buckets() {
     assert!(ample > LITTLE_BYTES && least <= LITTLE_BYTES, "{ample}, {least}");
     let mut cluster = Cluster::new(&study);
     start_small_worker(&mut cluster);
-    begins(&cluster, &cluster.submit(&[]));
+    begins(&cluster, &cluster.submit(TRTMA));
 }
 
 #[test]
 fn study_planned_without_workers_is_replanned_for_small_one() {
     let study = study();
     let mut cluster = Cluster::new(&study);
-    let id = cluster.submit(&[]);
+    let id = cluster.submit(TRTMA);
     cluster.wait_until(|cluster| cluster.log("manager").contains("study 1 started: "));
     start_small_worker(&mut cluster);
     begins(&cluster, &id);

@@ -126,8 +126,10 @@ fn clusters_share_a_task_cache() {
     };
     let (expected, tasks, _) = with_cache(&[]);
     assert!(tasks > 0);
-    let (again, tasks, _) = with_cache(&[]);
-    assert_eq!((again == expected, tasks), (true, 0), "workers find all tasks");
+    let (again, few, _) = with_cache(&[]);
+    assert!(again == expected);
+    // Outputs that are slower to read than to compute are not stored.
+    assert!(few * 10 < tasks, "workers execute {few} tasks again, of {tasks}");
     let (again, tasks, _) = with_cache(&["--cache".to_owned(), cache.clone()]);
     assert_eq!((again == expected, tasks), (true, 0), "the manager finds all responses");
     // Another scope computes its keys without content, so it neither reads nor writes the cache.

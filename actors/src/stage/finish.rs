@@ -104,7 +104,13 @@ impl StageActor {
             Effect::Done { instance, outputs } => {
                 let mut results = Vec::new();
                 for (plan, output) in self.work[&instance].outputs.iter().zip(outputs) {
-                    let Some(region) = self.outputs.region(output) else { continue };
+                    let region = self.outputs.region(output);
+                    // A report without it would count the instance, and its result would be missing.
+                    assert!(
+                        region.is_some(),
+                        "{instance} is done, and its output {output:?} is not in memory"
+                    );
+                    let Some(region) = region else { continue };
                     if plan.stored {
                         let identity = self.outputs.info(output).map(|known| known.identity);
                         puts.push((plan.key, Arc::clone(region), identity));
