@@ -284,10 +284,10 @@ impl StageActor {
         };
         // A finished actor is not stopped: granted slots may still be in its mailbox, and each must return to the worker.
         // The actor ends when the worker drops its address and the mailbox is empty.
-        ctx.spawn(run.into_actor(self).map(move |done, actor, ctx| {
-            actor.end(slot, &call, how, done);
-            actor.look_up_ahead(ctx);
-        }));
+        ctx.spawn(
+            run.into_actor(self)
+                .map(move |done, actor, ctx| actor.end_with_given(slot, call, how, done, ctx)),
+        );
     }
 
     fn to_run(&self, slot: SlotId, call: &TaskRequest, keys: Option<TaskKeys>) -> TaskJob {

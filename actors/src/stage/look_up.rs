@@ -4,7 +4,7 @@
 //! runs and reads them. Long tasks are looked up when a slot is free, short ones ahead, so that their claims wait for no
 //! round trip.
 
-use super::execution::{Execution, Fetched, RemoteFetches, TaskKeys};
+use super::execution::{Execution, Fetched, JobResult, RemoteFetches, TaskKeys};
 use super::live_outputs::{RemoteOutput, RemoteTask};
 use super::{StageActor, StageEvent};
 use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
@@ -287,11 +287,64 @@ impl StageActor {
                 actor.outputs.results().end(&keys.key);
             } else {
                 match fetched {
-                    Ok(fetched) => actor.finish_found((call, keys), (record, holders), &fetched),
+                    Ok(fetched) => actor.finish_fetched((call, keys), (record, holders), fetched, ctx),
                     Err(lost) => actor.handle_lost_given(lost, &call, keys, &holders),
                 }
             }
             actor.send_demand(ctx);
+        }));
+    }
+
+    /// Finishes a found task whose instances return fetched outputs, unless tasks were reopened meanwhile.
+    fn finish_fetched(
+        &mut self,
+        (call, keys): (TaskRequest, TaskKeys),
+        found: (TaskRecord, Vec<Member>),
+        fetched: Vec<(OutputId, Arc<DataRegion>)>,
+        ctx: &mut Context<Self>,
+    ) {
+        let (own, others) = fetched.into_iter().partition(|(output, _)| output.node == call.node);
+        self.localize(others);
+        let requested = self.run.request(&self.stage, call.node).requested;
+        if !found.0.has(&requested) {
+            self.outputs.results().end(&keys.key);
+            return self.run.resume(call.node);
+        }
+        let call = TaskRequest { requested, ..call };
+        // Another worker may have an output of a reopened task, which is not fetched yet.
+        if self.given_fetches(&call).is_empty() {
+            let own: Vec<(OutputId, Arc<DataRegion>)> = own;
+            self.finish_found((call, keys), found, &own);
+        } else {
+            self.fetch_given((call, keys), found, ctx);
+        }
+    }
+
+    /// Ends a task that had a slot, once the outputs that its instances return are in memory. An output of a task that was
+    /// reopened meanwhile may be at another worker.
+    pub(super) fn end_with_given(
+        &mut self,
+        slot: SlotId,
+        call: TaskRequest,
+        how: Execution,
+        done: JobResult,
+        ctx: &mut Context<Self>,
+    ) {
+        let JobResult { result, fetched } = done;
+        let fetched = fetched.map(|fetched| {
+            self.localize(fetched);
+            Vec::new()
+        });
+        let missing = self.given_fetches(&call);
+        if missing.is_empty() || fetched.is_err() {
+            self.end(slot, &call, how, JobResult { result, fetched });
+            return self.look_up_ahead(ctx);
+        }
+        let fetch = missing.fetch().into_actor(self);
+        ctx.spawn(fetch.map(move |fetched: Fetched, actor, ctx| {
+            // Without what it returns the task runs again, after the task that wrote the lost output.
+            let result = result.filter(|_| fetched.is_ok());
+            actor.end_with_given(slot, call, how, JobResult { result, fetched }, ctx);
         }));
     }
 
