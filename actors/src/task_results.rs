@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use pleach_dispatch::stage::NodeId;
 use pleach_regions::{self as regions, CachedForm, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use spilled::SpilledResults;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 pub(crate) use stored::{OutputLocation, StoredTask};
@@ -47,8 +47,8 @@ pub struct TaskResults {
     stored: HashMap<RegionKey, usize>,
     /// Results evicted from the result cache to a spill tier.
     fallen: SpilledResults,
-    /// Study of each root input.
-    study_of: HashMap<RegionKey, u32>,
+    /// Studies of each root input.
+    studies_of: HashMap<RegionKey, BTreeSet<u32>>,
     /// Studies with a possible next round. Their results are retained after the last region of a root input has left
     /// storage.
     retained: HashSet<u32>,
@@ -80,14 +80,24 @@ impl TaskResults {
         self.running.entry(key).or_default().push((stage, node));
     }
 
-    /// Returns the root input of a stored region of a study: the region itself, if no other is known.
-    pub(crate) fn root_input(&mut self, key: RegionKey, study: u32) -> RegionKey {
-        if let Some(source) = self.source_of.get(&key) {
-            return *source;
-        }
-        self.study_of.insert(key, study);
-        self.made(key, key);
-        key
+    /// Returns the root input of a stored region of a study: the region itself, if no other is known. Inputs of equal content
+    /// are one root input, so that results outlive the first of two studies that read it.
+    pub(crate) fn root_input(
+        &mut self,
+        key: RegionKey,
+        content: Option<RegionIdentity>,
+        study: u32,
+    ) -> RegionKey {
+        let source = match self.source_of.get(&key) {
+            Some(source) => *source,
+            None => {
+                let source = content.map_or(key, |content| result_key(&content));
+                self.made(key, source);
+                source
+            }
+        };
+        self.studies_of.entry(source).or_default().insert(study);
+        source
     }
 
     /// Records that a stored region was derived from this root input.
@@ -108,14 +118,15 @@ impl TaskResults {
             return Vec::new();
         }
         self.stored.remove(&source);
-        if self.study_of.get(&source).is_some_and(|study| self.retained.contains(study)) {
+        let studies = self.studies_of.get(&source);
+        if studies.is_some_and(|studies| studies.iter().any(|study| self.retained.contains(study))) {
             return Vec::new();
         }
         self.discard(&source)
     }
 
     fn discard(&mut self, source: &RegionKey) -> Vec<RegionKey> {
-        self.study_of.remove(source);
+        self.studies_of.remove(source);
         let tasks: Vec<TaskKey> =
             self.shelf.tasks_of(source).chain(self.fallen.tasks_of(source)).copied().collect();
         self.dropped.extend(tasks);
@@ -124,7 +135,7 @@ impl TaskResults {
     }
 
     fn sources(&self, study: u32) -> impl Iterator<Item = &RegionKey> {
-        self.study_of.iter().filter(move |(_, of)| **of == study).map(|(source, _)| source)
+        self.studies_of.iter().filter(move |(_, of)| of.contains(&study)).map(|(source, _)| source)
     }
 
     /// Starts a round of a study. With `retains_results`, another round may follow.
@@ -156,7 +167,8 @@ impl TaskResults {
 
     /// Returns the studies that may have retained results.
     pub(crate) fn retained_studies(&self) -> Vec<u32> {
-        let mut studies: Vec<u32> = self.retained.iter().chain(self.study_of.values()).copied().collect();
+        let of_inputs = self.studies_of.values().flatten();
+        let mut studies: Vec<u32> = self.retained.iter().chain(of_inputs).copied().collect();
         // Sorted for a deterministic message, and for the removal of duplicates.
         studies.sort_unstable();
         studies.dedup();
@@ -168,9 +180,20 @@ impl TaskResults {
         self.retained.remove(&study);
         self.before.remove(&study);
         // The other results are dropped at their release.
-        let unread = |source: &&RegionKey| !self.stored.contains_key(source);
-        let sources: Vec<RegionKey> = self.sources(study).filter(unread).copied().collect();
-        sources.iter().flat_map(|source| self.discard(source)).collect()
+        let sources: Vec<RegionKey> = self.sources(study).copied().collect();
+        let mut spilled = Vec::new();
+        for source in sources {
+            let studies = self.studies_of.entry(source).or_default();
+            // A root input that is stored keeps its studies: the last release looks at them.
+            if self.stored.contains_key(&source) {
+                continue;
+            }
+            studies.remove(&study);
+            if !studies.iter().any(|study| self.retained.contains(study)) {
+                spilled.extend(self.discard(&source));
+            }
+        }
+        spilled
     }
 
     /// Records tasks whose results are no longer in memory.
@@ -258,7 +281,7 @@ mod tests {
     fn run(results: &mut TaskResults, study: u32, region: RegionKey, number: u8) {
         let made = Arc::new(DataRegion::Mask(Raster::filled(1, 1, 1, number).unwrap()));
         let outputs = vec![Some(CachedRegion { identity: RegionIdentity([number; 32]), region: made })];
-        let source = results.root_input(region, study);
+        let source = results.root_input(region, None, study);
         results.shelf.insert(task_key(number), task_key(number), Some(source), outputs, 1.0);
         results.shelf.release(&RegionIdentity([number; 32]));
     }

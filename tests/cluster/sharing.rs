@@ -60,7 +60,8 @@ fn two_studies_with_equal_work_execute_the_tasks_of_one() {
     let all: Vec<(String, u64, u64)> = ids.iter().map(|id| finished(&cluster, id)).collect();
     assert!(all.iter().all(|(responses, ..)| *responses == expected));
     let tasks: u64 = all.iter().map(|(_, tasks, _)| tasks).sum();
-    assert!(tasks * 100 <= tasks_alone * 110, "{tasks} tasks in both, {tasks_alone} in one");
+    // Twice as many without sharing. Tasks that cost less than a look-up are executed in each study.
+    assert!(tasks * 100 <= tasks_alone * 130, "{tasks} tasks in both, {tasks_alone} in one");
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn clusters_share_a_task_cache() {
     let (again, few, _) = with_cache(&[]);
     assert!(again == expected);
     // Outputs that are slower to read than to compute are not stored.
-    assert!(few * 10 < tasks, "workers execute {few} tasks again, of {tasks}");
+    assert!(few * 4 < tasks, "workers execute {few} tasks again, of {tasks}");
     let (again, tasks, _) = with_cache(&["--cache".to_owned(), cache.clone()]);
     assert_eq!((again == expected, tasks), (true, 0), "the manager finds all responses");
     // Another scope computes its keys without content, so it neither reads nor writes the cache.

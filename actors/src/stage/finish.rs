@@ -16,8 +16,9 @@ type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
 impl StageActor {
     /// Returns the root input of the bucket. All its instances read the same regions.
     pub(super) fn root_input(&self) -> Option<RegionKey> {
-        let mut results = self.outputs.results();
-        self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study))
+        let (key, _) = *self.inputs.first()?;
+        let content = self.content_of(key);
+        Some(self.outputs.results().root_input(key, content, self.study.study))
     }
 
     /// Returns whether the identity of an output is the digest of its content. Otherwise it is its provenance, even if the
@@ -56,8 +57,8 @@ impl StageActor {
                 Some(CachedRegion { identity: known?.identity, region })
             });
             let outputs = shelved.collect();
+            let source = self.root_input();
             let mut results = self.outputs.results();
-            let source = self.inputs.first().map(|(key, _)| results.root_input(*key, self.study.study));
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
@@ -78,10 +79,9 @@ impl StageActor {
         // Skipped without outputs: the bucket may be finished and its inputs released.
         if self.worth.is_some()
             && !puts.is_empty()
-            && let Some((input, _)) = self.inputs.first()
+            && let Some(source) = self.root_input()
         {
             let mut results = self.outputs.results();
-            let source = results.root_input(*input, self.study.study);
             puts.iter().for_each(|(key, _, _)| results.made(*key, source));
         }
         for (key, region, identity) in puts {

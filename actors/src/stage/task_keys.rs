@@ -7,7 +7,7 @@ use crate::task_cache::{self, TaskLookup};
 use pleach_dispatch::plan::ReuseScope;
 use pleach_dispatch::stage::task_key::{self, TaskInputId};
 use pleach_dispatch::stage::{InputLocation, TaskRequest};
-use pleach_regions::RegionIdentity;
+use pleach_regions::{RegionIdentity, RegionKey};
 use std::sync::Arc;
 
 impl StageActor {
@@ -20,6 +20,18 @@ impl StageActor {
         Some(TaskKeys { key, origin })
     }
 
+    /// Returns the identity of a stage input, if known.
+    pub(super) fn content_of(&self, key: RegionKey) -> Option<RegionIdentity> {
+        let prior = || self.around.prior.identities.get(&key).copied();
+        // The provenance of a region is its key, on every worker. Its identity is known on some only, unless it is the digest
+        // of its content.
+        if self.around.directory.is_some() && self.scope == ReuseScope::Dataflow {
+            return prior();
+        }
+        let of_files = || self.around.input_identities.lock().get(&key).copied();
+        self.around.ram.identity(key).or_else(prior).or_else(of_files)
+    }
+
     /// Returns each input by known content and by provenance.
     fn reads(&self, call: &TaskRequest) -> Option<Vec<(TaskInputId, TaskInputId)>> {
         let mut reads = Vec::with_capacity(call.inputs.len());
@@ -27,15 +39,7 @@ impl StageActor {
             reads.push(match *input {
                 InputLocation::Stage { instance, input } => {
                     let key = self.work.get(&instance)?.inputs[input];
-                    // The provenance of a region is its key, on every worker. Its identity is known on some only, unless
-                    // it is the digest of its content.
-                    let by_key = self.around.directory.is_some() && self.scope == ReuseScope::Dataflow;
-                    let identity = self.around.ram.identity(key).filter(|_| !by_key);
-                    let of_files =
-                        || self.around.input_identities.lock().get(&key).filter(|_| !by_key).copied();
-                    let identity = identity
-                        .or_else(|| self.around.prior.identities.get(&key).copied())
-                        .or_else(of_files);
+                    let identity = self.content_of(key);
                     (identity.map_or(TaskInputId::Stored(key), TaskInputId::Output), TaskInputId::Stored(key))
                 }
                 InputLocation::Task(output) => {
