@@ -1,14 +1,14 @@
 //! The result directory: which worker of the cluster has run a task, or is running it (value reuse across workers).
 //!
 //! Each worker has a [`Directory`]: the client of its stages, and one shard of the entries. The shard of a key is at the
-//! member that [rendezvous hashing](members) selects. A worker that is about to run a task looks its key up and gets the
+//! member that rendezvous hashing selects. A worker that is about to run a task looks its key up and gets the
 //! result (its digests and holders), the claim (the exclusive, leased right to run the task), or the notice that another
 //! worker has the claim, followed by the result. It waits for a claimer as long as a run of its own is not expected to be
 //! finished sooner.
 //!
 //! The state is soft. No result depends on an entry: a worker verifies the digest of each output that it fetches, and runs
 //! a task itself if the shard does not answer. Bounds on waiting: a shard answers a look-up in [`PATIENCE`], a claimer
-//! finishes, renews or loses its claim in [`LEASE`], and a subscriber asks again every [`RECHECK`], in case that a
+//! finishes, renews or loses its claim in 10 s, and a subscriber asks again every [`RECHECK`], in case that a
 //! notification is lost.
 //!
 //! A claimer waits for bytes only, never for another claim, so claims cannot wait for each other in a circle.
