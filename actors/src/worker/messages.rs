@@ -89,7 +89,8 @@ impl WorkerActor {
         if durability == Durability::All {
             self.setup.storage.do_send(ShareInputs);
         }
-        if let Some(cache) = self.setup.prior.cache.clone() {
+        // A run in one process reports the warnings of its cache itself.
+        if let Some(cache) = self.setup.prior.cache.clone().filter(|_| self.setup.remote.is_some()) {
             // Off this thread, which must not wait for the disk: other workers have extended the cache since.
             self.setup.pool.spawn(move || {
                 cache.refresh(SystemTime::now());
