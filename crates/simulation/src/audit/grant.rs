@@ -5,7 +5,7 @@ use super::{Audit, SUSPECTED_AFTER, Violation, WorkerModel, breach, require};
 use crate::event::Event;
 use pleach_dispatch::manager::{Effect, Manager, WorkerInfo};
 use pleach_dispatch::message::BucketWork;
-use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::plan::{ExecutionPlan, ReuseScope};
 use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
@@ -228,8 +228,22 @@ impl Audit {
         if self.holding || self.stopping || !self.is_uniform() {
             return Ok(());
         }
-        let ready = self.studies.keys().find(|id| manager.study(**id).is_some_and(Study::has_ready));
-        let waits = self.workers.iter().find(|(_, model)| model.requested > 0);
+        let ready: Vec<&Study> = self
+            .studies
+            .keys()
+            .filter_map(|id| manager.study(*id))
+            .filter(|study| study.has_ready())
+            .collect();
+        // A busy worker that asks ahead leaves the tiles of other workers to them. The tree scope has no such tiles.
+        let has_tiles = ready.iter().all(|study| study.plan().sharing != ReuseScope::Tree);
+        let leases = |worker: WorkerId| {
+            let studies = self.studies.keys().filter_map(|id| manager.study(*id));
+            studies.map(|study| study.leases_of(worker)).sum::<usize>()
+        };
+        let is_patient =
+            |worker: WorkerId, model: &WorkerModel| has_tiles && leases(worker) >= model.facts.slots as usize;
+        let waits = self.workers.iter().find(|(id, model)| model.requested > 0 && !is_patient(**id, model));
+        let ready = ready.first().map(|study| study.plan().sharing);
         require(ready.is_none() || waits.is_none(), "worker waits while a bucket is ready", &(waits, ready))
     }
 }
