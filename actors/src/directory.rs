@@ -110,11 +110,11 @@ impl DirectoryHandle {
         };
         let actor = actor.start();
         let source = Offered(Arc::clone(results));
-        exchange.attach_directory(Box::new(source), actor.clone().recipient());
+        exchange.attach_directory(Box::new(source), actor.downgrade().recipient());
         Self { actor, is_shared, exchange: exchange.clone() }
     }
 
-    /// Returns whether other workers take part. Without them a look-up is in vain.
+    /// Returns whether other workers take part. Without them a look-up finds nothing.
     pub(crate) fn is_shared(&self) -> bool {
         // Relaxed: a stale value costs a look-up, or a run of one task.
         self.is_shared.load(Ordering::Relaxed)

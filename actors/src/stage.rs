@@ -211,7 +211,8 @@ impl StageActor {
             return self.start(slot, call, Execution::Run { keys, shared: false, found: None }, ctx);
         };
         if let Some(keys) = shared.filter(|_| self.take_claim(call.node)) {
-            return self.run_claimed(slot, call, keys, ctx);
+            let how = Execution::Run { keys: Some(keys), shared: true, found: None };
+            return self.start(slot, call, how, ctx);
         }
         // Locked from the lookup until `begin`, so that two buckets cannot both run the task.
         let mut results = self.outputs.results();
@@ -223,7 +224,7 @@ impl StageActor {
             if brings || !self.given_fetches(&call).is_empty() {
                 return self.start(slot, call, how, ctx);
             }
-            return self.end(slot, &call, how, JobResult::none());
+            return self.end(slot, &call, how, None, None);
         }
         if results.is_running(&key) && !brings {
             results.wait(key, ctx.address().recipient(), call.node);
@@ -348,11 +349,15 @@ impl StageActor {
         self.around.worker.do_send(StageEvent::SlotFree { slot, lease, demand });
     }
 
-    /// Handles the end of a task: reused, run or failed.
-    fn end(&mut self, slot: SlotId, call: &TaskRequest, how: Execution, done: JobResult) {
-        let JobResult { result, fetched } = done;
-        let lost = fetched.as_ref().err().copied();
-        self.localize(fetched.unwrap_or_default());
+    /// Handles the end of a task: reused, run, failed, or not run because no holder sent the output `lost`.
+    fn end(
+        &mut self,
+        slot: SlotId,
+        call: &TaskRequest,
+        how: Execution,
+        result: Option<TaskResult>,
+        lost: Option<OutputId>,
+    ) {
         match (how, result) {
             (Execution::Found { outputs, .. }, _) if lost.is_some() => {
                 let mut results = self.outputs.results();
@@ -369,7 +374,7 @@ impl StageActor {
                 self.end_run(call, keys, (shared, found), result);
             }
             (Execution::Run { keys, shared, .. }, None) => {
-                debug_assert!(lost.is_some(), "what is run has a result");
+                debug_assert!(lost.is_some(), "a run has a result, or an input is lost");
                 keys.iter().filter(|_| shared).for_each(|keys| self.abandon(keys.key));
             }
         }

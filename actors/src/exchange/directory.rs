@@ -5,7 +5,7 @@
 use super::Exchange;
 use super::message::Message;
 use super::state::ExchangeState;
-use actix::prelude::Recipient;
+use actix::WeakRecipient;
 use parking_lot::Mutex;
 use pleach_regions::{CachedForm, RegionKey};
 use serde_bytes::ByteBuf;
@@ -14,7 +14,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Maximum of messages that wait for a connection. The directory asks again, so further ones are dropped.
+/// Maximum of messages that wait for a connection. Further ones are dropped: a look-up without an answer ends with its time,
+/// and a result that is not listed is computed again.
 const MAX_WAITING: usize = 1024;
 
 /// A message of a peer's directory, or the loss of the peer.
@@ -35,7 +36,8 @@ pub trait ResultSource: Send + Sync {
 
 /// The directory of this worker, as the exchange knows it.
 pub(super) struct DirectoryPort {
-    events: Recipient<DirectoryEvent>,
+    /// Weak, because the directory holds the exchange, which ends with its last handle.
+    events: WeakRecipient<DirectoryEvent>,
     results: Box<dyn ResultSource>,
 }
 
@@ -52,7 +54,7 @@ pub(super) struct Outbox(Mutex<HashMap<SocketAddr, Vec<Message>>>);
 impl Exchange {
     /// Connects the result directory: peers can fetch its results, and their messages are passed on as events. The first
     /// call counts.
-    pub fn attach_directory(&self, results: Box<dyn ResultSource>, events: Recipient<DirectoryEvent>) {
+    pub fn attach_directory(&self, results: Box<dyn ResultSource>, events: WeakRecipient<DirectoryEvent>) {
         let is_first = self.hub().directory.set(DirectoryPort { events, results }).is_ok();
         debug_assert!(is_first, "a worker has one directory");
     }
@@ -98,17 +100,17 @@ async fn deliver(hub: Arc<ExchangeState>, to: SocketAddr) {
         Err(_) => false,
     };
     drop(outbox);
-    if let Some(port) = hub.directory.get().filter(|_| !is_sent) {
-        port.events.do_send(DirectoryEvent::Unreachable(to));
+    if !is_sent {
+        hub.pass_to_directory(DirectoryEvent::Unreachable(to));
     }
 }
 
 impl ExchangeState {
-    /// Passes a message of a peer to the directory of this worker.
-    pub(super) fn pass_to_directory(&self, message: ByteBuf) {
+    /// Passes an event to the directory of this worker.
+    pub(super) fn pass_to_directory(&self, event: DirectoryEvent) {
         // Without a directory, the peer has a wrong list of members, and its look-up ends with its time.
-        if let Some(port) = self.directory.get() {
-            port.events.do_send(DirectoryEvent::Message(message.into_vec()));
+        if let Some(events) = self.directory.get().and_then(|port| port.events.upgrade()) {
+            events.do_send(event);
         }
     }
 

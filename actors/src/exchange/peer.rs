@@ -3,6 +3,7 @@
 //! Either side may send requests, independent of the side that opened the connection.
 
 use super::ExchangeState;
+use super::directory::DirectoryEvent;
 use super::error::HolderError;
 use super::message::{self, DenyReason, Message, TransferPath};
 use super::send::give;
@@ -365,7 +366,7 @@ fn hear(hub: &Arc<ExchangeState>, neighbor: &Arc<PeerConnection>, message: Messa
         Message::BufferWithdrawn { slot } => neighbor.views.close(slot),
         Message::Directory(message) => {
             neighbor.state.lock().used = Instant::now();
-            hub.pass_to_directory(message);
+            hub.pass_to_directory(DirectoryEvent::Message(message.into_vec()));
         }
     }
 }

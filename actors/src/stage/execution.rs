@@ -125,13 +125,6 @@ pub(super) struct JobResult {
     pub(super) fetched: Fetched,
 }
 
-impl JobResult {
-    /// Returns the result of a task that did not run, and needed no other worker.
-    pub(super) fn none() -> Self {
-        Self { result: None, fetched: Ok(Vec::new()) }
-    }
-}
-
 impl TaskJob {
     pub(super) async fn run(self, storage: &Addr<StorageActor>) -> JobResult {
         let Self { task, name, operation, inputs, remote, arguments, digests, recall, back, short, span } =

@@ -13,8 +13,8 @@ use pleach_dispatch::SlotId;
 use pleach_dispatch::directory::{Member, MemberId, Resolution, ResultOutput, TaskRecord};
 use pleach_dispatch::message::{ReuseSource, TaskOutcome};
 use pleach_dispatch::stage::task_key::provenance_id;
-use pleach_dispatch::stage::{NodeId, OutputId, TaskRequest};
-use pleach_regions::{DataRegion, TaskKey};
+use pleach_dispatch::stage::{InputLocation, NodeId, OutputId, TaskRequest};
+use pleach_regions::{DataRegion, Digest, TaskKey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,12 @@ const MIN_WAIT: Duration = Duration::from_secs(2);
 /// A worker waits for another at most three times the predicted duration of the task: after that, a run of its own is
 /// probably finished first.
 const WAIT_FACTOR: f64 = 3.0;
+
+/// Returns a task that the holders of its record have run.
+fn remote_task(keys: TaskKeys, record: &TaskRecord, holders: Vec<Member>) -> RemoteTask {
+    let TaskRecord { origin, ref outputs, seconds } = *record;
+    RemoteTask { key: keys.key, origin, seconds, outputs: outputs.len(), holders }
+}
 
 impl StageActor {
     /// Returns whether other workers may have run a task, or may use its outputs.
@@ -78,7 +84,8 @@ impl StageActor {
                 self.report(&call, TaskOutcome::Reused(reused), 0.0);
                 let id = |output| OutputId { node, output };
                 self.outputs.add_shelved(outputs, id, |output| provenance_id(&keys.origin, output));
-                self.finish_without_run(node, None, &[]);
+                self.run.handle_found(node);
+                self.follow();
                 continue;
             }
             if results.is_running(&keys.key) {
@@ -143,7 +150,7 @@ impl StageActor {
         &self,
         call: &TaskRequest,
         keys: TaskKeys,
-        digests: &[Option<pleach_regions::Digest>],
+        digests: &[Option<Digest>],
         seconds: f64,
     ) {
         let Some(directory) = &self.around.directory else { return };
@@ -180,7 +187,7 @@ impl StageActor {
         }
     }
 
-    /// Returns the outputs to fetch before instances end: what they return.
+    /// Returns the outputs to fetch before instances end: those that they return.
     pub(super) fn given_fetches(&self, call: &TaskRequest) -> RemoteFetches {
         self.remote_fetches(self.run.given_by(call.node).iter().copied())
     }
@@ -191,16 +198,16 @@ impl StageActor {
         RemoteFetches::new(exchange, remote.collect())
     }
 
-    /// Returns the outputs to fetch before a task runs: remote inputs, and what its instances return.
+    /// Returns the outputs to fetch before a task runs: its remote inputs, and those that its instances return.
     pub(super) fn fetches(&self, call: &TaskRequest) -> RemoteFetches {
         let inputs = call.inputs.iter().filter_map(|input| match *input {
-            pleach_dispatch::stage::InputLocation::Task(output) => Some(output),
-            pleach_dispatch::stage::InputLocation::Stage { .. } => None,
+            InputLocation::Task(output) => Some(output),
+            InputLocation::Stage { .. } => None,
         });
         self.remote_fetches(inputs.chain(self.run.given_by(call.node).iter().copied()))
     }
 
-    /// Handles an output that no holder sent as announced: its task is looked up again, and runs if nobody has it. `reader`
+    /// Handles an output that no holder sent as announced: its task is looked up again, and runs if no other worker has it. `reader`
     /// waits for it.
     pub(super) fn handle_lost_output(&mut self, lost: OutputId, reader: NodeId) {
         self.run.suspend(reader);
@@ -220,17 +227,15 @@ impl StageActor {
         self.run.reopen(lost.node);
     }
 
-    /// Finishes a looked-up task: another worker or another bucket has its outputs.
+    /// Finishes a looked-up task that another worker has run. `own` are those of its outputs that have been fetched.
     fn finish_found(
         &mut self,
         (call, keys): (TaskRequest, TaskKeys),
         (record, holders): (TaskRecord, Vec<Member>),
-        own: &[(OutputId, Arc<DataRegion>)],
+        own: Vec<(OutputId, Arc<DataRegion>)>,
     ) {
-        let TaskRecord { origin, outputs, seconds, .. } = record;
-        let count = outputs.len();
-        let task = Arc::new(RemoteTask { key: keys.key, origin, seconds, outputs: count, holders });
-        for (output, known) in outputs.into_iter().enumerate() {
+        let task = Arc::new(remote_task(keys, &record, holders));
+        for (output, known) in record.outputs.into_iter().enumerate() {
             let Some(ResultOutput { identity, digest, bytes }) = known.filter(|_| call.requested[output])
             else {
                 continue;
@@ -240,37 +245,20 @@ impl StageActor {
             self.outputs.add_remote(id, remote, origin, bytes);
         }
         self.report(&call, TaskOutcome::Reused(ReuseSource::Peer), 0.0);
-        self.finish_without_run(call.node, Some(keys.key), own);
-    }
-
-    fn finish_without_run(
-        &mut self,
-        node: NodeId,
-        ended: Option<TaskKey>,
-        fetched: &[(OutputId, Arc<DataRegion>)],
-    ) {
-        self.localize(fetched.to_vec());
-        if let Some(key) = ended {
-            self.outputs.results().end(&key);
-        }
-        self.run.handle_found(node);
+        self.localize(own);
+        self.outputs.results().end(&keys.key);
+        self.run.handle_found(call.node);
         self.follow();
     }
 
-    /// Handles a found task that ends instances: what they return is fetched first.
+    /// Handles a found task that ends instances: the outputs that they return are fetched first.
     fn fetch_given(
         &mut self,
         (call, keys): (TaskRequest, TaskKeys),
         (record, holders): (TaskRecord, Vec<Member>),
         ctx: &mut Context<Self>,
     ) {
-        let task = Arc::new(RemoteTask {
-            key: keys.key,
-            origin: record.origin,
-            seconds: record.seconds,
-            outputs: record.outputs.len(),
-            holders: holders.clone(),
-        });
+        let task = Arc::new(remote_task(keys, &record, holders.clone()));
         let remote = |output: &OutputId| match output.node == call.node {
             true => {
                 let known = record.outputs.get(output.output).copied().flatten()?;
@@ -313,8 +301,7 @@ impl StageActor {
         let call = TaskRequest { requested, ..call };
         // Another worker may have an output of a reopened task, which is not fetched yet.
         if self.given_fetches(&call).is_empty() {
-            let own: Vec<(OutputId, Arc<DataRegion>)> = own;
-            self.finish_found((call, keys), found, &own);
+            self.finish_found((call, keys), found, own);
         } else {
             self.fetch_given((call, keys), found, ctx);
         }
@@ -331,18 +318,16 @@ impl StageActor {
         ctx: &mut Context<Self>,
     ) {
         let JobResult { result, fetched } = done;
-        let fetched = fetched.map(|fetched| {
-            self.localize(fetched);
-            Vec::new()
-        });
+        let lost = fetched.as_ref().err().copied();
+        self.localize(fetched.unwrap_or_default());
         let missing = self.given_fetches(&call);
-        if missing.is_empty() || fetched.is_err() {
-            self.end(slot, &call, how, JobResult { result, fetched });
+        if missing.is_empty() || lost.is_some() {
+            self.end(slot, &call, how, result, lost);
             return self.look_up_ahead(ctx);
         }
         let fetch = missing.fetch().into_actor(self);
         ctx.spawn(fetch.map(move |fetched: Fetched, actor, ctx| {
-            // Without what it returns the task runs again, after the task that wrote the lost output.
+            // Without these outputs the task runs again, after the task that wrote the lost one.
             let result = result.filter(|_| fetched.is_ok());
             actor.end_with_given(slot, call, how, JobResult { result, fetched }, ctx);
         }));
@@ -386,17 +371,6 @@ impl StageActor {
             actor.send_demand(ctx);
         }));
     }
-
-    /// Runs a task by its claim, or without one if its shard does not answer.
-    pub(super) fn run_claimed(
-        &mut self,
-        slot: SlotId,
-        call: TaskRequest,
-        keys: TaskKeys,
-        ctx: &mut Context<Self>,
-    ) {
-        self.start(slot, call, Execution::Run { keys: Some(keys), shared: true, found: None }, ctx);
-    }
 }
 
 impl Handler<Resolved> for StageActor {
@@ -430,7 +404,7 @@ impl Handler<Resolved> for StageActor {
             }
             Resolution::Found { record, holders } if self.run.given_by(node).is_empty() => {
                 let call = TaskRequest { requested: self.run.request(&self.stage, node).requested, ..call };
-                self.finish_found((call, keys), (record, holders), &[]);
+                self.finish_found((call, keys), (record, holders), Vec::new());
             }
             Resolution::Found { record, holders } => {
                 let call = TaskRequest { requested: self.run.request(&self.stage, node).requested, ..call };

@@ -36,7 +36,9 @@ impl WorkerActor {
         self.counters.pressure.shelf.increment(evicted.len() as u64);
         let all = needed.saturating_add(results.shelf.idle_bytes());
         self.setup.peak_bytes.fetch_max(all, Ordering::Relaxed);
-        if self.setup.spill.is_none() {
+        // With a task cache, results worth keeping are already on disk.
+        let below = self.setup.spill.as_ref().filter(|_| self.setup.prior.cache.is_none());
+        if below.is_none() {
             let tasks = evicted.iter().flat_map(|evicted| evicted.tasks.iter().map(|(key, _, _)| *key));
             results.drop_tasks(tasks);
         }
@@ -46,8 +48,7 @@ impl WorkerActor {
         if !evicted.is_empty() {
             self.announce_dropped();
         }
-        // With a task cache, results worth keeping are already on disk.
-        if let Some(below) = self.setup.spill.as_ref().filter(|_| self.setup.prior.cache.is_none()) {
+        if let Some(below) = below {
             spill_evicted(self.tasks.shared_results(), below, evicted);
         }
     }

@@ -228,8 +228,7 @@ impl Directory {
             if to == self.me {
                 self.handle_reply(self.me, reply, now);
             } else {
-                self.outgoing.entry(to).or_default().1.push(reply);
-                self.flush_if_full(to);
+                self.queue(to, |_, replies| replies.push(reply));
             }
         }
     }
@@ -246,7 +245,7 @@ impl Directory {
                 self.claims.insert(key, OwnClaim { owner: from, renewed: now });
                 self.effects.push_back(Effect::Resolved { key, resolution: Resolution::Claimed });
             }
-            // Nobody runs the task for this claim, unless it is known already.
+            // No task waits for this claim. It is given up, unless this worker has it already.
             Reply::Claimed { .. } => match self.claims.get(&key) {
                 Some(claim) if claim.owner == from => {}
                 _ => self.request(from, Request::Abandon { key }, now),
@@ -352,8 +351,11 @@ impl Directory {
         look_ups.into_iter().for_each(|key| self.ask(key, now));
     }
 
-    /// Handles the time: unanswered look-ups, claims to renew, and expired claims of the shard.
+    /// Handles the time: unanswered look-ups, claims to renew, expired claims of the shard, and replies to members that are
+    /// still unknown. Call it several times in [`PATIENCE`].
     pub fn handle_time(&mut self, now: Duration) {
+        // They have left, or give up their look-ups soon.
+        self.outgoing.retain(|member, _| self.members.address(*member).is_some());
         // Polled after each event, or not at all.
         self.waiting.clear();
         self.stats.expired += self.shard.expire(now) as u64;
@@ -391,22 +393,22 @@ impl Directory {
         if owner == self.me {
             return self.handle_request(owner, request, now);
         }
-        self.outgoing.entry(owner).or_default().0.push(request);
-        self.flush_if_full(owner);
+        self.queue(owner, |requests, _| requests.push(request));
     }
 
-    fn flush_if_full(&mut self, member: MemberId) {
-        let is_full =
-            |(requests, replies): &(Vec<Request>, Vec<Reply>)| requests.len() + replies.len() >= MAX_ITEMS;
-        if self.outgoing.get(&member).is_some_and(is_full) {
+    /// Queues an item for a member. Everything queued since the last event goes in one message.
+    fn queue(&mut self, member: MemberId, push: impl FnOnce(&mut Vec<Request>, &mut Vec<Reply>)) {
+        let (requests, replies) = self.outgoing.entry(member).or_default();
+        push(requests, replies);
+        if requests.len() + replies.len() >= MAX_ITEMS {
             self.flush(member);
         }
     }
 
     fn flush(&mut self, member: MemberId) {
-        let Some((requests, replies)) = self.outgoing.remove(&member) else { return };
-        // A member that has left needs no message, and its address is unknown.
+        // A member may ask here before the manager's announcement of it arrives. Until then its address is unknown.
         let Some(to) = self.members.address(member) else { return };
+        let Some((requests, replies)) = self.outgoing.remove(&member) else { return };
         let message = DirectoryMessage { from: self.me, requests, replies };
         self.effects.push_back(Effect::Send { to, message });
     }
@@ -414,7 +416,6 @@ impl Directory {
     /// Returns the next effect, in order. `None` if none is pending.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         if self.effects.is_empty() {
-            // Everything queued for one member since the last event goes in one message.
             let members: Vec<MemberId> = self.outgoing.keys().copied().collect();
             members.into_iter().for_each(|member| self.flush(member));
         }

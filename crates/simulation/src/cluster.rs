@@ -15,6 +15,7 @@ mod worker_side;
 
 use crate::audit::Violation;
 use crate::event::Event;
+use crate::event_queue::EventQueue;
 use crate::random::Random;
 use crate::recorder::RecordedManager;
 use crate::scenario::Scenario;
@@ -27,8 +28,7 @@ use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use replanning::StudyReplans;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// Idle timeout of a connection, as in the transport.
@@ -97,30 +97,6 @@ enum DueEvent {
     Replanned(PlanId, u32, Vec<BucketPlan>),
 }
 
-/// Scheduled events, ordered by time and then by creation.
-#[derive(Debug)]
-struct Entry(u64, u64, DueEvent);
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// Cause of an aborted simulation.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Aborted {
@@ -184,8 +160,7 @@ pub struct Cluster {
     observed: RecordedManager,
     random: Random,
     now_us: u64,
-    queue: BinaryHeap<Reverse<Entry>>,
-    entries: u64,
+    queue: EventQueue<DueEvent>,
     nodes: Vec<Node>,
     /// Nodes of the connected workers.
     workers: BTreeMap<WorkerId, usize>,
@@ -235,8 +210,7 @@ impl Cluster {
             observed: RecordedManager::new(plans, audit, record),
             random: Random::new(schedule.seed),
             now_us: 0,
-            queue: BinaryHeap::new(),
-            entries: 0,
+            queue: EventQueue::default(),
             nodes: schedule.nodes.iter().map(|spec| Node::new(*spec)).collect(),
             workers: BTreeMap::new(),
             submitted: BTreeSet::new(),
@@ -283,8 +257,8 @@ impl Cluster {
     pub fn run(&mut self) -> Result<ClusterStats, Aborted> {
         let limit_us = (self.schedule.limit_seconds * 1e6) as u64;
         while !self.is_complete() {
-            let next = self.queue.pop().filter(|Reverse(entry)| entry.0 <= limit_us);
-            let Some(Reverse(Entry(at_us, _, due))) = next else {
+            let next = self.queue.pop().filter(|(at_us, _)| *at_us <= limit_us);
+            let Some((at_us, due)) = next else {
                 let studies = (0..self.workloads.len() as u32).map(PlanId::first_round);
                 let open = |study| self.observed.manager().study(study).map_or(0, |study| study.unfinished());
                 let open = studies.map(open).sum();
@@ -313,8 +287,7 @@ impl Cluster {
     }
 
     fn at(&mut self, at_us: u64, due: DueEvent) {
-        self.entries += 1;
-        self.queue.push(Reverse(Entry(at_us, self.entries, due)));
+        self.queue.push(at_us, due);
     }
 
     fn happen(&mut self, due: DueEvent) -> Result<(), Violation> {

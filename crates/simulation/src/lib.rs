@@ -16,6 +16,7 @@ pub mod audit;
 pub mod burst;
 pub mod cluster;
 pub mod event;
+mod event_queue;
 pub mod log;
 pub mod random;
 pub mod recorder;

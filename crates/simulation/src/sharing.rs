@@ -15,6 +15,7 @@ mod results;
 mod stage;
 mod study;
 
+use crate::event_queue::EventQueue;
 use crate::random::Random;
 use crate::recorder::RecordedManager;
 use node::{Activity, Node};
@@ -23,8 +24,7 @@ use pleach_dispatch::message::TaskReport;
 use pleach_dispatch::stage::OutputId;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
 use pleach_regions::TaskKey;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 pub use study::{SharedStudy, SharedTask, StudyCost};
 
@@ -159,29 +159,6 @@ enum Due {
     Missed(usize),
 }
 
-#[derive(Debug)]
-struct Entry(u64, u64, Due);
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0, self.1) == (other.0, other.1)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
 /// Interval of the manager's ticks, as in its actor.
 const TICK_US: u64 = 100_000;
 
@@ -205,8 +182,7 @@ pub struct SharingCluster {
     by_worker: BTreeMap<pleach_dispatch::WorkerId, usize>,
     random: Random,
     now_us: u64,
-    queue: BinaryHeap<Reverse<Entry>>,
-    entries: u64,
+    queue: EventQueue<Due>,
     /// Last arrival on each link. The manager has the number of nodes.
     links: HashMap<(usize, usize), u64>,
     jobs: u64,
@@ -238,8 +214,7 @@ impl SharingCluster {
             nodes,
             random: Random::new(options.seed),
             now_us: 0,
-            queue: BinaryHeap::new(),
-            entries: 0,
+            queue: EventQueue::default(),
             links: HashMap::new(),
             jobs: 0,
             ran: HashMap::new(),
@@ -279,7 +254,7 @@ impl SharingCluster {
     /// Describes the broken rule, or the instances that are open after `limit_seconds`.
     pub fn run(&mut self, limit_seconds: f64) -> Result<SharingStats, String> {
         while !self.is_over {
-            let Some(Reverse(Entry(at, _, due))) = self.queue.pop() else {
+            let Some((at, due)) = self.queue.pop() else {
                 return Err("no event".to_owned());
             };
             self.now_us = at;
@@ -324,8 +299,7 @@ impl SharingCluster {
     }
 
     fn at(&mut self, at_us: u64, due: Due) {
-        self.entries += 1;
-        self.queue.push(Reverse(Entry(at_us, self.entries, due)));
+        self.queue.push(at_us, due);
     }
 
     fn latency_us(&mut self) -> u64 {

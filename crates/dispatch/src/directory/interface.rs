@@ -1,4 +1,4 @@
-//! What a directory asks of its shell, and its counters.
+//! Effects of a directory, answers to look-ups, and counters.
 
 use super::message::{DirectoryMessage, Member, MemberId, TaskRecord};
 use pleach_regions::TaskKey;

@@ -303,3 +303,32 @@ fn lost_claimer_frees_its_claim() {
     group.change(&MemberChange { left: vec![MemberId(claimer)], ..MemberChange::default() });
     assert_eq!(group.answers(), [(waiter, Resolution::Claimed)]);
 }
+
+/// The manager announces a member to itself and to others by separate messages.
+#[test]
+fn newcomer_that_asks_before_it_is_known_is_answered_at_once_when_it_is() {
+    let now = Duration::ZERO;
+    let (mut old, mut new) = (Directory::new(MemberId(1)), Directory::new(MemberId(2)));
+    let change = |joined: &[u64]| MemberChange {
+        joined: joined.iter().map(|id| member(MemberId(*id))).collect(),
+        ..MemberChange::default()
+    };
+    old.handle_members(&change(&[1]), now);
+    new.handle_members(&change(&[1, 2]), now);
+    // A task of the shard of the first member.
+    let asked = (0..64).map(key).find_map(|key| {
+        new.look_up(key, vec![true], LONG, now);
+        match new.poll_effect()? {
+            Effect::Send { message, .. } => Some((key, message)),
+            _ => None,
+        }
+    });
+    let (task, message) = asked.expect("the first member has a shard");
+    old.handle_message(message, now);
+    assert_eq!(old.poll_effect(), None, "the address of the second is unknown");
+    old.handle_members(&change(&[2]), now);
+    let Some(Effect::Send { message, .. }) = old.poll_effect() else { panic!("no reply") };
+    new.handle_message(message, now);
+    let claimed = Effect::Resolved { key: task, resolution: Resolution::Claimed };
+    assert_eq!(new.poll_effect(), Some(claimed));
+}

@@ -10,7 +10,6 @@ use pleach_dispatch::study::Study;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use pleach_regions::RegionKey;
 use pleach_reuse::{Buckets, Member, PreviousPlan, ReuseTree, bucket_costs, replan};
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
@@ -74,14 +73,10 @@ impl Cluster {
     /// # Errors
     /// Returns the errors of [`run`](Self::run).
     pub fn run_until(&mut self, at_us: u64) -> Result<(), Aborted> {
-        while !self.is_complete() {
-            let Some(Reverse(entry)) = self.queue.peek() else { break };
-            if entry.0 > at_us {
-                break;
-            }
-            let Some(Reverse(entry)) = self.queue.pop() else { break };
-            self.now_us = self.now_us.max(entry.0);
-            self.happen(entry.2)?;
+        while !self.is_complete() && self.queue.next_us().is_some_and(|next| next <= at_us) {
+            let Some((next, due)) = self.queue.pop() else { break };
+            self.now_us = self.now_us.max(next);
+            self.happen(due)?;
         }
         // The clock of a complete simulation stays at its last event: the makespan is computed from it.
         if !self.is_complete() {

@@ -93,7 +93,7 @@ impl SharingCluster {
         self.at(at, Due::ToNode(number, message));
     }
 
-    pub(super) fn say(&mut self, number: usize, message: WorkerMessage) {
+    pub(super) fn send_to_manager(&mut self, number: usize, message: WorkerMessage) {
         let at = self.arrival_us(number, self.nodes.len());
         self.at(at, Due::ToManager(number, message));
     }

@@ -4,7 +4,7 @@
 use super::node::{Bucket, Job, Keys, Local, Output, Purpose, RemoteTask, member};
 use super::{Due, ManagerMessage, STUDY, SharingCluster, WorkerMessage};
 use crate::event::ran;
-use pleach_dispatch::directory::{Effect as Told, Member, Resolution, ResultOutput, TaskRecord};
+use pleach_dispatch::directory::{Effect as DirectoryEffect, Member, Resolution, ResultOutput, TaskRecord};
 use pleach_dispatch::memory_model::{BucketDemand, TaskMemory};
 use pleach_dispatch::message::BucketWork;
 use pleach_dispatch::stage::task_key::{self, TaskInputId, provenance_id};
@@ -41,7 +41,7 @@ impl SharingCluster {
                 let back = node.buckets.get_mut(&lease).map(|bucket| bucket.run.take_unstarted(false));
                 self.follow_bucket(number, lease);
                 self.demand(number, lease);
-                self.say(number, WorkerMessage::Back(lease, back.unwrap_or_default()));
+                self.send_to_manager(number, WorkerMessage::Back(lease, back.unwrap_or_default()));
             }
             ManagerMessage::Revoke(lease) => {
                 node.buckets.get_mut(&lease).map(|bucket| bucket.run.cancel());
@@ -118,28 +118,28 @@ impl SharingCluster {
                 self.nodes[number].local.push_back(Local::Granted(lease, slot, node));
             }
             worker::Effect::Request { buckets, after } => {
-                self.say(number, WorkerMessage::Request(buckets, after));
+                self.send_to_manager(number, WorkerMessage::Request(buckets, after));
             }
-            worker::Effect::Call { call } => self.say(number, WorkerMessage::Call(call)),
+            worker::Effect::Call { call } => self.send_to_manager(number, WorkerMessage::Call(call)),
             // Memory is not limited, workers have no time limit and are not stopped.
             worker::Effect::MakeRoom { .. } | worker::Effect::HandBack { .. } | worker::Effect::Leave => {}
         }
     }
 
-    fn perform_directory(&mut self, number: usize, effect: Told) {
+    fn perform_directory(&mut self, number: usize, effect: DirectoryEffect) {
         match effect {
-            Told::Send { to, message } => {
+            DirectoryEffect::Send { to, message } => {
                 if let Some(to) = member(to).and_then(|id| self.by_member.get(&id).copied()) {
                     let at = self.arrival_us(number, to);
                     self.at(at, Due::Directory(to, message));
                 }
             }
-            Told::Resolved { key, resolution } => {
+            DirectoryEffect::Resolved { key, resolution } => {
                 if let Some((lease, node)) = self.nodes[number].looked_up.remove(&key) {
                     self.resolved(number, lease, node, resolution);
                 }
             }
-            Told::Differs { .. } => {}
+            DirectoryEffect::Differs { .. } => {}
         }
     }
 
@@ -399,7 +399,7 @@ impl SharingCluster {
                 }
                 Some(Effect::Done { instance, .. }) => {
                     let reports = std::mem::take(&mut bucket.reports);
-                    self.say(number, WorkerMessage::Done(lease, instance, reports));
+                    self.send_to_manager(number, WorkerMessage::Done(lease, instance, reports));
                 }
                 Some(Effect::Over) => node.local.push_back(Local::Over(lease)),
                 Some(Effect::Failed { .. } | Effect::Lacking { .. }) => {}
