@@ -9,6 +9,7 @@
 //! Each property of the instances is a table of its own, so that a snapshot of a million instances is two copies of
 //! memory.
 
+mod census;
 mod snapshot;
 mod transitions;
 
@@ -16,6 +17,7 @@ pub use snapshot::StudySnapshot;
 
 use crate::plan::ExecutionPlan;
 use crate::{BucketId, InstanceId, LeaseId};
+use census::Census;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -94,6 +96,7 @@ pub(crate) struct Instances {
     children: Children,
     buckets: Vec<Bucket>,
     unfinished: usize,
+    census: Census,
 }
 
 /// Children of all instances, in one table.
@@ -157,7 +160,8 @@ impl Instances {
         assert!(in_buckets == unfinished, "{unfinished} instances are open, {in_buckets} are in buckets");
         let children = Children::of(plan);
         let (movable, movable_count) = (open.to_vec(), unfinished);
-        Self { states, bucket_of, movable, movable_count, children, buckets, unfinished }
+        let census = Census::of(plan, &states);
+        Self { states, bucket_of, movable, movable_count, children, buckets, unfinished, census }
     }
 
     pub(crate) fn len(&self) -> usize {
