@@ -70,7 +70,7 @@ fn buckets_of_trtma_are_replanned_when_workers_join() {
     cluster.start_workers(0..2);
     cluster.wait_until(|cluster| cluster.log("manager").contains("replanned for 2 slots"));
     assert_eq!(cluster.completed(&id), expected);
-    assert!(count(&cluster, "pleach_replans_total ") >= 1);
+    assert!(count(&cluster, "pleach_replans_total{cause=\"workers\"} ") >= 1);
     assert!(count(&cluster, "pleach_replanned_instances_total ") >= 2);
     cluster.nothing_is_left();
 }
@@ -85,7 +85,7 @@ fn given_number_of_buckets_is_kept_when_workers_join() {
     cluster.wait_until(|cluster| cluster.study_of(&id)["remaining_work_seconds"].as_f64().is_some());
     cluster.start_workers(0..2);
     assert_eq!(cluster.completed(&id), expected);
-    assert_eq!(count(&cluster, "pleach_replans_total "), 0);
+    assert_eq!(count(&cluster, "pleach_replans_total{cause=\"workers\"} "), 0);
     cluster.nothing_is_left();
 }
 

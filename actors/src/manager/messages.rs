@@ -86,6 +86,7 @@ impl ManagerActor {
             (ToManager::Join { .. }, Some(_)) => self.refuse(id, &"a worker joins once", ctx),
             (_, None) => self.refuse(id, &"a worker must join before other messages", ctx),
         }
+        self.check_costs(ctx);
         self.apply_effects(ctx);
     }
 
@@ -255,8 +256,11 @@ impl ManagerActor {
         self.core.handle_task_timings(worker, study, instance, tasks);
         let Some(running) = self.studies.get_mut(&study) else { return };
         running.outcome.count(tasks);
-        (running.observer)(StudyEvent::Done(tasks));
+        (running.observer)(StudyEvent::Done { instance, tasks });
         running.tasks += tasks.len() as u64;
+        if running.cost_checks.count(tasks) {
+            self.replanning.request_cost_check(study);
+        }
     }
 
     /// Ends a connection that violates the protocol.

@@ -29,8 +29,13 @@ pub enum StudyEvent<'a> {
     },
     /// An instance failed.
     Failed(InstanceId),
-    /// Tasks were done, for any instances.
-    Done(&'a [TaskReport]),
+    /// Tasks were done in the bucket of this instance, for any of its instances.
+    Done {
+        /// The instance.
+        instance: InstanceId,
+        /// The tasks.
+        tasks: &'a [TaskReport],
+    },
     /// Progress of the study, after each report of a worker.
     Progress(Progress),
 }

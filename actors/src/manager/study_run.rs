@@ -1,6 +1,7 @@
 //! One running study of the manager.
 
 use super::Observer;
+use super::replanning::CostChecks;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
@@ -22,7 +23,7 @@ pub struct StudyRequest {
     /// Follows the study and gets every report. Workers keep a report until the observer's owner confirms it with
     /// [`RecordDurable`](super::RecordDurable).
     pub observer: Observer,
-    /// Rebuilds buckets when workers join or leave.
+    /// Rebuilds buckets when workers join or leave, and by measured costs.
     pub replanner: Option<Box<dyn Replanner>>,
     /// The study may have a next round. Workers retain task results until the manager sends
     /// [`DropStudyResults`](super::DropStudyResults).
@@ -47,6 +48,7 @@ pub(super) struct RunningStudy {
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
+    pub(super) cost_checks: CostChecks,
     /// Results reported, followed by the number of them on disk.
     pub(super) records: u64,
     pub(super) durable: u64,
@@ -75,6 +77,7 @@ impl RunningStudy {
             retains_results: false,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
+            cost_checks: CostChecks::default(),
             records: 0,
             durable: 0,
             is_halted: false,

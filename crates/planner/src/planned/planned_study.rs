@@ -67,6 +67,11 @@ impl PlannedStudy {
         StudyReplanner::new(stages.collect(), max_buckets, min_buckets).with_ranks(ranks)
     }
 
+    /// Returns the number of stage instances.
+    pub fn instances(&self) -> usize {
+        self.graph.instances().len()
+    }
+
     /// Returns the stage of an instance.
     pub fn stage(&self, instance: pleach_dispatch::InstanceId) -> usize {
         self.graph.instance(InstanceId(instance.0)).stage.0 as usize

@@ -24,13 +24,15 @@ use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResul
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
 use pleach_api::submission::Submission;
+use pleach_dispatch::cost_model::CostModel;
+use pleach_execution::cost_history;
 use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Maximum number of running studies. Each keeps its plan in memory, and more would only share the same workers.
 const RUNNING_AT_ONCE: usize = 16;
@@ -229,13 +231,23 @@ impl StudyContext {
         }
     }
 
+    /// Keeps the costs of operations that a study has learned, for the plans of later studies.
+    pub(crate) fn keep_costs(&self, learned: &CostModel) {
+        if let Err(cause) = cost_history::store(self.state.folder(), learned) {
+            warn!("operation costs are not stored for later plans: {cause}");
+        }
+    }
+
     fn ready(
         &self,
         id: u32,
         kept: &StoredSubmission,
         view: &ManagerView,
     ) -> Result<ReadyStudy, StudyRunError> {
-        let planning = || study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view));
+        let planning = || {
+            let costs = cost_history::read(self.state.folder());
+            study_runner::ready(id, kept, &self.store, PlannedCapacity::of(view), costs)
+        };
         // An invalid submission may panic in the planner and must not end the manager.
         let ready = std::panic::catch_unwind(std::panic::AssertUnwindSafe(planning));
         ready.unwrap_or_else(|_| {
