@@ -42,12 +42,13 @@ use actix::prelude::*;
 use connection::{Connection, ConnectionTable, Event};
 use metrics::ManagerCounters;
 use names::NameClaims;
+use pleach_dispatch::directory::MemberId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::ToWorker;
 use pleach_dispatch::study::StudyOutcome;
 use pleach_dispatch::{InstanceId, PlanId, WorkerId};
 use replanning::{Replanning, drop_elsewhere};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,6 +107,8 @@ pub struct ManagerActor {
     retained: BTreeSet<u32>,
     replanning: Replanning,
     counters: ManagerCounters,
+    /// Names of the present members of the result directory.
+    member_names: HashMap<MemberId, String>,
     /// Time origin of the state machine.
     start: Instant,
 }
@@ -153,6 +156,7 @@ impl ManagerActor {
             retained: BTreeSet::new(),
             replanning: Replanning::default(),
             counters: ManagerCounters::new(),
+            member_names: HashMap::new(),
             start: Instant::now(),
         }
     }

@@ -218,9 +218,10 @@ impl StageActor {
         let mut results = self.outputs.results();
         if let Some((outputs, from)) = results.shelf.acquire(&key, &call.requested) {
             let reused = self.reuse_source(&results, from, TaskKeys { key, origin });
+            let ran_for = results.ran_for(&key, self.study);
             // Released first: `end` locks the results again.
             drop(results);
-            let how = Execution::Found { outputs, origin, reused };
+            let how = Execution::Found { outputs, origin, reused, ran_for };
             if brings || !self.given_fetches(&call).is_empty() {
                 return self.start(slot, call, how, ctx);
             }
@@ -364,8 +365,8 @@ impl StageActor {
                 let held = outputs.iter().flatten();
                 held.for_each(|(held, _)| _ = results.shelf.release(&held.identity));
             }
-            (Execution::Found { outputs, origin, reused }, _) => {
-                self.report(call, TaskOutcome::Reused(reused), 0.0);
+            (Execution::Found { outputs, origin, reused, ran_for }, _) => {
+                self.report(call, TaskOutcome::Reused(reused), ran_for, 0.0);
                 let id = |output| OutputId { node: call.node, output };
                 self.outputs.add_shelved(outputs, id, |output| provenance_id(&origin, output));
                 self.run.handle_done(call.node);
@@ -412,7 +413,9 @@ impl StageActor {
                 TaskOutcome::Ran { seconds, predicted_seconds, digests, digest_seconds }
             }
         };
-        self.report(call, done, result.cache_seconds);
+        let below = keys.filter(|_| source == OutputSource::Below);
+        let ran_for = below.and_then(|keys| self.outputs.results().ran_for(&keys.key, self.study));
+        self.report(call, done, ran_for, result.cache_seconds);
         let shared = keys.filter(|_| shared);
         let is_ok = result.outputs.is_ok();
         match result.outputs {
@@ -438,10 +441,6 @@ impl StageActor {
     /// Returns whether an earlier plan of the study has run a task.
     fn is_from_before(&self, key: &TaskKey) -> bool {
         self.outputs.results().is_from_before(self.study.study, key)
-    }
-
-    fn report(&mut self, call: &TaskRequest, done: TaskOutcome, cache_seconds: f64) {
-        self.ran.push(TaskReport { task: call.task as u32, stage: self.number, done, cache_seconds });
     }
 }
 

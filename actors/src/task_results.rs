@@ -10,7 +10,9 @@ use crate::task_cache::is_worth_caching;
 use actix::prelude::*;
 pub(crate) use encoding::spawn_encoding;
 use parking_lot::Mutex;
+use pleach_dispatch::message::TaskSource;
 use pleach_dispatch::stage::NodeId;
+use pleach_dispatch::{InstanceId, PlanId};
 use pleach_regions::{self as regions, CachedForm, RegionIdentity, RegionKey, ResultCache, TaskKey};
 use spilled::SpilledResults;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -56,6 +58,8 @@ pub struct TaskResults {
     dropped: Vec<TaskKey>,
     /// Results that other workers may fetch, by the key that they ask for. Some may have been evicted.
     offered: HashMap<RegionKey, RegionIdentity>,
+    /// Plan and instance that each task ran for, of those with results here. Some may have been evicted.
+    ran_for: HashMap<TaskKey, (PlanId, InstanceId)>,
     /// Tasks by study whose outputs were cached at the start of its present round and that have not run since.
     before: HashMap<u32, HashSet<TaskKey>>,
 }
@@ -163,6 +167,22 @@ impl TaskResults {
     /// Records a run of a task.
     pub(crate) fn record_run(&mut self, study: u32, key: &TaskKey) {
         self.before.get_mut(&study).map(|before| before.remove(key));
+    }
+
+    /// Records the instance that a task has run for.
+    pub(crate) fn note_run(&mut self, key: TaskKey, plan: PlanId, instance: InstanceId) {
+        self.ran_for.insert(key, (plan, instance));
+        // Evicted results leave the list here, as in `offer`.
+        if self.ran_for.len() > 2 * self.shelf.len() + 1024 {
+            let (shelf, fallen) = (&self.shelf, &self.fallen);
+            self.ran_for.retain(|key, _| shelf.outputs_of(key).is_some() || fallen.outputs_of(key).is_some());
+        }
+    }
+
+    /// Returns the instance of this plan that a task with a result here has run for.
+    pub(crate) fn ran_for(&self, key: &TaskKey, plan: PlanId) -> Option<TaskSource> {
+        let (of, instance) = self.ran_for.get(key)?;
+        (*of == plan).then_some(TaskSource::Instance(*instance))
     }
 
     /// Returns the studies that may have retained results.

@@ -79,7 +79,10 @@ fn execute_knowing(
             match notice {
                 StudyEvent::Progress(progress) => seen.0.push(progress),
                 StudyEvent::Reported { instance, .. } => seen.1.push(instance),
-                StudyEvent::Failed(_) | StudyEvent::Done { .. } => {}
+                StudyEvent::Failed(_)
+                | StudyEvent::Done(_)
+                | StudyEvent::Reopened(_)
+                | StudyEvent::Lost { .. } => {}
             }
         }),
         stop,

@@ -21,7 +21,7 @@ use pleach_actors::worker::{Resources, SetTimeLimit, WorkerActor, WorkerSetup, u
 use pleach_cache::PriorResults;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::manager::Manager;
-use pleach_dispatch::message::{ReattachState, TaskOutcome, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::message::{ReattachState, TaskOutcome, TaskProvenance, TaskReport, ToManager, ToWorker};
 use pleach_dispatch::plan::BucketPlan;
 use pleach_dispatch::study::{Replanner, Study, StudyOutcome, StudySnapshot};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId};
@@ -305,7 +305,13 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
         // The lease is unknown, but the tasks were executed.
         let ran = TaskOutcome::Ran { seconds: 1.0, predicted_seconds: 1.0, digests: 0, digest_seconds: 0.0 };
         let report = |tasks: usize| {
-            let task = TaskReport { task: 0, stage: 0, done: ran, cache_seconds: 0.0 };
+            let task = TaskReport {
+                task: 0,
+                stage: 0,
+                done: ran,
+                cache_seconds: 0.0,
+                provenance: TaskProvenance::default(),
+            };
             let done = ToManager::Done {
                 study: id,
                 lease: LeaseId(999),

@@ -96,8 +96,9 @@ impl ManagerActor {
         let Some(running) = self.studies.get_mut(&id) else { return };
         match effect {
             // Reported results stay: a second execution gives equal results.
-            study::Effect::Reopened(_) => {
+            study::Effect::Reopened(instance) => {
                 self.counters.reopened.increment(1);
+                (running.observer)(StudyEvent::Reopened(instance));
                 // Saturates: an instance that was done at the start of the plan is not in the count.
                 running.outcome.finished = running.outcome.finished.saturating_sub(1);
             }

@@ -14,6 +14,9 @@ impl ManagerActor {
     pub(super) fn announce_member(&mut self, newcomer: ConnectionId) {
         let joined = self.connections.get(newcomer).and_then(member);
         let Some(joined) = joined else { return };
+        if let Some(connection) = self.connections.get(newcomer) {
+            self.member_names.insert(joined.id, connection.newcomer.name.clone());
+        }
         let all = self.connections.joined().filter_map(|(_, connection)| member(connection)).collect();
         let to_newcomer = MemberChange { is_complete: true, joined: all, left: Vec::new() };
         let to_others = MemberChange { is_complete: false, joined: vec![joined], left: Vec::new() };
@@ -29,6 +32,7 @@ impl ManagerActor {
             return;
         }
         drop(members);
+        self.member_names.remove(&gone.id);
         let change = MemberChange { is_complete: false, joined: Vec::new(), left: vec![gone.id] };
         self.send_members(|_| &change);
     }

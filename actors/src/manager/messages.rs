@@ -7,6 +7,7 @@ use crate::transport::{Frame, codec};
 use actix::prelude::*;
 use pleach_dispatch::manager::WorkerInfo;
 use pleach_dispatch::message::{ReattachState, TaskReport, ToManager, ToWorker};
+use pleach_dispatch::study::{InstanceEnd, InstanceReport};
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
 use pleach_regions::Table;
 use std::collections::BTreeMap;
@@ -51,13 +52,13 @@ impl ManagerActor {
             }
             (ToManager::Failed { study, lease, instance, cause, tasks }, Some(worker)) => {
                 self.core.handle_failed(worker, study, lease, instance, &cause);
-                self.count(worker, study, instance, &tasks);
+                self.count(worker, study, (lease, instance, InstanceEnd::Failed), &tasks);
                 // A failure has no record to wait for. Its acknowledgment only follows those of earlier reports.
                 self.note_report(id, None);
             }
             (ToManager::MissingInput { study, lease, instance, key, tasks }, Some(worker)) => {
                 self.core.handle_missing_input(worker, study, lease, instance, &[key]);
-                self.count(worker, study, instance, &tasks);
+                self.count(worker, study, (lease, instance, InstanceEnd::MissingInput), &tasks);
             }
             (ToManager::ReturnInstances { study, lease, instances }, Some(worker)) => {
                 self.core.handle_returned(worker, study, lease, &instances);
@@ -200,7 +201,8 @@ impl ManagerActor {
                 "worker {worker} reported different results for {of} after the first ones; rejected"
             );
         }
-        self.count(worker, study, instance, tasks);
+        let end = if counted { InstanceEnd::Finished } else { InstanceEnd::Late };
+        self.count(worker, study, (lease, instance, end), tasks);
         self.note_report(id, record);
     }
 
@@ -251,12 +253,20 @@ impl ManagerActor {
     }
 
     /// Counts the tasks of a report. Tasks of late reports count too, because they ran.
-    fn count(&mut self, worker: WorkerId, study: PlanId, instance: InstanceId, tasks: &[TaskReport]) {
+    fn count(
+        &mut self,
+        worker: WorkerId,
+        study: PlanId,
+        (lease, instance, end): (LeaseId, InstanceId, InstanceEnd),
+        tasks: &[TaskReport],
+    ) {
         self.counters.count(tasks);
         self.core.handle_task_timings(worker, study, instance, tasks);
+        let worker = &self.name_of(worker);
         let Some(running) = self.studies.get_mut(&study) else { return };
         running.outcome.count(tasks);
-        (running.observer)(StudyEvent::Done { instance, tasks });
+        let members = &self.member_names;
+        (running.observer)(StudyEvent::Done(InstanceReport { worker, lease, instance, end, tasks, members }));
         running.tasks += tasks.len() as u64;
         if running.cost_checks.count(tasks) {
             self.replanning.request_cost_check(study);
@@ -277,6 +287,7 @@ impl ManagerActor {
         self.names.remove(id);
         if let Some(worker) = connection.worker() {
             self.announce_departure(&connection);
+            self.observe_lost(worker, &connection.newcomer.name);
             self.core.handle_leave(worker, lost);
             self.counters.record_departure(lost);
             if lost {
@@ -286,6 +297,19 @@ impl ManagerActor {
             let how = if lost { "is lost" } else { "has left" };
             info!(worker = name, lost, "worker {name} {how}");
             self.apply_effects(ctx);
+        }
+    }
+}
+
+impl ManagerActor {
+    /// Lets the observers know the unreported instances of a worker whose connection ends.
+    fn observe_lost(&mut self, gone: WorkerId, worker: &str) {
+        for (id, running) in &mut self.studies {
+            for (lease, instances) in
+                self.core.study(*id).into_iter().flat_map(|study| study.unreported_of(gone))
+            {
+                (running.observer)(StudyEvent::Lost { worker, lease, instances });
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Progress events of a study.
 
-use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::TaskReport;
+use pleach_dispatch::study::InstanceReport;
+use pleach_dispatch::{InstanceId, LeaseId};
 use pleach_regions::Table;
+use std::collections::BTreeSet;
 
 /// Progress of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,12 +30,18 @@ pub enum StudyEvent<'a> {
     },
     /// An instance failed.
     Failed(InstanceId),
-    /// Tasks were done in the bucket of this instance, for any of its instances.
-    Done {
-        /// The instance.
-        instance: InstanceId,
-        /// The tasks.
-        tasks: &'a [TaskReport],
+    /// A worker has reported an instance, with the tasks done since its last report.
+    Done(InstanceReport<'a>),
+    /// The only outputs of a finished instance were lost: it is executed again.
+    Reopened(InstanceId),
+    /// A worker has left or is lost before it reported these instances of a lease.
+    Lost {
+        /// Name of the worker.
+        worker: &'a str,
+        /// The lease.
+        lease: LeaseId,
+        /// The instances.
+        instances: &'a BTreeSet<InstanceId>,
     },
     /// Progress of the study, after each report of a worker.
     Progress(Progress),

@@ -15,7 +15,7 @@ use actix::fut::wrap_future;
 use actix::prelude::*;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::message::{TaskOutcome, TaskReport};
-use pleach_dispatch::study::{NewBuckets, Replanner, Study, StudySnapshot};
+use pleach_dispatch::study::{Merged, NewBuckets, Replanner, Study, StudySnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -249,20 +249,11 @@ impl ManagerActor {
         if let Some(new) = new {
             match self.core.handle_replanned(id, new) {
                 Ok(merged) => {
-                    let (moved, outdated) = (merged.moved, merged.outdated);
+                    // Other costs may leave all instances in their buckets, or arrive after the last grant.
+                    if merged.moved > 0 || !has_new_costs {
+                        self.record_replan(id, &merged, (slots, has_new_costs), took);
+                    }
                     drop_elsewhere(merged.former);
-                    self.replanning.count(moved);
-                    self.counters.count_replan(has_new_costs);
-                    self.counters.replanned.increment(moved as u64);
-                    let costs = if has_new_costs { " and measured task costs" } else { "" };
-                    info!(
-                        study = id.study,
-                        instances = moved,
-                        outdated,
-                        slots,
-                        milliseconds = took.as_millis() as u64,
-                        "{id}: replanned for {slots} slots{costs}, {moved} instances moved to other buckets"
-                    );
                 }
                 Err(defect) => error!(study = id.study, "failed to replan {id}: {defect}"),
             }
@@ -272,6 +263,28 @@ impl ManagerActor {
         if self.replanning.again.remove(&id) {
             self.schedule_replan(id, ctx);
         }
+    }
+
+    fn record_replan(
+        &mut self,
+        id: PlanId,
+        merged: &Merged,
+        (slots, has_new_costs): (u32, bool),
+        took: Duration,
+    ) {
+        let (moved, outdated) = (merged.moved, merged.outdated);
+        self.replanning.count(moved);
+        self.counters.count_replan(has_new_costs);
+        self.counters.replanned.increment(moved as u64);
+        let costs = if has_new_costs { " and measured task costs" } else { "" };
+        info!(
+            study = id.study,
+            instances = moved,
+            outdated,
+            slots,
+            milliseconds = took.as_millis() as u64,
+            "{id}: replanned for {slots} slots{costs}, {moved} instances moved to other buckets"
+        );
     }
 }
 

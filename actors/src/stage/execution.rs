@@ -7,7 +7,7 @@ use crate::task::{RunTask, StoredOutputs, TaskActor, TaskResult};
 use crate::task_cache::TaskLookup;
 use crate::task_results::StoredTask;
 use actix::Addr;
-use pleach_dispatch::message::{ReuseSource, TaskFailure};
+use pleach_dispatch::message::{ReuseSource, TaskFailure, TaskSource};
 use pleach_dispatch::stage::OutputId;
 use pleach_regions::{AcquiredOutputs, DataRegion, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
@@ -35,7 +35,7 @@ pub(super) enum Execution {
         found: Option<StoredTask>,
     },
     /// The outputs are in the result cache.
-    Found { outputs: AcquiredOutputs, origin: TaskKey, reused: ReuseSource },
+    Found { outputs: AcquiredOutputs, origin: TaskKey, reused: ReuseSource, ran_for: Option<TaskSource> },
 }
 
 /// An input of a task.

@@ -3,12 +3,14 @@
 use super::execution::TaskKeys;
 use super::live_outputs::RegionInfo;
 use super::{StageActor, StageEvent};
+use crate::transport::clock::{Clock, SystemClock};
 use pleach_dispatch::InstanceId;
-use pleach_dispatch::message::ToManager;
+use pleach_dispatch::message::{TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager};
 use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{Effect, OutputId, TaskRequest};
 use pleach_regions::{CachedRegion, DataRegion, RegionIdentity, RegionKey};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A region to store, with its identity if known.
 type Put = (RegionKey, Arc<DataRegion>, Option<RegionIdentity>);
@@ -58,7 +60,9 @@ impl StageActor {
             });
             let outputs = shelved.collect();
             let source = self.root_input();
+            let ran_for = self.run.first_instance(call.node);
             let mut results = self.outputs.results();
+            results.note_run(key, self.study, ran_for);
             let outputs = results.shelf.insert(key, origin, source, outputs, seconds);
             drop(results);
             let id = |output| OutputId { node: call.node, output };
@@ -66,6 +70,24 @@ impl StageActor {
         } else {
             wanted.flatten().for_each(|(output, region, known)| self.outputs.add(output, region, known));
         }
+    }
+
+    /// Adds a task to the next report. `source` is the execution that a reused result stems from.
+    pub(super) fn report(
+        &mut self,
+        call: &TaskRequest,
+        done: TaskOutcome,
+        source: Option<TaskSource>,
+        cache_seconds: f64,
+    ) {
+        let (task, stage) = (call.task as u32, self.number);
+        let instance = self.run.first_instance(call.node).0;
+        let started_micros = match done {
+            TaskOutcome::Ran { seconds, .. } => started_micros(SystemClock.now(), seconds),
+            TaskOutcome::Reused(_) => 0,
+        };
+        let provenance = TaskProvenance { instance, started_micros, source };
+        self.ran.push(TaskReport { task, stage, done, cache_seconds, provenance });
     }
 
     /// Applies the effects of a task's end.
@@ -143,4 +165,10 @@ impl StageActor {
             Effect::Over => worker.do_send(StageEvent::Over(lease)),
         }
     }
+}
+
+/// Returns the start of a task that ended just now, in µs since 1970.
+fn started_micros(now: Duration, seconds: f64) -> u64 {
+    let ran = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    now.saturating_sub(ran).as_micros() as u64
 }

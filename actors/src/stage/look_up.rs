@@ -11,7 +11,7 @@ use crate::directory::{LookUpAnswer, LookUpTask, Resolved, ResultChange};
 use actix::prelude::*;
 use pleach_dispatch::SlotId;
 use pleach_dispatch::directory::{Member, MemberId, Resolution, ResultOutput, TaskRecord};
-use pleach_dispatch::message::{ReuseSource, TaskOutcome};
+use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskSource};
 use pleach_dispatch::stage::task_key::provenance_id;
 use pleach_dispatch::stage::{InputLocation, NodeId, OutputId, TaskRequest};
 use pleach_regions::{DataRegion, Digest, TaskKey};
@@ -79,9 +79,10 @@ impl StageActor {
                 is_local.then(|| results.shelf.acquire(&keys.key, &call.requested)).flatten()
             {
                 let reused = self.reuse_source(&results, from, keys);
+                let ran_for = results.ran_for(&keys.key, self.study);
                 drop(results);
                 self.run.look_up_ahead(node);
-                self.report(&call, TaskOutcome::Reused(reused), 0.0);
+                self.report(&call, TaskOutcome::Reused(reused), ran_for, 0.0);
                 let id = |output| OutputId { node, output };
                 self.outputs.add_shelved(outputs, id, |output| provenance_id(&keys.origin, output));
                 self.run.handle_found(node);
@@ -234,6 +235,7 @@ impl StageActor {
         (record, holders): (TaskRecord, Vec<Member>),
         own: Vec<(OutputId, Arc<DataRegion>)>,
     ) {
+        let holder = holders.first().map(|holder| TaskSource::Holder(holder.id));
         let task = Arc::new(remote_task(keys, &record, holders));
         for (output, known) in record.outputs.into_iter().enumerate() {
             let Some(ResultOutput { identity, digest, bytes }) = known.filter(|_| call.requested[output])
@@ -244,7 +246,7 @@ impl StageActor {
             let (id, origin) = (OutputId { node: call.node, output }, provenance_id(&keys.origin, output));
             self.outputs.add_remote(id, remote, origin, bytes);
         }
-        self.report(&call, TaskOutcome::Reused(ReuseSource::Peer), 0.0);
+        self.report(&call, TaskOutcome::Reused(ReuseSource::Peer), holder, 0.0);
         self.localize(own);
         self.outputs.results().end(&keys.key);
         self.run.handle_found(call.node);

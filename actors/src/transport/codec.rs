@@ -64,7 +64,8 @@ pub fn decode<M: DeserializeOwned>(frame: &[u8]) -> Result<M, CodecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pleach_dispatch::message::{TaskOutcome, TaskReport, ToManager};
+    use pleach_dispatch::directory::MemberId;
+    use pleach_dispatch::message::{TaskOutcome, TaskProvenance, TaskReport, TaskSource, ToManager};
     use pleach_dispatch::{InstanceId, LeaseId, PlanId};
     use pleach_regions::{RegionKey, Table};
     use proptest::prelude::*;
@@ -84,6 +85,11 @@ mod tests {
                     stage: 1,
                     cache_seconds: 0.25,
                     done: TaskOutcome::Ran { seconds, predicted_seconds: 1.5, digests: 1, digest_seconds: 0.5 },
+                    provenance: TaskProvenance {
+                        instance,
+                        started_micros: lease,
+                        source: Some(TaskSource::Holder(MemberId(lease))),
+                    },
                 }],
                 shared: vec![RegionKey([lease as u8; 16])],
             };

@@ -2,7 +2,7 @@
 
 pub mod content_digest;
 
-use crate::directory::MemberChange;
+use crate::directory::{MemberChange, MemberId};
 use crate::memory_model::OutputConsumption;
 use crate::plan::{OutputPlan, ReuseScope};
 use crate::{BucketId, InstanceId, LeaseId, PlanId, WorkerId};
@@ -396,6 +396,29 @@ pub struct TaskReport {
     pub done: TaskOutcome,
     /// Wall seconds spent in the task cache to look up and store its outputs.
     pub cache_seconds: f64,
+    /// For the provenance records of the study.
+    #[serde(default)] // simulation logs of earlier versions
+    pub provenance: TaskProvenance,
+}
+
+/// Instance, time and source of a finished task, for the provenance records of the study.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskProvenance {
+    /// Number of the first instance of the bucket that needs the task. Equal tasks of further instances are the same task.
+    pub instance: u32,
+    /// Start of an execution in µs since 1970 by the worker's clock. 0 for a reused task.
+    pub started_micros: u64,
+    /// Execution that a reused result stems from, as far as the worker knows it.
+    pub source: Option<TaskSource>,
+}
+
+/// Execution that a reused result stems from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskSource {
+    /// The task ran for this instance of the same plan.
+    Instance(InstanceId),
+    /// This worker has the result. It has run the task, or has fetched all outputs.
+    Holder(MemberId),
 }
 
 /// Outcome of a finished task.

@@ -199,6 +199,12 @@ impl BucketExecution {
         nodes.map(|node| (node.level, node.arguments.as_slice()))
     }
 
+    /// Returns the first instance of the bucket that needs a task.
+    #[must_use]
+    pub fn first_instance(&self, node: NodeId) -> InstanceId {
+        self.graph.nodes[node.index()].instance
+    }
+
     fn next(&self) -> Option<NodeId> {
         // Resolved tasks first: other workers may wait for this worker's claims.
         self.ready.first().copied().or_else(|| self.gate.next(self.open)).filter(|_| self.ready() > 0)

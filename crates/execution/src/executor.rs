@@ -19,6 +19,7 @@ use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
+use pleach_dispatch::study::InstanceReport;
 use pleach_planner::PlannedStudy;
 use pleach_regions::MemoryCounter;
 use pleach_results::journal::{JournaledResponse, Recorder, Writer, WriterError};
@@ -307,11 +308,11 @@ fn observer(
         StudyEvent::Failed(instance) => {
             first_runs[instance.index()].into_iter().for_each(|run| progress.failed(run));
         }
-        StudyEvent::Done { instance, tasks } => {
-            learner.iter().for_each(|learner| learner.learn(instance, tasks));
+        StudyEvent::Done(InstanceReport { tasks, .. }) => {
+            learner.iter().for_each(|learner| learner.learn(tasks));
             progress.done(tasks);
         }
-        StudyEvent::Progress(_) => {}
+        StudyEvent::Reopened(_) | StudyEvent::Lost { .. } | StudyEvent::Progress(_) => {}
     })
 }
 

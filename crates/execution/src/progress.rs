@@ -302,6 +302,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pleach_dispatch::message::TaskProvenance;
 
     /// Two evaluations on two tiles, with three tasks per run. Both share one instance on the second tile.
     fn progress() -> Progress {
@@ -331,6 +332,7 @@ mod tests {
         stage: 0,
         done: TaskOutcome::Ran { seconds: 4.0, predicted_seconds: 2.0, digests: 0, digest_seconds: 0.0 },
         cache_seconds: 0.0,
+        provenance: TaskProvenance { instance: 0, started_micros: 0, source: None },
     };
 
     const REUSED: TaskReport =

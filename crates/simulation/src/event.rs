@@ -1,7 +1,7 @@
 //! The manager's input events as values: they can be generated, logged and replayed.
 
 use pleach_dispatch::manager::{Manager, WorkerInfo};
-use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
+use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskProvenance, TaskReport};
 use pleach_dispatch::plan::{BucketPlan, ExecutionPlan};
 use pleach_dispatch::study::NewBuckets;
 use pleach_dispatch::{InstanceId, LeaseId, PlanId, WorkerId};
@@ -227,7 +227,7 @@ pub fn failure() -> TaskFailure {
 #[must_use]
 pub fn ran(stage: u32, task: u32, seconds: f64) -> TaskReport {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: seconds, digests: 0, digest_seconds: 0.0 };
-    TaskReport { stage, task, done, cache_seconds: 0.0 }
+    TaskReport { stage, task, done, cache_seconds: 0.0, provenance: TaskProvenance::default() }
 }
 
 impl Event {

@@ -111,10 +111,10 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::ReuseSource;
+    use crate::message::{ReuseSource, TaskProvenance};
 
     fn report(task: u32, done: TaskOutcome) -> TaskReport {
-        TaskReport { task, stage: 0, done, cache_seconds: 0.0 }
+        TaskReport { task, stage: 0, done, cache_seconds: 0.0, provenance: TaskProvenance::default() }
     }
 
     fn ran(task: u32, seconds: f64) -> TaskReport {

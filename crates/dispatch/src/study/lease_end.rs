@@ -72,6 +72,12 @@ impl Study {
         self.leases.iter().map(|(id, lease)| (lease.worker(), id))
     }
 
+    /// Returns the leases of a worker, each with its unreported instances.
+    pub fn unreported_of(&self, worker: WorkerId) -> impl Iterator<Item = (LeaseId, &BTreeSet<InstanceId>)> {
+        let leases = self.leases.iter().filter(move |(_, lease)| lease.worker() == worker);
+        leases.map(|(id, lease)| (id, lease.open()))
+    }
+
     /// Returns the workers that have leases or hold regions.
     pub fn workers(&self) -> impl Iterator<Item = WorkerId> {
         self.leases.workers().chain(self.regions.holding_workers())

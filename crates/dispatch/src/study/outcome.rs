@@ -2,8 +2,9 @@
 //!
 //! The manager's shell collects it from the effects and reports of a study. `pleach-results` computes responses from it.
 
-use crate::InstanceId;
+use crate::directory::MemberId;
 use crate::message::{ReuseSource, TaskFailure, TaskOutcome, TaskReport};
+use crate::{InstanceId, LeaseId};
 use pleach_regions::Table;
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,6 +15,36 @@ pub struct InstanceFailure {
     pub origin: InstanceId,
     /// Cause of the failure.
     pub cause: TaskFailure,
+}
+
+/// A worker's report on an instance, with the tasks done since its last report.
+#[derive(Clone, Copy, Debug)]
+pub struct InstanceReport<'a> {
+    /// Name of the worker.
+    pub worker: &'a str,
+    /// The lease that it reports under.
+    pub lease: LeaseId,
+    /// The instance.
+    pub instance: InstanceId,
+    /// End of the instance under this lease.
+    pub end: InstanceEnd,
+    /// Tasks, for any instances of the bucket.
+    pub tasks: &'a [TaskReport],
+    /// Names of the present workers, by their number in the result directory.
+    pub members: &'a HashMap<MemberId, String>,
+}
+
+/// End of an instance under a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstanceEnd {
+    /// The instance is finished.
+    Finished,
+    /// A task failed.
+    Failed,
+    /// An input region was missing: the instance is granted again.
+    MissingInput,
+    /// Another report was first, or the lease had expired.
+    Late,
 }
 
 /// Outcome of a study.
@@ -114,10 +145,13 @@ impl StudyOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TaskProvenance;
 
     #[test]
     fn reports_add_up_by_task() {
-        let report = |stage, task, done, cache_seconds| TaskReport { stage, task, done, cache_seconds };
+        let provenance = TaskProvenance::default();
+        let report =
+            |stage, task, done, cache_seconds| TaskReport { stage, task, done, cache_seconds, provenance };
         let ran = |seconds, predicted_seconds| TaskOutcome::Ran {
             seconds,
             predicted_seconds,

@@ -3,7 +3,7 @@
 use crate::plans::chain;
 use crate::solo::{STUDY, manager_of};
 use pleach_dispatch::manager::{Manager, WorkerInfo};
-use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskReport};
+use pleach_dispatch::message::{TaskFailure, TaskOutcome, TaskProvenance, TaskReport};
 use pleach_dispatch::study::{InstanceCounts, Study};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::collections::BTreeSet;
@@ -28,7 +28,8 @@ fn census(manager: &Manager) -> [usize; 5] {
 
 fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, stage: u32, seconds: f64) {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
-    let report = TaskReport { task: 0, stage, done, cache_seconds: 0.0 };
+    let report =
+        TaskReport { task: 0, stage, done, cache_seconds: 0.0, provenance: TaskProvenance::default() };
     manager.handle_task_timings(worker, STUDY, InstanceId(instance), &[report]);
 }
 

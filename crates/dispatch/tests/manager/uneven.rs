@@ -4,14 +4,14 @@ use crate::elastic::{NOTHING, alike, ask, done, effects, manager, tick};
 use crate::plans::ids;
 use crate::solo::STUDY;
 use pleach_dispatch::manager::{Manager, WorkerInfo};
-use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskReport};
+use pleach_dispatch::message::{ReuseSource, TaskOutcome, TaskProvenance, TaskReport};
 use pleach_dispatch::{InstanceId, LeaseId, WorkerId};
 use std::time::Duration;
 
 /// Returns the report of a task of the first stage that took `seconds`.
 fn task(seconds: f64) -> TaskReport {
     let done = TaskOutcome::Ran { seconds, predicted_seconds: 0.0, digests: 0, digest_seconds: 0.0 };
-    TaskReport { task: 0, stage: 0, done, cache_seconds: 0.0 }
+    TaskReport { task: 0, stage: 0, done, cache_seconds: 0.0, provenance: TaskProvenance::default() }
 }
 
 fn ran(manager: &mut Manager, worker: WorkerId, instance: u32, seconds: &[f64]) {
