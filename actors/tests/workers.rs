@@ -264,17 +264,22 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
     });
 }
 
-/// Replans with [`OneByOne`]. Its costs are new until the second replan.
-struct NewCosts(OneByOne, usize);
+/// Replans with [`OneByOne`]. Its costs are new until the second replan, and it counts how often it is asked.
+struct NewCosts {
+    replanner: OneByOne,
+    replans: usize,
+    asked: Arc<AtomicUsize>,
+}
 
 impl Replanner for NewCosts {
     fn has_new_costs(&self) -> bool {
-        self.1 < 2
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.replans < 2
     }
 
     fn replan(&mut self, snapshot: &StudySnapshot, slots: u32) -> Option<Vec<BucketPlan>> {
-        self.1 += 1;
-        self.0.replan(snapshot, slots)
+        self.replans += 1;
+        self.replanner.replan(snapshot, slots)
     }
 }
 
@@ -283,19 +288,23 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
     System::new().block_on(async {
         let manager = ManagerActor::for_service(service()).start();
         let (done, _outcome) = oneshot::channel();
-        let slots: Arc<Mutex<Vec<u32>>> = Arc::default();
+        let (slots, asked): (Arc<Mutex<Vec<u32>>>, Arc<AtomicUsize>) = Default::default();
         let sets: Sets = (0..6).map(|n| (0, [n, 0, 0, 1, 2])).collect();
         let study = StudyRequest {
             study: Study::new(plan(&sets, 3)).expect("a valid plan"),
             inputs: HashMap::new(),
             observer: Box::new(|_| {}),
-            replanner: Some(Box::new(NewCosts(OneByOne(Arc::clone(&slots)), 0))),
+            replanner: Some(Box::new(NewCosts {
+                replanner: OneByOne(Arc::clone(&slots)),
+                replans: 0,
+                asked: Arc::clone(&asked),
+            })),
             retains_results: false,
             done,
         };
         let id = PlanId::first_round(1);
         manager.send(StartPlan { id, study }).await.unwrap();
-        let worker = idler(&manager, 1);
+        let mut worker = idler(&manager, 1);
         // The replan for the joined worker is the first of two with new costs.
         let replans = async |least: u64| {
             let looking = async { while manager.send(GetView).await.unwrap().replans < least {} };
@@ -304,7 +313,9 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
         replans(1).await;
         // The lease is unknown, but the tasks were executed.
         let ran = TaskOutcome::Ran { seconds: 1.0, predicted_seconds: 1.0, digests: 0, digest_seconds: 0.0 };
-        let report = |tasks: usize| {
+        let mut call = 0;
+        // Reports tasks, and returns how often the manager has compared the costs by then.
+        let mut report = async |tasks: usize| {
             let task = TaskReport {
                 task: 0,
                 stage: 0,
@@ -320,16 +331,19 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
                 tasks: vec![task; tasks],
                 shared: Vec::new(),
             };
-            worker.link.send(codec::encode(&done).expect("a message")).expect("the link is there");
+            call += 1;
+            for message in [done, ToManager::Sync { call }] {
+                worker.link.send(codec::encode(&message).expect("a message")).expect("the link is there");
+            }
+            while !matches!(said(&mut worker.incoming).await, ToWorker::SyncAck { call: of } if of == call) {}
+            asked.load(Ordering::Relaxed)
         };
-        report(31);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert_eq!(manager.send(GetView).await.unwrap().replans, 1, "31 tasks say too little");
-        report(1);
+        assert_eq!(report(31).await, 0, "31 tasks say too little");
+        assert_eq!(report(1).await, 1);
         replans(2).await;
         // The costs are compared again at 64 tasks, and are those of the buckets.
-        report(40);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(report(31).await, 1);
+        assert_eq!(report(1).await, 2);
         assert_eq!(*slots.lock(), [1, 1]);
     });
 }

@@ -107,9 +107,10 @@ impl Origins {
         let mut origins = Self { of: HashMap::new(), first: HashMap::new() };
         for (bucket, plan) in (0u32..).map(BucketId).zip(&planned.plan.buckets) {
             for &id in plan.instances.iter().filter(|id| planned.first_run(**id).1 == tile) {
-                let instance = &planned.plan.instances[id.index()];
+                let instance = planned.plan.instances.at(id);
                 let stage = &prepared.study.workflow.stages[instance.stage];
-                let keys = keys(stage, &instance.parameters, &instance.inputs);
+                let parameters: Vec<Value> = instance.parameters().collect();
+                let keys = keys(stage, &parameters, instance.inputs);
                 for &key in &keys {
                     origins.first.entry(key).or_insert(id);
                 }

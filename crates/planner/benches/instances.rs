@@ -3,7 +3,6 @@
 //! `cargo bench -p pleach-planner --bench instances -- [EVALUATIONS]`
 
 #![expect(clippy::print_stdout, reason = "it prints a table")]
-#![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ReuseScope;
@@ -15,6 +14,7 @@ use pleach_workflow::{Domain, Value, Workflow};
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 #[global_allocator]
@@ -34,9 +34,8 @@ fn evaluations(workflow: &Workflow, count: usize) -> Vec<Vec<Value>> {
         Domain::Levels { values } => values[next() % values.len().min(8)],
         _ => default,
     };
-    let mut set = |_| {
-        workflow.parameters.iter().map(|parameter| value(&parameter.domain, parameter.default)).collect()
-    };
+    let mut set =
+        |_| workflow.parameters.iter().map(|parameter| value(&parameter.domain, parameter.default)).collect();
     (0..count).map(&mut set).collect()
 }
 
@@ -66,7 +65,7 @@ fn main() {
     let workflow = Workflow::embedded(&pleach_pathology::NUCLEI_DESCRIPTORS, &registry).expect("descriptors");
     let workflow = workflow.measuring(0);
     let mut steps = Steps::begin();
-    let evaluations = evaluations(&workflow, count);
+    let evaluations = Arc::new(evaluations(&workflow, count));
     steps.print("parameter sets", 2 * count);
     let input = PlanningInput {
         workflow: &workflow,

@@ -348,7 +348,7 @@ fn runs(study: PlanningInput<'_>) -> Result<Runs, PlanningError> {
 
     let mut keys = Vec::with_capacity(study.evaluations.len() * stages.len());
     let mut interners: Vec<Interner<Vec<Value>>> = stages.iter().map(|_| Interner::default()).collect();
-    for evaluation in study.evaluations {
+    for evaluation in study.evaluations.iter() {
         for (stage, interner) in stages.iter().zip(&mut interners) {
             keys.push(interner.intern(stage.parameters.iter().map(|&p| evaluation[p]).collect()));
         }

@@ -57,7 +57,7 @@ fn planned(strategy: StrategyName, reuse: ReuseScope) -> Planned {
     let input = PlanningInput {
         workflow: &workflow,
         registry: &registry,
-        evaluations: &evaluations(&workflow),
+        evaluations: &Arc::new(evaluations(&workflow)),
         defaults_run: true,
         reference_run: true,
         tiles: &[PlanTile { pixels: PIXELS, inputs: vec![identity::of_file("tile", Path::new("a.png"))] }],
@@ -95,7 +95,7 @@ impl Planned {
     /// Returns the cost of the most expensive bucket of the segmentation: its distinct tasks, at these ratios.
     fn makespan(&self, buckets: &[BucketPlan], reuse: ReuseScope, ratio: impl Fn(&str) -> f64) -> f64 {
         let plan = self.study.plan();
-        let of_stage = |bucket: &&BucketPlan| plan.instances[bucket.instances[0].index()].stage == STAGE;
+        let of_stage = |bucket: &&BucketPlan| plan.instances.at(bucket.instances[0]).stage == STAGE;
         let cost = |bucket: &BucketPlan| distinct_cost(plan, bucket, reuse, &self.registry, &ratio);
         buckets.iter().filter(of_stage).map(cost).fold(0.0, f64::max)
     }
@@ -120,10 +120,11 @@ fn distinct_cost(
     let stage: &Stage = &plan.stages[STAGE];
     let mut costs: BTreeMap<String, f64> = BTreeMap::new();
     for id in &bucket.instances {
-        let instance = &plan.instances[id.index()];
+        let instance = plan.instances.at(*id);
+        let parameters: Vec<Value> = instance.parameters().collect();
         let mut identities: Vec<String> = Vec::new();
         for task in &stage.tasks {
-            let values: Vec<Value> = task.arguments.iter().map(|index| instance.parameters[*index]).collect();
+            let values: Vec<Value> = task.arguments.iter().map(|index| parameters[*index]).collect();
             let reads = task.reads.iter().map(|read| match *read {
                 TaskInput::Task { task, .. } => identities[task].clone(),
                 TaskInput::StageInput(input) => format!("{:?}", instance.inputs[input]),

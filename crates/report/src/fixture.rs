@@ -20,6 +20,7 @@ use pleach_study::builtin;
 use pleach_workflow::{BothEmpty, Durability, Method, ReferenceSource, Study, StudyTile, Value};
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
 
 /// Owner of the data that a report borrows.
 pub(crate) struct Fixture {
@@ -137,7 +138,7 @@ fn plan(study: &Study, merged: bool) -> PlanRecord {
     let input = PlanningInput {
         workflow: &study.workflow,
         registry: &registry,
-        evaluations: &evaluations,
+        evaluations: &Arc::new(evaluations),
         defaults_run: true,
         reference_run: true,
         tiles: &tiles,

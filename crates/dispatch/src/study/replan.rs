@@ -247,7 +247,7 @@ impl Study {
         for (number, plan) in (0u32..).map(BucketId).zip(&new.plans) {
             let mut stage = None;
             for &id in &plan.instances {
-                let own = self.plan.instances.get(id.index()).ok_or(PlanError::Dangling(id))?.stage;
+                let own = self.plan.instances.get(id).ok_or(PlanError::Dangling(id))?.stage;
                 if *stage.get_or_insert(own) != own {
                     return Err(PlanError::BadBucket(number));
                 }

@@ -24,6 +24,21 @@ const TOKEN: &str = "token";
 const SPENT: &str = "spent.json";
 const POD_COSTS: &str = "pod-costs.json";
 
+/// Names of all files and folders in a state directory. `lost+found` exists if it is the root of a file system.
+const KNOWN: [&str; 11] = [
+    IDENTITY,
+    LOCK,
+    STUDIES,
+    INPUTS,
+    TOKEN,
+    SPENT,
+    POD_COSTS,
+    cost_history::NAME,
+    QUARANTINE,
+    REMOVED,
+    "lost+found",
+];
+
 /// Suffix of a file that is being written.
 const PART: &str = ".part";
 
@@ -52,21 +67,7 @@ pub(super) fn check(args: &DoctorArgs) -> CommandResult<Report> {
     if is_at_work {
         report.note(folder, "a manager is running", "studies that have not ended are not checked");
     }
-    // `lost+found` exists if the directory is the root of a file system.
-    let known = [
-        IDENTITY,
-        LOCK,
-        STUDIES,
-        INPUTS,
-        TOKEN,
-        SPENT,
-        POD_COSTS,
-        cost_history::NAME,
-        QUARANTINE,
-        REMOVED,
-        "lost+found",
-    ];
-    for path in names.iter().filter(|path| !known.iter().any(|known| path.ends_with(known))) {
+    for path in names.iter().filter(|path| !KNOWN.iter().any(|known| path.ends_with(known))) {
         unexpected(&mut report, path, is_at_work);
     }
     identity(&mut report, folder);

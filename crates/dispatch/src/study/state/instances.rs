@@ -110,7 +110,7 @@ struct Children {
 impl Children {
     fn of(plan: &ExecutionPlan) -> Self {
         let mut ends = vec![0_u32; plan.instances.len()];
-        for parent in plan.instances.iter().flat_map(|instance| &instance.parents) {
+        for parent in plan.instances.iter().flat_map(|instance| instance.parents) {
             ends[parent.index()] += 1;
         }
         let mut next = Vec::with_capacity(ends.len());
@@ -121,8 +121,8 @@ impl Children {
             *end = total;
         }
         let mut children = vec![InstanceId(0); total as usize];
-        for (child, instance) in (0u32..).map(InstanceId).zip(&plan.instances) {
-            for parent in &instance.parents {
+        for (child, instance) in plan.instances.enumerate() {
+            for parent in instance.parents {
                 let place = &mut next[parent.index()];
                 children[*place] = child;
                 *place += 1;
