@@ -19,7 +19,8 @@ use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
 use pleach_planner::PlannedStudy;
 use pleach_regions::MemoryCounter;
-use pleach_results::journal::{JournaledResponse, Recorder, Writer, WriterError};
+use pleach_results::journal::{self, JournaledResponse, Writer, WriterError};
+use pleach_results::provenance::{self, PlanTable, Recorder, RecordingObserver};
 use pleach_study::{Defect, PreparedStudy};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -61,6 +62,8 @@ pub struct ExecutionResult {
     pub costs: CostModel,
     /// Wall seconds of the execution.
     pub(crate) execution_seconds: f64,
+    /// Reason why provenance records are missing, in this round or an earlier one. `None` if all are written.
+    pub records_lost: Option<String>,
     /// Tasks needed only for results that earlier processes recorded.
     skipped: Counts,
 }
@@ -73,6 +76,7 @@ impl ExecutionResult {
         }
         self.tasks_recalled += before.tasks_recalled;
         self.recall_seconds += before.recall_seconds;
+        self.records_lost = before.records_lost.clone().or(self.records_lost.take());
     }
 
     /// Counts the tasks needed only for results of earlier processes as if this process had run them.
@@ -219,8 +223,18 @@ pub fn execute<E: Executor>(
     progress.count_journaled(known.runs());
     follow(progress.clone());
 
+    let table = PlanTable::new(
+        prepared,
+        planned,
+        &plan,
+        known.sources(),
+        (counts.shared_in_buckets, counts.recalled),
+    );
+    let records = Recorder::start(&session.folder.path().join(provenance::NAME), &table);
+    drop(table);
     let writer = record(session, executor, progress.clone()).map_err(ExecutionError::Defect)?;
-    let observer = observer(first_runs, writer.recorder(), progress.clone());
+    let recording = records.as_ref().ok().map(Recorder::observer);
+    let observer = observer(first_runs, writer.recorder(), recording, progress.clone());
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
     let work = ExecutionRequest { plan, finished, observer, costs: Arc::clone(&costs) };
     let start = Instant::now();
@@ -228,6 +242,8 @@ pub fn execute<E: Executor>(
     let execution_seconds = start.elapsed().as_secs_f64();
     // The journal ends before an execution error returns: reported responses must reach the disk.
     let written = writer.finish();
+    // A study continues without records, so that only its results need the disk.
+    let recorded = records.and_then(Recorder::finish);
     progress.finish();
     // The executor's own error comes first. A broken journal stops the execution without one.
     let mut executed = executed?;
@@ -247,6 +263,7 @@ pub fn execute<E: Executor>(
         costs,
         skipped: counts.skipped,
         execution_seconds,
+        records_lost: recorded.err().map(|error| error.to_string()),
     })
 }
 
@@ -276,9 +293,14 @@ fn record(session: &Session, executor: &impl Executor, progress: Progress) -> Re
     session.record(acknowledge, executor.broken())
 }
 
-/// Returns the observer of an execution: records responses, and counts failed instances and finished tasks.
-/// `first_runs` is the first table of [`runs`].
-fn observer(first_runs: Vec<Option<Run>>, recorder: Recorder, progress: Progress) -> Observer {
+/// Returns the observer of an execution: records responses and the provenance of tasks, and counts failed instances and
+/// finished tasks. `first_runs` is the first table of [`runs`].
+fn observer(
+    first_runs: Vec<Option<Run>>,
+    recorder: journal::Recorder,
+    recording: Option<RecordingObserver>,
+    progress: Progress,
+) -> Observer {
     Box::new(move |event: StudyEvent<'_>| match event {
         StudyEvent::Reported { instance, results } => {
             // The run counts as done once the journal has its response on disk (`record`).
@@ -289,7 +311,16 @@ fn observer(first_runs: Vec<Option<Run>>, recorder: Recorder, progress: Progress
         StudyEvent::Failed(instance) => {
             first_runs[instance.index()].into_iter().for_each(|run| progress.failed(run));
         }
-        StudyEvent::Done(tasks) => progress.done(tasks),
+        StudyEvent::Done(report) => {
+            recording.iter().for_each(|recording| recording.report(&report));
+            progress.done(report.tasks);
+        }
+        StudyEvent::Reopened(instance) => {
+            recording.iter().for_each(|recording| recording.reopened(instance));
+        }
+        StudyEvent::Lost { worker, lease, instances } => {
+            recording.iter().for_each(|recording| recording.lost(worker, lease, instances));
+        }
         StudyEvent::Progress(_) => {}
     })
 }
