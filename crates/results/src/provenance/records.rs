@@ -65,8 +65,9 @@ impl Records {
         let path = || file.to_owned();
         let bytes = fs::read(file).map_err(|cause| UnreadableRecords::File { file: path(), cause })?;
         if !bytes.starts_with(MAGIC) {
+            let rest = bytes.strip_prefix(MAGIC_NAME);
             let version =
-                bytes.strip_prefix(MAGIC_NAME).and_then(|rest| rest.split(|byte| *byte == b'\n').next());
+                rest.and_then(|rest| rest.iter().position(|byte| *byte == b'\n').map(|end| &rest[..end]));
             let digits =
                 version.filter(|text| (1..=9).contains(&text.len()) && text.iter().all(u8::is_ascii_digit));
             return Err(match digits {
