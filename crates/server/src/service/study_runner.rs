@@ -389,9 +389,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
         self.rounds_tasks = 0;
         let grown = rounds::execute(self, prepared, planned, &mut session)?;
         let StudyResult { prepared, planned, executed, collected, convergence } = grown;
-        if let Some(lost) = &executed.records_lost {
-            warn!(study = id, "study {id}: {lost}");
-        }
+        executed.records_lost.iter().for_each(|lost| warn!(study = id, "study {id}: {lost}"));
         let done = result_files::CompletedStudy {
             prepared: &prepared,
             plan: &planned.record,
