@@ -209,6 +209,10 @@ fn add_execution(
     let trace_of =
         |instance: &u32| distinct.binary_search(instance).map_or(&NO_TRACE, |place| &traces[place]);
     for (place, run) in runs.iter_mut().enumerate() {
+        // An execution that knew the response has used none of its tasks for this run.
+        if instances[place * stages..][..stages].iter().any(|id| plan.known_source(*id).is_some()) {
+            continue;
+        }
         let mut tasks = run.tasks.iter_mut();
         for stage in 0..stages {
             let instance = instances[place * stages + stage];

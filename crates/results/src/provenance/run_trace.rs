@@ -110,9 +110,14 @@ impl InstanceTrace {
         repeated
     }
 
-    /// Records the end of the instance under a lease. A later end replaces an earlier one: a lost worker may come back with
-    /// its lease.
+    /// Records the end of the instance under a lease. A later end replaces an earlier one, because a lost worker may come back
+    /// with its lease. A late report under a lease that has finished the instance is that report, sent again over a new link.
     fn end(&mut self, attempt: Attempt) {
+        let is_over = |other: &Attempt| matches!(other.end, AttemptEnd::Finished | AttemptEnd::OutputLost);
+        let mut same = self.attempts.iter().filter(|other| other.lease == attempt.lease);
+        if attempt.end == AttemptEnd::Late && same.any(is_over) {
+            return;
+        }
         self.attempts.retain(|other| other.lease != attempt.lease);
         self.attempts.push(attempt);
     }
@@ -172,7 +177,13 @@ pub(super) fn trace(
                     true => 2,
                     false => u8::from(theirs[..=task] == own[..=task]),
                 };
-                traces[*place].candidates.push(Candidate { lease, worker, rank, event });
+                let candidates = &mut traces[*place].candidates;
+                // A report that was sent again has the same starts.
+                let is_executed = matches!(event.outcome, Outcome::Executed { .. });
+                let is_same = |other: &Candidate| other.lease == lease && other.event == event;
+                if !is_executed || !candidates.iter().any(is_same) {
+                    candidates.push(Candidate { lease, worker, rank, event });
+                }
             }
         }
     });

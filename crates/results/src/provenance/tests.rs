@@ -136,6 +136,8 @@ fn lost_executions_are_listed_with_their_cause() {
     lost(4, &[3]);
     report(&records, "w2", 5, 2, finished, &[ran(0, 2, 3.0), ran(1, 2, 3.0)]);
     report(&records, "w1", 4, 3, finished, &[ran(0, 3, 3.0), ran(1, 3, 3.0)]);
+    // The report is sent again over a new link.
+    report(&records, "w1", 4, 3, InstanceEnd::Late, &[ran(0, 3, 3.0), ran(1, 3, 3.0)]);
     // A speculative lease is slower.
     report(&records, "w1", 6, 4, finished, &[ran(0, 4, 1.0), ran(1, 4, 1.0)]);
     report(&records, "w2", 7, 4, InstanceEnd::Late, &[ran(0, 4, 9.0)]);
@@ -159,7 +161,7 @@ fn lost_executions_are_listed_with_their_cause() {
     let totals = totals(folder.path());
     assert_eq!(
         (totals.instances_lost, totals.instances_reopened, totals.tasks_executed),
-        (Some(3), Some(1), Some(12))
+        (Some(3), Some(1), Some(14))
     );
 }
 
