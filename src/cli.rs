@@ -18,7 +18,8 @@ mod tile;
 mod variables;
 
 pub(crate) use client::{
-    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
+    CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, OptionalManagerArgs, ResultsArgs, StatusArgs, SubmitArgs,
+    WatchArgs,
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use external::{AnalyzeArgs, SampleArgs};
@@ -183,18 +184,24 @@ impl CacheArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The study file (TOML)
-    pub(crate) study: PathBuf,
-    /// The evaluation, as numbered in samples.csv; 0 is the reference
+    /// A folder of results or the id of a manager's study, to explain from records; or a study file, to predict
+    #[arg(value_name = "RESULTS|ID|STUDY")]
+    pub(crate) target: PathBuf,
+    /// The evaluation, as numbered in samples.csv; 0 is the reference [default: totals of all; required for a study file]
     #[arg(long, value_name = "N")]
-    pub(crate) evaluation: usize,
+    pub(crate) evaluation: Option<usize>,
     /// Explain only this tile, named as in responses.csv [default: all tiles]
     #[arg(long, value_name = "NAME")]
     pub(crate) tile: Option<String>,
-    /// Task cache of earlier studies (read-only)
+    /// Explain only this phase, numbered from 1, from records [default: all phases]
+    #[arg(long, value_name = "N")]
+    pub(crate) phase: Option<usize>,
+    #[command(flatten)]
+    pub(crate) manager: OptionalManagerArgs,
+    /// For a study file: task cache of earlier studies (read-only)
     #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Number of concurrent tasks to plan for [default: the number of processors]
+    /// For a study file: number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) workers: Option<NonZeroU32>,
     #[command(flatten)]

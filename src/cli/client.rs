@@ -35,6 +35,31 @@ impl ManagerArgs {
     }
 }
 
+/// As [`ManagerArgs`], for a command that may connect to a manager.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OptionalManagerArgs {
+    /// For a manager's study: the manager's address, as in https://HOST:PORT
+    #[arg(long, value_name = "URL", env = "PLEACH_MANAGER", hide_env_values = true)]
+    manager: Option<ManagerUrl>,
+    /// Folder of a client's certificate and key, or, with a token, of the authority's certificate (ca.pem)
+    #[arg(long, value_name = "DIR", env = "PLEACH_CERTS", hide_env_values = true)]
+    certs: Option<PathBuf>,
+    /// File with the manager's token, instead of a client's certificate; PLEACH_TOKEN may hold the token itself
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Time to retry while the manager does not respond, as in 90s or 5m
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: Span,
+}
+
+impl OptionalManagerArgs {
+    /// Returns the arguments of a connection. `None` without an address or a folder of certificates.
+    pub(crate) fn given(&self) -> Option<ManagerArgs> {
+        let (manager, certs) = (self.manager.clone()?, self.certs.clone()?);
+        Some(ManagerArgs { manager, certs, token_file: self.token_file.clone(), timeout: self.timeout })
+    }
+}
+
 /// Amount of money, in any currency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CostArg(pub(crate) f64);

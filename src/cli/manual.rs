@@ -63,10 +63,14 @@ pub(crate) const EXAMPLES: [(&str, &[Example]); 34] = [
     ),
     (
         "explain",
-        &[(
-            "pleach explain study.toml --evaluation 12",
-            "Show which tasks of evaluation 12 are reused, and their sources.",
-        )],
+        &[
+            (
+                "pleach explain results --evaluation 12",
+                "Show where the tasks of evaluation 12 were executed, or what they were reused from.",
+            ),
+            ("pleach explain 7 --evaluation 12 --json", "The same for study 7 of a manager, as JSON."),
+            ("pleach explain study.toml --evaluation 12", "Predict it from a study file."),
+        ],
     ),
     (
         "sample",

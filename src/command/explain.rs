@@ -1,98 +1,81 @@
-//! `pleach explain`: prints the origin of each task of an evaluation.
+//! `pleach explain`: prints what became of each task of an evaluation, from the records of a result folder or of a manager's
+//! study, or predicts it from a study file.
 
-use super::{load_costs, workers};
+mod prediction;
+mod recorded;
+
+use super::client::connect;
 use crate::cli::ExplainArgs;
 use crate::exit::{CommandError, CommandResult};
-use crate::terminal::{print_json, print_line};
-use pleach_execution::explain::{self, ResponseKey, TaskOrigin};
-use pleach_planner::memory_limit::default_memory_bytes;
-use pleach_planner::{PlanRequest, WorkerMemory};
-use pleach_results::cache_walk;
-use pleach_study::PreparedStudy;
-use serde::Serialize;
-use std::collections::HashMap;
-
-/// Explained run.
-#[derive(Debug, Serialize)]
-struct Run {
-    evaluation: usize,
-    tile: String,
-    tasks: Vec<TaskOrigin>,
-    /// Minimal key of the run's response.
-    key: ResponseKey,
-}
+use crate::terminal::print_json;
+use pleach_client::InterruptibleWait;
+use pleach_results::provenance::{ExplainError, Explanation, RunSelection, explain_folder};
 
 /// Runs the command.
 pub(super) fn execute(args: &ExplainArgs) -> CommandResult {
-    let mut prepared = PreparedStudy::load(&args.study, args.parameter_sets.as_deref())?;
-    load_costs(&mut prepared, args.plan.buckets, args.cache.as_deref())?;
-    let evaluations = prepared.design.evaluations.len();
-    let first = usize::from(!prepared.defaults_run());
-    if args.evaluation < first || args.evaluation > evaluations {
-        return Err(CommandError::Input(format!(
-            "--evaluation {}: {first} to {evaluations} is allowed in this study",
-            args.evaluation
-        )));
-    }
-    let names: Vec<&str> = prepared.study.tiles.iter().map(|tile| tile.name.as_str()).collect();
-    let tiles: Vec<usize> = match &args.tile {
-        None => (0..names.len()).collect(),
-        Some(name) => {
-            let found = names.iter().position(|other| other == name);
-            vec![found.ok_or_else(|| {
-                CommandError::Input(format!("--tile {name}: one of {} is allowed", names.join(", ")))
-            })?]
-        }
+    let answer = if args.target.is_dir() {
+        refuse_planning_options(args, "a folder of results")?;
+        explain_folder(&args.target, &selection(args)?)?
+    } else if let Some(id) = id(args) {
+        refuse_planning_options(args, "a manager's study")?;
+        of_manager(args, id)?
+    } else {
+        return prediction::execute(args);
     };
-    let cache = args.cache.as_deref().map(cache_walk::open_to_read).transpose()?;
-    let identities = if cache.is_some() { cache_walk::identities(&prepared) } else { HashMap::new() };
-    let workers = workers(args.workers);
-    let request = PlanRequest {
-        options: args.plan.options(),
-        buckets: args.plan.buckets.limits(),
-        slots: workers,
-        workers: &[WorkerMemory { memory_bytes: default_memory_bytes(), spill_bytes: 0 }],
-        // As in `run --cache`: only the value scope finds results in a cache.
-        tree_fallback: args.cache.is_none(),
-    };
-    let planned = pleach_planner::plan(prepared.planning_input(), &request);
-    let planned = planned.map_err(CommandError::input)?.study;
-    let mut runs = Vec::new();
-    for tile in tiles {
-        let known = cache.as_ref().map(|cache| (cache, &identities));
-        let tasks = explain::explain(&prepared, &planned, known, args.evaluation, tile)?;
-        let key = ResponseKey::of(&prepared, tile)?;
-        runs.push(Run { evaluation: args.evaluation, tile: names[tile].to_owned(), tasks, key });
-    }
     if args.json {
-        return print_json(&serde_json::json!({ "runs": runs }));
+        return print_json(&answer);
     }
-    runs.iter().for_each(show);
+    recorded::show(&answer);
     Ok(())
 }
 
-fn show(run: &Run) {
-    print_line(&format!("evaluation {} on {}", run.evaluation, run.tile));
-    for task in &run.tasks {
-        let from = match (task.source, task.evaluation) {
-            (level, Some(0)) => format!("{level}: from the reference"),
-            (level, Some(evaluation)) => format!("{level}: from evaluation {evaluation}"),
-            (level, None) => level.to_owned(),
-        };
-        let cache = match (task.in_cache, &task.differing_components) {
-            (Some(true), _) => "; in the cache",
-            (Some(false), Some(differences)) if differences.is_empty() => "; operation not in the cache",
-            (Some(false), _) => "; not in the cache",
-            (None, _) => "",
-        };
-        print_line(&format!("  {:<14} {:<10} {:<22} {from}{cache}", task.stage, task.task, task.operation));
-        for difference in task.differing_components.iter().flatten() {
-            print_line(&format!("  {:<14} {:<10} nearest: {difference}", "", ""));
+/// Returns the id of a manager's study. A file of the same name takes precedence.
+fn id(args: &ExplainArgs) -> Option<&str> {
+    let text = args.target.to_str()?;
+    let is_id = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_id && !args.target.exists()).then_some(text)
+}
+
+fn selection(args: &ExplainArgs) -> CommandResult<RunSelection> {
+    if args.evaluation.is_none() && args.tile.is_some() {
+        return Err(CommandError::input("--tile: allowed with --evaluation only"));
+    }
+    Ok(RunSelection { evaluation: args.evaluation, tile: args.tile.clone(), phase: args.phase })
+}
+
+fn of_manager(args: &ExplainArgs, id: &str) -> CommandResult<Explanation> {
+    let Some(manager) = args.manager.given() else {
+        return Err(CommandError::Input(format!(
+            "{id}: neither a folder of results nor a study file; --manager and --certs are required to explain study {id} \
+             of a manager"
+        )));
+    };
+    let client = connect(&manager, InterruptibleWait::until_killed()?)?;
+    Ok(client.explanation(id, &selection(args)?)?)
+}
+
+/// Refuses options that only planning reads.
+fn refuse_planning_options(args: &ExplainArgs, target: &str) -> CommandResult {
+    let given = [
+        ("--cache", args.cache.is_some()),
+        ("--workers", args.workers.is_some()),
+        ("--parameter-sets", args.parameter_sets.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(CommandError::Input(format!(
+            "{option}: allowed for a study file only, and {} is {target}",
+            args.target.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl From<ExplainError> for CommandError {
+    fn from(error: ExplainError) -> Self {
+        match &error {
+            // The fields of a selection are options here.
+            ExplainError::Selection { .. } => Self::Input(format!("--{error}")),
+            _ => Self::of(&error),
         }
     }
-    let ResponseKey { attributes, bytes, instead_of_bytes } = &run.key;
-    print_line(&format!(
-        "  response key: {bytes} bytes instead of {instead_of_bytes}: {}",
-        attributes.join(", ")
-    ));
 }

@@ -37,6 +37,7 @@ mod place;
 mod pleach;
 mod poison;
 mod private;
+mod provenance;
 mod proxy;
 #[path = "../support/pyramid.rs"]
 mod pyramid;

@@ -68,7 +68,7 @@ fn running_again_replaces_the_results() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     let mut expected: BTreeSet<_> = FINDINGS.iter().map(Into::into).collect();
-    expected.extend(["notes.txt", "plan.json", "run.json", "report.html"].map(Into::into));
+    expected.extend(["notes.txt", "plan.json", "provenance.bin", "run.json", "report.html"].map(Into::into));
     assert_eq!(files, expected);
     assert_eq!(text(&study.path("out/notes.txt")), "mine");
 }

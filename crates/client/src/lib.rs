@@ -29,6 +29,7 @@ use pleach_api::schema::{
 };
 use pleach_api::submission::Submission;
 use pleach_api::token::ApiToken;
+use pleach_results::provenance::{Explanation, RunSelection};
 use pleach_study::Defect;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -174,6 +175,18 @@ impl Client {
         let mut response =
             self.call(|url| self.authorized(self.agent.delete(format!("{url}{path}"))).call())?;
         self.read(&mut response)
+    }
+
+    /// Returns what became of the tasks of a study: of the selected runs, or in totals.
+    pub fn explanation(&self, id: &str, selection: &RunSelection) -> Result<Explanation, ClientError> {
+        let RunSelection { evaluation, tile, phase } = selection;
+        let fields = [
+            evaluation.map(|evaluation| format!("evaluation={evaluation}")),
+            tile.as_ref().map(|tile| format!("tile={}", escaped(tile))),
+            phase.map(|phase| format!("phase={phase}")),
+        ];
+        let query: Vec<String> = fields.into_iter().flatten().collect();
+        self.get(&format!("/studies/{}/explanation?{}", escaped(id), query.join("&")))
     }
 
     /// Removes a study that has ended.

@@ -19,10 +19,10 @@ use pleach_cache::PriorResults;
 use pleach_dispatch::InstanceId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::plan::ExecutionPlan;
-use pleach_dispatch::study::InstanceReport;
 use pleach_planner::PlannedStudy;
 use pleach_regions::MemoryCounter;
-use pleach_results::journal::{JournaledResponse, Recorder, Writer, WriterError};
+use pleach_results::journal::{self, JournaledResponse, Writer, WriterError};
+use pleach_results::provenance::{self, PlanTable, Recorder, RecordingObserver};
 use pleach_study::{Defect, PreparedStudy};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -64,6 +64,8 @@ pub struct ExecutionResult {
     pub costs: CostModel,
     /// Wall seconds of the execution.
     pub(crate) execution_seconds: f64,
+    /// Reason why provenance records are missing, in this round or an earlier one. `None` if all are written.
+    pub records_lost: Option<String>,
     /// Tasks needed only for results that earlier processes recorded.
     skipped: Counts,
 }
@@ -76,6 +78,7 @@ impl ExecutionResult {
         }
         self.tasks_recalled += before.tasks_recalled;
         self.recall_seconds += before.recall_seconds;
+        self.records_lost = before.records_lost.clone().or(self.records_lost.take());
     }
 
     /// Counts the tasks needed only for results of earlier processes as if this process had run them.
@@ -232,16 +235,28 @@ pub fn execute<E: Executor>(
     progress.count_journaled(known.runs());
     follow(progress.clone());
 
+    let table = PlanTable::new(
+        prepared,
+        planned,
+        &plan,
+        known.sources(),
+        (counts.shared_in_buckets, counts.recalled),
+    );
+    let records = Recorder::start(&session.folder.path().join(provenance::NAME), &table);
+    drop(table);
     let writer = record(session, executor, progress.clone()).map_err(ExecutionError::Defect)?;
+    let recording = records.as_ref().ok().map(Recorder::observer);
     let costs = Arc::new(Mutex::new(prepared.costs.clone()));
     let learner = (!executor.learns_costs()).then(|| CostLearner::new(prepared, planned, Arc::clone(&costs)));
-    let observer = observer(first_runs, writer.recorder(), progress.clone(), learner);
+    let observer = observer(first_runs, writer.recorder(), recording, learner, progress.clone());
     let work = ExecutionRequest { plan, finished, observer, costs: Arc::clone(&costs) };
     let start = Instant::now();
     let executed = executor.execute(work);
     let execution_seconds = start.elapsed().as_secs_f64();
     // The journal ends before an execution error returns: reported responses must reach the disk.
     let written = writer.finish();
+    // A study continues without records, so that only its results need the disk.
+    let recorded = records.and_then(Recorder::finish);
     progress.finish();
     // The executor's own error comes first. A broken journal stops the execution without one.
     let mut executed = executed?;
@@ -261,6 +276,7 @@ pub fn execute<E: Executor>(
         costs,
         skipped: counts.skipped,
         execution_seconds,
+        records_lost: recorded.err().map(|error| error.to_string()),
     })
 }
 
@@ -290,13 +306,14 @@ fn record(session: &Session, executor: &impl Executor, progress: Progress) -> Re
     session.record(acknowledge, executor.broken())
 }
 
-/// Returns the observer of an execution: records responses, and counts failed instances and finished tasks.
-/// `first_runs` is the first table of [`runs`].
+/// Returns the observer of an execution: records responses and the provenance of tasks, learns costs, and counts failed
+/// instances and finished tasks. `first_runs` is the first table of [`runs`].
 fn observer(
     first_runs: Vec<Option<Run>>,
-    recorder: Recorder,
-    progress: Progress,
+    recorder: journal::Recorder,
+    recording: Option<RecordingObserver>,
     learner: Option<CostLearner>,
+    progress: Progress,
 ) -> Observer {
     Box::new(move |event: StudyEvent<'_>| match event {
         StudyEvent::Reported { instance, results } => {
@@ -308,11 +325,18 @@ fn observer(
         StudyEvent::Failed(instance) => {
             first_runs[instance.index()].into_iter().for_each(|run| progress.failed(run));
         }
-        StudyEvent::Done(InstanceReport { tasks, .. }) => {
-            learner.iter().for_each(|learner| learner.learn(tasks));
-            progress.done(tasks);
+        StudyEvent::Done(report) => {
+            recording.iter().for_each(|recording| recording.report(&report));
+            learner.iter().for_each(|learner| learner.learn(report.tasks));
+            progress.done(report.tasks);
         }
-        StudyEvent::Reopened(_) | StudyEvent::Lost { .. } | StudyEvent::Progress(_) => {}
+        StudyEvent::Reopened(instance) => {
+            recording.iter().for_each(|recording| recording.reopened(instance));
+        }
+        StudyEvent::Lost { worker, lease, instances } => {
+            recording.iter().for_each(|recording| recording.lost(worker, lease, instances));
+        }
+        StudyEvent::Progress(_) => {}
     })
 }
 

@@ -1,5 +1,6 @@
 //! Result folder of a study: ownership, result files and previews.
 
+use crate::provenance;
 use pleach_study::Defect;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use thiserror::Error;
 pub const PLAN: &str = "plan.json";
 
 /// Result files of any study. A folder with one of them belongs to a study.
-pub const RESULTS: [&str; 9] = [
+pub const RESULTS: [&str; 10] = [
     PLAN,
     "samples.csv",
     "responses.csv",
@@ -21,6 +22,7 @@ pub const RESULTS: [&str; 9] = [
     "run.json",
     "report.html",
     "survivors.json",
+    provenance::NAME,
 ];
 
 /// Subfolder for the requested images.

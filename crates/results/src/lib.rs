@@ -8,6 +8,7 @@ pub mod cache_walk;
 pub mod checksum;
 pub mod folder;
 pub mod journal;
+pub mod provenance;
 pub mod record;
 pub mod survivors;
 pub mod tables;

@@ -151,6 +151,9 @@ impl<'a> Runner<'a> {
         self.executor = Some(here);
         let StudyResult { prepared, planned, executed, collected, convergence } =
             rounds::execute(self, first, planned, &mut session)?;
+        if !args.quiet {
+            executed.records_lost.iter().for_each(|lost| print_notice(lost));
+        }
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
         let done = result_files::CompletedStudy {
             prepared: &prepared,

@@ -8,6 +8,7 @@ use pleach_planner::PlannedStudy;
 use pleach_regions::Table;
 use pleach_results::cache_walk;
 use pleach_results::journal::JournaledResponse;
+use pleach_results::provenance::KnownSource;
 use pleach_study::PreparedStudy;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -17,6 +18,7 @@ use std::time::Instant;
 /// the task cache.
 pub(super) struct KnownResponses<'a> {
     by_instance: HashMap<InstanceId, Cow<'a, JournaledResponse>>,
+    sources: Vec<(InstanceId, KnownSource)>,
     /// Instances to execute if only the responses of the journal were known.
     pub(super) open_after_journal: Vec<bool>,
     /// Instances to execute if no response of the task cache were known.
@@ -43,9 +45,13 @@ impl<'a> KnownResponses<'a> {
         let of_journal = session.known.iter().filter(within);
         let mut by_instance: HashMap<_, _> =
             of_journal.map(|known| (instance(known), Cow::Borrowed(known))).collect();
+        let mut sources: Vec<_> = by_instance.keys().map(|id| (*id, KnownSource::Journal)).collect();
         let open_after_journal = unfinished(&by_instance);
         for known in session.local.iter().filter(within) {
-            by_instance.entry(instance(known)).or_insert(Cow::Borrowed(known));
+            by_instance.entry(instance(known)).or_insert_with(|| {
+                sources.push((instance(known), KnownSource::Earlier));
+                Cow::Borrowed(known)
+            });
         }
         // Before the cache is read: the difference afterwards is the number of tasks that it saves.
         let open_before_recall = unfinished(&by_instance);
@@ -53,14 +59,23 @@ impl<'a> KnownResponses<'a> {
         let recalled = cache_walk::known_responses(prepared, prior);
         let recall_seconds = start.elapsed().as_secs_f64();
         for known in recalled {
-            by_instance.entry(instance(&known)).or_insert(Cow::Owned(known));
+            let id = instance(&known);
+            by_instance.entry(id).or_insert_with(|| {
+                sources.push((id, KnownSource::Cache));
+                Cow::Owned(known)
+            });
         }
-        Self { by_instance, open_after_journal, open_before_recall, recall_seconds }
+        Self { by_instance, sources, open_after_journal, open_before_recall, recall_seconds }
     }
 
     /// Returns the instances with a known response.
     pub(super) fn instances(&self) -> BTreeSet<InstanceId> {
         self.by_instance.keys().copied().collect()
+    }
+
+    /// Returns the instances with a known response, and the source of each response.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (InstanceId, KnownSource)> {
+        self.sources.iter().copied()
     }
 
     /// Returns the runs of the known responses, one for each instance.

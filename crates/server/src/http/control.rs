@@ -6,6 +6,7 @@
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{Forgotten, ScalingStatus, StudyStatus, Submitted, WorkerStatus};
 use pleach_api::submission::Submission;
+use pleach_results::provenance::{Explanation, RunSelection};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -64,6 +65,11 @@ pub trait Control: Send + Sync + 'static {
     /// Removes an ended study, its results, and the input files that no other study reads. Repeating the removal
     /// succeeds. A study that has not ended is a [`ControlError::Conflict`].
     fn forget<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Forgotten>;
+
+    /// Explains what became of the tasks of selected runs, or of all in totals, from the study's records.
+    /// [`ControlError::Conflict`] before the study has run and for a canceled study, [`ControlError::Study`] for a run that
+    /// the study does not have.
+    fn explain<'a>(&'a self, id: &'a str, selection: RunSelection) -> ControlFuture<'a, Explanation>;
 
     /// Returns the names of a study's result files. [`ControlError::Conflict`] until the study is complete.
     fn result_names<'a>(&'a self, id: &'a str) -> ControlFuture<'a, Vec<String>>;

@@ -221,6 +221,7 @@ impl<F: FnMut(StudyProgress)> RoundRunner<'_, F> {
         prepared.costs = self.costs.clone();
         let grown = rounds::execute(self, prepared, planned, &mut session)?;
         let StudyResult { prepared, planned, executed, collected, convergence } = grown;
+        executed.records_lost.iter().for_each(|lost| warn!(study = id, "study {id}: {lost}"));
         let done = result_files::CompletedStudy {
             prepared: &prepared,
             plan: &planned.record,

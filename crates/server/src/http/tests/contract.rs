@@ -97,6 +97,7 @@ fn promises(document: &Value) -> BTreeSet<Promise> {
 const STUDIES: &str = "/api/v1/studies";
 const STUDY: &str = "/api/v1/studies/{id}";
 const LIST: &str = "/api/v1/studies/{id}/results";
+const EXPLANATION: &str = "/api/v1/studies/{id}/explanation";
 const FORGET: &str = "/api/v1/studies/{id}/forget";
 const RESULT: &str = "/api/v1/studies/{id}/results/{name}";
 const INPUT: &str = "/api/v1/inputs/{digest}";
@@ -138,11 +139,20 @@ fn every_documented_response_matches_its_schema() {
             assert_eq!(contract.get(RESULT, &path, 200).body, memory::content("s1", name));
         }
     }
+    let explained = contract.get(EXPLANATION, "/api/v1/studies/s1/explanation?evaluation=12&tile=a%20b", 200);
+    assert_eq!(explained.json()["runs"][0]["tile"], "a b");
+    assert_eq!(contract.get(EXPLANATION, "/api/v1/studies/s1/explanation", 200).json()["tasks_executed"], 5);
+    contract.get(EXPLANATION, "/api/v1/studies/s1/explanation?evaluation=13", 422);
+    for query in ["evaluation=-1", "tile=a", "evaluation=1&run=2", "evaluation=1&evaluation=2"] {
+        let refused = contract.get(EXPLANATION, &format!("/api/v1/studies/s1/explanation?{query}"), 400);
+        assert!(refused.detail().contains("evaluation=N"), "{refused:?}");
+    }
     contract.ask("DELETE", STUDY, "/api/v1/studies/s1", &[], b"", 409);
     let canceled = contract.ask("DELETE", STUDY, "/api/v1/studies/s2", &[], b"", 200);
     assert_eq!(canceled.json()["state"], "canceled");
     assert_eq!(contract.get(STUDIES, STUDIES, 200).json()["studies"].as_array().unwrap().len(), 2);
 
+    contract.get(EXPLANATION, "/api/v1/studies/s2/explanation", 409);
     let third = contract.ask("POST", STUDIES, STUDIES, &[JSON], &submission, 201).json();
     assert_eq!(third["id"], "s3");
     contract.ask("POST", FORGET, "/api/v1/studies/s3/forget", &[], b"", 409);
@@ -180,6 +190,7 @@ fn every_documented_response_matches_its_schema() {
     contract.get(STUDY, "/api/v1/studies/s9", 404);
     contract.ask("DELETE", STUDY, "/api/v1/studies/s9", &[], b"", 404);
     contract.get(LIST, "/api/v1/studies/s9/results", 404);
+    contract.get(EXPLANATION, "/api/v1/studies/s9/explanation", 404);
     contract.get(RESULT, "/api/v1/studies/s1/results/none.json", 404);
     contract.ask("POST", DRAIN, "/api/v1/workers/w9/drain", &[], b"", 404);
 
@@ -191,6 +202,7 @@ fn every_documented_response_matches_its_schema() {
             ("GET", STUDY, "/api/v1/studies/s1"),
             ("DELETE", STUDY, "/api/v1/studies/s1"),
             ("POST", FORGET, "/api/v1/studies/s1/forget"),
+            ("GET", EXPLANATION, "/api/v1/studies/s1/explanation"),
             ("GET", LIST, "/api/v1/studies/s1/results"),
             ("GET", RESULT, "/api/v1/studies/s1/results/run.json"),
             ("PUT", INPUT, input.as_str()),

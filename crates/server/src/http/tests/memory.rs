@@ -8,6 +8,9 @@ use pleach_api::schema::{
     WorkerStatus,
 };
 use pleach_api::submission::Submission;
+use pleach_results::provenance::{
+    ExplainedRun, Explanation, RecordedTask, RepeatedExecution, RunSelection, TaskSummary, WorkerSummary,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,6 +151,53 @@ pub(super) fn content(id: &str, name: &str) -> Vec<u8> {
     }
 }
 
+/// An answer with every field of a run.
+fn one_run(study: String, evaluation: usize, tile: Option<String>) -> Explanation {
+    let repeated = |seconds| RepeatedExecution {
+        worker: "w2".to_owned(),
+        cause: "worker lost".to_owned(),
+        started: seconds,
+        seconds,
+    };
+    let task = RecordedTask {
+        stage: "segmentation".to_owned(),
+        task: "t1".to_owned(),
+        operation: "nuclei.candidates".to_owned(),
+        source: "bucket".to_owned(),
+        evaluation: Some(3),
+        worker: Some("w1".to_owned()),
+        holder: Some("w2".to_owned()),
+        started: Some(1_700_000_000.25),
+        seconds: Some(0.5),
+        failed: true,
+        repeated: vec![repeated(None), repeated(Some(1.5))],
+    };
+    let tile = tile.unwrap_or_else(|| "tile".to_owned());
+    let run = ExplainedRun { phase: Some("phase-1-moat".to_owned()), evaluation, tile, tasks: vec![task] };
+    Explanation { study, is_complete: true, runs: vec![run], ..Explanation::default() }
+}
+
+/// An answer with every field of totals.
+fn totals(study: String) -> Explanation {
+    let reused = BTreeMap::from([("value".to_owned(), 7)]);
+    Explanation {
+        study,
+        notes: vec!["an execution has no end".to_owned()],
+        tasks: vec![TaskSummary {
+            executed: 5,
+            seconds: 2.5,
+            reused: reused.clone(),
+            ..TaskSummary::default()
+        }],
+        workers: vec![WorkerSummary { worker: "w1".to_owned(), executed: 5, seconds: 2.5, reused: 7 }],
+        tasks_executed: Some(5),
+        tasks_reused: Some(reused),
+        instances_lost: Some(1),
+        instances_reopened: Some(2),
+        ..Explanation::default()
+    }
+}
+
 fn now<T: Send + 'static>(answer: Result<T, ControlError>) -> ControlFuture<'static, T> {
     Box::pin(std::future::ready(answer))
 }
@@ -229,6 +279,21 @@ impl Control for Memory {
             }
             kept.studies.remove(id);
             Ok(Forgotten { id: id.to_owned(), bytes: 12 })
+        }))
+    }
+
+    fn explain<'a>(&'a self, id: &'a str, selection: RunSelection) -> ControlFuture<'a, Explanation> {
+        now(self.find(id).and_then(|(_, study)| {
+            if study.state != StudyState::Complete {
+                return Err(ControlError::Conflict(format!("study {id} is {}", study.state)));
+            }
+            match selection.evaluation {
+                Some(evaluation) if evaluation > 12 => {
+                    Err(ControlError::Study(format!("evaluation {evaluation}: 1 to 12 is allowed")))
+                }
+                Some(evaluation) => Ok(one_run(study.name, evaluation, selection.tile)),
+                None => Ok(totals(study.name)),
+            }
         }))
     }
 

@@ -12,6 +12,7 @@ use pleach_api::schema::{
     Forgotten, ScalingStatus, StudyState, StudyStatus, Submitted, WorkerState, WorkerStatus,
 };
 use pleach_api::submission::Submission;
+use pleach_results::provenance::{ExplainError, Explanation, RunSelection, explain_folder};
 use pleach_telemetry::Exposition;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -65,6 +66,17 @@ impl ServiceControl {
             _ => None,
         };
         Ok((id, checksums))
+    }
+
+    /// Returns the id of a study that may have records.
+    fn recorded(&self, text: &str) -> Result<u32, ControlError> {
+        let study = self.find(text, &ManagerView::default())?;
+        let reason = match study.state {
+            StudyState::Running | StudyState::Complete | StudyState::Failed => return Self::id(text),
+            StudyState::Waiting | StudyState::Queued => "is explained once it runs",
+            StudyState::Canceled => "running, failed and complete studies are explained",
+        };
+        Err(ControlError::Conflict(format!("study {} is {}; {reason}", study.id, study.state)))
     }
 
     fn canceled(&self, id: u32, client: &str) -> Result<StudyStatus, ControlError> {
@@ -171,6 +183,25 @@ impl Control for ServiceControl {
             let forgotten = tokio::task::spawn_blocking(move || shared.forget(id)).await;
             let bytes = forgotten.map_err(defect)??;
             Ok(Forgotten { id: id.to_string(), bytes })
+        })
+    }
+
+    fn explain<'a>(&'a self, id: &'a str, selection: RunSelection) -> ControlFuture<'a, Explanation> {
+        Box::pin(async move {
+            let number = self.recorded(id)?;
+            let folder = self.0.state.results(number);
+            // Reading takes seconds for a study of a million instances.
+            let answer = tokio::task::spawn_blocking(move || explain_folder(&folder, &selection)).await;
+            answer.map_err(defect)?.map_err(|error| match &error {
+                ExplainError::Selection { .. } => ControlError::Study(format!("study {id}: {error}")),
+                ExplainError::NoRecords { .. } => ControlError::Conflict(format!(
+                    "study {id} has no records; a study that this or a later version of pleach executes has them once it runs"
+                )),
+                ExplainError::Unreadable(_) => {
+                    error!(study = number, "{error}");
+                    ControlError::Corrupt(format!("study {id}: {error}"))
+                }
+            })
         })
     }
 
