@@ -4,6 +4,7 @@
 
 pub use crate::descriptor::Aggregate;
 use crate::descriptor::TierKind;
+use crate::guard::Guard;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
@@ -155,10 +156,13 @@ pub struct Task {
     pub version: u32,
     /// For each argument of the operation: an index into [`Stage::parameters`].
     pub arguments: Vec<usize>,
-    /// Origin of each input of the operation.
+    /// Origin of each input of the operation, then of the values and regions that the guard reads.
     pub reads: Vec<TaskInput>,
     /// The region of each output of the operation.
     pub writes: Vec<RegionDecl>,
+    /// Conditions under which the task runs. `None` if it always runs.
+    #[serde(default)]
+    pub guard: Option<Guard>,
 }
 
 /// Origin of a task's input.
