@@ -8,7 +8,6 @@ mod descriptor;
 mod distribution;
 mod domain_error;
 mod error;
-mod guard;
 mod joined_responses;
 mod operation;
 mod parameter;
@@ -23,7 +22,6 @@ pub use descriptor::TierKind;
 pub use distribution::Distribution;
 pub use domain_error::DomainError;
 pub use error::{DescriptorError, Problem};
-pub use guard::{Comparison, Condition, Decision, Guard, guard_value};
 pub use joined_responses::JOIN;
 pub use operation::{Accepts, Argument, Operation, OperationError, Port, Registry};
 pub use parameter::{Domain, Parameter};
@@ -35,8 +33,8 @@ pub use study::{
 pub use validate::stage_file;
 pub use value::{NotFinite, ParseValueError, Real, Value, ValueType};
 pub use workflow::{
-    Aggregate, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl, ResponseTable, Stage, StageInput,
-    StageOutput, Task, TaskInput, Workflow,
+    Aggregate, Comparison, Condition, Decision, Guard, InputOrigin, OptionalStage, ReferenceDecl, RegionDecl,
+    ResponseTable, Stage, StageInput, StageOutput, Task, TaskInput, Workflow, guard_value,
 };
 
 /// Compiles and runs the operation of the guide's chapter on workflows.

@@ -2,13 +2,16 @@
 //!
 //! Only [`Workflow::load`] and [`Workflow::embedded`] create one, so callers need not validate it again.
 
+mod guard;
+
 pub use crate::descriptor::Aggregate;
 use crate::descriptor::TierKind;
-use crate::guard::Guard;
 use crate::parameter::Parameter;
 use pleach_regions::ElementType;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+
+pub use guard::{Comparison, Condition, Decision, Guard, guard_value};
 
 /// A DAG of stages over the regions of one tile.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -293,6 +296,23 @@ impl Workflow {
             reference.stage = moved(reference.stage);
         }
         workflow
+    }
+}
+
+impl Task {
+    /// Returns the inputs of the operation, without the reads of the guard.
+    #[must_use]
+    pub fn operands(&self) -> &[TaskInput] {
+        let operands = self.guard.as_ref().map_or(self.reads.len(), |guard| guard.operands);
+        &self.reads[..operands.min(self.reads.len())]
+    }
+
+    /// Adds an input of the operation after the others.
+    pub(crate) fn push_operand(&mut self, read: TaskInput) {
+        self.reads.insert(self.operands().len(), read);
+        if let Some(guard) = &mut self.guard {
+            guard.shift();
+        }
     }
 }
 

@@ -14,8 +14,8 @@ use crate::descriptor::{
     StageDescriptor, TaskDescriptor,
 };
 use crate::error::{DescriptorError, Problem};
-use crate::guard::Comparison;
 use crate::value::Real;
+use crate::workflow::Comparison;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A task of the unrolled stage.

@@ -5,7 +5,6 @@
 //! region of another task passes as its output, unchanged, or it has no output.
 
 use crate::value::Real;
-use crate::workflow::{Task, TaskInput};
 use pleach_regions::{DataRegion, ElementType, WrongElement};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -13,7 +12,7 @@ use std::fmt;
 /// Conditions under which a task runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// Number of the operation's inputs, which are the first of [`Task::reads`]. The others are the values to compare and the
+    /// Number of the operation's inputs, which are the first of [`Task::reads`](crate::Task::reads). The others are the values to compare and the
     /// regions that pass.
     pub operands: usize,
     /// The task runs if all of them are met. The first one that is not met decides the outputs: outer loops and choices come
@@ -24,13 +23,13 @@ pub struct Guard {
 /// Comparison of one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// Index into [`Task::reads`] of the scalar to compare.
+    /// Index into [`Task::reads`](crate::Task::reads) of the scalar to compare.
     pub value: usize,
     /// The comparison.
     pub comparison: Comparison,
     /// Result of the comparison with which the condition is met.
     pub expected: bool,
-    /// By output of the task: index into [`Task::reads`] of the region that passes if the condition is not met. `None` for an
+    /// By output of the task: index into [`Task::reads`](crate::Task::reads) of the region that passes if the condition is not met. `None` for an
     /// output that only tasks under the same guard read.
     pub passes: Vec<Option<usize>>,
 }
@@ -69,12 +68,12 @@ impl fmt::Display for Comparison {
 pub enum Decision<'a> {
     /// The task runs.
     Run,
-    /// The task is skipped. By output: index into [`Task::reads`] of the region that passes.
+    /// The task is skipped. By output: index into [`Task::reads`](crate::Task::reads) of the region that passes.
     Skip(&'a [Option<usize>]),
 }
 
 impl Guard {
-    /// Decides by the values at indices of [`Task::reads`]. Reads no value after the first condition that is not met.
+    /// Decides by the values at indices of [`Task::reads`](crate::Task::reads). Reads no value after the first condition that is not met.
     ///
     /// # Errors
     /// The first error of `value`.
@@ -100,7 +99,7 @@ impl Guard {
     }
 
     /// Moves the reads of the conditions by one place, after an input of the operation was inserted before them.
-    fn shift(&mut self) {
+    pub(super) fn shift(&mut self) {
         self.operands += 1;
         for condition in &mut self.conditions {
             condition.value += 1;
@@ -117,23 +116,6 @@ pub fn guard_value(region: &DataRegion) -> Result<f64, WrongElement> {
     match region {
         DataRegion::Scalar(value) => Ok(*value),
         other => Err(WrongElement { expected: ElementType::Scalar, found: other.element() }),
-    }
-}
-
-impl Task {
-    /// Returns the inputs of the operation, without the reads of the guard.
-    #[must_use]
-    pub fn operands(&self) -> &[TaskInput] {
-        let operands = self.guard.as_ref().map_or(self.reads.len(), |guard| guard.operands);
-        &self.reads[..operands.min(self.reads.len())]
-    }
-
-    /// Adds an input of the operation after the others.
-    pub(crate) fn push_operand(&mut self, read: TaskInput) {
-        self.reads.insert(self.operands().len(), read);
-        if let Some(guard) = &mut self.guard {
-            guard.shift();
-        }
     }
 }
 
