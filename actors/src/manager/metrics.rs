@@ -81,6 +81,7 @@ impl ManagerCounters {
         for task in tasks {
             match task.done {
                 TaskOutcome::Ran { .. } => &self.executed,
+                TaskOutcome::Skipped => continue,
                 TaskOutcome::Reused(ReuseSource::Dataflow) => &self.reused[0],
                 TaskOutcome::Reused(ReuseSource::Value) => &self.reused[1],
                 TaskOutcome::Reused(ReuseSource::Cache) => &self.reused[2],

@@ -437,6 +437,8 @@ pub enum TaskOutcome {
     },
     /// Its outputs were available from an earlier execution.
     Reused(ReuseSource),
+    /// Its guard decided that it does not run.
+    Skipped,
 }
 
 /// Source of a reused task's outputs.

@@ -32,6 +32,7 @@ fn stage() -> Stage {
         arguments: Vec::new(),
         reads: vec![reads],
         writes: vec![region(name)],
+        guard: None,
     };
     let read = TaskInput::Task { task: 0, output: 0 };
     Stage {

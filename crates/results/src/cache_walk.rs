@@ -5,13 +5,17 @@
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::journal::JournaledResponse;
-use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace, files::OsFileSystem};
+use pleach_cache::{
+    Access, Cache, CacheError, CacheKey, Limits, Output, PriorResults, Trace, files::OsFileSystem,
+};
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
-use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
+use pleach_workflow::{
+    Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task, TaskInput, Value, guard_value,
+};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -172,8 +176,31 @@ impl<'a> CachedRegions<'a> {
     pub fn output(&mut self, values: &[Value], stage: usize, output: usize) -> Option<DataRegion> {
         let (walk, reference, tile) = self.0.as_mut()?;
         let steps = walk.steps(*tile, values, *reference);
-        let identity = walk.output(&steps, stage, output)?;
+        let identity = walk.output(&steps, stage, output)?.identity;
         walk.cache.load(&Digest(identity.0))
+    }
+}
+
+/// Flow of control at a task.
+enum Flow {
+    Runs,
+    /// It is skipped, and these regions pass as its outputs.
+    Skipped(Vec<Option<CachedOutput>>),
+}
+
+/// Returns whether a task runs. `None` if its guard depends on a value that is unknown.
+fn flow(task: &Task, read: impl Fn(&TaskInput) -> Option<CachedOutput>) -> Option<Flow> {
+    let Some(guard) = &task.guard else { return Some(Flow::Runs) };
+    // A trace contains regions as small as a value.
+    let value = |place: usize| {
+        let region = read(&task.reads[place]).and_then(|known| known.traced?.region());
+        region.and_then(|region| guard_value(&region).ok()).ok_or(())
+    };
+    match guard.decide(value).ok()? {
+        Decision::Run => Some(Flow::Runs),
+        Decision::Skip(passes) => {
+            Some(Flow::Skipped(passes.iter().map(|place| read(&task.reads[(*place)?])).collect()))
+        }
     }
 }
 
@@ -201,6 +228,29 @@ pub struct CachedStep {
     pub key: Option<TaskKey>,
     /// Trace of the task. `None` if its key is unknown or the cache has no sound trace.
     pub trace: Option<Arc<Trace>>,
+    /// For a task that its guard skips: the regions that pass as its outputs. `None` for a task that runs, or if its guard
+    /// depends on an unknown value.
+    pub passes: Option<Vec<Option<CachedOutput>>>,
+}
+
+/// Region that is known from traces.
+#[derive(Clone, Debug)]
+pub struct CachedOutput {
+    /// Identity of its content.
+    pub identity: RegionIdentity,
+    /// Its entry in the trace of the task that wrote it. `None` for a file.
+    pub traced: Option<Output>,
+}
+
+impl CachedStep {
+    /// Returns an output of the task, or the region that passes as this output.
+    fn output(&self, output: usize) -> Option<CachedOutput> {
+        if let Some(passes) = &self.passes {
+            return passes.get(output)?.clone();
+        }
+        let traced = self.trace.as_ref()?.outputs.get(output)?.clone();
+        Some(CachedOutput { identity: RegionIdentity(traced.digest.0), traced: Some(traced) })
+    }
 }
 
 impl<'a> CacheWalk<'a> {
@@ -222,7 +272,7 @@ impl<'a> CacheWalk<'a> {
         let reference = self.prepared.study.workflow.reference.as_ref()?;
         // Evaluation 0 is the defaults, because `reference_run` implies that they are run.
         let steps = self.steps(tile, &self.prepared.evaluations[0], None);
-        self.output(&steps, reference.stage, reference.output)
+        self.output(&steps, reference.stage, reference.output).map(|output| output.identity)
     }
 
     fn response(
@@ -236,16 +286,16 @@ impl<'a> CacheWalk<'a> {
         let steps = self.steps(tile, values, reference);
         let out = &prepared.study.workflow.stages[response.stage].outputs[response.output];
         let step = steps.iter().find(|step| (step.stage, step.task) == (response.stage, out.task))?;
-        match step.trace.as_ref()?.outputs.get(out.output)?.region()? {
+        match step.output(out.output)?.traced?.region()? {
             DataRegion::Table(table) => Some(table),
             _ => None,
         }
     }
 
-    fn output(&self, steps: &[CachedStep], stage: usize, output: usize) -> Option<RegionIdentity> {
+    fn output(&self, steps: &[CachedStep], stage: usize, output: usize) -> Option<CachedOutput> {
         let out = self.prepared.study.workflow.stages[stage].outputs.get(output)?;
         let step = steps.iter().find(|step| (step.stage, step.task) == (stage, out.task))?;
-        step.trace.as_ref()?.outputs.get(out.output).map(|output| RegionIdentity(output.digest.0))
+        step.output(out.output)
     }
 
     /// Returns all tasks of a run, in order.
@@ -263,17 +313,22 @@ impl<'a> CacheWalk<'a> {
             for (place, task) in stage.tasks.iter().enumerate() {
                 let arguments: Vec<Value> = stage.task_parameters(task).map(|p| values[p]).collect();
                 let read = |read: &TaskInput| match *read {
-                    TaskInput::StageInput(input) => inputs[input],
-                    TaskInput::Task { task, output } => {
-                        let trace = steps[first + task].trace.as_ref()?;
-                        trace.outputs.get(output).map(|output| RegionIdentity(output.digest.0))
-                    }
+                    TaskInput::StageInput(input) => inputs[input].clone(),
+                    TaskInput::Task { task, output } => steps[first + task].output(output),
                 };
-                let inputs: Option<Vec<RegionIdentity>> = task.reads.iter().map(read).collect();
+                let (inputs, passes) = match flow(task, read) {
+                    Some(Flow::Runs) => {
+                        let operands = task.operands().iter();
+                        (operands.map(|operand| read(operand).map(|known| known.identity)).collect(), None)
+                    }
+                    Some(Flow::Skipped(passes)) => (None, Some(passes)),
+                    None => (None, None),
+                };
+                let inputs: Option<Vec<RegionIdentity>> = inputs;
                 let reads = inputs.as_ref().map(|inputs| inputs.iter().copied().map(TaskInputId::Output));
                 let key = reads.map(|reads| key(task, &arguments, reads));
                 let trace = key.and_then(|key| self.trace(key));
-                steps.push(CachedStep { stage: number, task: place, arguments, inputs, key, trace });
+                steps.push(CachedStep { stage: number, task: place, arguments, inputs, key, trace, passes });
             }
         }
         steps
@@ -285,15 +340,16 @@ impl<'a> CacheWalk<'a> {
         tile: usize,
         reference: Option<RegionIdentity>,
         steps: &[CachedStep],
-    ) -> Vec<Option<RegionIdentity>> {
+    ) -> Vec<Option<CachedOutput>> {
         let workflow = &self.prepared.study.workflow;
         let facts = &self.prepared.tiles[tile];
         let read_as = workflow.reference_elements();
-        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied();
+        let file = |identity| CachedOutput { identity, traced: None };
+        let of_input = |input: usize| self.identities.get(facts.inputs.get(input)?).copied().map(file);
         let identity = |input: &pleach_workflow::StageInput| match input.origin {
             InputOrigin::Input(input) => of_input(input),
             InputOrigin::Stage { stage, output } => self.output(steps, stage, output),
-            InputOrigin::Reference if self.prepared.reference_run() => reference,
+            InputOrigin::Reference if self.prepared.reference_run() => reference.map(file),
             InputOrigin::Reference => {
                 let place = read_as.iter().position(|element| *element == input.region.element)?;
                 of_input(workflow.inputs.len() + place)
