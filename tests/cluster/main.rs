@@ -21,6 +21,7 @@ mod durable;
 mod forget;
 mod gate;
 mod hosts;
+mod iterate;
 #[path = "../support/kubernetes.rs"]
 mod kubernetes;
 mod logs;
@@ -43,6 +44,8 @@ mod proxy;
 mod pyramid;
 mod ready;
 mod refusals;
+#[path = "../support/registration.rs"]
+mod registration;
 mod release;
 mod remarks;
 mod rollout;
