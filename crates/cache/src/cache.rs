@@ -10,14 +10,16 @@ pub use prior::PriorResults;
 use crate::folder::{self, Folder};
 use crate::index::Index;
 use crate::key::{CacheKey, operation_tag};
+use crate::label::UserTag;
 use crate::open::{OpenedCache, index_records, seconds};
 use crate::record::{Header, Kind};
-use crate::segment::{RecordLocation, Segment};
+use crate::segment::{RecordLocation, Segment, SegmentHead};
 use crate::stats::{CacheCounters, CacheStats, CacheWarning, CacheWarnings, count};
 use crate::trace::Trace;
-use crate::writer::{Writer, open_segment};
+use crate::writer::{Append, Writer, open_segment};
 use parking_lot::{Mutex, RwLock};
 use pleach_regions::{DataRegion, Digest};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,9 +35,21 @@ pub struct Cache {
     writer: Mutex<Option<Writer>>,
     /// Whether usage times and tombstone marks are written.
     writable: bool,
+    quota_bytes: Option<u64>,
     tally: CacheCounters,
     reports: Mutex<CacheWarnings>,
     now_seconds: AtomicU64,
+}
+
+/// A trace with its location's metadata.
+#[derive(Debug)]
+pub(crate) struct FoundTrace {
+    pub(crate) key: CacheKey,
+    pub(crate) trace: Trace,
+    pub(crate) record_bytes: u64,
+    pub(crate) written_seconds: u64,
+    /// Time of the last use of an entry of its segment.
+    pub(crate) used_seconds: u64,
 }
 
 /// Result of storing an entry.
@@ -50,7 +64,13 @@ pub enum InsertOutcome {
 }
 
 impl Cache {
-    pub(crate) fn new(folder: Folder, opened: OpenedCache, writer: Option<Writer>, now_seconds: u64) -> Self {
+    pub(crate) fn new(
+        folder: Folder,
+        opened: OpenedCache,
+        writer: Option<Writer>,
+        quota_bytes: Option<u64>,
+        now_seconds: u64,
+    ) -> Self {
         let OpenedCache { index, reports, corrupt, evicted } = opened;
         let tally =
             CacheCounters { corrupt: corrupt.into(), evicted: evicted.into(), ..CacheCounters::default() };
@@ -58,6 +78,7 @@ impl Cache {
             folder,
             index: RwLock::new(index),
             writable: writer.is_some(),
+            quota_bytes,
             writer: Mutex::new(writer),
             tally,
             reports: Mutex::new(reports),
@@ -84,17 +105,18 @@ impl Cache {
         self.index.read().contains(Kind::Blob, &digest.0)
     }
 
-    /// Stores the trace of a task instance.
+    /// Stores the trace of a task instance, on the quota of the user in its label.
     pub fn insert(&self, key: CacheKey, trace: &Trace) -> InsertOutcome {
-        self.store_with(Kind::Trace, &key.0, |now_seconds| {
+        let user = trace.label.as_ref().map_or("", |label| &label.user);
+        self.store_with(user, Kind::Trace, &key.0, |now_seconds| {
             let body = trace.to_bytes();
             (Header::of_trace(key.0, operation_tag(&trace.components.operation), &body, now_seconds), body)
         })
     }
 
-    /// Stores a data region. `digest` is its own ([`DataRegion::digest`]).
-    pub fn store(&self, digest: &Digest, region: &DataRegion) -> InsertOutcome {
-        self.store_with(Kind::Blob, &digest.0, |now_seconds| {
+    /// Stores a data region, on the quota of `user` unless that is empty. `digest` is its own ([`DataRegion::digest`]).
+    pub fn store(&self, digest: &Digest, region: &DataRegion, user: &str) -> InsertOutcome {
+        self.store_with(user, Kind::Blob, &digest.0, |now_seconds| {
             let body = region.encode(digest);
             (Header::of_blob(digest.0, &body, now_seconds), body)
         })
@@ -187,6 +209,7 @@ impl Cache {
     /// Stores the entry that `record` creates, unless it is already stored.
     fn store_with(
         &self,
+        user: &str,
         kind: Kind,
         id: &[u8; 32],
         record: impl FnOnce(u64) -> (Header, Vec<u8>),
@@ -203,7 +226,7 @@ impl Cache {
         let now_seconds = self.now_seconds.load(Ordering::Relaxed);
         // Encoding takes longest, so it runs before the writer lock is taken.
         let (header, body) = record(now_seconds);
-        let stored = self.append(&header, &body, now_seconds);
+        let stored = self.append(user, &header, &body, now_seconds);
         let counter = match stored {
             InsertOutcome::New => &self.tally.stored,
             InsertOutcome::Known => &self.tally.known,
@@ -213,22 +236,27 @@ impl Cache {
         stored
     }
 
-    fn append(&self, header: &Header, body: &[u8], now_seconds: u64) -> InsertOutcome {
+    fn append(&self, user: &str, header: &Header, body: &[u8], now_seconds: u64) -> InsertOutcome {
         let mut slot = self.writer.lock();
         // Another thread may have stored the entry, or have found the disk full.
         if self.index.read().contains(header.kind, &header.id) {
             return InsertOutcome::Known;
         }
         let Some(writer) = slot.as_mut() else { return InsertOutcome::Not };
-        let written = writer.append(header, body, now_seconds);
+        let written = writer.append(UserTag::new(user), header, body, now_seconds);
         // Also after a failure: the segments evicted before it are gone.
         let evicted = writer.take_evicted();
-        count(&self.tally.evicted, evicted.len() as u64);
+        count(&self.tally.evicted, evicted.numbers.len() as u64);
+        count(&self.tally.quota_evicted_bytes, evicted.by_quota_bytes);
+        if evicted.by_quota_bytes > 0 || matches!(written, Ok(Append::QuotaFull)) {
+            let (user, quota_bytes) = (user.to_owned(), self.quota_bytes.unwrap_or(u64::MAX));
+            self.report(CacheWarning::QuotaReached { user, quota_bytes });
+        }
         // Taken after the disk write, so that lookups continue during it.
         let mut index = self.index.write();
-        evicted.into_iter().for_each(|number| index.forget(number));
+        evicted.numbers.into_iter().for_each(|number| index.forget(number));
         match written {
-            Ok(Some(written)) => {
+            Ok(Append::Written(written)) => {
                 let (place, number) = (written.location, written.segment.number);
                 assert!(place.segment == number, "an entry of segment {number} is located in {place:?}");
                 assert!(place.offset < written.end, "{place:?} begins behind its end {}", written.end);
@@ -236,7 +264,7 @@ impl Cache {
                 index.know(&written.segment, written.end);
                 InsertOutcome::New
             }
-            Ok(None) => InsertOutcome::Not,
+            Ok(Append::FolderFull | Append::QuotaFull) => InsertOutcome::Not,
             Err(error) => {
                 // Released first: dropping the writer waits for the disk.
                 drop(index);
@@ -248,16 +276,39 @@ impl Cache {
         }
     }
 
-    /// Returns the traces of an operation, read one at a time. Corrupt traces are skipped.
-    pub(crate) fn traces_of(&self, operation: &str) -> impl Iterator<Item = (CacheKey, u64, Trace)> + '_ {
-        let places = self.index.read().of_operation(operation_tag(operation));
+    /// Returns the traces, or those of an operation, read one at a time. Corrupt traces are skipped.
+    pub(crate) fn traces(&self, operation: Option<&str>) -> impl Iterator<Item = FoundTrace> + '_ {
+        let places = self.index.read().traces(operation.map(operation_tag));
         places.into_iter().filter_map(|(key, place)| {
             // Locked once per trace, so that storage continues meanwhile. The segment may have been evicted since.
             let (segment, _) = self.index.read().indexed(place.segment)?;
             let (header, body) = segment.read(&place).ok()??;
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
-            Some((CacheKey(key), place.written_seconds, trace))
+            let SegmentHead::Segment { used_seconds, .. } = segment.beginning().ok()? else { return None };
+            let (key, record_bytes) = (CacheKey(key), header.record_bytes());
+            Some(FoundTrace { key, trace, record_bytes, written_seconds: place.written_seconds, used_seconds })
         })
+    }
+
+    /// Returns the bytes of a data region's record. `None` if the cache has no such region.
+    pub(crate) fn region_record_bytes(&self, digest: &Digest) -> Option<u64> {
+        let (_, place) = self.index.read().find(Kind::Blob, &digest.0)?;
+        Some(place.body_bytes + crate::record::HEADER_BYTES as u64)
+    }
+
+    /// Returns the bytes of each user's segments, by tag.
+    pub(crate) fn bytes_of_users(&self) -> BTreeMap<UserTag, u64> {
+        let mut bytes: BTreeMap<UserTag, u64> = BTreeMap::new();
+        for number in self.folder.numbers().unwrap_or_default() {
+            // Skips segments that another process has just evicted.
+            let Ok(Some(segment)) = open_segment(&self.folder, number, false) else { continue };
+            if let (Ok(SegmentHead::Segment { user, .. }), Ok(length)) =
+                (segment.beginning(), segment.file.length())
+            {
+                *bytes.entry(user).or_default() += length;
+            }
+        }
+        bytes
     }
 
     fn report(&self, report: CacheWarning) {

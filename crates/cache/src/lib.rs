@@ -3,7 +3,8 @@
 //! The cache holds two kinds of entries:
 //!
 //! - a [`Trace`] under the [`CacheKey`] of a task instance: the content of its outputs (digest, bytes, small ones whole),
-//!   its run time, and the [`KeyComponents`] of its key, which explain a cache miss ([`Cache::nearest`]);
+//!   its run time, the [`KeyComponents`] of its key, which explain a cache miss ([`Cache::nearest`]), and the study and user
+//!   that it was made for ([`StudyLabel`]), for searches ([`Cache::search`]) and quotas;
 //! - a *blob*: a data region under the digest of its content.
 //!
 //! Traces alone lead from the digests of tiles to responses without reading an image. Blobs let a study continue where
@@ -23,7 +24,7 @@
 //! use std::time::SystemTime;
 //!
 //! # let folder = tempfile::tempdir()?;
-//! let limits = Limits { bytes: 1 << 30, age: None };
+//! let limits = Limits { bytes: 1 << 30, ..Limits::default() };
 //! let cache = Cache::open(folder.path(), limits, SystemTime::UNIX_EPOCH)?;
 //! let components = KeyComponents {
 //!     operation: "nuclei.candidate-area".to_owned(),
@@ -34,8 +35,8 @@
 //! let mask = DataRegion::Mask(Raster::filled(64, 64, 1, 255)?);
 //! let digest = mask.digest();
 //! let outputs = vec![Output::new(&mask, digest)];
-//! cache.insert(components.key(), &Trace { outputs, seconds: 0.33, components: components.clone() });
-//! cache.store(&digest, &mask);
+//! cache.insert(components.key(), &Trace { outputs, seconds: 0.33, components: components.clone(), label: None });
+//! cache.store(&digest, &mask, "alice");
 //!
 //! let known = cache.lookup(&components.key()).expect("it has just been stored");
 //! assert_eq!(known.outputs[0].digest, digest);
@@ -53,9 +54,11 @@ mod eviction;
 mod folder;
 mod index;
 mod key;
+mod label;
 mod nearest;
 mod open;
 mod record;
+mod search;
 mod segment;
 mod stats;
 mod trace;
@@ -66,7 +69,9 @@ pub use pleach_files as files;
 pub use cache::{Cache, InsertOutcome, PriorResults};
 pub use error::CacheError;
 pub use key::{CacheKey, KeyComponents};
+pub use label::StudyLabel;
 pub use nearest::{Difference, Nearest};
 pub use open::{Access, Limits};
+pub use search::{Entry, Query};
 pub use stats::{CacheStats, CacheWarning};
 pub use trace::{INLINE_LIMIT_BYTES, Output, Trace};

@@ -5,9 +5,10 @@
 use crate::Cache;
 use crate::compaction::{SealedSegment, merge};
 use crate::error::CacheError;
-use crate::eviction::{is_expired, make_room};
+use crate::eviction::{Room, SpaceRequest, is_expired, make_room};
 use crate::folder::{self, Folder};
 use crate::index::Index;
+use crate::label::UserTag;
 use crate::segment::{START, ScanEnd, Segment, SegmentHead};
 use crate::stats::{CacheWarning, CacheWarnings};
 use crate::writer::{Writer, open_segment};
@@ -17,14 +18,38 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// Maximum segment size: 1/32 of the limit, so that eviction removes a small share, and the number of open files stays
+/// within the limit of a process.
+const SEGMENTS_WITHIN_LIMIT: u64 = 32;
+
+/// Minimum segment size. Small limits, used only in tests, still fit a few traces per segment.
+const SEGMENT_LEAST_BYTES: u64 = 4096;
+
 /// Limits of a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of all files in the folder, including preallocated space of running processes.
     pub bytes: u64,
     /// Maximum age of unused entries. `None` keeps them forever. It is checked per segment when a cache is opened: an entry
     /// lives as long as any entry of its segment is used.
     pub age: Option<Duration>,
+    /// Maximum size of each user's entries that this cache stores. Beyond it, the user's own least recently used entries are
+    /// evicted, and never those of others. `None` is unlimited. Entries without a label are of no user.
+    pub user_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// Returns the quota of a user, if there is one.
+    pub(crate) fn quota(&self, user: UserTag) -> Option<(UserTag, u64)> {
+        Some((user, self.user_bytes?)).filter(|_| user != UserTag::UNKNOWN)
+    }
+
+    /// Returns the maximum size of a user's segments with several records. Within the quota as well, so that it evicts a small
+    /// share of the user's entries.
+    pub(crate) fn segment_bytes(&self, user: UserTag) -> u64 {
+        let bound = self.quota(user).map_or(self.bytes, |(_, quota_bytes)| quota_bytes.min(self.bytes));
+        (bound / SEGMENTS_WITHIN_LIMIT).max(SEGMENT_LEAST_BYTES)
+    }
 }
 
 /// Access mode of a cache.
@@ -88,8 +113,8 @@ impl Cache {
                 opened.read(&folder, number);
             }
         }
-        let writer = lock.map(|lock| Writer::new(folder.clone(), lock, limits.bytes));
-        Ok(Self::new(folder, opened, writer, now_seconds))
+        let writer = lock.map(|lock| Writer::new(folder.clone(), lock, limits));
+        Ok(Self::new(folder, opened, writer, limits.user_bytes, now_seconds))
     }
 }
 
@@ -121,12 +146,14 @@ impl OpenedCache {
                 Err(error) => self.unreadable(number, &error),
             }
         }
-        if let Some(evicted) = make_room(folder, 0, limits.bytes, now_seconds)? {
+        let request = SpaceRequest { extra_bytes: 0, limit_bytes: limits.bytes, quota: None, now_seconds };
+        if let Room::Made(evicted) = make_room(folder, request)? {
+            let evicted = evicted.numbers;
             evicted.iter().for_each(|number| self.index.forget(*number));
             closed.retain(|segment| !evicted.contains(&segment.number));
             self.evicted += evicted.len() as u64;
         }
-        self.evicted += merge(folder, lock, limits.bytes, &mut self.index, closed, now_seconds)?.len() as u64;
+        self.evicted += merge(folder, lock, limits, &mut self.index, closed, now_seconds)?.len() as u64;
         Ok(())
     }
 
@@ -144,10 +171,12 @@ impl OpenedCache {
             index_records(&mut self.index, &Arc::new(segment), START)?;
             return Ok(None);
         }
-        let used_seconds = match segment.beginning()? {
-            SegmentHead::Segment { used_seconds } if !is_expired(used_seconds, now_seconds, limits.age) => {
+        let (user, used_seconds) = match segment.beginning()? {
+            SegmentHead::Segment { user, used_seconds }
+                if !is_expired(used_seconds, now_seconds, limits.age) =>
+            {
                 // A time in the future would protect the segment from eviction.
-                used_seconds.min(now_seconds)
+                (user, used_seconds.min(now_seconds))
             }
             beginning => {
                 match beginning {
@@ -181,7 +210,7 @@ impl OpenedCache {
         }
         // `make_room` evicts only segments whose lock it gets.
         segment.file.unlock()?;
-        Ok(Some(SealedSegment { number, bytes: end, used_seconds }))
+        Ok(Some(SealedSegment { number, bytes: end, used_seconds, user }))
     }
 
     /// Reads a segment without changing it.

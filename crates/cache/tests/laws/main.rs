@@ -14,4 +14,6 @@ mod memory;
 mod model;
 mod power;
 mod processes;
+mod quotas;
+mod search;
 mod tissue;
