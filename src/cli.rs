@@ -3,6 +3,7 @@
 //! This file has the commands for one machine. [`client`] has the commands that connect to a manager, [`node`] the
 //! processes of a cluster, and [`region`] the commands for stored data regions.
 
+mod cache;
 mod client;
 mod doctor;
 mod external;
@@ -17,6 +18,7 @@ mod storage;
 mod tile;
 mod variables;
 
+pub(crate) use cache::{CacheCommand, CacheSearchArgs, CacheStatsArgs};
 pub(crate) use client::{
     CancelArgs, DrainArgs, ForgetArgs, ManagerArgs, ResultsArgs, StatusArgs, SubmitArgs, WatchArgs,
 };
@@ -101,6 +103,9 @@ pub(crate) enum Command {
     /// Measure, list, check and clean storage tiers
     #[command(subcommand)]
     Storage(StorageCommand),
+    /// Search a task cache, or show who uses it
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Generate H&E-like tiles with exact nuclear label maps
     Tissue(TissueArgs),
     /// Print a script that completes pleach's arguments in a shell
@@ -168,6 +173,10 @@ pub(crate) struct CacheArgs {
     /// Maximum size of the --cache folder [default: 10GB]
     #[arg(long, value_name = "SIZE", requires = "cache")]
     pub(crate) cache_size: Option<MemorySize>,
+    /// Maximum size of a user's results in --cache; beyond it, new ones replace the user's least recently used [default: no
+    /// limit]
+    #[arg(long, value_name = "SIZE", requires = "cache")]
+    pub(crate) cache_quota: Option<MemorySize>,
     /// Remove results from --cache after this many days without use [default: never]
     #[arg(long, value_name = "DAYS", requires = "cache", value_parser = at_least_one::<NonZeroU32>)]
     pub(crate) cache_age: Option<NonZeroU32>,
@@ -177,7 +186,8 @@ impl CacheArgs {
     /// Returns the cache to open. `None` without `--cache`.
     pub(crate) fn options(&self) -> Option<CacheOptions<'_>> {
         let folder = self.cache.as_deref()?;
-        Some(CacheOptions { folder, size: self.cache_size, age_days: self.cache_age })
+        let (size, user_quota) = (self.cache_size, self.cache_quota);
+        Some(CacheOptions { folder, size, user_quota, age_days: self.cache_age })
     }
 }
 

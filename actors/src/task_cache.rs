@@ -4,7 +4,7 @@
 //! trace still contains their digests, which suffices to find later tasks.
 
 use parking_lot::Mutex;
-use pleach_cache::{Cache, CacheKey, KeyComponents, Output, Trace};
+use pleach_cache::{Cache, CacheKey, KeyComponents, Output, StudyLabel, Trace};
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, TaskKey};
 use pleach_workflow::{Operation, Value};
 use std::collections::HashMap;
@@ -27,6 +27,8 @@ pub struct TaskLookup {
     pub components: KeyComponents,
     /// Outputs with readers.
     pub requested: Vec<bool>,
+    /// Label of new entries.
+    pub label: Option<Arc<StudyLabel>>,
 }
 
 impl fmt::Debug for TaskLookup {
@@ -98,14 +100,16 @@ impl TaskLookup {
         }
         let traced: Vec<Output> =
             outputs.iter().zip(&digests).map(|(region, digest)| Output::new(region, *digest)).collect();
+        let user = self.label.as_ref().map_or("", |label| &label.user);
         for ((region, digest), output) in outputs.iter().zip(&digests).zip(&traced) {
             if output.region().is_none() && is_worth_caching(region.element(), region.bytes(), seconds) {
-                self.cache.store(digest, region);
+                self.cache.store(digest, region, user);
             }
         }
-        let components = self.components.clone();
+        let (components, label) = (self.components.clone(), self.label.as_deref().cloned());
         // Written after the outputs, so that a reader of the trace finds them.
-        self.cache.insert(CacheKey(self.key.0), &Trace { outputs: traced, seconds, components });
+        let trace = Trace { outputs: traced, seconds, components, label };
+        self.cache.insert(CacheKey(self.key.0), &trace);
     }
 }
 

@@ -3,6 +3,7 @@
 mod annotations;
 #[cfg(feature = "s3")]
 mod bucket;
+mod caches;
 #[path = "../support/data.rs"]
 mod data;
 #[path = "../support/disk.rs"]

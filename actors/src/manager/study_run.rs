@@ -1,6 +1,7 @@
 //! One running study of the manager.
 
 use super::Observer;
+use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
@@ -8,6 +9,7 @@ use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::{Span, info_span};
@@ -27,6 +29,8 @@ pub struct StudyRequest {
     /// The study may have a next round. Workers retain task results until the manager sends
     /// [`DropStudyResults`](super::DropStudyResults).
     pub retains_results: bool,
+    /// Label of its entries in workers' task caches.
+    pub label: Option<Arc<StudyLabel>>,
     /// Receives the outcome of the study.
     pub done: oneshot::Sender<StudyOutcome>,
 }
@@ -44,6 +48,7 @@ pub(super) struct RunningStudy {
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
     pub(super) retains_results: bool,
+    pub(super) label: Option<Arc<StudyLabel>>,
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
@@ -73,6 +78,7 @@ impl RunningStudy {
             inputs: HashMap::new(),
             replanner: None,
             retains_results: false,
+            label: None,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
             records: 0,

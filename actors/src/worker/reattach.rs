@@ -124,6 +124,7 @@ impl WorkerActor {
         // Revoked first, because without their regions the buckets would report missing inputs.
         self.running.leases_of(study).into_iter().for_each(|lease| self.revoke(lease, ctx));
         self.counters.end(study);
+        self.with_cache(|_| {});
         let regions = self.studies.end(study);
         if !regions.is_empty() {
             self.release(regions, None, ctx);

@@ -3,9 +3,13 @@
 //! Combines the index (`index.rs`) with the writer (`writer.rs`). A lookup waits for the disk access of another thread only
 //! during a refresh. A failing disk never fails a study.
 
+mod nearest;
 mod prior;
+mod search;
 
+pub use nearest::{Difference, Nearest};
 pub use prior::PriorResults;
+pub use search::{Entry, Query};
 
 use crate::folder::{self, Folder};
 use crate::index::Index;
@@ -169,6 +173,13 @@ impl Cache {
         }
     }
 
+    /// Returns the counters since the cache was opened. Its content counts 0: unlike [`statistics`](Self::statistics), this
+    /// reads no file.
+    #[must_use]
+    pub fn counters(&self) -> CacheStats {
+        self.tally.statistics()
+    }
+
     /// Returns the warnings since the last call, at most the first 100.
     pub fn take_reports(&self) -> Vec<CacheWarning> {
         self.reports.lock().take()
@@ -286,7 +297,13 @@ impl Cache {
             let trace = Trace::from_bytes(&body).filter(|_| header.id == key)?;
             let SegmentHead::Segment { used_seconds, .. } = segment.beginning().ok()? else { return None };
             let (key, record_bytes) = (CacheKey(key), header.record_bytes());
-            Some(FoundTrace { key, trace, record_bytes, written_seconds: place.written_seconds, used_seconds })
+            Some(FoundTrace {
+                key,
+                trace,
+                record_bytes,
+                written_seconds: place.written_seconds,
+                used_seconds,
+            })
         })
     }
 

@@ -4,11 +4,10 @@
 //! Duplicate and buried records are not copied. Copies are synced before the originals are removed. This is the only place
 //! where the cache waits for an fsync.
 
-use crate::eviction::{Room, SpaceRequest, make_room};
+use crate::eviction::{Limits, Room, SpaceRequest, make_room};
 use crate::folder::Folder;
 use crate::index::Index;
 use crate::label::UserTag;
-use crate::open::Limits;
 use crate::record::HEADER_BYTES;
 use crate::segment::{RecordLocation, START, Segment};
 use crate::writer::new_segment;

@@ -11,6 +11,40 @@ use pleach_files::{OpenFile, OpenMode};
 use std::io;
 use std::time::Duration;
 
+/// Maximum segment size: 1/32 of the limit, so that eviction removes a small share, and the number of open files stays
+/// within the limit of a process.
+const SEGMENTS_WITHIN_LIMIT: u64 = 32;
+
+/// Minimum segment size. Small limits, used only in tests, still fit a few traces per segment.
+const SEGMENT_LEAST_BYTES: u64 = 4096;
+
+/// Limits of a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum size of all files in the folder, including preallocated space of running processes.
+    pub bytes: u64,
+    /// Maximum age of unused entries. `None` keeps them forever. It is checked per segment when a cache is opened: an entry
+    /// lives as long as any entry of its segment is used.
+    pub age: Option<Duration>,
+    /// Maximum size of each user's entries that this cache stores. Beyond it, the user's own least recently used entries are
+    /// evicted, and never those of others. `None` is unlimited. Entries without a label are of no user.
+    pub user_bytes: Option<u64>,
+}
+
+impl Limits {
+    /// Returns the quota of a user, if there is one.
+    pub(crate) fn quota(&self, user: UserTag) -> Option<(UserTag, u64)> {
+        Some((user, self.user_bytes?)).filter(|_| user != UserTag::UNKNOWN)
+    }
+
+    /// Returns the maximum size of a user's segments with several records. Within the quota as well, so that it evicts a small
+    /// share of the user's entries.
+    pub(crate) fn segment_bytes(&self, user: UserTag) -> u64 {
+        let bound = self.quota(user).map_or(self.bytes, |(_, quota_bytes)| quota_bytes.min(self.bytes));
+        (bound / SEGMENTS_WITHIN_LIMIT).max(SEGMENT_LEAST_BYTES)
+    }
+}
+
 /// A segment that may be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EvictionCandidate {

@@ -21,6 +21,10 @@ const MARKER_NAME: &str = "FORMAT";
 /// Name of the marker while it is written.
 const MARKER_PART_NAME: &str = "FORMAT.part";
 const LOCK_NAME: &str = "lock";
+
+/// File of operation costs, which `pleach run` keeps beside the segments. A full disk may leave it without a marker.
+const COSTS_NAME: &str = "costs";
+
 const SEGMENT_SUFFIX: &str = ".segment";
 
 /// The marker of this version. The number is raised when anything on disk changes its meaning: segments, records, traces,
@@ -77,7 +81,8 @@ impl Folder {
         let found = if marker { folder.marker().map_err(refuse)? } else { String::new() };
         // An unfinished marker of a killed writer belongs to a folder without segments.
         let unfinished = MARKER.starts_with(&found) && !names.iter().any(|name| number(name).is_some());
-        let ours = |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME].contains(&name.as_str());
+        let ours =
+            |name: &String| [MARKER_NAME, MARKER_PART_NAME, LOCK_NAME, COSTS_NAME].contains(&name.as_str());
         if found == MARKER || found == EARLIER_MARKER || (unfinished && names.iter().all(ours)) {
             Ok(folder)
         } else if marker && !found.is_empty() {
@@ -150,7 +155,7 @@ impl Folder {
 
     /// Waits for the folder lock. A process must not request it twice at a time through one file.
     pub(crate) fn lock(lock: &dyn OpenFile) -> io::Result<FolderLock<'_>> {
-        lock.lock()?;
+        lock.lock().map_err(without_locks)?;
         Ok(FolderLock(lock))
     }
 
@@ -194,6 +199,16 @@ impl Folder {
     pub(crate) fn small_files_bytes(&self) -> io::Result<u64> {
         let length = |name| self.open(name, OpenMode::Read)?.length();
         Ok(length(MARKER_NAME)? + length(LOCK_NAME)?)
+    }
+}
+
+/// Names the cause of errors that file systems without locks return: `ENOLCK`, `ENOSYS` and `EOPNOTSUPP` of Linux.
+fn without_locks(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(37 | 38 | 95) => {
+            io::Error::new(io::ErrorKind::Unsupported, format!("its file system has no file locks ({error})"))
+        }
+        _ => error,
     }
 }
 

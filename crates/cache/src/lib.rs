@@ -55,10 +55,8 @@ mod folder;
 mod index;
 mod key;
 mod label;
-mod nearest;
 mod open;
 mod record;
-mod search;
 mod segment;
 mod stats;
 mod trace;
@@ -66,12 +64,11 @@ mod writer;
 
 pub use pleach_files as files;
 
-pub use cache::{Cache, InsertOutcome, PriorResults};
+pub use cache::{Cache, Difference, Entry, InsertOutcome, Nearest, PriorResults, Query};
 pub use error::CacheError;
+pub use eviction::Limits;
 pub use key::{CacheKey, KeyComponents};
 pub use label::StudyLabel;
-pub use nearest::{Difference, Nearest};
-pub use open::{Access, Limits};
-pub use search::{Entry, Query};
+pub use open::Access;
 pub use stats::{CacheStats, CacheWarning};
 pub use trace::{INLINE_LIMIT_BYTES, Output, Trace};

@@ -281,9 +281,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let segment = segment(&folder);
         segment.touch(90);
-        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { user: UserTag(7), used_seconds: 100 });
+        assert_eq!(
+            segment.beginning().unwrap(),
+            SegmentHead::Segment { user: UserTag(7), used_seconds: 100 }
+        );
         segment.touch(110);
-        assert_eq!(segment.beginning().unwrap(), SegmentHead::Segment { user: UserTag(7), used_seconds: 110 });
+        assert_eq!(
+            segment.beginning().unwrap(),
+            SegmentHead::Segment { user: UserTag(7), used_seconds: 110 }
+        );
         segment.file.write_at(b"?", 0).unwrap();
         assert_eq!(segment.beginning().unwrap(), SegmentHead::Broken);
         segment.file.set_length(0).unwrap();

@@ -3,10 +3,9 @@
 //! The writer extends a segment before it writes there, under the folder lock, and only while all files together stay within
 //! the limit. The limit therefore holds at every moment for any number of writers. The caller indexes the written entries.
 
-use crate::eviction::{Evicted, Room, SpaceRequest, make_room};
+use crate::eviction::{Evicted, Limits, Room, SpaceRequest, make_room};
 use crate::folder::Folder;
 use crate::label::UserTag;
-use crate::open::Limits;
 use crate::record::Header;
 use crate::segment::{RecordLocation, START, Segment};
 use pleach_files::{OpenFile, OpenMode};
@@ -89,7 +88,12 @@ impl Writer {
         if START + record_bytes > self.space.limits.bytes / 2 {
             return Ok(Append::FolderFull);
         }
-        if self.space.limits.quota(user).is_some_and(|(_, quota_bytes)| START + record_bytes > quota_bytes / 2) {
+        if self
+            .space
+            .limits
+            .quota(user)
+            .is_some_and(|(_, quota_bytes)| START + record_bytes > quota_bytes / 2)
+        {
             return Ok(Append::QuotaFull);
         }
         match self.room_for(user, record_bytes, now_seconds)? {

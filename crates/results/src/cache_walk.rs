@@ -5,7 +5,8 @@
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::journal::JournaledResponse;
-use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace, files::OsFileSystem};
+use pleach_cache::files::{FileSystem, OsFileSystem, SharedDisk};
+use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, PriorResults, Trace};
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
 use pleach_planner::memory_size::MemorySize;
@@ -13,7 +14,9 @@ use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey,
 use pleach_study::PreparedStudy;
 use pleach_workflow::{InputOrigin, ReferenceSource, SlideTile, Stage, TaskInput, Value};
 use std::collections::HashMap;
+use std::fs;
 use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,6 +29,8 @@ pub struct CacheOptions<'a> {
     pub folder: &'a Path,
     /// Maximum size. `None`: 10 GB.
     pub size: Option<MemorySize>,
+    /// Maximum size of the results of each user. `None`: no limit.
+    pub user_quota: Option<MemorySize>,
     /// Days without use after which results are removed. `None`: never.
     pub age_days: Option<NonZeroU32>,
 }
@@ -50,8 +55,17 @@ pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let day = Duration::from_secs(24 * 60 * 60);
     let age = options.age_days.map(|days| day.saturating_mul(days.get()));
     let bytes = options.size.map_or(DEFAULT_BYTES, MemorySize::bytes);
-    let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
+    let user_bytes = options.user_quota.map(MemorySize::bytes);
+    let limits = Limits { bytes, age, user_bytes };
+    let cache = Cache::open_on(files_of(folder), folder, limits, Access::Write, SystemTime::now());
     Ok(Arc::new(cache.map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })?))
+}
+
+/// Returns the file system for a folder: with files by the umask, if its group can write to it. A folder that everyone can write
+/// to is no folder of a group.
+fn files_of(folder: &Path) -> Arc<dyn FileSystem> {
+    let is_shared = fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o022 == 0o020);
+    if is_shared { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) }
 }
 
 /// Opens a cache read-only. Does not create a missing folder.
@@ -59,7 +73,7 @@ pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
 /// # Errors
 /// As [`open`]. Also if the folder is missing.
 pub fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
-    let limits = Limits { bytes: u64::MAX, age: None };
+    let limits = Limits { bytes: u64::MAX, ..Limits::default() };
     Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
         .map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })
 }

@@ -257,12 +257,12 @@ impl WorkerNode {
             spill: spill.clone(),
             ledger,
             costs: Arc::default(),
-            prior: PriorResults { cache, identities: Arc::default() },
+            prior: PriorResults { cache: cache.clone(), ..PriorResults::default() },
             peak_bytes: Arc::default(),
             remote: Some(remote),
         };
         let worker = WorkerActor::unconnected(setup).start();
-        readiness.begin(WorkerSampler { worker: worker.clone(), ram, spill, exchange });
+        readiness.begin(WorkerSampler { worker: worker.clone(), ram, spill, exchange, cache });
         Ok(worker)
     }
 }

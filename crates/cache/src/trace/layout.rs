@@ -148,11 +148,13 @@ mod tests {
         let label = (".{0,9}", prop::option::of(any::<u32>()), ".{0,9}")
             .prop_map(|(study, id, user)| StudyLabel { study, id, user });
         let outputs = prop::collection::vec(output, 0..5);
-        (outputs, 0.0..1e9, components, prop::option::of(label)).prop_map(|(outputs, seconds, parts, label)| {
-            let (operation, version, arguments, inputs) = parts;
-            let components = KeyComponents { operation, version, arguments, inputs };
-            Trace { outputs, seconds, components, label }
-        })
+        (outputs, 0.0..1e9, components, prop::option::of(label)).prop_map(
+            |(outputs, seconds, parts, label)| {
+                let (operation, version, arguments, inputs) = parts;
+                let components = KeyComponents { operation, version, arguments, inputs };
+                Trace { outputs, seconds, components, label }
+            },
+        )
     }
 
     proptest! {

@@ -62,7 +62,11 @@ impl Entry {
 
     /// Stores the trace, or the region if `blob` is set.
     pub(crate) fn put(&self, cache: &Cache, blob: bool) -> InsertOutcome {
-        if blob { cache.store(&self.digest, &self.region, self.user()) } else { cache.insert(self.key, &self.trace) }
+        if blob {
+            cache.store(&self.digest, &self.region, self.user())
+        } else {
+            cache.insert(self.key, &self.trace)
+        }
     }
 
     /// Returns whether the cache has the trace, or the region if `blob` is set. Panics if its content is wrong.

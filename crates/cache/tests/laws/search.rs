@@ -31,7 +31,10 @@ fn entries_are_found_by_every_condition() {
     };
     let of = |value: &str| Some(value.to_owned());
     assert_eq!(found(Query::default()), (0..13).collect::<Vec<u32>>());
-    assert_eq!(found(Query { operation: of("nuclei.candidates"), ..Query::default() }), [0, 2, 4, 6, 8, 10, 12]);
+    assert_eq!(
+        found(Query { operation: of("nuclei.candidates"), ..Query::default() }),
+        [0, 2, 4, 6, 8, 10, 12]
+    );
     assert_eq!(found(Query { user: of("bob"), ..Query::default() }), [1, 4, 7, 10]);
     assert_eq!(found(Query { study: of("study-1"), ..Query::default() }), [6, 7, 8, 9, 10, 11]);
     assert_eq!(found(Query { study: of("1"), user: of("alice"), ..Query::default() }), [6, 9]);
@@ -43,7 +46,10 @@ fn entries_are_found_by_every_condition() {
     // Tables are inside their traces. Entry 2 has its region as well.
     let [found] = cache.search(&query(&[("G1", "2")])).try_into().unwrap();
     let [other] = cache.search(&query(&[("G1", "4")])).try_into().unwrap();
-    assert_eq!((found.stored_outputs, other.stored_outputs), (2, 2 - usize::from(other.trace.outputs[0].region().is_none())));
+    assert_eq!(
+        (found.stored_outputs, other.stored_outputs),
+        (2, 2 - usize::from(other.trace.outputs[0].region().is_none()))
+    );
     assert_eq!((found.key, found.trace.seconds, found.written_seconds), (entry(2).key, 2.0 / 7.0, 1000));
     let region_bytes = entry(2).region.encode(&entry(2).digest).len() as u64;
     assert!(found.bytes > region_bytes && other.bytes > 100, "{found:?}");

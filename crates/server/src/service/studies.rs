@@ -12,7 +12,7 @@ mod remarks;
 use super::scaling::{Scaler, StudyNeed};
 use super::state::{KeptStudy, StateDir, StateError, StoredSubmission, StudyEnd};
 use super::study_runner::{self, Manager, PlannedCapacity, ReadyStudy, StudyRunError};
-use crate::http::control::ControlError;
+use crate::http::control::{ControlError, Submitter};
 use crate::input_store::InputStore;
 use crate::pools::Pools;
 pub use control::ServiceControl;
@@ -150,7 +150,7 @@ impl StudyContext {
         self: &Arc<Self>,
         submission: Submission,
         key: Option<String>,
-        client: &str,
+        client: &Submitter,
         view: &ManagerView,
     ) -> Result<Submitted, ControlError> {
         let reservation = match self.reserve_id(key.as_deref()) {
@@ -174,7 +174,7 @@ impl StudyContext {
             return Err(ControlError::Study(format!("study {}: {irregular}", submission.name)));
         }
         let submitted = OffsetDateTime::now_utc();
-        let kept = StoredSubmission { submission, key, submitted };
+        let kept = StoredSubmission { submission, key, submitted, user: Some(client.user.clone()) };
         // Planned before it is accepted, so that the client gets the error of a study that cannot be executed.
         let ready = self.ready(id, &kept, view).map_err(|error| refusal(&error))?;
         let least = |worker: &WorkerView| ready.needs().with_spill(worker.spill_bytes);
@@ -201,6 +201,11 @@ impl StudyContext {
             self.start(id, Some(ready));
         }
         Ok(Submitted { id: id.to_string(), missing })
+    }
+
+    /// Returns the user that submitted a study. `None` if it is unknown.
+    pub(super) fn user_of(&self, id: u32) -> Option<String> {
+        self.studies.lock().get(&id)?.kept.user.clone()
     }
 
     /// Reserves an id for a submission. Waits while a submission under the same key is in progress. Returns

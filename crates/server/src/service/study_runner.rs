@@ -21,7 +21,7 @@ use pleach_actors::manager::{
 };
 use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
-use pleach_cache::PriorResults;
+use pleach_cache::{PriorResults, StudyLabel};
 use pleach_dispatch::PlanId;
 use pleach_dispatch::memory_model::MinimumMemory;
 use pleach_dispatch::message::{FileContent, InputFile};
@@ -185,8 +185,9 @@ struct ClusterExecutor<'a> {
     prepared: &'a PreparedStudy,
     choice: PlanChoice,
     id: PlanId,
-    /// See [`RoundRunner`].
-    retains_results: bool,
+    /// See [`RoundRunner::retains_results`].
+    retains: bool,
+    label: Option<Arc<StudyLabel>>,
     inputs: HashMap<RegionKey, InputFile>,
     replan: Option<StudyReplanner>,
 }
@@ -203,7 +204,8 @@ impl Executor for ClusterExecutor<'_> {
             inputs: std::mem::take(&mut self.inputs),
             observer: work.observer,
             replanner: self.replan.take().map(|replan| Box::new(replan) as _),
-            retains_results: self.retains_results,
+            retains_results: self.retains,
+            label: self.label.clone(),
             done,
         };
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
@@ -332,10 +334,10 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
             phase: number(self.phase, StudyParts::Phases)?,
             round: number(round, StudyParts::Rounds)?,
         };
-        let retains_results = self.retains_results;
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
-        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains_results, inputs, replan };
+        let (label, retains) = (self.past.label.clone(), self.retains_results);
+        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains, label, inputs, replan };
         let (stage, tree) = result_files::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());

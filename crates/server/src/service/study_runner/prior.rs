@@ -2,7 +2,7 @@
 
 use crate::service::studies::StudyContext;
 use pleach_api::submission::PlanChoice;
-use pleach_cache::PriorResults;
+use pleach_cache::{PriorResults, StudyLabel};
 use pleach_planner::PlanOptions;
 use pleach_results::cache_walk;
 use pleach_study::PreparedStudy;
@@ -19,16 +19,19 @@ pub(super) fn prior_results(
 ) -> PriorResults {
     let options = PlanOptions::new(choice.strategy, choice.reuse);
     let folder = shared.task_cache.as_ref().filter(|_| options.reuse_name() == Some("value"));
-    let Some(folder) = folder.filter(|folder| folder.exists()) else { return PriorResults::default() };
+    let user = shared.user_of(id).unwrap_or_default();
+    let label = Some(Arc::new(StudyLabel { study: study.study.name.clone(), id: Some(id), user }));
+    let without_cache = PriorResults { label, ..PriorResults::default() };
+    let Some(folder) = folder.filter(|folder| folder.exists()) else { return without_cache };
     match cache_walk::open_to_read(folder) {
         Ok(cache) => {
             let identities = Arc::new(cache_walk::identities(study));
-            PriorResults { cache: Some(Arc::new(cache)), identities }
+            PriorResults { cache: Some(Arc::new(cache)), identities, ..without_cache }
         }
         Err(error) => {
             // The study needs no cache. Workers look tasks up themselves.
             warn!(study = id, "study {id} starts without the results of earlier studies: {error}");
-            PriorResults::default()
+            without_cache
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The result is for users, and no computation depends on it. A call reads every trace of the operation.
 
-use crate::cache::FoundTrace;
-use crate::{Cache, CacheKey, KeyComponents, Trace};
+use super::{Cache, FoundTrace};
+use crate::{CacheKey, KeyComponents, Trace};
 use pleach_regions::Digest;
 use std::cmp::Reverse;
 use std::fmt;

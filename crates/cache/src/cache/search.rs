@@ -2,10 +2,11 @@
 //!
 //! The result is for users, and no computation depends on it. A search reads every trace, or those of one operation.
 
+use super::Cache;
 use crate::label::UserTag;
-use crate::{Cache, CacheKey, StudyLabel, Trace};
+use crate::{CacheKey, StudyLabel, Trace};
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Conditions of a search. Those that are empty hold for every entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Entry {
     pub key: CacheKey,
     /// Its trace, with values, run time and label.
     pub trace: Trace,
-    /// Bytes of its records: the trace, and those outputs in the cache that no entry before it in the result has.
+    /// Bytes of its records: the trace, and its outputs in the cache. Entries with equal outputs share these.
     pub bytes: u64,
     /// Outputs whose content is in the cache, inside the trace or as a region.
     pub stored_outputs: usize,
@@ -57,7 +58,8 @@ impl Query {
 /// Compares numbers by value, so that 11 finds 11.0.
 fn same(found: &(String, String), wanted: &(String, String)) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
-    let equal_numbers = || number(&found.1).zip(number(&wanted.1)).is_some_and(|(found, wanted)| found == wanted);
+    let equal_numbers =
+        || number(&found.1).zip(number(&wanted.1)).is_some_and(|(found, wanted)| found == wanted);
     found.0 == wanted.0 && (found.1 == wanted.1 || equal_numbers())
 }
 
@@ -65,7 +67,7 @@ impl Cache {
     /// Returns the entries that match, the last written first. Corrupt ones are skipped. Changes no time of last use.
     #[must_use]
     pub fn search(&self, query: &Query) -> Vec<Entry> {
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries = Vec::new();
         for found in self.traces(query.operation.as_deref()) {
             if !query.matches(&found.trace) {
                 continue;
@@ -73,9 +75,11 @@ impl Cache {
             let stored = found.trace.outputs.iter();
             let stored =
                 stored.filter(|output| output.region().is_some() || self.contains_region(&output.digest));
+            let outputs = found.trace.outputs.iter();
+            let regions = outputs.filter_map(|output| self.region_record_bytes(&output.digest));
             entries.push(Entry {
                 key: found.key,
-                bytes: found.record_bytes,
+                bytes: found.record_bytes + regions.sum::<u64>(),
                 stored_outputs: stored.count(),
                 written_seconds: found.written_seconds,
                 used_seconds: found.used_seconds,
@@ -83,12 +87,7 @@ impl Cache {
             });
         }
         // The key breaks ties between entries of the same second.
-        entries.sort_unstable_by_key(|entry| (Reverse(entry.written_seconds), entry.key));
-        let mut counted = HashSet::new();
-        for entry in &mut entries {
-            let new = entry.trace.outputs.iter().filter(|output| counted.insert(output.digest));
-            entry.bytes += new.filter_map(|output| self.region_record_bytes(&output.digest)).sum::<u64>();
-        }
+        entries.sort_unstable_by_key(|entry: &Entry| (Reverse(entry.written_seconds), entry.key));
         entries
     }
 
