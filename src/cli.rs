@@ -38,8 +38,9 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use pleach_actors::transport::identity::{NodeName, Role};
+use pleach_objects::{InvalidLocation, S3Location};
 use pleach_planner::memory_size::MemorySize;
-use pleach_results::cache_walk::CacheOptions;
+use pleach_results::cache_walk::{self, CacheOptions};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -167,10 +168,10 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Task cache folder: reuse results of earlier studies, and store those of this study
-    #[arg(long, value_name = "DIR")]
+    /// Task cache, a folder or s3://BUCKET/PREFIX: reuse results of earlier studies, and store new ones
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: Option<PathBuf>,
-    /// Maximum size of the --cache folder [default: 10GB]
+    /// Maximum size of --cache [default: 10GB]
     #[arg(long, value_name = "SIZE", requires = "cache")]
     pub(crate) cache_size: Option<MemorySize>,
     /// Maximum size of a user's results in --cache; beyond it, new ones replace the user's least recently used [default: no
@@ -201,8 +202,8 @@ pub(crate) struct ExplainArgs {
     /// Explain only this tile, named as in responses.csv [default: all tiles]
     #[arg(long, value_name = "NAME")]
     pub(crate) tile: Option<String>,
-    /// Task cache of earlier studies (read-only)
-    #[arg(long, value_name = "DIR")]
+    /// Task cache of earlier studies, a folder or s3://BUCKET/PREFIX (read-only)
+    #[arg(long, value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: Option<PathBuf>,
     /// Number of concurrent tasks to plan for [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = at_least_one::<NonZeroU32>)]
@@ -341,6 +342,15 @@ fn at_least_one<N: FromStr>(text: &str) -> Result<N, &'static str> {
 fn threads(text: &str) -> Result<NonZeroU32, &'static str> {
     let threads = at_least_one(text).ok().filter(|threads: &NonZeroU32| threads.get() <= 1024);
     threads.ok_or("1 to 1024 is allowed")
+}
+
+/// Parses the location of a task cache: a folder, or an address in object storage, which stays text.
+fn cache_location(text: &str) -> Result<PathBuf, InvalidLocation> {
+    let location = PathBuf::from(text);
+    if cache_walk::is_bucket(&location) {
+        S3Location::parse(text)?;
+    }
+    Ok(location)
 }
 
 /// Parses the name of an SVG or PNG file.

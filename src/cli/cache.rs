@@ -1,5 +1,6 @@
 //! Grammar of the commands that read a task cache.
 
+use super::cache_location;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -13,8 +14,8 @@ pub(crate) enum CacheCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheSearchArgs {
-    /// Task cache folder, a --cache of pleach run or of workers (read-only)
-    #[arg(value_name = "DIR")]
+    /// Task cache, the --cache of pleach run or of workers (read-only)
+    #[arg(value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: PathBuf,
     /// Only results of this operation, as in nuclei.candidates
     #[arg(long, value_name = "NAME")]
@@ -35,8 +36,8 @@ pub(crate) struct CacheSearchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheStatsArgs {
-    /// Task cache folder, a --cache of pleach run or of workers (read-only)
-    #[arg(value_name = "DIR")]
+    /// Task cache, the --cache of pleach run or of workers (read-only)
+    #[arg(value_name = "DIR|URL", value_parser = cache_location)]
     pub(crate) cache: PathBuf,
     /// Print one JSON document on stdout, and nothing else
     #[arg(long)]

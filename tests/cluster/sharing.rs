@@ -187,6 +187,38 @@ fn cache_entries_belong_to_the_submitting_user() {
     assert!(!cluster.log("w0").contains("quota"));
 }
 
+/// Clusters without a shared file system share a task cache in a bucket: the second one executes few tasks again, and none
+/// with its manager's help.
+#[cfg(feature = "s3")]
+#[test]
+fn clusters_share_a_task_cache_in_s3() {
+    use crate::serving::{BUCKET, CREDENTIALS, serve};
+    let study = study(4, 128);
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(server) = serve("sharing::clusters_share_a_task_cache_in_s3", place.path()) else { return };
+    let cache = format!("s3://{BUCKET}/cluster?endpoint={}", server.endpoint);
+    let with_cache = |managers: &[String]| {
+        let mut cluster = Cluster::to_be(&study);
+        let credentials = CREDENTIALS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        cluster.environment.extend(credentials);
+        cluster.manager_options = managers.to_vec();
+        cluster.start_manager();
+        (0..2).for_each(|number| cluster.start_worker(&format!("w{number}"), &["--cache", &cache]));
+        let done = executed(&cluster, &[]);
+        for worker in ["w0", "w1"] {
+            cluster.ask_to_leave(worker);
+            assert!(cluster.left(worker).success());
+            assert!(!cluster.log(worker).contains("--cache: "), "{}", cluster.log(worker));
+        }
+        done
+    };
+    let (expected, tasks, _) = with_cache(&[]);
+    let (again, few, _) = with_cache(&[]);
+    assert!(again == expected && few < tasks, "workers execute {few} tasks again, of {tasks}");
+    let (again, tasks, _) = with_cache(&["--cache".to_owned(), cache.clone()]);
+    assert_eq!((again == expected, tasks), (true, 0), "the manager finds all responses");
+}
+
 /// Reads the metrics of a worker, at the address in its log.
 fn metrics(cluster: &Cluster<'_>, worker: &str) -> String {
     let log = cluster.log(worker);

@@ -12,6 +12,7 @@ use pleach_dispatch::message::ToWorker;
 use pleach_regions::RegionKey;
 use pleach_workflow::{Durability, Stage};
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::SystemTime;
 use tracing::warn;
 
@@ -109,11 +110,14 @@ impl WorkerActor {
     /// Calls the task cache of a worker process, and logs the cache's warnings. A run in one process calls its cache itself.
     pub(super) fn with_cache(&self, call: impl FnOnce(&Cache) + Send + 'static) {
         if let Some(cache) = self.setup.prior.cache.clone().filter(|_| self.setup.remote.is_some()) {
-            // Off this thread, which must not wait for the disk.
-            self.setup.pool.spawn(move || {
+            // Neither this thread nor one that runs tasks may wait for a disk or for the network.
+            let work = move || {
                 call(&cache);
                 cache.take_reports().into_iter().for_each(|report| warn!("--cache: {report}"));
-            });
+            };
+            if let Err(error) = Builder::new().name("cache".to_owned()).spawn(work) {
+                warn!("--cache: {error}");
+            }
         }
     }
 

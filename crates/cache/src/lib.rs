@@ -16,7 +16,8 @@
 //!
 //! Any number of processes may use one folder at a time (`folder.rs` describes the locking). Modules, bottom up:
 //! `pleach-files` (file system interface), `record.rs`, `segment.rs`, `folder.rs`, `index.rs` (locations of entries),
-//! `writer.rs` and `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`.
+//! `writer.rs` and `eviction.rs` (new entries and eviction for them), `open.rs`, `cache.rs`. A cache may be in object storage
+//! instead (`cache/in_objects.rs`).
 //!
 //! ```
 //! use pleach_cache::{Cache, KeyComponents, Limits, Output, Trace};
@@ -64,7 +65,7 @@ mod writer;
 
 pub use pleach_files as files;
 
-pub use cache::{Cache, Difference, Entry, InsertOutcome, Nearest, PriorResults, Query};
+pub use cache::{Cache, Difference, Entry, InsertOutcome, Nearest, ObjectInfo, Objects, PriorResults, Query};
 pub use error::CacheError;
 pub use eviction::Limits;
 pub use key::{CacheKey, KeyComponents};

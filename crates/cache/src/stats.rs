@@ -14,6 +14,21 @@ pub enum CacheWarning {
         /// The system error.
         reason: String,
     },
+    /// A request to object storage failed. Until the next refresh, regions are missing and no entries are stored.
+    Unreachable {
+        /// The error.
+        reason: String,
+    },
+    /// A bundle of traces is corrupt from some record on.
+    CorruptBundle {
+        /// Name of the object.
+        name: String,
+    },
+    /// A region in object storage is corrupt and has been removed.
+    CorruptObject {
+        /// Name of the object.
+        name: String,
+    },
     /// A user's entries have reached the quota. Reported once for each user.
     QuotaReached {
         /// The user.
@@ -60,6 +75,11 @@ impl fmt::Display for CacheWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotWritable { reason } => write!(f, "the cache is read-only: {reason}"),
+            Self::Unreachable { reason } => {
+                write!(f, "the cache is not used until the next study: {reason}")
+            }
+            Self::CorruptBundle { name } => write!(f, "{name}: corrupt, its traces are read up to there"),
+            Self::CorruptObject { name } => write!(f, "{name}: corrupt region removed"),
             Self::QuotaReached { user, quota_bytes } => write!(
                 f,
                 "the entries of {user} have reached the quota of {quota_bytes} bytes; new ones replace those that {user} \

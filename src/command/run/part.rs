@@ -153,6 +153,10 @@ impl<'a> Runner<'a> {
         self.executor = Some(here);
         let StudyResult { prepared, planned, executed, collected, convergence } =
             rounds::execute(self, first, planned, &mut session)?;
+        // Before the record of the study, which has the warnings of its cache.
+        if let Some(cache) = &self.prior.cache {
+            cache.flush();
+        }
         let costs_lost = self.keep_costs(&prepared, &executed.costs);
         let done = result_files::CompletedStudy {
             prepared: &prepared,
@@ -172,6 +176,9 @@ impl<'a> Runner<'a> {
     /// Writes the learned costs to the cache, for later studies. Returns a message if that fails.
     fn keep_costs(&self, prepared: &PreparedStudy, learned: &CostModel) -> Option<String> {
         let folder = self.args.cache.cache.as_deref().filter(|_| *learned != prepared.costs)?;
+        if cache_walk::is_bucket(folder) {
+            return None;
+        }
         let lost = cost_history::store(folder, learned).err()?;
         Some(format!("operation costs are not stored for later plans: {lost}"))
     }

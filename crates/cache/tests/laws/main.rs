@@ -12,6 +12,7 @@ mod limits;
 #[path = "../../../../tests/support/memory.rs"]
 mod memory;
 mod model;
+mod objects;
 mod power;
 mod processes;
 mod quotas;

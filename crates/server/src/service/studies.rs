@@ -24,6 +24,7 @@ use pleach_actors::manager::{DropStudyResults, GetView, ManagerView, RetainResul
 use pleach_api::digest::InputDigest;
 use pleach_api::schema::{ScalingStatus, StudyState, Submitted};
 use pleach_api::submission::Submission;
+use pleach_cache::Cache;
 use pleach_study::{Cause, Defect};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -53,8 +54,10 @@ pub struct StudyContext {
     /// Notified when a study has ended, so that the next one may start.
     study_ended: Condvar,
     scaler: Scaler,
-    /// Folder of the task cache that workers write.
+    /// Folder or bucket of the task cache that workers write.
     pub(crate) task_cache: Option<PathBuf>,
+    /// The task cache, if it is in a bucket and has been opened.
+    pub(crate) bucket_cache: Mutex<Option<Arc<Cache>>>,
 }
 
 impl StudyContext {
@@ -85,6 +88,7 @@ impl StudyContext {
             study_ended,
             scaler,
             task_cache,
+            bucket_cache: Mutex::default(),
         });
         for KeptStudy { id, kept, ended } in kept {
             // Stored files are only looked up by name here. They are verified before the study runs, because there
