@@ -237,6 +237,7 @@ fn workers_that_join_or_leave_have_buckets_replanned_for_their_slots() {
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(OneByOne(Arc::clone(&slots)))),
             retains_results: false,
+            label: None,
             done,
         };
         manager.send(StartPlan { id: PlanId::first_round(1), study }).await.unwrap();
@@ -300,6 +301,7 @@ fn study_is_replanned_once_its_measured_costs_are_new() {
                 asked: Arc::clone(&asked),
             })),
             retains_results: false,
+            label: None,
             done,
         };
         let id = PlanId::first_round(1);
@@ -378,6 +380,7 @@ fn manager_answers_and_grants_during_a_replan() {
             observer: Box::new(|_| {}),
             replanner: Some(Box::new(Slow { replanner: OneByOne(Arc::clone(&slots)), begun, may_end })),
             retains_results: false,
+            label: None,
             done,
         };
         let id = PlanId::first_round(1);

@@ -50,6 +50,10 @@ mod release;
 mod remarks;
 mod rollout;
 mod scaling;
+#[cfg(feature = "s3")]
+#[expect(dead_code, clippy::unwrap_used, reason = "it is part of tests of several packages")]
+#[path = "../../crates/objects/tests/laws/serving.rs"]
+mod serving;
 mod sharing;
 mod slides;
 mod stored;

@@ -2,6 +2,7 @@
 
 use super::Observer;
 use super::replanning::CostChecks;
+use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::manager::Manager;
 use pleach_dispatch::message::InputFile;
@@ -9,6 +10,7 @@ use pleach_dispatch::study::{Replanner, Study, StudyOutcome};
 use pleach_regions::RegionKey;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
 use tracing::{Span, info_span};
@@ -28,6 +30,8 @@ pub struct StudyRequest {
     /// The study may have a next round. Workers retain task results until the manager sends
     /// [`DropStudyResults`](super::DropStudyResults).
     pub retains_results: bool,
+    /// Label of its entries in workers' task caches.
+    pub label: Option<Arc<StudyLabel>>,
     /// Receives the outcome of the study.
     pub done: oneshot::Sender<StudyOutcome>,
 }
@@ -45,6 +49,7 @@ pub(super) struct RunningStudy {
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replanner: Option<Box<dyn Replanner>>,
     pub(super) retains_results: bool,
+    pub(super) label: Option<Arc<StudyLabel>>,
     pub(super) all_instances: usize,
     /// Tasks reported.
     pub(super) tasks: u64,
@@ -75,6 +80,7 @@ impl RunningStudy {
             inputs: HashMap::new(),
             replanner: None,
             retains_results: false,
+            label: None,
             all_instances: core.study(id).map_or(0, Study::unfinished),
             tasks: 0,
             cost_checks: CostChecks::default(),

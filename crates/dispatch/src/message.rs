@@ -183,6 +183,10 @@ pub enum ToWorker {
         durable: Durability,
         /// Another round of the same study may follow: task results are retained for it, within the memory limit.
         retains_results: bool,
+        /// Name of the study. Its worker labels entries of the task cache with it and with the user.
+        name: String,
+        /// User that submitted it. Empty if unknown.
+        user: String,
     },
     /// A bucket to execute.
     Assign {

@@ -5,11 +5,11 @@
 //! image. `pleach-actors` (`task_cache`) writes traces and looks them up.
 
 use crate::journal::JournaledResponse;
-use pleach_cache::{
-    Access, Cache, CacheError, CacheKey, Limits, Output, PriorResults, Trace, files::OsFileSystem,
-};
+use pleach_cache::files::{FileSystem, OsFileSystem, SharedDisk};
+use pleach_cache::{Access, Cache, CacheError, CacheKey, Limits, Objects, Output, PriorResults, Trace};
 use pleach_dispatch::message::InputFile;
 use pleach_dispatch::stage::task_key::{TaskInputId, key};
+use pleach_objects::S3Location;
 use pleach_planner::memory_size::MemorySize;
 use pleach_regions::{DataRegion, Digest, ElementType, RegionIdentity, RegionKey, Table, TaskKey};
 use pleach_study::PreparedStudy;
@@ -17,7 +17,10 @@ use pleach_workflow::{
     Decision, InputOrigin, ReferenceSource, SlideTile, Stage, Task, TaskInput, Value, guard_value,
 };
 use std::collections::HashMap;
+use std::fs;
+use std::io;
 use std::num::NonZeroU32;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,10 +29,12 @@ use thiserror::Error;
 /// Cache of task results: its folder and limits.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheOptions<'a> {
-    /// Folder of the cache.
+    /// Folder of the cache, or its bucket as in `s3://BUCKET/PREFIX`.
     pub folder: &'a Path,
     /// Maximum size. `None`: 10 GB.
     pub size: Option<MemorySize>,
+    /// Maximum size of the results of each user. `None`: no limit.
+    pub user_quota: Option<MemorySize>,
     /// Days without use after which results are removed. `None`: never.
     pub age_days: Option<NonZeroU32>,
 }
@@ -51,11 +56,41 @@ pub struct CacheFolderError {
 /// [`CacheFolderError`] if the folder is no cache, has another format version or cannot be read.
 pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
     let folder = options.folder;
+    let refuse = |cause| CacheFolderError { folder: folder.to_owned(), cause };
     let day = Duration::from_secs(24 * 60 * 60);
     let age = options.age_days.map(|days| day.saturating_mul(days.get()));
     let bytes = options.size.map_or(DEFAULT_BYTES, MemorySize::bytes);
-    let cache = Cache::open(folder, Limits { bytes, age }, SystemTime::now());
-    Ok(Arc::new(cache.map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })?))
+    let user_bytes = options.user_quota.map(MemorySize::bytes);
+    let limits = Limits { bytes, age, user_bytes };
+    let cache = match bucket(folder).map_err(refuse)? {
+        Some((objects, address)) => {
+            Cache::open_objects(objects, &address, limits, Access::Write, SystemTime::now())
+        }
+        None => Cache::open_on(files_of(folder), folder, limits, Access::Write, SystemTime::now()),
+    };
+    Ok(Arc::new(cache.map_err(refuse)?))
+}
+
+/// Returns whether the location of a cache is a bucket, as in `s3://BUCKET/PREFIX`, and no folder.
+#[must_use]
+pub fn is_bucket(location: &Path) -> bool {
+    location.to_str().is_some_and(|text| text.starts_with("s3://"))
+}
+
+/// Returns the objects of a cache in a bucket, and its address. `None` for a folder.
+fn bucket(location: &Path) -> Result<Option<(Arc<dyn Objects>, String)>, CacheError> {
+    let Some(text) = location.to_str().filter(|_| is_bucket(location)) else { return Ok(None) };
+    let refuse = |source| CacheError::Io { path: location.to_owned(), source };
+    let parsed = S3Location::parse(text);
+    let parsed = parsed.map_err(|error| refuse(io::Error::new(io::ErrorKind::InvalidInput, error)))?;
+    Ok(Some((pleach_objects::open_task_cache(&parsed).map_err(refuse)?, parsed.address())))
+}
+
+/// Returns the file system for a folder: with files by the umask, if its group can write to it. A folder that everyone can write
+/// to is no folder of a group.
+fn files_of(folder: &Path) -> Arc<dyn FileSystem> {
+    let is_shared = fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o022 == 0o020);
+    if is_shared { Arc::new(SharedDisk) } else { Arc::new(OsFileSystem) }
 }
 
 /// Opens a cache read-only. Does not create a missing folder.
@@ -63,9 +98,14 @@ pub fn open(options: CacheOptions<'_>) -> Result<Arc<Cache>, CacheFolderError> {
 /// # Errors
 /// As [`open`]. Also if the folder is missing.
 pub fn open_to_read(folder: &Path) -> Result<Cache, CacheFolderError> {
-    let limits = Limits { bytes: u64::MAX, age: None };
-    Cache::open_on(Arc::new(OsFileSystem), folder, limits, Access::Read, SystemTime::now())
-        .map_err(|cause| CacheFolderError { folder: folder.to_owned(), cause })
+    let refuse = |cause| CacheFolderError { folder: folder.to_owned(), cause };
+    let limits = Limits { bytes: u64::MAX, ..Limits::default() };
+    let (now, access) = (SystemTime::now(), Access::Read);
+    let cache = match bucket(folder).map_err(refuse)? {
+        Some((objects, address)) => Cache::open_objects(objects, &address, limits, access, now),
+        None => Cache::open_on(Arc::new(OsFileSystem), folder, limits, access, now),
+    };
+    cache.map_err(refuse)
 }
 
 /// Default size limit of a cache, 10 GB: the intermediate images of some dozen studies, without filling most

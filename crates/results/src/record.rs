@@ -215,6 +215,8 @@ pub struct CacheRecord {
     pub(crate) traces: u64,
     pub(crate) regions: u64,
     pub(crate) bytes: u64,
+    /// Bytes evicted for the quota of a user.
+    pub(crate) quota_evicted_bytes: u64,
     /// Warnings of the cache, as text.
     pub warnings: Vec<String>,
 }
@@ -232,6 +234,7 @@ impl CacheRecord {
             traces: now.traces,
             regions: now.blobs,
             bytes: now.bytes,
+            quota_evicted_bytes: now.quota_evicted_bytes,
             warnings: cache.take_reports().iter().map(ToString::to_string).collect(),
         }
     }

@@ -179,6 +179,12 @@ catalog! {
         "Region lookups that found the region in the tier.";
     Counter TIER_MISSES = "pleach_tier_misses_total" ["tier"], Count Worker Sampled:
         "Region lookups that did not find the region in the tier.";
+    Counter CACHE_LOOKUPS = "pleach_task_cache_lookups_total" ["answer"], Count Worker Sampled:
+        "Lookups of traces and regions in the task cache (--cache), by answer: found or missing.";
+    Counter CACHE_STORED = "pleach_task_cache_inserts_total", Count Worker Sampled:
+        "Traces and regions that this worker stored in the task cache.";
+    Counter CACHE_QUOTA_EVICTED = "pleach_task_cache_quota_evicted_bytes_total", Bytes Worker Sampled:
+        "Bytes of a user's results that new ones of the same user replaced in the task cache (--cache-quota).";
     Counter TIER_STORED = "pleach_tier_inserts_total" ["tier"], Count Worker Sampled:
         "Data regions stored in the tier.";
     Counter TIER_SPILLS = "pleach_tier_spills_total" ["tier"], Count Worker Sampled:

@@ -22,7 +22,7 @@ use pleach_actors::input_files::gather;
 use pleach_actors::manager::{GetView, ManagerActor};
 use pleach_api::schema::StudyState;
 use pleach_api::submission::PlanChoice;
-use pleach_cache::PriorResults;
+use pleach_cache::{PriorResults, StudyLabel};
 use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
@@ -161,10 +161,10 @@ impl<F: FnMut(StudyProgress)> rounds::Runner for RoundRunner<'_, F> {
             phase: number(self.phase, StudyParts::Phases)?,
             round: number(round, StudyParts::Rounds)?,
         };
-        let retains_results = self.retains_results;
         let inputs = self.shared.input_files(self.id, prepared);
         let (shared, choice) = (self.shared, self.choice);
-        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains_results, inputs, replan };
+        let (label, retains) = (self.past.label.clone(), self.retains_results);
+        let mut cluster = ClusterExecutor { shared, prepared, choice, id, retains, label, inputs, replan };
         let (stage, tree) = result_files::merged(record, &prepared.study.workflow.stages);
         let before = ProgressCounts { tasks_run: self.before.tasks_run + self.rounds_tasks, ..self.before };
         let (phase, evaluations) = (self.phase + 1, prepared.design.evaluations.len());

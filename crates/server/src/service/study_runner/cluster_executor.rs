@@ -9,6 +9,7 @@ use pleach_actors::manager::{
     GetSnapshot, GetView, RecordDurable, ReplacePlan, StartPlan, StudyRequest, SuspendStudy,
 };
 use pleach_api::submission::PlanChoice;
+use pleach_cache::StudyLabel;
 use pleach_dispatch::PlanId;
 use pleach_dispatch::cost_model::CostModel;
 use pleach_dispatch::memory_model::MinimumMemory;
@@ -35,7 +36,8 @@ pub(super) struct ClusterExecutor<'a> {
     pub(super) choice: PlanChoice,
     pub(super) id: PlanId,
     /// Whether workers retain task results until the study ends.
-    pub(super) retains_results: bool,
+    pub(super) retains: bool,
+    pub(super) label: Option<Arc<StudyLabel>>,
     pub(super) inputs: HashMap<RegionKey, InputFile>,
     pub(super) replan: Option<StudyReplanner>,
 }
@@ -55,7 +57,8 @@ impl Executor for ClusterExecutor<'_> {
                 .replan
                 .take()
                 .map(|replan| Box::new(replan.with_costs(Arc::clone(&work.costs))) as _),
-            retains_results: self.retains_results,
+            retains_results: self.retains,
+            label: self.label.clone(),
             done,
         };
         let begun = self.shared.manager.send(StartPlan { id: self.id, study });
