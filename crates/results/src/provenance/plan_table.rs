@@ -9,7 +9,7 @@ use pleach_regions::RegionKey;
 use pleach_study::PreparedStudy;
 use pleach_workflow::{TaskInput, Value};
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 
 /// Source of a response that is known before an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -338,10 +338,8 @@ fn classes(plan: &ExecutionPlan) -> (Vec<(u32, usize)>, Vec<u32>) {
             }
             let arguments = task.arguments.iter().map(|argument| &instance.parameters[*argument]).collect();
             let identity = TaskIdentity { stage: instance.stage, task: number, arguments, tasks, inputs };
-            let mut hasher = state.build_hasher();
-            identity.hash(&mut hasher);
             let next = known.len() as u32;
-            classes.push(*known.entry(hasher.finish()).or_insert(next));
+            classes.push(*known.entry(state.hash_one(&identity)).or_insert(next));
         }
     }
     (first_tasks, classes)
@@ -378,7 +376,7 @@ mod tests {
             let first = next;
             for _ in 0..tiles * table.runs() {
                 let seed = seeds.next().unwrap();
-                if next == first || seed % 3 == 0 {
+                if next == first || seed.is_multiple_of(3) {
                     table.instances.push(next);
                     next += 1;
                 } else {
