@@ -67,6 +67,7 @@ pub(super) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -
 
 fn is_of(value: &Value, name: &str) -> bool {
     match name {
+        "boolean" => value.is_boolean(),
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
